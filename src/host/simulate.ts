@@ -1,0 +1,28 @@
+/**
+ * One simulated run from start to end: a fresh host, and the runtime's own time and chance forbidden meanwhile. SPEC: H16.
+ *
+ *     const { value, traceHash } = await simulate(7, (host) => host.run(() => program(host)));
+ *
+ * `drive` stands outside the simulated program: it starts things and calls `step`, `advance`, `runUntilIdle` or `run`.
+ */
+
+import { forbidRealTime } from "./real-time-guard.ts";
+import { type SimulatedHost, simulatedHost } from "./simulated-host.ts";
+
+export interface Simulated<T> {
+  readonly value: T;
+  readonly traceHash: string;
+}
+
+/** Rejects with what `drive` threw, or with the first forbidden call even if the code that made it swallowed the error. */
+export async function simulate<T>(seed: number, drive: (host: SimulatedHost) => T | Promise<T>): Promise<Simulated<T>> {
+  const host = simulatedHost(seed);
+  const guard = forbidRealTime();
+  try {
+    const value = await drive(host);
+    if (guard.violation !== undefined) throw guard.violation;
+    return { value, traceHash: host.traceHash() };
+  } finally {
+    guard.release();
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * The host of a real process: the runtime's clocks, timers, task queue and random source. SPEC: H2-H11.
+ *
+ * An error thrown by a timer, task or microtask is caught nowhere: it reaches the runtime as an uncaught error, and what
+ * else was queued still runs.
+ */
+
+import { type Host, requireDelay, type Timer, type TimerOptions } from "./host.ts";
+import { type Platform, webPlatform } from "./platform.ts";
+import { type RandomSource, randomBytes, randomUnit } from "./random-source.ts";
+import { SystemTimers } from "./system-timers.ts";
+import { UuidV7Minter } from "./uuid-v7.ts";
+
+/** `platform` is for tests of the host itself, which need a runtime whose clock they can move. */
+export function systemHost(platform: Platform = webPlatform()): Host {
+  return new SystemHost(platform);
+}
+
+class SystemHost implements Host {
+  readonly #platform: Platform;
+  readonly #timers: SystemTimers;
+  readonly #random: RandomSource;
+  readonly #ids: UuidV7Minter;
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+    this.#timers = new SystemTimers(platform);
+    this.#random = new RandomPool(platform);
+    this.#ids = new UuidV7Minter(() => platform.wallMs(), this.#random);
+  }
+
+  now(): number {
+    return this.#platform.wallMs();
+  }
+
+  monotonic(): number {
+    return this.#platform.monotonicMs();
+  }
+
+  timer(delayMs: number, fire: () => void, options?: TimerOptions): Timer {
+    requireDelay(delayMs);
+    return this.#timers.set(delayMs, fire, options?.keepAlive ?? true);
+  }
+
+  task(run: () => void): void {
+    this.#platform.macrotask(run);
+  }
+
+  yield(): Promise<void> {
+    return new Promise((resolve) => this.#platform.macrotask(resolve));
+  }
+
+  microtask(run: () => void): void {
+    this.#platform.microtask(run);
+  }
+
+  id(): string {
+    return this.#ids.mint();
+  }
+
+  random(): number {
+    return randomUnit(this.#random);
+  }
+
+  randomBytes(length: number): Uint8Array<ArrayBuffer> {
+    return randomBytes(this.#random, length);
+  }
+}
+
+/** Cryptographic words, drawn from the runtime by the block: one call for each word costs about ten times as much. */
+class RandomPool implements RandomSource {
+  readonly #platform: Platform;
+  readonly #words = new Uint32Array(256);
+  /** Words before it are spent, and overwritten by zero so that what was handed out cannot be read here later. */
+  #next = 256;
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+  }
+
+  uint32(): number {
+    if (this.#next === this.#words.length) {
+      this.#platform.fillRandom(this.#words);
+      this.#next = 0;
+    }
+    const word = this.#words[this.#next]!;
+    this.#words[this.#next++] = 0;
+    return word;
+  }
+}
