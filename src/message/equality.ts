@@ -1,0 +1,56 @@
+/**
+ * Structural equality of JSON values, `Object.is` at the leaves. SPEC: M21.
+ *
+ * Shared references are equal without being looked into, so comparing a value with a changed copy of itself costs the
+ * changed path and its siblings. The comparison keeps its own list of pairs instead of recursing, so no depth
+ * overflows the stack; the list is only made when a container holds containers. The order of keys does not count.
+ */
+
+import type { Json } from "./json.ts";
+
+export function equal(a: Json | undefined, b: Json | undefined): boolean {
+  if (Object.is(a, b)) return true;
+  if (!areContainers(a, b)) return false;
+  /** Pairs of containers still to compare: a, b, a, b, ... */
+  const pending: object[] = [];
+  if (!compare(a as object, b as object, pending)) return false;
+  while (pending.length > 0) {
+    const right = pending.pop()!;
+    const left = pending.pop()!;
+    if (!compare(left, right, pending)) return false;
+  }
+  return true;
+}
+
+/** Compares kind, size and leaves, and leaves the pairs of inner containers in `pending`. */
+function compare(a: object, b: object, pending: object[]): boolean {
+  if (Array.isArray(a)) return Array.isArray(b) && compareArrays(a, b, pending);
+  return !Array.isArray(b) && compareObjects(a as { [key: string]: unknown }, b as { [key: string]: unknown }, pending);
+}
+
+function compareArrays(a: readonly unknown[], b: readonly unknown[], pending: object[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (!compareChildren(a[i], b[i], pending)) return false;
+  return true;
+}
+
+function compareObjects(a: { [key: string]: unknown }, b: { [key: string]: unknown }, pending: object[]): boolean {
+  const keys = Object.keys(a);
+  if (Object.keys(b).length !== keys.length) return false;
+  for (const key of keys) {
+    // Without the check for an own key, `__proto__` and `constructor` would be found on the prototype.
+    if (!Object.hasOwn(b, key) || !compareChildren(a[key], b[key], pending)) return false;
+  }
+  return true;
+}
+
+function compareChildren(a: unknown, b: unknown, pending: object[]): boolean {
+  if (Object.is(a, b)) return true;
+  if (!areContainers(a, b)) return false;
+  pending.push(a as object, b as object);
+  return true;
+}
+
+function areContainers(a: unknown, b: unknown): boolean {
+  return typeof a === "object" && typeof b === "object" && a !== null && b !== null;
+}

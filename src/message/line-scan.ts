@@ -1,0 +1,104 @@
+/**
+ * The scan of a JSON text before it is parsed. SPEC: M9, M10.
+ *
+ * Ten thousand brackets in a 20 KB line parse, and then break every recursive walk behind the parser; so depth and
+ * keys per object are bounded on the bytes. On the way the scan notes whether anything in the text *could* become a
+ * value that is not pure JSON (an exponent, a very long number, a -0, an escaped NUL or surrogate): only then must the
+ * parsed value be walked, which for an ordinary message costs more than the scan itself.
+ *
+ * It is not a parser: malformed text gets any verdict but never a wrong "clean" about text that parses.
+ */
+
+import type { JsonLimits } from "./json.ts";
+import type { Problem } from "./problem.ts";
+
+/** "inspect": parse it, then look for values that are not pure. */
+export type ScanVerdict = "clean" | "inspect" | Problem;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const LOWER_U = 0x75;
+const LOWER_D = 0x64;
+const LOWER_E = 0x65;
+/** `{` and `[` differ in this one bit, and so do `}` and `]`, and upper-case and lower-case letters. */
+const CASE_BIT = 0x20;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+
+/** A finite number without exponent has at most 309 digits before its point. */
+const PLAIN_DIGITS_MAX = 309;
+
+export function scanJsonText(bytes: Uint8Array, limits: JsonLimits): ScanVerdict {
+  const { depthMax, keysMax } = limits;
+  const length = bytes.length;
+  let depth = 0;
+  let colons = 0;
+  let suspect = false;
+  /** Where the stretch without strings and structure began; a number longer than PLAIN_DIGITS_MAX lies in one. */
+  let stretchStart = 0;
+
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[i]!;
+    const folded = byte | CASE_BIT;
+    if (byte === QUOTE) {
+      for (i++; i < length; i++) {
+        const inside = bytes[i]!;
+        if (inside === QUOTE) break;
+        if (inside === BACKSLASH && bytes[++i] === LOWER_U) suspect ||= isSuspectEscape(bytes, i);
+      }
+    } else if (byte === COLON) {
+      colons++;
+    } else if (folded === OPEN) {
+      if (++depth > depthMax) return { path: "", problem: `is nested deeper than ${depthMax} at byte ${i}` };
+    } else if (folded === CLOSE) {
+      depth--;
+    } else {
+      // Digits, signs, letters of literals, commas and white space.
+      if (folded === LOWER_E) suspect ||= isDigit(bytes[i - 1]);
+      else if (byte === MINUS) suspect ||= bytes[i + 1] === ZERO;
+      if (i - stretchStart > PLAIN_DIGITS_MAX) suspect = true;
+      continue;
+    }
+    stretchStart = i + 1;
+  }
+
+  // All colons together are within the bound for one object: none can be over it.
+  const crowded = colons > keysMax ? findCrowdedObject(bytes, limits) : undefined;
+  return crowded ?? (suspect ? "inspect" : "clean");
+}
+
+/** `\u0000` or a surrogate, `\ud800` to `\udfff`, paired or not; `i` is at the `u`. */
+function isSuspectEscape(bytes: Uint8Array, i: number): boolean {
+  const first = bytes[i + 1]!;
+  if ((first | CASE_BIT) === LOWER_D) return true;
+  return first === ZERO && bytes[i + 2] === ZERO && bytes[i + 3] === ZERO && bytes[i + 4] === ZERO;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+/** The second, rarer scan: counts the members of each object, duplicates included. Depth is known to be bounded. */
+function findCrowdedObject(bytes: Uint8Array, { depthMax, keysMax }: JsonLimits): Problem | undefined {
+  const members = new Int32Array(depthMax + 1);
+  let depth = 0;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]!;
+    if (byte === QUOTE) {
+      for (i++; i < bytes.length && bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
+    } else if (byte === COLON) {
+      members[depth]!++;
+      if (members[depth]! > keysMax) {
+        return { path: "", problem: `holds an object of more than ${keysMax} keys at byte ${i}` };
+      }
+    } else if ((byte | CASE_BIT) === OPEN) {
+      members[++depth] = 0;
+    } else if ((byte | CASE_BIT) === CLOSE && depth > 0) {
+      depth--;
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,77 @@
+/**
+ * A line of JSON becomes a message, or a refusal with its reason: 413 too long, 400 not JSON, 422 not a message.
+ * SPEC: M9-M12.
+ *
+ *   bytes --length--> --scan: depth, keys--> --UTF-8--> --JSON.parse--> --pure?--> --envelope--> message
+ *
+ * The value that JSON.parse made is the message; nothing is copied or normalised. Of duplicate keys JSON.parse keeps
+ * the last, numbers are rounded to doubles, and `__proto__` is a key like any other. Framing (where a line ends) is
+ * the adapter's business.
+ */
+
+import { DEPTH_MAX, LINE_BYTES_MAX, OBJECT_KEYS_MAX } from "../limits.ts";
+import { type Checked, checkEnvelope, checkMessage, type Refused } from "./envelope.ts";
+import { cleanErrorText } from "./error-data.ts";
+import type { JsonLimits } from "./json.ts";
+import { scanJsonText } from "./line-scan.ts";
+
+export const LINE_LIMITS: JsonLimits = {
+  bytesMax: LINE_BYTES_MAX,
+  depthMax: DEPTH_MAX,
+  keysMax: OBJECT_KEYS_MAX,
+};
+
+// A byte order mark is kept, so that JSON.parse refuses it: two texts are never read as the same line by accident.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const encoder = new TextEncoder();
+
+/** Reads one line, without its newline. A string is measured by the bytes of its UTF-8 form. */
+export function parseLine(line: Uint8Array | string, limits: JsonLimits = LINE_LIMITS): Checked {
+  // UTF-8 has no fewer bytes than UTF-16 has units, so this refuses nothing wrongly and encodes nothing huge.
+  if (line.length > limits.bytesMax) return tooLong(limits);
+  return typeof line === "string" ? parseText(line, limits) : parseBytes(line, limits);
+}
+
+function parseBytes(bytes: Uint8Array, limits: JsonLimits): Checked {
+  const verdict = scanJsonText(bytes, limits);
+  if (typeof verdict === "object") return { kind: "refused", code: 422, message: verdict.problem };
+  const text = decode(bytes);
+  return text === undefined ? refused(400, "malformed JSON: invalid UTF-8") : parseScanned(text, verdict, limits);
+}
+
+function parseText(text: string, limits: JsonLimits): Checked {
+  if (!text.isWellFormed()) return refused(400, "malformed JSON: lone surrogate");
+  const bytes = encoder.encode(text);
+  if (bytes.length > limits.bytesMax) return tooLong(limits);
+  const verdict = scanJsonText(bytes, limits);
+  if (typeof verdict === "object") return { kind: "refused", code: 422, message: verdict.problem };
+  return parseScanned(text, verdict, limits);
+}
+
+function parseScanned(text: string, verdict: "clean" | "inspect", limits: JsonLimits): Checked {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    // The engine's own words help a person and differ between engines; nothing may depend on them.
+    return refused(400, cleanErrorText(`malformed JSON: ${error instanceof Error ? error.message : String(error)}`));
+  }
+  return verdict === "clean" ? checkEnvelope(value) : checkMessage(value, limits);
+}
+
+/** Undefined for bytes that are not UTF-8; `fatal` makes the decoder throw instead of repairing them. */
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function tooLong(limits: JsonLimits): Refused {
+  return refused(413, `line too long: the limit is ${limits.bytesMax} bytes`);
+}
+
+function refused(code: Refused["code"], message: string): Refused {
+  return { kind: "refused", code, message };
+}

@@ -1,0 +1,72 @@
+/**
+ * The makers of messages, and lineage: what a message takes over from the one that caused it. SPEC: M15, M16.
+ *
+ * Ids and timestamps come from the host, through the small `Mint` that this room asks for. The makers check the type;
+ * that `data` is pure JSON is checked once, where a message enters the loop or the journal.
+ */
+
+import { isMessageType, type Kind, type Message, type Metadata, TYPE_LENGTH_MAX } from "./envelope.ts";
+import type { ErrorData } from "./error-data.ts";
+import type { Json } from "./json.ts";
+import { show } from "./problem.ts";
+
+/** What a maker needs of the host: the time in milliseconds, and a new unique id. */
+export interface Mint {
+  now(): number;
+  id(): string;
+}
+
+/** Metadata that a caller may give: everything but what the mint decides. */
+export type Lineage = Omit<Partial<Metadata>, "id" | "timestamp"> & { readonly id?: never; readonly timestamp?: never };
+
+export type Answerable = Pick<Message<unknown>, "type" | "metadata">;
+
+/** A maker was given a type that no message can have. */
+export class MessageTypeError extends TypeError {
+  override readonly name = "MessageTypeError";
+  readonly code = "message-type-invalid";
+
+  constructor(type: unknown) {
+    super(
+      `a message type is two PascalCase names joined by a dot, like Memory.Get, of at most ${TYPE_LENGTH_MAX} characters; got ${show(type)}`,
+    );
+  }
+}
+
+export function command<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+  return make(mint, "command", type, data, lineage);
+}
+
+export function query<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+  return make(mint, "query", type, data, lineage);
+}
+
+export function event<Data extends Json>(mint: Mint, type: string, data: Data, lineage?: Lineage): Message<Data> {
+  return make(mint, "event", type, data, lineage);
+}
+
+/** The answer to `request`: its type, and its id as causation. */
+export function reply<Data extends Json>(mint: Mint, request: Answerable, data: Data): Message<Data> {
+  return make(mint, "reply", request.type, data, causedBy(request));
+}
+
+/** The failed answer to `request`: its type, and its id as causation. */
+export function error(mint: Mint, request: Answerable, data: ErrorData): Message<ErrorData> {
+  return make(mint, "error", request.type, data, causedBy(request));
+}
+
+/** What a consequence of `parent` carries: the parent's id as causation, its correlation, its trace context. */
+export function causedBy(parent: Pick<Message<unknown>, "metadata">): Lineage {
+  const { id, correlation, traceparent, tracestate } = parent.metadata;
+  const lineage: { causation: string; correlation?: string; traceparent?: Json; tracestate?: Json } = { causation: id };
+  if (correlation !== undefined) lineage.correlation = correlation;
+  if (traceparent !== undefined) lineage.traceparent = traceparent;
+  if (tracestate !== undefined) lineage.tracestate = tracestate;
+  return lineage;
+}
+
+function make<Data>(mint: Mint, kind: Kind, type: string, data: Data, lineage?: Lineage): Message<Data> {
+  if (!isMessageType(type)) throw new MessageTypeError(type);
+  // Spread last to first in meaning: what the mint decides cannot be overridden by untyped callers.
+  return { kind, type, data, metadata: { ...lineage, id: mint.id(), timestamp: mint.now() } };
+}

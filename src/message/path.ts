@@ -1,0 +1,168 @@
+/**
+ * Paths into JSON values: reading, and writing that leaves the old value as it was and shares what did not change.
+ * SPEC: M22-M25.
+ *
+ * A path is an array of strings, one per step: an own key of an object, or an index of an array in canonical decimal
+ * ("0", "17"; not "01", "-1", "1e3" or "length"). So `["a","b"]` and `["a/b"]` are different paths, and no key is
+ * special: `__proto__` and `constructor` name data. Writing creates no parents and no holes.
+ */
+
+import { equal } from "./equality.ts";
+import { isJsonObject, type Json, type JsonArray, type JsonObject } from "./json.ts";
+import { show } from "./problem.ts";
+
+export type Path = readonly string[];
+
+export type PathErrorCode = "path-no-parent" | "path-bad-index" | "path-undeletable";
+
+/** A write at a path where nothing can be written. */
+export class PathError extends Error {
+  override readonly name = "PathError";
+  readonly code: PathErrorCode;
+
+  constructor(code: PathErrorCode, path: Path, problem: string) {
+    super(`cannot write at ${showPath(path)}: ${problem}`);
+    this.code = code;
+  }
+}
+
+/** The largest index that an array can have. */
+const INDEX_MAX = 2 ** 32 - 2;
+
+/** The value at the path, or undefined if there is none. */
+export function getAt(value: Json, path: Path): Json | undefined {
+  let at: Json | undefined = value;
+  for (let i = 0; i < path.length && at !== undefined; i++) at = child(at, path[i]!);
+  return at;
+}
+
+/**
+ * Whether the value reaches the path: every step before the last lands on an object or array. The last step itself
+ * may be absent; a value reaches the empty path always.
+ */
+export function reaches(value: Json, path: Path): boolean {
+  const steps = path.length - 1;
+  return steps < 0 || stepsToDeepestContainer(value, path) >= steps;
+}
+
+/** The last object or array on the way along the path; undefined if the value itself is neither. */
+export function deepestContainer(value: Json, path: Path): JsonObject | JsonArray | undefined {
+  const steps = stepsToDeepestContainer(value, path);
+  const container = steps < 0 ? undefined : getAt(value, path.slice(0, steps));
+  return isContainer(container) ? container : undefined;
+}
+
+/**
+ * The value with `next` at the path. The result is `value` itself when an equal value was there already, and shares
+ * every subtree beside the path. An array grows by one, at the index that is its length.
+ */
+export function setAt(value: Json, path: Path, next: Json): Json {
+  const parents = parentsOf(value, path);
+  const before = getAt(value, path);
+  if (before !== undefined && equal(before, next)) return value;
+  const last = parents.at(-1);
+  if (Array.isArray(last)) checkIndex(last, path);
+  return rebuild(parents, path, next);
+}
+
+/** The value without the object key at the path; `value` itself if it is not there. Array elements are not deleted. */
+export function deleteAt(value: Json, path: Path): Json {
+  const parents = parentsOf(value, path);
+  const last = parents.at(-1);
+  if (last === undefined) throw new PathError("path-undeletable", path, "a value cannot be deleted from itself");
+  if (!isJsonObject(last)) {
+    throw new PathError("path-undeletable", path, "an array element cannot be deleted; set the array without it");
+  }
+  const key = path.at(-1)!;
+  if (!Object.hasOwn(last, key)) return value;
+  const copy: Record<string, Json> = { ...last };
+  delete copy[key];
+  return rebuild(parents.slice(0, -1), path.slice(0, -1), copy);
+}
+
+/** The index that a step names in an array, or undefined if it is not a canonical index. */
+export function arrayIndex(step: string): number | undefined {
+  const length = step.length;
+  if (length === 0 || length > 10 || (length > 1 && step.charCodeAt(0) === 0x30)) return undefined;
+  let index = 0;
+  for (let i = 0; i < length; i++) {
+    const digit = step.charCodeAt(i) - 0x30;
+    if (digit < 0 || digit > 9) return undefined;
+    index = index * 10 + digit;
+  }
+  return index <= INDEX_MAX ? index : undefined;
+}
+
+function child(container: Json, step: string): Json | undefined {
+  if (typeof container !== "object" || container === null) return undefined;
+  if (Array.isArray(container)) {
+    const index = arrayIndex(step);
+    return index === undefined ? undefined : (container as JsonArray)[index];
+  }
+  return Object.hasOwn(container, step) ? (container as JsonObject)[step] : undefined;
+}
+
+/** How many steps along the path still land on a container; -1 if the value is not one itself. */
+function stepsToDeepestContainer(value: Json, path: Path): number {
+  let steps = -1;
+  let at: Json | undefined = value;
+  while (isContainer(at)) {
+    steps++;
+    const step = path[steps];
+    if (step === undefined) break;
+    at = child(at, step);
+  }
+  return steps;
+}
+
+function isContainer(value: Json | undefined): value is JsonObject | JsonArray {
+  return typeof value === "object" && value !== null;
+}
+
+/** The containers along the path, outermost first, one per step; each must be there. */
+function parentsOf(value: Json, path: Path): (JsonObject | JsonArray)[] {
+  const parents: (JsonObject | JsonArray)[] = [];
+  let at: Json | undefined = value;
+  for (let i = 0; i < path.length; i++) {
+    if (!isContainer(at)) {
+      const found = at === undefined ? "nothing" : show(at);
+      throw new PathError("path-no-parent", path, `there is ${found} at ${showPath(path.slice(0, i))}; set that first`);
+    }
+    parents.push(at);
+    at = child(at, path[i]!);
+  }
+  return parents;
+}
+
+function checkIndex(array: JsonArray, path: Path): void {
+  const index = arrayIndex(path.at(-1)!);
+  if (index !== undefined && index <= array.length) return;
+  throw new PathError("path-bad-index", path, `an array of ${array.length} takes the indexes 0 to ${array.length}`);
+}
+
+/** Copies the parents, innermost first, each with its new child. */
+function rebuild(parents: readonly (JsonObject | JsonArray)[], path: Path, next: Json): Json {
+  let result = next;
+  for (let i = parents.length - 1; i >= 0; i--) result = withChild(parents[i]!, path[i]!, result);
+  return result;
+}
+
+function withChild(parent: JsonObject | JsonArray, step: string, next: Json): Json {
+  if (!isJsonObject(parent)) {
+    const copy = parent.slice();
+    copy[Number(step)] = next;
+    return copy;
+  }
+  const copy: Record<string, Json> = { ...parent };
+  if (step === "__proto__") {
+    // Assignment would set the prototype.
+    Object.defineProperty(copy, step, { value: next, enumerable: true, configurable: true, writable: true });
+  } else {
+    copy[step] = next;
+  }
+  return copy;
+}
+
+function showPath(path: Path): string {
+  return path.length === 0 ? "the root" : path.map((step) => show(step)).join(" / ");
+}
