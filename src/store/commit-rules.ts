@@ -1,0 +1,123 @@
+/**
+ * The order in which every backend decides a commit (rule S6): replay, stacking, preconditions, reads. One pure function over
+ * the facts a backend looks up, so that backends cannot disagree about what a conflict is. It decides and writes nothing.
+ */
+import type { Path } from "../message/path.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest, ReadClaim } from "./commit.ts";
+import { type DocumentRef, documentKey } from "./document.ts";
+import type { Settlement } from "./journal.ts";
+import { writeTouchesRead } from "./path-operation.ts";
+import { type Rejection, rejected } from "./rejection.ts";
+
+export interface StoredCommit {
+  readonly digest: string;
+  readonly sequence: number;
+  readonly journalIds: readonly number[];
+}
+
+export interface DocumentHead {
+  /** Sequence of the last commit that changed the document. */
+  readonly sequence: number;
+  /** Opaque handle of the backend, to save a second look-up. */
+  readonly row?: number;
+}
+
+/** What a backend must be able to tell inside the transaction in which the commit will be applied. */
+export interface CommitFacts {
+  commitOf(identity: CommitIdentity): StoredCommit | undefined;
+  /** Undefined when the document never was; a tombstone has a head. */
+  head(ref: DocumentRef): DocumentHead | undefined;
+  /** The paths that other sessions wrote after the sequence; undefined when that can no longer be told. */
+  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Iterable<Path> | undefined;
+  hasDueRow(kind: string, key: string): boolean;
+  holdsClaim(settlement: Settlement): boolean;
+}
+
+export type Decision = { readonly kind: "apply" } | CommitOutcome;
+
+const APPLY: Decision = { kind: "apply" };
+
+export function decideCommit(request: CommitRequest, facts: CommitFacts): Decision {
+  return (
+    replay(request, facts) ??
+    stacking(request, facts) ??
+    preconditions(request, facts) ??
+    reads(request, facts) ??
+    APPLY
+  );
+}
+
+function replay(request: CommitRequest, facts: CommitFacts): CommitOutcome | undefined {
+  const stored = facts.commitOf(request);
+  if (!stored) return undefined;
+  if (stored.digest === request.digest) {
+    return { kind: "committed", sequence: stored.sequence, journalIds: stored.journalIds, replayed: true };
+  }
+  const which = `${request.session}/${request.localSequence}`;
+  return rejected(
+    "refused",
+    "protocol",
+    `commit ${which} was already made with another payload; mint a new local sequence`,
+  );
+}
+
+function stacking(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
+  for (const localSequence of request.dependsOn) {
+    if (facts.commitOf({ session: request.session, localSequence })) continue;
+    return rejected("stale", "fell-with", `stacked on commit ${localSequence}, which was not made`);
+  }
+  return undefined;
+}
+
+function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
+  for (const condition of request.preconditions) {
+    if (condition.kind === "absent") {
+      if (facts.head(condition)) {
+        return rejected("permanent", "document-exists", `document ${condition.scope}/${condition.id} exists already`);
+      }
+    } else if (!facts.commitOf(condition)) {
+      const origin = `${condition.session}/${condition.localSequence}`;
+      return rejected("permanent", "origin-not-committed", `the commit ${origin} that launched this was not made`);
+    }
+  }
+  for (const change of request.due) {
+    if (change.op === "take" && !facts.hasDueRow(change.kind, change.key)) {
+      return rejected(
+        "permanent",
+        "due-row-gone",
+        `${change.kind} ${change.key} was taken or cancelled by somebody else`,
+      );
+    }
+  }
+  for (const settlement of request.settlements) {
+    if (!facts.holdsClaim(settlement)) {
+      return rejected("permanent", "lease-lost", `the claim on journal row ${settlement.id} is no longer held`);
+    }
+  }
+  return undefined;
+}
+
+function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
+  const heads = new Map<string, number>();
+  for (const read of request.reads) {
+    const key = documentKey(read);
+    let head = heads.get(key);
+    if (head === undefined) heads.set(key, (head = facts.head(read)?.sequence ?? 0));
+    if (head > read.sequence && hasMoved(read, request.session, facts)) {
+      const where = `${read.scope}/${read.id} /${read.path.join("/")}`;
+      return rejected(
+        "stale",
+        "read-moved",
+        `${where} changed after sequence ${read.sequence}; catch up and run again`,
+      );
+    }
+  }
+  return undefined;
+}
+
+function hasMoved(read: ReadClaim, session: string, facts: CommitFacts): boolean {
+  const written = facts.writtenSince(read, read.sequence, session);
+  if (!written) return true;
+  for (const path of written) if (writeTouchesRead(path, read.path, read.depth)) return true;
+  return false;
+}

@@ -1,0 +1,86 @@
+/**
+ * What travels from a replica to a backend in one atomic unit, and the answer. Plain data: it can be sent, stored and
+ * replayed. Everything in one request lands in one backend transaction or not at all.
+ */
+import type { Json } from "../message/json.ts";
+import type { Path } from "../message/path.ts";
+import type { DocumentRef } from "./document.ts";
+import type { DueChange } from "./due.ts";
+import type { JournalEntry, Settlement } from "./journal.ts";
+import type { PathOperation } from "./path-operation.ts";
+import type { Rejection } from "./rejection.ts";
+
+/** How much of what lies at a path a read depended on; what each conflicts with is in `path-operation.ts`. */
+export type ReadDepth = "deep" | "shallow" | "reach";
+
+export interface ReadClaim extends DocumentRef {
+  readonly path: Path;
+  readonly depth: ReadDepth;
+  /** The space's commit sequence that the read saw. */
+  readonly sequence: number;
+}
+
+export interface DocumentPatch extends DocumentRef {
+  readonly operations: readonly PathOperation[];
+}
+
+/** Who made a commit: unique per replica incarnation, numbered in the order the replica applied them. */
+export interface CommitIdentity {
+  readonly session: string;
+  readonly localSequence: number;
+}
+
+export type Precondition =
+  | ({ readonly kind: "absent" } & DocumentRef)
+  | ({ readonly kind: "originCommitted" } & CommitIdentity);
+
+/** What one node's last run read, so that a restart can tell whether it must run again (Scheduler v2 §9). */
+export interface NodeBasis {
+  /** Durable identity of the node, unique in its space. */
+  readonly node: string;
+  readonly fingerprint: string;
+  /** Gate settings and the like; opaque to the store. */
+  readonly settings?: Json;
+  readonly inputs: readonly BasisInput[];
+}
+
+export interface BasisInput extends DocumentRef {
+  readonly sequence: number;
+  readonly reads: readonly { readonly path: Path; readonly depth: "deep" | "shallow" }[];
+}
+
+/** Replaces the labels of one address; an empty set removes them. */
+export interface LabelWrite extends DocumentRef {
+  readonly path: Path;
+  readonly labels: readonly string[];
+}
+
+export interface CommitRequest extends CommitIdentity {
+  readonly space: string;
+  /** Identity of the payload, for the replay check: the same commit sent twice carries the same digest. */
+  readonly digest: string;
+  readonly reads: readonly ReadClaim[];
+  readonly patches: readonly DocumentPatch[];
+  readonly preconditions: readonly Precondition[];
+  /** Local sequences of pending commits of this session that this one was stacked on. */
+  readonly dependsOn: readonly number[];
+  readonly entries: readonly JournalEntry[];
+  readonly settlements: readonly Settlement[];
+  readonly due: readonly DueChange[];
+  readonly basis: readonly NodeBasis[];
+  /** Nodes whose basis rows go (removed, or degraded to fresh). */
+  readonly basisRemoved: readonly string[];
+  readonly labels: readonly LabelWrite[];
+}
+
+export interface Committed {
+  readonly kind: "committed";
+  /** The space's sequence after this commit; unchanged by a commit without patches or labels. */
+  readonly sequence: number;
+  /** Journal ids of `entries`, in order. */
+  readonly journalIds: readonly number[];
+  /** True when the answer comes from the replay check. */
+  readonly replayed: boolean;
+}
+
+export type CommitOutcome = Committed | Rejection;

@@ -1,0 +1,24 @@
+/**
+ * The due table: what is due when. Timers, cron, request timeouts, delivery retries and gates that survive a restart are rows
+ * here; one timer per process waits for the earliest. A row is taken inside the commit that acts on it, so it acts once.
+ */
+import type { Json } from "../message/json.ts";
+
+export interface DueRow {
+  /** What kind of thing is due: `timer`, `cron`, `timeout`, `retry`, … */
+  readonly kind: string;
+  /** Unique within its kind. */
+  readonly key: string;
+  readonly dueAtMs: number;
+  readonly data: Json;
+  /** Order of setting; equal deadlines come due in this order. */
+  readonly order: number;
+}
+
+export type DueChange =
+  /** Sets a row; replaces one of the same kind and key. */
+  | { readonly op: "put"; readonly kind: string; readonly key: string; readonly dueAtMs: number; readonly data: Json }
+  /** Removes a row if it is there. */
+  | { readonly op: "cancel"; readonly kind: string; readonly key: string }
+  /** Removes a row that must be there: the commit is rejected (`due-row-gone`) when somebody else was first. */
+  | { readonly op: "take"; readonly kind: string; readonly key: string };

@@ -1,0 +1,119 @@
+/**
+ * The journal as its users see it: queue and audit log at once. Rows are appended, claimed under a lease, settled per
+ * subscriber, and kept until retention removes what is settled. States and columns: `docs/decisions/0002-the-store.md`.
+ */
+import type { Message } from "../message/envelope.ts";
+
+export type JournalStatus = "pending" | "processing" | "done" | "failed";
+
+/** What is appended. */
+export interface JournalEntry {
+  readonly message: Message;
+  /** The literal topic; for a message that was not published under one, its type. */
+  readonly topic: string;
+  /** Who published it: an extension's or capability's id. */
+  readonly source: string;
+  /**
+   * How the row starts: `pending` waits for a claim; `claimed` is already held by `lease` (the publisher's own dispatcher
+   * has room); `done` and `failed` are outcomes recorded with the handling itself.
+   */
+  readonly as:
+    | { readonly status: "pending" }
+    | { readonly status: "claimed"; readonly lease: number }
+    | { readonly status: "done" }
+    | { readonly status: "failed"; readonly error: string };
+}
+
+export interface JournalRow {
+  readonly id: number;
+  readonly topic: string;
+  readonly source: string;
+  /** The envelope, rebuilt from its columns. Undefined when the row cannot be parsed; `unreadable` then says why. */
+  readonly message: Message | undefined;
+  readonly unreadable?: string;
+  readonly status: JournalStatus;
+  readonly createdAtMs: number;
+  readonly processedAtMs?: number;
+  readonly error?: string;
+  /** How often it was claimed. */
+  readonly attempts: number;
+  /** A pending row is not claimable before this time. */
+  readonly nextAttemptAtMs?: number;
+  /** Who holds it while it is processing. */
+  readonly lease?: number;
+  /** Where subscribers differ; empty when the row's status says it all. */
+  readonly deliveries: readonly Delivery[];
+}
+
+export interface Delivery {
+  readonly subscriber: string;
+  readonly status: "done" | "failed" | "retry";
+  readonly attempts: number;
+  readonly error?: string;
+}
+
+/** A row handed to a dispatcher. Settling it names all three of id, lease and attempt. */
+export interface Claim {
+  readonly row: JournalRow;
+  readonly lease: number;
+  readonly attempt: number;
+}
+
+export interface ClaimRequest {
+  readonly lease: number;
+  readonly limit: number;
+  /** Which kinds of message to hand out; the bus takes events, the loop commands. */
+  readonly kinds: readonly ("event" | "command")[];
+}
+
+export interface Settlement {
+  readonly id: number;
+  readonly lease: number;
+  readonly attempt: number;
+  readonly outcome: /** Only these subscribers' shares are settled; the row stays with its claimant. */
+    | { readonly kind: "partial" }
+    | { readonly kind: "done"; readonly note?: string }
+    | { readonly kind: "failed"; readonly error: string }
+    /** Back to pending, not before `atMs`. */
+    | { readonly kind: "retry"; readonly atMs: number; readonly error: string }
+    /** Back to pending at once, as if it had not been claimed (graceful stop). */
+    | { readonly kind: "release" };
+  /** Upserted by subscriber. */
+  readonly deliveries?: readonly Delivery[];
+}
+
+export interface JournalQuery {
+  readonly id?: number;
+  readonly messageId?: string;
+  readonly status?: JournalStatus;
+  readonly topic?: string;
+  readonly kind?: Message["kind"];
+  readonly correlation?: string;
+  readonly causation?: string;
+  readonly createdFromMs?: number;
+  readonly createdBeforeMs?: number;
+  /** Rows after this id (ascending) or before it (descending). */
+  readonly cursor?: number;
+  readonly order?: "ascending" | "descending";
+  readonly limit: number;
+}
+
+/** Which settled rows may go. A row goes when it is over either bound; nothing unsettled ever goes. */
+export interface Retention {
+  /** Rows processed before this time. */
+  readonly settledBeforeMs?: number;
+  /** Keep at most this many settled rows, the newest. */
+  readonly keepSettled?: number;
+  /** At most this many rows in one step. */
+  readonly limit: number;
+}
+
+export interface VerifyReport {
+  readonly ok: boolean;
+  readonly rows: number;
+  /** Rows that were inserted by hand and carry no hash. */
+  readonly unsigned: number;
+  readonly documents: number;
+  /** What is wrong, one sentence each; at most a hundred. */
+  readonly problems: readonly string[];
+}

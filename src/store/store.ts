@@ -1,0 +1,196 @@
+/**
+ * The seam: the only door to durable data. Private to Millrace and allowed to change; every backend passes one conformance
+ * suite (`test/store/conformance`). Nothing above this file knows which backend it is on.
+ *
+ * Rules of the house for a backend:
+ * - What resolved is durable, under the durability the store was opened with.
+ * - Expected outcomes are values (`rejection.ts`). A method throws `StoreError` for misuse and when the store has stopped.
+ * - A method never calls back synchronously: outcomes arrive in a later microtask or task.
+ * - Writes are applied in the order in which they were asked for.
+ */
+import type { Json } from "../message/json.ts";
+import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, NodeBasis } from "./commit.ts";
+import type { DocumentRef } from "./document.ts";
+import type { DueChange, DueRow } from "./due.ts";
+import type {
+  Claim,
+  ClaimRequest,
+  JournalEntry,
+  JournalQuery,
+  JournalRow,
+  JournalStatus,
+  Retention,
+  Settlement,
+  VerifyReport,
+} from "./journal.ts";
+import type { Rejection } from "./rejection.ts";
+
+export interface Store extends AsyncDisposable {
+  readonly backend: "memory" | "sqlite" | "postgres";
+
+  // Documents --------------------------------------------------------------------------------------------------------
+
+  /** Current values and labels of documents, all as of one sequence of the space. */
+  load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult>;
+
+  /** One atomic unit of change; see `commit-rules.ts` for the order in which it is decided. */
+  commit(request: CommitRequest): Promise<CommitOutcome>;
+
+  /** Commits of a space after a sequence, oldest first, at most `limit`. */
+  changesSince(space: string, sequence: number, limit: number): Promise<FeedPage>;
+
+  /**
+   * Calls the listener with the names of spaces that may have moved through somebody else (another process, another replica
+   * of this store object). May call for nothing; never fails to call within 50 ms on one machine.
+   */
+  watch(listener: (change: StoreChange) => void): () => void;
+
+  /** The recorded basis of nodes, and whether what they read has moved since. Missing nodes are left out. */
+  basis(space: string, nodes: readonly string[]): Promise<readonly RecordedBasis[]>;
+
+  // Journal ----------------------------------------------------------------------------------------------------------
+
+  /** Appends messages in order, outside any space's commit. Ids are contiguous and increasing. */
+  append(entries: readonly JournalEntry[]): Promise<AppendOutcome>;
+
+  /** A new lease for this process incarnation; its number is greater than every earlier one. */
+  openLease(durationMs: number): Promise<Lease>;
+
+  /** Extends a lease from now; false when it had expired and somebody recovered its rows: open a new one. */
+  renewLease(lease: number, durationMs: number): Promise<boolean>;
+
+  /** Ends a lease; its rows go back to pending. Resolves with how many. */
+  closeLease(lease: number): Promise<number>;
+
+  /** Hands out pending rows in order of id and marks them processing, in one transaction. */
+  claim(request: ClaimRequest): Promise<readonly Claim[]>;
+
+  /** Settles claims. The result says, claim by claim, whether it was still held. */
+  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>;
+
+  /** Sends rows whose lease is not live back to pending; resolves with how many. Never touches a live process's rows. */
+  recover(): Promise<number>;
+
+  /** Puts failed rows back to pending (their successful deliveries stay); resolves with the ids that were failed. */
+  requeue(ids: readonly number[]): Promise<readonly number[]>;
+
+  /** Makes rows claimable whose `nextAttemptAt` has come; resolves with how many, and when the next one comes. */
+  releaseRetries(nowMs: number): Promise<{ readonly released: number; readonly nextAtMs: number | undefined }>;
+
+  query(query: JournalQuery): Promise<readonly JournalRow[]>;
+
+  /** How many rows stand at each status. */
+  count(): Promise<Readonly<Record<JournalStatus, number>>>;
+
+  /** Removes settled rows, at most `limit`; resolves with how many went. */
+  retain(retention: Retention): Promise<number>;
+
+  /** Checks the hash chain, the documents' checksums and the backend's own structure. Reads everything. */
+  verify(): Promise<VerifyReport>;
+
+  // Due table --------------------------------------------------------------------------------------------------------
+
+  /** Changes due rows outside any space's commit. Each `take` or `cancel` answers whether its row was there. */
+  changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]>;
+
+  /** Rows due at or before `nowMs`, earliest first, equal deadlines in the order they were set. They stay until taken. */
+  dueRows(nowMs: number, limit: number): Promise<readonly DueRow[]>;
+
+  /** The earliest deadline, or undefined when nothing is due ever. */
+  earliestDue(): Promise<number | undefined>;
+
+  // Life -------------------------------------------------------------------------------------------------------------
+
+  /** Counted work since the store was opened. */
+  stats(): StoreStats;
+
+  /** Writes what is queued, then closes. Later calls are refused. Closing twice is fine. */
+  close(): Promise<void>;
+}
+
+export interface LoadResult {
+  /** The space's sequence as of which the documents were read. */
+  readonly sequence: number;
+  readonly documents: readonly LoadedDocument[];
+}
+
+export interface LoadedDocument extends DocumentRef {
+  /** Undefined when there is none, and when only a tombstone is left. */
+  readonly value: Json | undefined;
+  /** The sequence of the last commit that changed it; 0 when there never was one. */
+  readonly sequence: number;
+  readonly labels: readonly { readonly path: readonly string[]; readonly labels: readonly string[] }[];
+}
+
+export interface FeedPage {
+  readonly commits: readonly FeedCommit[];
+  /** The space's head sequence when the page was read. */
+  readonly head: number;
+  /** True when commits after the asked sequence have been compacted away: reload instead. */
+  readonly gap: boolean;
+}
+
+export interface FeedCommit {
+  readonly sequence: number;
+  readonly session: string;
+  readonly localSequence: number;
+  readonly patches: readonly DocumentPatch[];
+}
+
+export interface StoreChange {
+  /** Spaces that may have moved; undefined when it is not known which. */
+  readonly spaces: readonly string[] | undefined;
+  /** Whether journal or due rows may have come from somebody else. */
+  readonly journal: boolean;
+}
+
+export interface RecordedBasis extends Omit<NodeBasis, "inputs"> {
+  readonly inputs: readonly (BasisInput & {
+    /** True when something the node read has changed since, or can no longer be told. */
+    readonly moved: boolean;
+  })[];
+}
+
+export interface Lease {
+  readonly lease: number;
+  readonly expiresAtMs: number;
+}
+
+/** Same message id and same content: the stored id again, so that a repeated publish is harmless. */
+export type AppendOutcome = { readonly kind: "appended"; readonly ids: readonly number[] } | Rejection;
+
+export type SettleResult = "settled" | "lease-lost";
+
+export interface StoreStats {
+  /** Group commits that reached the disk. */
+  readonly batches: number;
+  /** Jobs (commits, appends, claims, settles, …) in them. */
+  readonly jobs: number;
+  /** SQL statements run, where there are any. */
+  readonly statements: number;
+  /** Bytes of payload, patch and snapshot text written. */
+  readonly bytesWritten: number;
+}
+
+export type StoreErrorCode =
+  | "STORE_CLOSED"
+  | "STORE_STOPPED"
+  | "STORE_FULL"
+  | "STORE_BUSY"
+  | "STORE_READ_ONLY"
+  | "STORE_NOT_OURS"
+  | "STORE_TOO_NEW"
+  | "STORE_ENGINE_TOO_OLD"
+  | "STORE_CORRUPT"
+  | "STORE_OPEN_FAILED"
+  | "STORE_MISUSE";
+
+/** Misuse, or a store that cannot go on. The message says what to do. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+  readonly code: StoreErrorCode;
+  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
