@@ -12,7 +12,6 @@ import { HostError } from "./host.ts";
 
 /** Paths from the global object. What a runtime does not have is skipped. */
 const FORBIDDEN_CALLS = [
-  "Date.now",
   "performance.now",
   "Temporal.Now.instant",
   "Temporal.Now.plainDateISO",
@@ -79,12 +78,21 @@ function forbidCall(path: string): Restore[] {
   ];
 }
 
-/** `new Date()` and `Date()` read the clock; `new Date(value)` does not. */
+/**
+ * `Date.now()`, `new Date()` and `Date()` read the clock; `new Date(value)` does not. The global is replaced and the real
+ * `Date` left as it is: a test runner that keeps a reference to it stamps its console lines through it.
+ */
 function forbidCurrentDate(): Restore {
+  const forbiddenNow = (): never => {
+    throw violate("Date.now()");
+  };
   return replace(
     globalThis,
     "Date",
     new Proxy(Date, {
+      get(target, key, receiver): unknown {
+        return key === "now" ? forbiddenNow : Reflect.get(target, key, receiver);
+      },
       apply(): never {
         throw violate("Date()");
       },

@@ -6,9 +6,8 @@
  *                                                  c  42 bits: counter, `high` 12 bits and `low` 30 bits
  *                                                  r  32 bits: fresh chance in every id
  *
- * A new millisecond starts the counter at a random value whose top bit is 0, so at least 2^41 ids fit in it. Within a
- * millisecond, and while the clock stands before the last id's, the counter goes up by one and the time field stays. A
- * full counter borrows the next millisecond.
+ * A new millisecond starts the counter at random. Within a millisecond, and while the clock stands before the last id's,
+ * the counter goes up by one and the time field stays. A full counter borrows the next millisecond.
  */
 
 import type { RandomSource } from "./random-source.ts";
@@ -47,7 +46,7 @@ export class UuidV7Minter {
     this.#ms = ms;
     // The field has 48 bits, and bitwise operators see only 32.
     this.#time = `${hex8(Math.floor(ms / 0x1_0000))}-${hex4(ms % 0x1_0000)}`;
-    this.#high = this.#random.uint32() >>> 21;
+    this.#high = this.#random.uint32() >>> 20;
     this.#low = this.#random.uint32() >>> 2;
   }
 
