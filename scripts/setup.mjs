@@ -32,7 +32,9 @@ function install(because) {
     process.exit(npm.status ?? 1);
   }
   if (!existsSync(pinnedNode())) {
-    console.error('setup: the npm package "node" left no Node binary; allow its install script ("allowScripts") and retry');
+    console.error(
+      'setup: the npm package "node" left no Node binary; allow its install script ("allowScripts") and retry',
+    );
     process.exit(1);
   }
   writeFileSync(stamp, wanted);

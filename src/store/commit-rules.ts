@@ -101,8 +101,8 @@ function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefine
   const heads = new Map<string, number>();
   for (const read of request.reads) {
     const key = documentKey(read);
-    let head = heads.get(key);
-    if (head === undefined) heads.set(key, (head = facts.head(read)?.sequence ?? 0));
+    const head = heads.get(key) ?? facts.head(read)?.sequence ?? 0;
+    heads.set(key, head);
     if (head > read.sequence && hasMoved(read, request.session, facts)) {
       const where = `${read.scope}/${read.id} /${read.path.join("/")}`;
       return rejected(

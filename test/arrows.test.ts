@@ -1,0 +1,126 @@
+/**
+ * The import arrows between rooms (ARCHITECTURE.md, "Rooms"). Reads every file of `src/` as text and fails when a room imports
+ * what it may not, when the core reaches for Node, and when rooms form a cycle.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, normalize, relative, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const SRC = join(dirname(fileURLToPath(import.meta.url)), "..", "src");
+
+/** Every room may import `message`, `host`, `limits.ts` and itself; what else it may is listed here. */
+const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  message: [],
+  host: [],
+  store: [],
+  scheduler: ["store"],
+  cells: ["scheduler", "store"],
+  bus: ["store"],
+  loop: ["bus", "cells"],
+  extensions: ["bus", "loop"],
+  adapters: ["loop"],
+  kernel: ["store", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
+  cli: ["kernel"],
+};
+const FOR_ALL = ["message", "host", "limits.ts"];
+
+/** Rooms, or parts of one, that run wherever there is a JavaScript engine. */
+const CORE = ["limits.ts", "message", "host", "store", "scheduler", "cells", "bus", "loop"];
+const NODE_PARTS = [join("store", "sqlite"), join("store", "postgres")];
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The imports of a file: those of other files as paths from `src/`, the others as written. */
+function importsOf(file: string, text: string): Import[] {
+  const specifiers = text.matchAll(/\b(?:from|import)\s*\(?\s*"([^"]+)"/g);
+  return [...specifiers].map(([, specifier]) => {
+    const target = specifier as string;
+    return { from: file, to: target.startsWith(".") ? normalize(join(dirname(file), target)) : target };
+  });
+}
+
+function brokenArrow({ from, to }: Import): string | undefined {
+  const room = from.split(sep)[0] as string;
+  if (isCore(from) && /^node:/.test(to)) return `${from} is core and imports ${to}`;
+  if (isCore(from) && NODE_PARTS.some((part) => to.startsWith(part + sep))) return `${from} is core and imports ${to}`;
+  if (!to.endsWith(".ts")) return undefined;
+  if (to.startsWith("..")) return `${from} imports ${to}, outside src/`;
+  const target = to.split(sep)[0] as string;
+  if (room === "index.ts" || target === room || (FOR_ALL.includes(target) && room !== "limits.ts")) return undefined;
+  if (room === "message" || room === "host") return `${from} imports ${to}`;
+  return ARROWS[room]?.includes(target) ? undefined : `${from} imports ${to}`;
+}
+
+function isCore(file: string): boolean {
+  return CORE.includes(file.split(sep)[0] as string) && !NODE_PARTS.some((part) => file.startsWith(part + sep));
+}
+
+function sources(): string[] {
+  return readdirSync(SRC, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+}
+
+describe("import arrows", () => {
+  test("[K1] every import in src/ follows the arrows", () => {
+    const imports = sources().flatMap((file) => importsOf(file, readFileSync(join(SRC, file), "utf8")));
+    expect(imports.length).toBeGreaterThan(20);
+    expect(imports.map(brokenArrow).filter(Boolean)).toEqual([]);
+  });
+
+  test("[K1] every room of src/ has its arrows written down", () => {
+    const rooms = new Set(sources().map((file) => file.split(sep)[0] as string));
+    expect([...rooms].filter((room) => !room.endsWith(".ts") && !(room in ARROWS))).toEqual([]);
+  });
+
+  test("[K1] a broken arrow is seen", () => {
+    const broken = (file: string, text: string) => importsOf(file, text).map(brokenArrow).filter(Boolean);
+    expect(broken(join("store", "store.ts"), 'import { x } from "../bus/bus.ts";')).toHaveLength(1);
+    expect(broken(join("message", "json.ts"), 'import type { Host } from "../store/store.ts";')).toHaveLength(1);
+    expect(broken(join("bus", "bus.ts"), 'import fs from "node:fs";')).toHaveLength(1);
+    expect(broken(join("bus", "bus.ts"), 'await import("../store/sqlite/index.ts");')).toHaveLength(1);
+    expect(broken(join("cells", "cell.ts"), 'export { Kernel } from "../kernel/kernel.ts";')).toHaveLength(1);
+    expect(broken(join("store", "sqlite", "index.ts"), 'import { DatabaseSync } from "node:sqlite";')).toEqual([]);
+    expect(
+      broken(join("bus", "bus.ts"), 'import { x } from "../store/store.ts"; import { y } from "../limits.ts";'),
+    ).toEqual([]);
+    expect(broken(join("bus", "bus.ts"), 'import { x } from "../../test/kit.ts";')).toHaveLength(1);
+  });
+
+  test("[K1] no file is imported in a circle", () => {
+    const graph = new Map<string, string[]>();
+    for (const file of sources()) {
+      const text = readFileSync(join(SRC, file), "utf8").replaceAll(/^(?:import|export) type .*?;$/gms, "");
+      const targets = importsOf(file, text).map(({ to }) => to);
+      graph.set(
+        file,
+        targets.filter((to) => to.endsWith(".ts")).map((to) => relative(".", to)),
+      );
+    }
+    expect(findCycle(graph)).toBeUndefined();
+  });
+});
+
+function findCycle(graph: ReadonlyMap<string, readonly string[]>): string[] | undefined {
+  const done = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string): string[] | undefined => {
+    if (done.has(file)) return undefined;
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    path.push(file);
+    for (const target of graph.get(file) ?? []) {
+      const cycle = visit(target);
+      if (cycle) return cycle;
+    }
+    path.pop();
+    done.add(file);
+    return undefined;
+  };
+  for (const file of graph.keys()) {
+    const cycle = visit(file);
+    if (cycle) return cycle;
+  }
+  return undefined;
+}
