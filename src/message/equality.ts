@@ -3,12 +3,10 @@
  *
  * Shared references are equal without being looked into, so comparing a value with a changed copy of itself costs the
  * changed path and its siblings. The comparison keeps its own list of pairs instead of recursing, so no depth
- * overflows the stack; the list is only made when a container holds containers. The order of keys does not count.
+ * overflows the stack. The order of keys does not count. Anything may be given; only JSON values have a meaning here.
  */
 
-import type { Json } from "./json.ts";
-
-export function equal(a: Json | undefined, b: Json | undefined): boolean {
+export function equal(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;
   if (!areContainers(a, b)) return false;
   /** Pairs of containers still to compare: a, b, a, b, ... */

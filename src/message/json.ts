@@ -129,8 +129,8 @@ function hasSymbols(object: object): boolean {
 }
 
 function instance(object: object): string {
-  const name: unknown = object.constructor?.name;
-  return typeof name === "string" && name !== "" ? `an instance of ${name}` : "an instance of a class";
+  const maker: unknown = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(object), "constructor")?.value;
+  return typeof maker === "function" ? `an instance of ${show(maker.name)}` : "an object with another prototype";
 }
 
 function uncleanText(what: "text" | "key"): Problem {

@@ -18,6 +18,7 @@ export type ScanVerdict = "clean" | "inspect" | Problem;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COLON = 0x3a;
+const COMMA = 0x2c;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const LOWER_U = 0x75;
@@ -28,17 +29,17 @@ const CASE_BIT = 0x20;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
-/** A finite number without exponent has at most 309 digits before its point. */
-const PLAIN_DIGITS_MAX = 309;
+/** A number of this many characters, without exponent, is below 1e308 and so finite. */
+const FINITE_LENGTH_MAX = 308;
 
-export function scanJsonText(bytes: Uint8Array, limits: JsonLimits): ScanVerdict {
+/** Scans the first `length` bytes. */
+export function scanJsonText(bytes: Uint8Array, length: number, limits: JsonLimits): ScanVerdict {
   const { depthMax, keysMax } = limits;
-  const length = bytes.length;
   let depth = 0;
   let colons = 0;
   let suspect = false;
-  /** Where the stretch without strings and structure began; a number longer than PLAIN_DIGITS_MAX lies in one. */
-  let stretchStart = 0;
+  /** Where the number, literal or white space began that the scan is in. */
+  let tokenStart = 0;
 
   for (let i = 0; i < length; i++) {
     const byte = bytes[i]!;
@@ -55,18 +56,18 @@ export function scanJsonText(bytes: Uint8Array, limits: JsonLimits): ScanVerdict
       if (++depth > depthMax) return { path: "", problem: `is nested deeper than ${depthMax} at byte ${i}` };
     } else if (folded === CLOSE) {
       depth--;
-    } else {
-      // Digits, signs, letters of literals, commas and white space.
+    } else if (byte !== COMMA) {
+      // Numbers, literals and white space.
       if (folded === LOWER_E) suspect ||= isDigit(bytes[i - 1]);
       else if (byte === MINUS) suspect ||= bytes[i + 1] === ZERO;
-      if (i - stretchStart > PLAIN_DIGITS_MAX) suspect = true;
+      if (i - tokenStart >= FINITE_LENGTH_MAX) suspect = true;
       continue;
     }
-    stretchStart = i + 1;
+    tokenStart = i + 1;
   }
 
   // All colons together are within the bound for one object: none can be over it.
-  const crowded = colons > keysMax ? findCrowdedObject(bytes, limits) : undefined;
+  const crowded = colons > keysMax ? findCrowdedObject(bytes, length, limits) : undefined;
   return crowded ?? (suspect ? "inspect" : "clean");
 }
 
@@ -82,13 +83,13 @@ function isDigit(byte: number | undefined): boolean {
 }
 
 /** The second, rarer scan: counts the members of each object, duplicates included. Depth is known to be bounded. */
-function findCrowdedObject(bytes: Uint8Array, { depthMax, keysMax }: JsonLimits): Problem | undefined {
+function findCrowdedObject(bytes: Uint8Array, length: number, { depthMax, keysMax }: JsonLimits): Problem | undefined {
   const members = new Int32Array(depthMax + 1);
   let depth = 0;
-  for (let i = 0; i < bytes.length; i++) {
+  for (let i = 0; i < length; i++) {
     const byte = bytes[i]!;
     if (byte === QUOTE) {
-      for (i++; i < bytes.length && bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
+      for (i++; i < length && bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
     } else if (byte === COLON) {
       members[depth]!++;
       if (members[depth]! > keysMax) {

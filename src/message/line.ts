@@ -24,6 +24,8 @@ export const LINE_LIMITS: JsonLimits = {
 // A byte order mark is kept, so that JSON.parse refuses it: two texts are never read as the same line by accident.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
+/** Where texts of ordinary length are encoded for the scan; used and left within one call. */
+const scratch = new Uint8Array(LINE_BYTES_MAX);
 
 /** Reads one line, without its newline. A string is measured by the bytes of its UTF-8 form. */
 export function parseLine(line: Uint8Array | string, limits: JsonLimits = LINE_LIMITS): Checked {
@@ -33,18 +35,20 @@ export function parseLine(line: Uint8Array | string, limits: JsonLimits = LINE_L
 }
 
 function parseBytes(bytes: Uint8Array, limits: JsonLimits): Checked {
-  const verdict = scanJsonText(bytes, limits);
-  if (typeof verdict === "object") return { kind: "refused", code: 422, message: verdict.problem };
+  const verdict = scanJsonText(bytes, bytes.length, limits);
+  if (typeof verdict === "object") return refused(422, verdict.problem);
   const text = decode(bytes);
   return text === undefined ? refused(400, "malformed JSON: invalid UTF-8") : parseScanned(text, verdict, limits);
 }
 
 function parseText(text: string, limits: JsonLimits): Checked {
   if (!text.isWellFormed()) return refused(400, "malformed JSON: lone surrogate");
-  const bytes = encoder.encode(text);
-  if (bytes.length > limits.bytesMax) return tooLong(limits);
-  const verdict = scanJsonText(bytes, limits);
-  if (typeof verdict === "object") return { kind: "refused", code: 422, message: verdict.problem };
+  // A UTF-16 unit takes at most three bytes.
+  const bytes = text.length * 3 <= scratch.length ? scratch : encoder.encode(text);
+  const length = bytes === scratch ? encoder.encodeInto(text, scratch).written : bytes.length;
+  if (length > limits.bytesMax) return tooLong(limits);
+  const verdict = scanJsonText(bytes, length, limits);
+  if (typeof verdict === "object") return refused(422, verdict.problem);
   return parseScanned(text, verdict, limits);
 }
 
