@@ -1,0 +1,35 @@
+/** The facts without which a number means nothing: processor, cores, runtime, engine. No names and no paths. */
+import { availableParallelism, cpus, loadavg } from "node:os";
+import { DatabaseSync } from "node:sqlite";
+
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly node: string;
+  readonly sqlite: string;
+  /** Of the last minute, when the run starts: other people's work. */
+  readonly load: number;
+}
+
+export function machine(): Machine {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? "unknown",
+    cores: availableParallelism(),
+    node: process.versions.node,
+    sqlite: sqliteVersion(),
+    load: Number(loadavg()[0]!.toFixed(2)),
+  };
+}
+
+export function machineText({ cpu, cores, node, sqlite, load }: Machine): string {
+  return `${cpu} · ${cores} cores · node ${node} · sqlite ${sqlite} · load ${load}`;
+}
+
+function sqliteVersion(): string {
+  const database = new DatabaseSync(":memory:");
+  try {
+    return String(database.prepare("select sqlite_version() as version").get()?.["version"]);
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * The peers' packages. They are dependencies of `bench/package.json`, not of Millrace: installed the first time a benchmark
+ * runs, so that nobody who only tests or uses Millrace pays for them. Without network the peers are left out, with the reason.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
+const INSTALL = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
+const INSTALL_MS_MAX = 120_000;
+
+let installed: string | undefined | "not tried" = "not tried";
+
+/** Why a peer's package cannot be used, if it cannot. Installs the packages first where they are missing. */
+export function whyPeerMissing(name: string): string | undefined {
+  if (versionOf(name) !== undefined) return undefined;
+  if (installed === "not tried") installed = install();
+  if (installed !== undefined) return installed;
+  return versionOf(name) === undefined ? `${name} is not in bench/package.json` : undefined;
+}
+
+export function leaveOutPeers(): void {
+  installed = "left out by --no-peers";
+}
+
+function versionOf(name: string): string | undefined {
+  const file = join(HERE, "node_modules", name, "package.json");
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as { version: string }).version : undefined;
+}
+
+function install(): string | undefined {
+  process.stderr.write("bench: installing the peers of bench/package.json (only the first time)\n");
+  const shell = process.platform === "win32";
+  const npm = spawnSync("npm", INSTALL, { cwd: HERE, stdio: ["ignore", 2, 2], shell, timeout: INSTALL_MS_MAX });
+  return npm.status === 0 ? undefined : `"npm ${INSTALL[0]}" in bench/ failed; check the network`;
+}

@@ -1,0 +1,81 @@
+/**
+ * `npm run bench`: selects benchmarks, runs them one after the other and prints a table for each. How we measure, and why
+ * so: `docs/decisions/0004-benchmarks.md`. A benchmark that crashes does not stop the others; it only decides the exit code.
+ */
+import { setFlagsFromString } from "node:v8";
+import type { Benchmark } from "./harness/benchmark.ts";
+import { machine, machineText } from "./harness/machine.ts";
+import { measure } from "./harness/measure.ts";
+import { type Options, parseOptions, USAGE } from "./harness/options.ts";
+import { leaveOutPeers } from "./harness/peers.ts";
+import { Progress } from "./harness/progress.ts";
+import { type Report, report } from "./harness/report.ts";
+import { renderReport } from "./harness/table.ts";
+
+/** Loaded only when asked for, so that a benchmark which does not load takes no other with it. */
+const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
+  message: async () => (await import("./message.ts")).messageBenchmark,
+};
+
+// The exit handler removes the data of the runs; an interrupt alone would not call it.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+
+const request = parseOptions(process.argv.slice(2), Object.keys(BENCHMARKS));
+switch (request.kind) {
+  case "help":
+    console.log(USAGE);
+    break;
+  case "list":
+    for (const [name, load] of Object.entries(BENCHMARKS)) console.log(`${name.padEnd(10)} ${(await load()).what}`);
+    break;
+  case "misuse":
+    console.error(`bench: ${request.message}\nTry: npm run bench -- --help`);
+    process.exitCode = 2;
+    break;
+  case "run":
+    process.exitCode = await runAll(request.options);
+}
+
+async function runAll(options: Options): Promise<number> {
+  setFlagsFromString("--expose-gc");
+  if (!options.peers) leaveOutPeers();
+  const on = machine();
+  if (!options.json) console.log(`${machineText(on)} · ${options.scale}, ${options.rounds} rounds\n`);
+  const reports: Report[] = [];
+  let crashed = false;
+  for (const name of options.names.length > 0 ? options.names : Object.keys(BENCHMARKS)) {
+    const done = await runOne(name, options);
+    crashed ||= done === undefined || done.crashes.length > 0;
+    if (done) reports.push(done);
+    if (done && !options.json) console.log(`${renderReport(done)}\n`);
+  }
+  if (options.json) console.log(JSON.stringify({ machine: on, ...options, reports }, errorsAsText, 2));
+  return crashed ? 1 : 0;
+}
+
+/** Undefined when the benchmark crashed as a whole. */
+async function runOne(name: string, { scale, rounds, only }: Options): Promise<Report | undefined> {
+  const progress = new Progress();
+  try {
+    const benchmark = narrowed(await BENCHMARKS[name]!(), only);
+    return report(
+      await measure(benchmark, { scale, rounds, onProgress: (step) => progress.step(`${name} · ${step}`) }),
+    );
+  } catch (error) {
+    console.error(`bench: ${name} crashed:`, error);
+    return undefined;
+  } finally {
+    progress.clear();
+  }
+}
+
+function narrowed(benchmark: Benchmark, only: string | undefined): Benchmark {
+  if (only === undefined) return benchmark;
+  const workloads = benchmark.workloads.filter(({ group, name }) => `${group} · ${name}`.includes(only));
+  if (workloads.length === 0) console.error(`bench: no workload of ${benchmark.name} contains "${only}"`);
+  return { ...benchmark, workloads };
+}
+
+function errorsAsText(_key: string, value: unknown): unknown {
+  return value instanceof Error ? value.message : value;
+}
