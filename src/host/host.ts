@@ -2,7 +2,7 @@
  * The host: the only door to time, chance and the task queue. Everything else in `src/` takes a `Host` and touches no
  * clock, no random source and no timer of the runtime, so that a whole kernel can be replayed from a seed.
  *
- * Two hosts exist: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC: H2-H13.
+ * Two hosts exist: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC: H2-H11.
  *
  * It deliberately has no interval (re-arm a one-shot timer: an interval piles up behind a slow callback) and no promise
  * that sleeps (a sleep cannot be cancelled; a timer can).

@@ -81,7 +81,7 @@ describe("a run is a function of its seed", () => {
     for (const seed of [0.5, Number.NaN, 2 ** 53]) expect(await codeOf(() => simulatedHost(seed))).toBe("INVALID_SEED");
   });
 
-  test("[H12] a note, a clock step, a draw and the place where a note ends change the trace", async () => {
+  test("[H12] a note, where it ends, a clock step, a draw, a timer and the time of a step change the trace", async () => {
     const hashes = await Promise.all(
       [
         () => undefined,
@@ -97,9 +97,13 @@ describe("a run is a function of its seed", () => {
         },
         (host: SimulatedHost) => host.stepClock(1),
         (host: SimulatedHost) => void host.random(),
+        (host: SimulatedHost) => void host.timer(1, () => undefined).cancel(),
+        (host: SimulatedHost) => host.elapse(1),
       ].map(async (act) => {
         const { host } = setup();
         host.task(() => act(host));
+        await host.step();
+        host.timer(5, () => undefined);
         await host.step();
         return host.traceHash();
       }),
@@ -258,10 +262,14 @@ describe("driving a simulation", () => {
     const exact = setup();
     for (let count = 0; count < 10; count++) exact.host.task(() => undefined);
     await exact.host.runUntilIdle({ maxSteps: 10 });
-    const { host } = setup(42);
-    const again = () => host.task(again);
-    again();
+    const { host, log } = setup(42);
+    const again = () => {
+      log.push("ran");
+      host.task(again);
+    };
+    host.task(again);
     expect(await codeOf(() => host.runUntilIdle({ maxSteps: 10 }))).toBe("SIMULATION_OVERRUN");
+    expect(log.length).toBe(11);
     expect(await codeOf(() => host.advance(1, { maxSteps: 10 }))).toBe("SIMULATION_OVERRUN");
     await expect(host.runUntilIdle({ maxSteps: 10 })).rejects.toThrow(/seed 42.*keepAlive/s);
   });

@@ -48,6 +48,13 @@ describe("timer heap", () => {
     );
   });
 
+  test("[H5] the entry that fills a cancelled one's place may have to rise", () => {
+    const heap = new TimerHeap();
+    const [, , , deep] = [0, 10, 1, 11, 12, 2, 3].map((deadlineMs) => heap.add(deadlineMs, true, nothing));
+    heap.remove(deep!);
+    heap.checkInvariants();
+  });
+
   test("[H6] a million timers set and cancelled leave no entry behind", () => {
     const heap = new TimerHeap();
     const kept = heap.add(5, true, nothing);
