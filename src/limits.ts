@@ -85,3 +85,18 @@ export const RESTART_WINDOW_MS = 60_000;
 
 /** Older releases have the WAL-reset race: a checkpoint can drop frames that were committed. */
 export const SQLITE_VERSION_MIN = "3.51.3";
+
+// Documents and replicas.
+
+/** Values in one document: what one walk over it may cost, and the end of a graph of shared references that unfolds. */
+export const DOCUMENT_VALUES_MAX = 5_000_000;
+/** From this many children on, replacing a container is stored as the differences: below, the whole is as small. */
+export const NARROW_FROM_CHILDREN = 32;
+/** Differences that are stored one by one; beyond, the whole value is the smaller patch. */
+export const NARROW_OPERATIONS_MAX = 32;
+/** Documents a replica keeps in memory; beyond, those that nobody observes are dropped and load again when read. */
+export const RESIDENT_DOCUMENTS_MAX = 100_000;
+/** Writes per document that a replica remembers for open transactions; one that began earlier has to run again. */
+export const RECENT_WRITES_MAX = 1_000;
+/** Commits read from the change feed at a time. */
+export const FEED_PAGE_COMMITS = 1_000;
