@@ -85,6 +85,8 @@ export const RESTART_WINDOW_MS = 60_000;
 
 /** Older releases have the WAL-reset race: a checkpoint can drop frames that were committed. */
 export const SQLITE_VERSION_MIN = "3.51.3";
+/** Commits of a space that its change feed and conflict detection reach back to; whoever is further behind reloads. */
+export const CHANGES_KEPT_MAX = 10_000;
 
 // Documents and replicas.
 

@@ -1,0 +1,81 @@
+/**
+ * The last commits of a space, oldest first: what the feed answers from, and how far back a conflict can be told. Older commits
+ * are forgotten (rule S23): whoever is behind the horizon reloads. SPEC: S22, S23.
+ */
+import type { Path } from "../../message/path.ts";
+import type { DocumentPatch } from "../commit.ts";
+import { type DocumentRef, documentKey } from "../document.ts";
+import type { FeedCommit } from "../store.ts";
+import { copyJson } from "./json-copy.ts";
+
+interface DocumentWrite {
+  readonly sequence: number;
+  readonly session: string;
+  readonly paths: readonly Path[];
+}
+
+export class ChangeLog {
+  readonly #keptMax: number;
+  /** By sequence, which has no holes. */
+  readonly #commits = new Map<number, FeedCommit>();
+  /** Writes of the commits in the log by document, oldest first. */
+  readonly #writes = new Map<string, DocumentWrite[]>();
+  /** The newest sequence that is forgotten; 0 while none is. */
+  #horizon = 0;
+
+  constructor(keptMax: number) {
+    this.#keptMax = keptMax;
+  }
+
+  add(commit: FeedCommit): void {
+    const { sequence, session } = commit;
+    this.#commits.set(sequence, commit);
+    for (const patch of commit.patches) {
+      const write = { sequence, session, paths: patch.operations.map((operation) => operation.path) };
+      const writes = this.#writes.get(documentKey(patch));
+      if (writes === undefined) this.#writes.set(documentKey(patch), [write]);
+      else writes.push(write);
+    }
+    if (this.#commits.size > this.#keptMax) this.#forgetOldest();
+  }
+
+  /** At most `limit` commits after the sequence; undefined when some of them are forgotten. */
+  after(sequence: number, limit: number): FeedCommit[] | undefined {
+    if (sequence < this.#horizon) return undefined;
+    const commits: FeedCommit[] = [];
+    for (let next = sequence + 1; commits.length < limit; next++) {
+      const commit = this.#commits.get(next);
+      if (commit === undefined) break;
+      commits.push({ ...commit, patches: copyJson(commit.patches) });
+    }
+    return commits;
+  }
+
+  /** The paths written after the sequence by others than the session; undefined when that is forgotten. */
+  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string | undefined): Path[] | undefined {
+    if (sequence < this.#horizon) return undefined;
+    const writes = this.#writes.get(documentKey(ref)) ?? [];
+    return writes
+      .filter((write) => write.sequence > sequence && write.session !== exceptSession)
+      .flatMap((write) => write.paths);
+  }
+
+  problems(head: number): string[] {
+    const kept = head - this.#horizon;
+    return kept === this.#commits.size ? [] : [`the log holds ${this.#commits.size} of the last ${kept} commits`];
+  }
+
+  #forgetOldest(): void {
+    const sequence = ++this.#horizon;
+    const { patches } = this.#commits.get(sequence)!;
+    this.#commits.delete(sequence);
+    for (const patch of patches) this.#forgetWrites(patch, sequence);
+  }
+
+  #forgetWrites(patch: DocumentPatch, sequence: number): void {
+    const key = documentKey(patch);
+    const writes = this.#writes.get(key);
+    while (writes?.[0] !== undefined && writes[0].sequence <= sequence) writes.shift();
+    if (writes?.length === 0) this.#writes.delete(key);
+  }
+}

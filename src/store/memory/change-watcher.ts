@@ -1,0 +1,42 @@
+/**
+ * Tells one listener, in a microtask of its host, that something has changed; changes until then are told together. SPEC: S24.
+ */
+import type { Host } from "../../host/host.ts";
+import type { StoreChange } from "../store.ts";
+import type { Watcher } from "./memory-disk.ts";
+
+export class ChangeWatcher implements Watcher {
+  readonly #host: Host;
+  readonly #listener: (change: StoreChange) => void;
+  /** What the listener has not been told of. */
+  readonly #spaces = new Set<string>();
+  #journal = false;
+  #state: "idle" | "scheduled" | "stopped" = "idle";
+
+  constructor(host: Host, listener: (change: StoreChange) => void) {
+    this.#host = host;
+    this.#listener = listener;
+  }
+
+  note({ spaces, journal }: StoreChange): void {
+    if (this.#state === "stopped") return;
+    for (const space of spaces ?? []) this.#spaces.add(space);
+    this.#journal ||= journal;
+    if (this.#state === "scheduled") return;
+    this.#state = "scheduled";
+    this.#host.microtask(() => this.#tell());
+  }
+
+  stop(): void {
+    this.#state = "stopped";
+  }
+
+  #tell(): void {
+    if (this.#state === "stopped") return;
+    const change = { spaces: [...this.#spaces], journal: this.#journal };
+    this.#spaces.clear();
+    this.#journal = false;
+    this.#state = "idle";
+    this.#listener(change);
+  }
+}

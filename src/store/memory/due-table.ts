@@ -1,0 +1,46 @@
+/**
+ * The due table in memory. SPEC: S30-S33. Rows stay until they are taken or cancelled; being due changes nothing here.
+ */
+import type { DueChange, DueRow } from "../due.ts";
+import { copyJson } from "./json-copy.ts";
+
+export class DueTable {
+  /** By kind and key. */
+  readonly #rows = new Map<string, DueRow>();
+  /** The order given last; setting a row again takes a new one. */
+  #lastOrder = 0;
+
+  has(kind: string, key: string): boolean {
+    return this.#rows.has(rowKey(kind, key));
+  }
+
+  /** Whether the row of a `take` or `cancel` was there; true for a `put`. */
+  change(change: DueChange): boolean {
+    const { kind, key } = change;
+    if (change.op !== "put") return this.#rows.delete(rowKey(kind, key));
+    const order = ++this.#lastOrder;
+    this.#rows.set(rowKey(kind, key), { kind, key, dueAtMs: change.dueAtMs, data: copyJson(change.data), order });
+    return true;
+  }
+
+  due(nowMs: number, limit: number): DueRow[] {
+    return [...this.#rows.values()]
+      .filter((row) => row.dueAtMs <= nowMs)
+      .sort((a, b) => a.dueAtMs - b.dueAtMs || a.order - b.order)
+      .slice(0, limit)
+      .map((row) => ({ ...row, data: copyJson(row.data) }));
+  }
+
+  earliest(): number | undefined {
+    let earliest: number | undefined;
+    for (const { dueAtMs } of this.#rows.values()) {
+      if (earliest === undefined || dueAtMs < earliest) earliest = dueAtMs;
+    }
+    return earliest;
+  }
+}
+
+/** Unique because a NUL can be in neither part. */
+function rowKey(kind: string, key: string): string {
+  return `${kind}\0${key}`;
+}

@@ -1,0 +1,139 @@
+/**
+ * One journal row in memory: what never changes, and its state. The states and the moves between them are drawn in
+ * `docs/decisions/0002-the-store.md`; each move is one function here that gives the state after it. SPEC: J13, J23-J27.
+ */
+import { causationOf, type Message } from "../../message/envelope.ts";
+import type { Delivery, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
+
+export interface JournalState {
+  readonly status: JournalStatus;
+  /** How often the row was claimed; a release takes its claim back. */
+  readonly attempts: number;
+  /** Set while `processing`. */
+  readonly lease: number | undefined;
+  /** Set while `pending` after a retry; not claimable until it is released. */
+  readonly nextAttemptAtMs: number | undefined;
+  /** Set while `done` or `failed`. */
+  readonly processedAtMs: number | undefined;
+  /** Why it failed, why it will be retried, or the note of what was done. */
+  readonly error: string | undefined;
+}
+
+export interface JournalRecord {
+  readonly id: number;
+  readonly topic: string;
+  readonly source: string;
+  /** The message as JSON text. */
+  readonly text: string;
+  readonly messageId: string;
+  readonly kind: Message["kind"];
+  readonly correlation: string | undefined;
+  readonly causation: string | undefined;
+  readonly createdAtMs: number;
+  state: JournalState;
+  /** By subscriber. */
+  readonly deliveries: Map<string, Delivery>;
+}
+
+export function newRecord(id: number, entry: JournalEntry, nowMs: number): JournalRecord {
+  const { message, topic, source } = entry;
+  return {
+    id,
+    topic,
+    source,
+    text: JSON.stringify(message),
+    messageId: message.metadata.id,
+    kind: message.kind,
+    correlation: message.metadata.correlation,
+    causation: causationOf(message),
+    createdAtMs: nowMs,
+    state: initialState(entry.as, nowMs),
+    deliveries: new Map(),
+  };
+}
+
+export function messageOf(record: JournalRecord): Message {
+  return JSON.parse(record.text);
+}
+
+export function rowOf(record: JournalRecord): JournalRow {
+  const { id, topic, source, createdAtMs, state } = record;
+  const { status, attempts, lease, nextAttemptAtMs, processedAtMs, error } = state;
+  return {
+    id,
+    topic,
+    source,
+    message: messageOf(record),
+    status,
+    createdAtMs,
+    attempts,
+    ...(processedAtMs === undefined ? {} : { processedAtMs }),
+    ...(error === undefined ? {} : { error }),
+    ...(nextAttemptAtMs === undefined ? {} : { nextAttemptAtMs }),
+    ...(lease === undefined ? {} : { lease }),
+    deliveries: [...record.deliveries.values()].map((delivery) => ({ ...delivery })),
+  };
+}
+
+const PENDING: JournalState = {
+  status: "pending",
+  attempts: 0,
+  lease: undefined,
+  nextAttemptAtMs: undefined,
+  processedAtMs: undefined,
+  error: undefined,
+};
+
+function initialState(as: JournalEntry["as"], nowMs: number): JournalState {
+  switch (as.status) {
+    case "pending":
+      return PENDING;
+    case "claimed":
+      return claimed(PENDING, as.lease);
+    case "done":
+      return { ...PENDING, status: "done", processedAtMs: nowMs };
+    case "failed":
+      return { ...PENDING, status: "failed", processedAtMs: nowMs, error: as.error };
+  }
+}
+
+export function isClaimable(state: JournalState): boolean {
+  return state.status === "pending" && state.nextAttemptAtMs === undefined;
+}
+
+export function isSettled(state: JournalState): boolean {
+  return state.status === "done" || state.status === "failed";
+}
+
+export function claimed(state: JournalState, lease: number): JournalState {
+  return { ...state, status: "processing", attempts: state.attempts + 1, lease };
+}
+
+/** Back to pending because its holder is gone. The attempt counts: it may have been what brought the holder down. */
+export function abandoned(state: JournalState): JournalState {
+  return { ...state, status: "pending", lease: undefined };
+}
+
+export function requeued(state: JournalState): JournalState {
+  return { ...PENDING, attempts: state.attempts };
+}
+
+export function retryReleased(state: JournalState): JournalState {
+  return { ...state, nextAttemptAtMs: undefined };
+}
+
+export function settled(state: JournalState, outcome: Settlement["outcome"], nowMs: number): JournalState {
+  const { attempts } = state;
+  switch (outcome.kind) {
+    case "partial":
+      return state;
+    case "done":
+      return { ...PENDING, status: "done", attempts, processedAtMs: nowMs, error: outcome.note };
+    case "failed":
+      return { ...PENDING, status: "failed", attempts, processedAtMs: nowMs, error: outcome.error };
+    case "retry":
+      return { ...PENDING, attempts, nextAttemptAtMs: outcome.atMs, error: outcome.error };
+    case "release":
+      return { ...abandoned(state), attempts: attempts - 1 };
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Leases in memory: who may hold journal rows, and until when. A lease is open, then ended (closed, or found expired by
+ * `recover`); an open one is live while the clock has not reached its expiry. Numbers only go up, so that a number is also
+ * the fencing epoch. SPEC: J20-J22. It knows nothing of rows; the journal asks it who is live.
+ */
+import type { Lease } from "../store.ts";
+
+export class LeaseTable {
+  /** The number given last, ended or not. */
+  #lastLease = 0;
+  /** Open leases by number. */
+  readonly #expiresAtMs = new Map<number, number>();
+
+  open(nowMs: number, durationMs: number): Lease {
+    const lease = ++this.#lastLease;
+    const expiresAtMs = nowMs + durationMs;
+    this.#expiresAtMs.set(lease, expiresAtMs);
+    return { lease, expiresAtMs };
+  }
+
+  /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
+  renew(lease: number, nowMs: number, durationMs: number): boolean {
+    if (!this.#expiresAtMs.has(lease)) return false;
+    this.#expiresAtMs.set(lease, nowMs + durationMs);
+    return true;
+  }
+
+  isLive(lease: number, nowMs: number): boolean {
+    const expiresAtMs = this.#expiresAtMs.get(lease);
+    return expiresAtMs !== undefined && nowMs < expiresAtMs;
+  }
+
+  end(lease: number): void {
+    this.#expiresAtMs.delete(lease);
+  }
+
+  endExpired(nowMs: number): void {
+    for (const lease of this.#expiresAtMs.keys()) if (!this.isLive(lease, nowMs)) this.end(lease);
+  }
+}

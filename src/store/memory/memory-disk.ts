@@ -1,0 +1,45 @@
+/**
+ * What a memory store keeps between one opening and the next: the tables, and who watches them. Store objects that share a
+ * disk see each other's writes as processes on one file do. It is gone with the process.
+ */
+import { CHANGES_KEPT_MAX } from "../../limits.ts";
+import type { StoredCommit } from "../commit-rules.ts";
+import type { StoreChange } from "../store.ts";
+import { DueTable } from "./due-table.ts";
+import { JournalTable } from "./journal-table.ts";
+import { LeaseTable } from "./lease-table.ts";
+import { SpaceTable } from "./space-table.ts";
+
+export interface MemoryDiskOptions {
+  /** Commits of a space that the feed and conflict detection reach back to. */
+  readonly changesKept?: number;
+}
+
+/** Someone who is told of changes; `MemoryStore` makes one for each `watch`. */
+export interface Watcher {
+  note(change: StoreChange): void;
+}
+
+export class MemoryDisk {
+  readonly spaces = new Map<string, SpaceTable>();
+  readonly leases = new LeaseTable();
+  readonly journal = new JournalTable(this.leases);
+  readonly due = new DueTable();
+  /** Results of all commits, by session and local sequence. */
+  readonly commits = new Map<string, StoredCommit>();
+  readonly watchers = new Set<Watcher>();
+  readonly #changesKept: number;
+
+  constructor({ changesKept = CHANGES_KEPT_MAX }: MemoryDiskOptions = {}) {
+    this.#changesKept = changesKept;
+  }
+
+  /** The space, which need not have been written to yet. */
+  space(name: string): SpaceTable {
+    return this.spaces.get(name) ?? new SpaceTable(this.#changesKept);
+  }
+
+  announce(change: StoreChange): void {
+    for (const watcher of this.watchers) watcher.note(change);
+  }
+}

@@ -1,0 +1,281 @@
+/**
+ * The memory backend: the whole `Store` on maps, for tests, browsers and the simulator. SPEC: S1, and every rule of the seam
+ * except those about a disk. Durable means here: as long as the `MemoryDisk`, which a store object can be opened on again.
+ *
+ * A method does its work when it is called and answers through its promise, so writes are applied in the order they were
+ * asked for and outcomes arrive in that order, each in a later microtask (rule S13).
+ */
+import type { Host } from "../../host/host.ts";
+import type { CommitOutcome, CommitRequest } from "../commit.ts";
+import type { DocumentRef } from "../document.ts";
+import type { DueChange, DueRow } from "../due.ts";
+import type {
+  Claim,
+  ClaimRequest,
+  JournalEntry,
+  JournalQuery,
+  JournalRow,
+  JournalStatus,
+  Retention,
+  Settlement,
+  VerifyReport,
+} from "../journal.ts";
+import {
+  type AppendOutcome,
+  type FeedPage,
+  type Lease,
+  type LoadResult,
+  type RecordedBasis,
+  type SettleResult,
+  type Store,
+  type StoreChange,
+  StoreError,
+  type StoreStats,
+} from "../store.ts";
+import { ChangeWatcher } from "./change-watcher.ts";
+import { findRefusal } from "./entry-refusal.ts";
+import { jsonBytes } from "./json-copy.ts";
+import { commitTo } from "./memory-commit.ts";
+import { MemoryDisk } from "./memory-disk.ts";
+import {
+  checkCommit,
+  checkCount,
+  checkDueChanges,
+  checkEntries,
+  checkName,
+  checkRef,
+  checkSettlements,
+  checkTime,
+} from "./request-check.ts";
+
+export interface MemoryStoreOptions {
+  readonly host: Host;
+  /** Where the data is; a new, empty one unless given. */
+  readonly disk?: MemoryDisk;
+}
+
+export function memoryStore({ host, disk = new MemoryDisk() }: MemoryStoreOptions): Store {
+  return new MemoryStore(host, disk);
+}
+
+class MemoryStore implements Store {
+  readonly backend = "memory";
+  readonly #host: Host;
+  readonly #disk: MemoryDisk;
+  readonly #watchers = new Set<ChangeWatcher>();
+  #closed = false;
+  /** Writes asked of this store object. */
+  #jobs = 0;
+  #bytesWritten = 0;
+
+  constructor(host: Host, disk: MemoryDisk) {
+    this.#host = host;
+    this.#disk = disk;
+  }
+
+  async load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
+    this.#requireOpen();
+    checkName("a space's name", space);
+    for (const ref of refs) checkRef(ref);
+    return this.#disk.space(space).load(refs);
+  }
+
+  async commit(request: CommitRequest): Promise<CommitOutcome> {
+    this.#requireOpen();
+    checkCommit(request);
+    const outcome = commitTo(this.#disk, request, this.#host.now());
+    this.#jobs++;
+    if (outcome.kind !== "committed" || outcome.replayed) return outcome;
+    for (const { operations } of request.patches) this.#bytesWritten += jsonBytes(operations);
+    this.#countPayload(request.entries);
+    const movesSpace = request.patches.length > 0 || request.labels.length > 0;
+    const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
+    if (movesSpace || journal) this.#disk.announce({ spaces: movesSpace ? [request.space] : [], journal });
+    return outcome;
+  }
+
+  async changesSince(space: string, sequence: number, limit: number): Promise<FeedPage> {
+    this.#requireOpen();
+    checkCount("a limit", limit);
+    return this.#disk.space(space).changesSince(sequence, limit);
+  }
+
+  watch(listener: (change: StoreChange) => void): () => void {
+    this.#requireOpen();
+    const watcher = new ChangeWatcher(this.#host, listener);
+    const stop = () => {
+      watcher.stop();
+      this.#watchers.delete(watcher);
+      this.#disk.watchers.delete(watcher);
+    };
+    this.#watchers.add(watcher);
+    this.#disk.watchers.add(watcher);
+    return stop;
+  }
+
+  async basis(space: string, nodes: readonly string[]): Promise<readonly RecordedBasis[]> {
+    this.#requireOpen();
+    return this.#disk.space(space).basis(nodes);
+  }
+
+  async append(entries: readonly JournalEntry[]): Promise<AppendOutcome> {
+    this.#requireOpen();
+    checkEntries(entries);
+    this.#jobs++;
+    const refusal = findRefusal(entries, this.#disk.journal);
+    if (refusal !== undefined) return refusal;
+    const ids = this.#disk.journal.append(entries, this.#host.now());
+    this.#countPayload(entries);
+    this.#announceJournal();
+    return { kind: "appended", ids };
+  }
+
+  async openLease(durationMs: number): Promise<Lease> {
+    this.#requireOpen();
+    checkTime("a lease's duration", durationMs);
+    this.#jobs++;
+    return this.#disk.leases.open(this.#host.now(), durationMs);
+  }
+
+  async renewLease(lease: number, durationMs: number): Promise<boolean> {
+    this.#requireOpen();
+    checkTime("a lease's duration", durationMs);
+    this.#jobs++;
+    return this.#disk.leases.renew(lease, this.#host.now(), durationMs);
+  }
+
+  async closeLease(lease: number): Promise<number> {
+    this.#requireOpen();
+    this.#jobs++;
+    this.#disk.leases.end(lease);
+    const abandoned = this.#disk.journal.abandonHeldBy(lease);
+    if (abandoned > 0) this.#announceJournal();
+    return abandoned;
+  }
+
+  async claim(request: ClaimRequest): Promise<readonly Claim[]> {
+    this.#requireOpen();
+    checkCount("a limit", request.limit);
+    this.#jobs++;
+    return this.#disk.journal.claim(request, this.#host.now());
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    this.#requireOpen();
+    checkSettlements(settlements);
+    this.#jobs++;
+    const nowMs = this.#host.now();
+    const results = settlements.map((settlement) =>
+      this.#disk.journal.settle(settlement, nowMs) ? "settled" : "lease-lost",
+    );
+    this.#announceJournal();
+    return results;
+  }
+
+  async recover(): Promise<number> {
+    this.#requireOpen();
+    this.#jobs++;
+    const nowMs = this.#host.now();
+    this.#disk.leases.endExpired(nowMs);
+    const recovered = this.#disk.journal.recover(nowMs);
+    if (recovered > 0) this.#announceJournal();
+    return recovered;
+  }
+
+  async requeue(ids: readonly number[]): Promise<readonly number[]> {
+    this.#requireOpen();
+    this.#jobs++;
+    const requeued = this.#disk.journal.requeue(ids);
+    if (requeued.length > 0) this.#announceJournal();
+    return requeued;
+  }
+
+  async releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {
+    this.#requireOpen();
+    checkTime("the time", nowMs);
+    this.#jobs++;
+    const result = this.#disk.journal.releaseRetries(nowMs);
+    if (result.released > 0) this.#announceJournal();
+    return result;
+  }
+
+  async query(query: JournalQuery): Promise<readonly JournalRow[]> {
+    this.#requireOpen();
+    checkCount("a limit", query.limit);
+    return this.#disk.journal.query(query);
+  }
+
+  async count(): Promise<Readonly<Record<JournalStatus, number>>> {
+    this.#requireOpen();
+    return this.#disk.journal.count();
+  }
+
+  async retain(retention: Retention): Promise<number> {
+    this.#requireOpen();
+    checkCount("a limit", retention.limit);
+    this.#jobs++;
+    return this.#disk.journal.retain(retention);
+  }
+
+  async verify(): Promise<VerifyReport> {
+    this.#requireOpen();
+    const problems = this.#disk.journal.problems();
+    let documents = 0;
+    for (const [name, space] of this.#disk.spaces) {
+      documents += space.documentCount;
+      for (const problem of space.problems()) problems.push(`space ${name}: ${problem}`);
+    }
+    const ok = problems.length === 0;
+    return { ok, rows: this.#disk.journal.size, unsigned: 0, documents, problems: problems.slice(0, 100) };
+  }
+
+  async changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {
+    this.#requireOpen();
+    checkDueChanges(changes);
+    this.#jobs++;
+    const results = changes.map((change) => this.#disk.due.change(change));
+    this.#announceJournal();
+    return results;
+  }
+
+  async dueRows(nowMs: number, limit: number): Promise<readonly DueRow[]> {
+    this.#requireOpen();
+    checkTime("the time", nowMs);
+    checkCount("a limit", limit);
+    return this.#disk.due.due(nowMs, limit);
+  }
+
+  async earliestDue(): Promise<number | undefined> {
+    this.#requireOpen();
+    return this.#disk.due.earliest();
+  }
+
+  stats(): StoreStats {
+    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#bytesWritten };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const watcher of this.#watchers) {
+      watcher.stop();
+      this.#disk.watchers.delete(watcher);
+    }
+    this.#watchers.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #requireOpen(): void {
+    if (this.#closed) throw new StoreError("STORE_CLOSED", "the store was closed; open it again to go on");
+  }
+
+  #announceJournal(): void {
+    this.#disk.announce({ spaces: [], journal: true });
+  }
+
+  #countPayload(entries: readonly JournalEntry[]): void {
+    for (const { message } of entries) this.#bytesWritten += jsonBytes(message.data);
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * The checks on what comes in through the seam: text that every backend can hold, values that are JSON, numbers that count. A
+ * failed check is misuse by the layer above and throws. SPEC: S15. What data is allowed to *be* is not decided here.
+ */
+import { DEPTH_MAX } from "../../limits.ts";
+import { findImpurity, isCleanText, type JsonLimits } from "../../message/json.ts";
+import { problemText } from "../../message/problem.ts";
+import type { CommitRequest } from "../commit.ts";
+import type { DocumentRef } from "../document.ts";
+import type { DueChange } from "../due.ts";
+import type { JournalEntry, Settlement } from "../journal.ts";
+import { StoreError } from "../store.ts";
+
+/** What the seam wraps around a value: lists, operations, rows. */
+const WRAPPING_DEPTH = 4;
+
+/** Sizes are bounded where data enters the system; depth is here too, because everybody who walks a value recurses. */
+const LIMITS: JsonLimits = {
+  bytesMax: Number.POSITIVE_INFINITY,
+  depthMax: DEPTH_MAX + WRAPPING_DEPTH,
+  keysMax: Number.POSITIVE_INFINITY,
+};
+
+export function checkName(what: string, text: string): void {
+  if (isCleanText(text)) return;
+  throw new StoreError("STORE_MISUSE", `${what} must not contain NUL or a lone surrogate; refuse it where it comes in`);
+}
+
+export function checkRef({ scope, id }: DocumentRef): void {
+  checkName("a document's scope", scope);
+  checkName("a document's id", id);
+}
+
+/** A whole number, 0 or more. */
+export function checkCount(what: string, count: number): void {
+  if (Number.isSafeInteger(count) && count >= 0) return;
+  throw new StoreError("STORE_MISUSE", `${what} must be a whole number of at least 0, got ${count}`);
+}
+
+export function checkTime(what: string, timeMs: number): void {
+  if (Number.isFinite(timeMs)) return;
+  throw new StoreError("STORE_MISUSE", `${what} must be a number of milliseconds, got ${timeMs}`);
+}
+
+export function checkCommit(request: CommitRequest): void {
+  checkName("a space's name", request.space);
+  checkName("a session's name", request.session);
+  checkName("a digest", request.digest);
+  checkCount("a local sequence", request.localSequence);
+  for (const patch of request.patches) {
+    checkRef(patch);
+    for (const operation of patch.operations) checkJson("a path operation", operation);
+  }
+  for (const read of request.reads) checkRef(read);
+  for (const condition of request.preconditions) if (condition.kind === "absent") checkRef(condition);
+  for (const basis of request.basis) checkJson("a basis row", basis);
+  for (const write of request.labels) checkJson("a label write", write);
+  checkEntries(request.entries);
+  checkSettlements(request.settlements);
+  checkDueChanges(request.due);
+}
+
+export function checkEntries(entries: readonly JournalEntry[]): void {
+  for (const { message, topic, source, as } of entries) {
+    checkName("a topic", topic);
+    checkName("a source", source);
+    checkJson("a message", message);
+    if (as.status === "failed") checkName("an error", as.error);
+  }
+}
+
+export function checkSettlements(settlements: readonly Settlement[]): void {
+  for (const { outcome, deliveries } of settlements) {
+    checkJson("an outcome", outcome);
+    if (outcome.kind === "retry") checkTime("the time of a retry", outcome.atMs);
+    if (deliveries !== undefined) checkJson("a delivery", deliveries);
+  }
+}
+
+export function checkDueChanges(changes: readonly DueChange[]): void {
+  for (const change of changes) {
+    checkJson("a due row", change);
+    if (change.op === "put") checkTime("a deadline", change.dueAtMs);
+  }
+}
+
+/** Keys and text of everything inside, at once. */
+function checkJson(what: string, value: unknown): void {
+  const problem = findImpurity(value, LIMITS);
+  if (problem !== undefined) throw new StoreError("STORE_MISUSE", `${what}: ${problemText(problem)}`);
+}
