@@ -1,0 +1,98 @@
+import { describe, expect, test } from "#test";
+import { checkMessage } from "../../src/message/envelope.ts";
+import { ERROR_MEANINGS, type ErrorData, errorData, Failure, fromError } from "../../src/message/error-data.ts";
+
+/** What checkMessage says about an error with that data; undefined when it accepts. */
+function problem(data: unknown): string | undefined {
+  const metadata = { id: "m2", timestamp: 1, causation: "m1" };
+  const checked = checkMessage({ kind: "error", type: "A.B", data, metadata });
+  return checked.kind === "refused" ? checked.message : undefined;
+}
+
+function chain(causes: number): ErrorData {
+  let data: ErrorData = { code: 500, message: "root" };
+  for (let i = 0; i < causes; i++) data = { code: 500, message: "m", cause: data };
+  return data;
+}
+
+function depthOf(data: ErrorData | undefined): number {
+  return data === undefined ? 0 : 1 + depthOf(data.cause);
+}
+
+describe("error data", () => {
+  test("[M13] a code is an integer from 400 to 599", () => {
+    for (const code of [400, 404, 499, 599]) expect(problem({ code, message: "m" })).toBe(undefined);
+    for (const code of [399, 600, 404.5, "404", null, -1]) {
+      expect(problem({ code, message: "m" })).toContain("data.code: must be an integer from 400");
+    }
+    expect(problem({ message: "m" })).toContain("data.code: must be");
+  });
+
+  test("[M13] message is a string, data an object, cause the same shape; other keys are kept", () => {
+    expect(problem({ code: 500 })).toContain("data.message: must be a string");
+    expect(problem({ code: 500, message: 1 })).toContain("data.message: must be a string, got 1");
+    for (const data of [null, [], "x", 500]) expect(problem(data)).toContain("data: must be an object with code");
+    expect(problem({ code: 500, message: "m", cause: { code: 1, message: "m" } })).toContain(
+      "data.cause.code: must be",
+    );
+    expect(problem({ code: 500, message: "m", cause: null })).toContain("data.cause: must be an object");
+    expect(problem({ code: 504, message: "m", requestId: "m1" })).toBe(undefined);
+  });
+
+  test("[M13] 8 causes are accepted, 9 are not", () => {
+    expect(problem(chain(8))).toBe(undefined);
+    expect(problem(chain(9))).toContain("must end after 8 causes");
+  });
+
+  test("[M13] every code of the system makes valid data with its meaning", () => {
+    for (const code of [400, 404, 409, 413, 422, 500, 502, 503, 504] as const) {
+      expect(errorData(code)).toEqual({ code, message: ERROR_MEANINGS[code] });
+      expect(problem(errorData(code, "why", errorData(502)))).toBe(undefined);
+    }
+    expect(errorData(504).message).toBe("Request timed out");
+  });
+});
+
+describe("something thrown", () => {
+  test("[M14] an error becomes 500 with its causes, a Failure keeps its code", () => {
+    const thrown = new Error("outer", { cause: new Failure(404, "no such key", { cause: "text" }) });
+    expect(fromError(thrown)).toEqual({
+      code: 500,
+      message: "outer",
+      cause: { code: 404, message: "no such key", cause: { code: 500, message: "text" } },
+    });
+    expect(fromError(Object.assign(new Error("not ours"), { code: 404 })).code).toBe(500);
+    expect(() => new Failure(200, "fine")).toThrow("a code from 400 to 599");
+  });
+
+  test("[M14] long and cyclic chains are cut at the limit", () => {
+    const loop = new Error("loop");
+    loop.cause = loop;
+    let long = new Error("0");
+    for (let i = 1; i < 50; i++) long = new Error(String(i), { cause: long });
+    for (const thrown of [loop, long]) {
+      expect(depthOf(fromError(thrown))).toBe(9);
+      expect(problem(fromError(thrown))).toBe(undefined);
+    }
+  });
+
+  test("[M14] nothing that is thrown makes it throw or makes invalid data", () => {
+    const hostile = new Error("x");
+    for (const name of ["message", "cause"]) {
+      Object.defineProperty(hostile, name, {
+        get: () => {
+          throw new Error("from the accessor");
+        },
+      });
+    }
+    const thrown = [undefined, null, 0, "", Symbol("s"), 1n, {}, Object.create(null), hostile, () => 1, new Error("")];
+    for (const value of [...thrown, new Error("a\0b\ud800"), new Error("x".repeat(100_000))]) {
+      const data = fromError(value);
+      expect(problem(data)).toBe(undefined);
+      expect(data.message.length).toBeLessThan(1_100);
+    }
+    expect(fromError(hostile).message).toBe("something unprintable was thrown");
+    expect(fromError(undefined).message).toBe("undefined was thrown");
+    expect(fromError(new TypeError("")).message).toBe("TypeError");
+  });
+});
