@@ -1,95 +1,128 @@
 /**
- * Applying path operations to whole values, for whoever holds no replica: a backend that loads or compacts a document, a
- * tool that reads a file. Copies the containers along each path and shares the rest. A patch that does not fit its document
- * means that bytes were lost or changed, and says so.
+ * Applying path operations to values. One implementation for everybody: a replica that writes in place and may have to undo, a
+ * backend that loads or compacts a document, a tool that reads a file. They differ only in which containers they may change
+ * (`Own`). An operation that does not fit its document means that bytes were lost or changed, and says so.
  */
-import type { Json } from "../message/json.ts";
-import type { Path } from "../message/path.ts";
+import type { Json, JsonArray, JsonObject } from "../message/json.ts";
+import { arrayIndex, type Path } from "../message/path.ts";
 import type { PathOperation } from "./path-operation.ts";
 
 /** A container that may be written into, unlike the read-only ones of `Json`. */
 export type Container = Json[] | { [key: string]: Json };
+
+/** Gives a container that may be changed in place of this one: itself, or a copy that shares its children. */
+export type Own = (container: Container) => Container;
 
 /** A patch that does not fit the document it belongs to. */
 export class PatchError extends Error {
   override readonly name = "PatchError";
 }
 
-/** The value after the operations; undefined stands for no document. Never changes `value`. */
+export interface Applied {
+  /** The whole value afterwards; undefined stands for no document. */
+  readonly root: Json | undefined;
+  /** Takes the operation back. */
+  readonly inverse: PathOperation;
+}
+
+/** The value after the operations. Never changes `value`: containers along the paths are copied, once each. */
 export function applyOperations(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
-  const fresh = new Set<object>();
+  const fresh = new Set<Container>();
+  const own: Own = (container) => {
+    if (fresh.has(container)) return container;
+    const copy = shallowCopy(container);
+    fresh.add(copy);
+    return copy;
+  };
   let root = value;
-  for (const operation of operations) {
-    if (operation.path.length === 0 && operation.op !== "splice") {
-      root = operation.op === "set" ? operation.value : undefined;
-      continue;
-    }
-    if (operation.op === "splice") {
-      root = ownedAlong(root, operation.path, fresh);
-      const array = containerAt(root, operation.path);
-      if (!Array.isArray(array) || operation.index + operation.remove > array.length) throw doesNotFit(operation);
-      array.splice(operation.index, operation.remove, ...operation.insert);
-      continue;
-    }
-    const parentPath = operation.path.slice(0, -1);
-    root = ownedAlong(root, parentPath, fresh);
-    applyAt(containerAt(root, parentPath), operation.path.at(-1) as string, operation);
-  }
+  for (const operation of operations) root = applyOperation(root, operation, own).root;
   return root;
 }
 
-function applyAt(parent: Container, key: string, operation: PathOperation & { op: "set" | "delete" }): void {
-  if (Array.isArray(parent)) {
-    const index = Number(key);
-    if (operation.op === "delete" || !Number.isInteger(index) || index < 0 || index > parent.length)
-      throw doesNotFit(operation);
-    parent[index] = operation.value;
-  } else if (operation.op === "delete") {
-    if (!Object.hasOwn(parent, key)) throw doesNotFit(operation);
-    delete parent[key];
+export function applyOperation(root: Json | undefined, operation: PathOperation, own: Own): Applied {
+  const { path } = operation;
+  if (operation.op === "splice") {
+    const { root: newRoot, container } = ownedAlong(root, path, path.length, own);
+    return { root: newRoot, inverse: splice(container, operation) };
+  }
+  if (path.length === 0) {
+    const inverse: PathOperation = root === undefined ? { op: "delete", path } : { op: "set", path, value: root };
+    return { root: operation.op === "set" ? operation.value : undefined, inverse };
+  }
+  const { root: newRoot, container } = ownedAlong(root, path, path.length - 1, own);
+  const key = path[path.length - 1] as string;
+  if (operation.op === "delete") return { root: newRoot, inverse: remove(container, key, operation) };
+  return { root: newRoot, inverse: put(container, key, operation) };
+}
+
+function put(container: Container, key: string, operation: PathOperation & { op: "set" }): PathOperation {
+  const { path, value } = operation;
+  const before = childOf(container, key);
+  if (Array.isArray(container)) {
+    const index = arrayIndex(key);
+    if (index === undefined || index > container.length) throw doesNotFit(operation);
+    container[index] = value;
+    if (before === undefined) return { op: "splice", path: path.slice(0, -1), index, remove: 1, insert: [] };
   } else {
-    setOwn(parent, key, operation.value);
+    setOwn(container, key, value);
   }
+  return before === undefined ? { op: "delete", path } : { op: "set", path, value: before };
 }
 
-/** Makes the containers from the root down to the path private copies, once each. */
-function ownedAlong(root: Json | undefined, path: Path, fresh: Set<object>): Json {
-  const newRoot = owned(root, fresh, path);
-  let container: Container = newRoot;
-  for (const step of path) {
-    const child: Container = owned(childOf(container, step), fresh, path);
-    if (Array.isArray(container)) container[Number(step)] = child;
-    else setOwn(container, step, child);
-    container = child;
+function remove(container: Container, key: string, operation: PathOperation & { op: "delete" }): PathOperation {
+  const before = childOf(container, key);
+  if (Array.isArray(container) || before === undefined) throw doesNotFit(operation);
+  delete container[key];
+  return { op: "set", path: operation.path, value: before };
+}
+
+function splice(container: Container, operation: PathOperation & { op: "splice" }): PathOperation {
+  const { path, index, remove, insert } = operation;
+  if (!Array.isArray(container) || index + remove > container.length) throw doesNotFit(operation);
+  const removed = container.slice(index, index + remove);
+  // Not by spreading `insert` into the call: a hundred thousand arguments overflow the stack.
+  const tail = container.slice(index + remove);
+  container.length = index;
+  for (const item of insert) container.push(item);
+  for (const item of tail) container.push(item);
+  return { op: "splice", path, index, remove: insert.length, insert: removed };
+}
+
+/** Owns the containers along the first `depth` steps, from the root down, and gives the last of them. */
+function ownedAlong(root: Json | undefined, path: Path, depth: number, own: Own): { root: Json; container: Container } {
+  const newRoot = own(requireContainer(root, path));
+  let container = newRoot;
+  for (let i = 0; i < depth; i++) {
+    const step = path[i] as string;
+    const child = requireContainer(childOf(container, step), path);
+    const owned = own(child);
+    if (owned !== child) setChild(container, step, owned);
+    container = owned;
   }
-  return newRoot;
+  return { root: newRoot, container };
 }
 
-function owned(value: Json | undefined, fresh: Set<object>, path: Path): Container {
-  if (typeof value !== "object" || value === null) throw new PatchError(`nothing to write into at /${path.join("/")}`);
-  if (fresh.has(value)) return value as Container;
-  const copy = shallowCopy(value as Container);
-  fresh.add(copy);
-  return copy;
+function requireContainer(value: Json | undefined, path: Path): Container {
+  if (typeof value === "object" && value !== null) return value as Container;
+  throw new PatchError(`there is nothing to write into on the way to /${path.join("/")}`);
 }
 
-function containerAt(root: Json, path: Path): Container {
-  let value: Json | undefined = root;
-  for (const step of path) value = childOf(value as Container, step);
-  return value as Container;
+export function childOf(container: JsonArray | JsonObject, step: string): Json | undefined {
+  if (Array.isArray(container)) {
+    const index = arrayIndex(step);
+    return index === undefined ? undefined : container[index];
+  }
+  return Object.hasOwn(container, step) ? (container as JsonObject)[step] : undefined;
 }
 
-export function childOf(container: Container, step: string): Json | undefined {
-  if (Array.isArray(container)) return container[Number(step)];
-  return Object.hasOwn(container, step) ? container[step] : undefined;
+function setChild(container: Container, step: string, value: Json): void {
+  if (Array.isArray(container)) container[Number(step)] = value;
+  else setOwn(container, step, value);
 }
 
-/** A copy of the container that shares its children; a `__proto__` key stays data. */
-export function shallowCopy(value: Container): Container {
-  if (Array.isArray(value)) return value.slice();
-  const copy: { [key: string]: Json } = {};
-  for (const key of Object.keys(value)) setOwn(copy, key, value[key] as Json);
-  return copy;
+/** A copy of the container that shares its children. Copies a `__proto__` key as the data it is. */
+export function shallowCopy(container: Container): Container {
+  return Array.isArray(container) ? container.slice() : { ...container };
 }
 
 /** Assigns an own property, whatever its name. */

@@ -6,7 +6,8 @@
  * - What resolved is durable, under the durability the store was opened with.
  * - Expected outcomes are values (`rejection.ts`). A method throws `StoreError` for misuse and when the store has stopped.
  * - A method never calls back synchronously: outcomes arrive in a later microtask or task.
- * - Writes are applied in the order in which they were asked for.
+ * - Writes are applied in the order in which they were asked for, and answered in that order. An answer that shows a
+ *   commit (a load, a page of the feed) comes after the answer to that commit.
  */
 import type { Json } from "../message/json.ts";
 import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, NodeBasis } from "./commit.ts";
@@ -183,6 +184,8 @@ export type StoreErrorCode =
   | "STORE_ENGINE_TOO_OLD"
   | "STORE_CORRUPT"
   | "STORE_OPEN_FAILED"
+  /** An open transaction cannot go on: what it wrote into has been replaced. Run it again. */
+  | "STORE_STALE"
   | "STORE_MISUSE";
 
 /** Misuse, or a store that cannot go on. The message says what to do. */

@@ -1,0 +1,111 @@
+/**
+ * Letting values in and out of a replica.
+ *
+ * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Where
+ * the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
+ * Out: `handOut` freezes what a reader gets, down to what is frozen already. A frozen container is never changed again, an
+ * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place.
+ */
+import { DEPTH_MAX, DOCUMENT_VALUES_MAX } from "../limits.ts";
+import { isCleanText, isJsonObject, type Json, type JsonArray } from "../message/json.ts";
+import { show } from "../message/problem.ts";
+import { type Container, childOf, setOwn, shallowCopy } from "./patch.ts";
+import { StoreError } from "./store.ts";
+
+/**
+ * The value as the replica may keep it: `previous` itself where nothing differs. What is kept that way is frozen, since it now
+ * stands in two places. Throws for what is not pure JSON.
+ */
+export function admit(value: unknown, previous: Json | undefined): Json {
+  return new Admission().admit(value, previous, 0);
+}
+
+class Admission {
+  #visited = 0;
+  /** Steps to the value being admitted, for the error message. */
+  readonly #at: (string | number)[] = [];
+
+  admit(value: unknown, previous: Json | undefined, depth: number): Json {
+    if (++this.#visited > DOCUMENT_VALUES_MAX) throw this.#refuse(`holds more than ${DOCUMENT_VALUES_MAX} values`);
+    switch (typeof value) {
+      case "string":
+        if (value === previous || isCleanText(value)) return value;
+        throw this.#refuse("must not contain NUL or a lone surrogate");
+      case "boolean":
+        return value;
+      case "number":
+        if (Number.isFinite(value) && !Object.is(value, -0)) return value;
+        throw this.#refuse(`must be a finite number and not -0, got ${show(value)}`);
+      case "object":
+        if (value === null) return null;
+        // What a reader was handed is frozen and ours; the same object at the same place is the same value.
+        if (value === previous) return previous;
+        if (depth >= DEPTH_MAX) throw this.#refuse(`is nested deeper than ${DEPTH_MAX}, or contains itself`);
+        return Array.isArray(value)
+          ? this.#admitArray(value, previous, depth)
+          : this.#admitObject(value as object, previous, depth);
+      default:
+        throw this.#refuse(`must be a JSON value, got ${show(value)}`);
+    }
+  }
+
+  #admitArray(value: readonly unknown[], previous: Json | undefined, depth: number): Json {
+    if (Object.getPrototypeOf(value) !== Array.prototype) throw this.#refuse("must be a plain array");
+    const old = Array.isArray(previous) ? (previous as JsonArray) : undefined;
+    const copy: Json[] = [];
+    let same = old !== undefined && old.length === value.length;
+    for (let index = 0; index < value.length; index++) {
+      this.#at.push(index);
+      if (!Object.hasOwn(value, index)) throw this.#refuse("is a hole; sparse arrays are not JSON");
+      const item = this.admit(value[index], old?.[index], depth + 1);
+      same &&= Object.is(item, old?.[index]);
+      copy.push(item);
+      this.#at.pop();
+    }
+    return same ? handOut(old as Json) : copy;
+  }
+
+  #admitObject(value: object, previous: Json | undefined, depth: number): Json {
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype !== Object.prototype && prototype !== null)
+      throw this.#refuse(`must be a plain object, got ${show(value)}`);
+    const old = isJsonObject(previous) ? previous : undefined;
+    const copy: { [key: string]: Json } = {};
+    const keys = Object.keys(value);
+    if (Reflect.ownKeys(value).length !== keys.length)
+      throw this.#refuse("has a symbol or a hidden property for a key");
+    let same = old !== undefined && Object.keys(old).length === keys.length;
+    for (const key of keys) {
+      this.#at.push(key);
+      if (!isCleanText(key)) throw this.#refuse("key must not contain NUL or a lone surrogate");
+      const before = old && childOf(old, key);
+      const item = this.admit((value as { [key: string]: unknown })[key], before, depth + 1);
+      same &&= Object.is(item, before);
+      setOwn(copy, key, item);
+      this.#at.pop();
+    }
+    return same ? handOut(old as Json) : copy;
+  }
+
+  #refuse(problem: string): StoreError {
+    const where = this.#at.length === 0 ? "the value" : `the value at /${this.#at.join("/")}`;
+    return new StoreError("STORE_MISUSE", `${where} ${problem}`);
+  }
+}
+
+/** Freezes a value that leaves the replica, down to what is frozen already, and gives it back. */
+export function handOut<T extends Json | undefined>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  const open: object[] = [Object.freeze(value)];
+  for (let container = open.pop(); container !== undefined; container = open.pop()) {
+    for (const child of Object.values(container)) {
+      if (typeof child === "object" && child !== null && !Object.isFrozen(child)) open.push(Object.freeze(child));
+    }
+  }
+  return value;
+}
+
+/** In-place writing: what was handed out is copied, what was not is the replica's own. */
+export function ownUnlessHandedOut(container: Container): Container {
+  return Object.isFrozen(container) ? shallowCopy(container) : container;
+}

@@ -1,0 +1,67 @@
+/**
+ * Loading documents for a replica: reads of one turn become one request. Every request starts a new generation, so that a
+ * caller who needs what he just read can wait until the loads that he started, and those they led to, are over.
+ */
+import type { Host } from "../host/host.ts";
+import type { ReplicaDocument } from "./replica-document.ts";
+import type { LoadResult, Store } from "./store.ts";
+
+/** What the loader needs of its replica. */
+export interface LoadHome {
+  arrived(documents: readonly ReplicaDocument[], result: LoadResult): void;
+}
+
+export class DocumentLoader {
+  /** Grows with every request for a document that was not here. */
+  generation = 0;
+  readonly #store: Store;
+  readonly #space: string;
+  readonly #host: Host;
+  readonly #home: LoadHome;
+  /** Asked for in this turn. */
+  #wanted: ReplicaDocument[] = [];
+  /** Requests whose answer is outstanding. */
+  #inFlight = 0;
+  #waiting: (() => void)[] = [];
+
+  constructor(store: Store, space: string, host: Host, home: LoadHome) {
+    this.#store = store;
+    this.#space = space;
+    this.#host = host;
+    this.#home = home;
+  }
+
+  get idle(): boolean {
+    return this.#inFlight === 0 && this.#wanted.length === 0;
+  }
+
+  request(document: ReplicaDocument): void {
+    document.state = "loading";
+    this.generation++;
+    this.#wanted.push(document);
+    if (this.#wanted.length === 1) this.#host.microtask(() => void this.#send());
+  }
+
+  /** Resolves when no load is outstanding; never rejects: a failed load leaves its reason on the document. */
+  settled(): Promise<void> {
+    if (this.idle) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  async #send(): Promise<void> {
+    const documents = this.#wanted;
+    this.#wanted = [];
+    this.#inFlight++;
+    try {
+      this.#home.arrived(documents, await this.#store.load(this.#space, documents));
+    } catch (error) {
+      for (const document of documents) {
+        document.state = "absent";
+        document.loadError = error;
+      }
+    } finally {
+      this.#inFlight--;
+      if (this.idle) for (const resolve of this.#waiting.splice(0)) resolve();
+    }
+  }
+}

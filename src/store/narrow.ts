@@ -1,0 +1,65 @@
+/**
+ * Replacing a large container by one that differs in few places: the differences, so that the durable write costs what the
+ * change is worth. Relies on `admit`, which keeps the identity of equal subtrees: only where references differ is there
+ * anything to find.
+ */
+import { NARROW_FROM_CHILDREN, NARROW_OPERATIONS_MAX } from "../limits.ts";
+import { isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
+import type { Path } from "../message/path.ts";
+import { childOf } from "./patch.ts";
+import type { PathOperation } from "./path-operation.ts";
+
+/** The operations that turn `before` into `after` at the path, or undefined where putting `after` whole is as good. */
+export function narrow(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
+  if (!isWide(after)) return undefined;
+  const operations: PathOperation[] = [];
+  return collect(path, before, after, operations) ? operations : undefined;
+}
+
+function isWide(value: Json): boolean {
+  if (Array.isArray(value)) return value.length >= NARROW_FROM_CHILDREN;
+  return isJsonObject(value) && Object.keys(value).length >= NARROW_FROM_CHILDREN;
+}
+
+/** False when there are more differences than are worth listing. */
+function collect(path: Path, before: Json | undefined, after: Json, out: PathOperation[]): boolean {
+  if (Array.isArray(before) && Array.isArray(after)) return collectArray(path, before, after, out);
+  if (isJsonObject(before) && isJsonObject(after)) return collectObject(path, before, after, out);
+  out.push({ op: "set", path, value: after });
+  return out.length <= NARROW_OPERATIONS_MAX;
+}
+
+function collectObject(path: Path, before: JsonObject, after: JsonObject, out: PathOperation[]): boolean {
+  for (const [key, value] of Object.entries(after)) {
+    const old = childOf(before, key);
+    if (Object.is(old, value)) continue;
+    if (!collect([...path, key], old, value, out)) return false;
+  }
+  for (const key of Object.keys(before)) {
+    if (Object.hasOwn(after, key)) continue;
+    out.push({ op: "delete", path: [...path, key] });
+    if (out.length > NARROW_OPERATIONS_MAX) return false;
+  }
+  return true;
+}
+
+function collectArray(path: Path, before: JsonArray, after: JsonArray, out: PathOperation[]): boolean {
+  if (before.length === after.length) {
+    for (let index = 0; index < after.length; index++) {
+      if (Object.is(before[index], after[index])) continue;
+      if (!collect([...path, String(index)], before[index], after[index] as Json, out)) return false;
+    }
+    return true;
+  }
+  const shorter = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < shorter && Object.is(before[start], after[start])) start++;
+  let end = 0;
+  while (end < shorter - start && Object.is(before.at(-1 - end), after.at(-1 - end))) end++;
+  const insert = after.slice(start, after.length - end);
+  const remove = before.length - end - start;
+  // A splice that moves most of the array is no smaller than the array.
+  if (insert.length > after.length / 2) return false;
+  out.push({ op: "splice", path, index: start, remove, insert });
+  return out.length <= NARROW_OPERATIONS_MAX;
+}
