@@ -78,8 +78,8 @@ describe("our form", () => {
     );
   });
 
-  test("[M29] metadata of a thousand keys comes back too", () => {
-    const extra = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`k${i}`, i]));
+  test("[M29] metadata of as many keys as an object may have comes back too", () => {
+    const extra = Object.fromEntries(Array.from({ length: 1_022 }, (_, i) => [`k${i}`, i]));
     const made: Message = { kind: "event", type: "A.B", data: null, metadata: { ...extra, id: "m", timestamp: 0 } };
     expect(equal(read(toCloudEvent(made, "/k")), made)).toBe(true);
   });
@@ -157,6 +157,13 @@ describe("the foreign form", () => {
       }),
       { numRuns: 1_000 },
     );
+  });
+
+  test("[M30] an event with our mark but binary data is foreign: its data is not lost", () => {
+    const event = { ...foreign, millracekind: "command", data_base64: "AAEC" };
+    expect(read(event).kind).toBe("event");
+    expect(read(event).data).toBe("AAEC");
+    expect(toCloudEvent(read(event), "/k")).toEqual(event);
   });
 
   test("[M30] an attribute that is null is not set", () => {
