@@ -1,0 +1,144 @@
+/** Node basis rows: what a node's last run read, and whether it has moved. */
+import { describe, expect, test } from "#test";
+import type { Path } from "../../../src/message/path.ts";
+import type { NodeBasis } from "../../../src/store/commit.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { commitBy, committed, ref, remove, SPACE, set, write } from "./requests.ts";
+import type { OpenStore } from "./store-under-test.ts";
+
+type Depth = "deep" | "shallow";
+
+function basisOf(node: string, sequence: number, ...reads: [string, Path, Depth][]): NodeBasis {
+  const inputs = reads.map(([id, path, depth]) => ({ ...ref(id), sequence, reads: [{ path, depth }] }));
+  return { node, fingerprint: `${node} v1`, inputs };
+}
+
+async function record(store: Store, localSequence: number, ...basis: NodeBasis[]): Promise<void> {
+  committed(await store.commit(commitBy("recorder", localSequence, { basis })));
+}
+
+/** For each node, whether each of its inputs has moved. */
+async function moved(store: Store, ...nodes: string[]): Promise<{ [node: string]: boolean[] }> {
+  const recorded = await store.basis(SPACE, nodes);
+  return Object.fromEntries(recorded.map(({ node, inputs }) => [node, inputs.map((input) => input.moved)]));
+}
+
+export function basisCases(open: OpenStore): void {
+  describe("basis", () => {
+    test("[S18] rows come back as recorded, in the order asked, without the nodes that have none", async () => {
+      await using at = await open();
+      const plain = basisOf("plain", 0);
+      const full: NodeBasis = {
+        node: "full",
+        fingerprint: "f",
+        settings: { debounceMs: 5, nested: [null] },
+        inputs: [
+          {
+            ...ref("a"),
+            sequence: 0,
+            reads: [
+              { path: [], depth: "shallow" },
+              { path: ["x", "y"], depth: "deep" },
+              { path: ["x/y"], depth: "deep" },
+            ],
+          },
+          { scope: "user:1", id: "", sequence: 0, reads: [{ path: [""], depth: "deep" }] },
+        ],
+      };
+      await record(at.store, 1, plain, full);
+      const expected = [{ ...full, inputs: full.inputs.map((input) => ({ ...input, moved: false })) }, plain];
+      expect(await at.store.basis(SPACE, ["full", "none", "plain"])).toEqual(expected);
+      expect(await (await at.reopen()).basis(SPACE, ["full", "none", "plain"])).toEqual(expected);
+      expect(await at.reopen().then((store) => store.basis("other", ["full"]))).toEqual([]);
+    });
+
+    test("[S18] a row is replaced as a whole and removed by name", async () => {
+      await using at = await open();
+      await record(at.store, 1, { ...basisOf("n", 0, ["a", [], "deep"], ["b", [], "deep"]), settings: 1 });
+      await record(at.store, 2, { ...basisOf("n", 0, ["c", ["k"], "shallow"]), fingerprint: "v2" });
+      expect(await at.store.basis(SPACE, ["n"])).toEqual([
+        {
+          node: "n",
+          fingerprint: "v2",
+          inputs: [{ ...ref("c"), sequence: 0, reads: [{ path: ["k"], depth: "shallow" }], moved: false }],
+        },
+      ]);
+      await record(at.store, 3, basisOf("stays", 0));
+      committed(await at.store.commit(commitBy("recorder", 4, { basisRemoved: ["n", "never was"] })));
+      expect((await at.store.basis(SPACE, ["n", "stays"])).map((basis) => basis.node)).toEqual(["stays"]);
+    });
+
+    test("[S19] an input has moved when a later write touches what was read", async () => {
+      await using at = await open();
+      const { sequence } = await write(
+        at.store,
+        set("doc", [], { a: { b: { c: 1 } }, x: 1, "a/b": 1 }),
+        set("other", [], {}),
+      );
+      await record(
+        at.store,
+        1,
+        basisOf("deep", sequence, ["doc", ["a", "b"], "deep"]),
+        basisOf("shallow", sequence, ["doc", ["a"], "shallow"]),
+        basisOf("same text", sequence, ["doc", ["a/b"], "deep"]),
+        basisOf("sibling", sequence, ["doc", ["x"], "deep"]),
+        basisOf("two", sequence, ["other", [], "deep"], ["doc", ["a", "b", "c"], "shallow"]),
+      );
+      const nodes = ["deep", "shallow", "same text", "sibling", "two"];
+      const none = { deep: [false], shallow: [false], "same text": [false], sibling: [false], two: [false, false] };
+      expect(await moved(at.store, ...nodes)).toEqual(none);
+      await write(at.store, set("doc", ["a", "b", "c"], 2));
+      const touched = { ...none, deep: [true], two: [false, true] };
+      expect(await moved(at.store, ...nodes)).toEqual(touched);
+      expect(await moved(await at.reopen(), ...nodes)).toEqual(touched);
+    });
+
+    test("[S19] the session that recorded a basis moves it like any other", async () => {
+      await using at = await open();
+      const { sequence } = await write(at.store, set("doc", [], { x: 1 }));
+      await record(at.store, 1, basisOf("n", sequence, ["doc", ["x"], "deep"]));
+      committed(await at.store.commit(commitBy("recorder", 2, { patches: [set("doc", ["x"], 2)] })));
+      expect(await moved(at.store, "n")).toEqual({ n: [true] });
+    });
+
+    test("[S19] a write up to the sequence seen has not moved an input; recording again settles it", async () => {
+      await using at = await open();
+      await write(at.store, set("doc", [], { x: 1 }));
+      const second = await write(at.store, set("doc", ["x"], 2));
+      await record(at.store, 1, basisOf("seen", second.sequence, ["doc", ["x"], "deep"]));
+      await record(at.store, 2, basisOf("behind", second.sequence - 1, ["doc", ["x"], "deep"]));
+      expect(await moved(at.store, "seen", "behind")).toEqual({ seen: [false], behind: [true] });
+      await record(at.store, 3, basisOf("behind", second.sequence, ["doc", ["x"], "deep"]));
+      expect(await moved(at.store, "behind")).toEqual({ behind: [false] });
+    });
+
+    test("[S19] a document that was absent, and one that was deleted, move like any other", async () => {
+      await using at = await open();
+      const { sequence } = await write(at.store, set("there", [], { x: 1 }));
+      await record(
+        at.store,
+        1,
+        basisOf("absent", sequence, ["new", ["k"], "deep"]),
+        basisOf("present", sequence, ["there", ["x"], "shallow"]),
+      );
+      expect(await moved(at.store, "absent", "present")).toEqual({ absent: [false], present: [false] });
+      await write(at.store, set("new", [], {}));
+      await write(at.store, remove("there", []));
+      expect(await moved(at.store, "absent", "present")).toEqual({ absent: [true], present: [true] });
+    });
+
+    test("[S19] an input of which too much has been forgotten counts as moved", async () => {
+      await using at = await open({ changesKept: 5 });
+      const { sequence } = await write(at.store, set("doc", [], { x: 1 }), set("still", [], 1));
+      await record(
+        at.store,
+        1,
+        basisOf("behind", sequence, ["doc", ["x"], "deep"]),
+        basisOf("untouched", sequence, ["still", [], "deep"]),
+      );
+      await write(at.store, set("doc", ["x"], 2));
+      for (let n = 0; n < 100; n++) await write(at.store, set("doc", ["y"], n));
+      expect(await moved(at.store, "behind", "untouched")).toEqual({ behind: [true], untouched: [false] });
+    });
+  });
+}

@@ -1,0 +1,33 @@
+/**
+ * The conformance suite: what every backend must do, rule by rule of `docs/SPEC.md`, on a fresh store for each test. Whoever
+ * writes a backend calls `describeStore` with a way to open it.
+ */
+import { describe } from "#test";
+import { basisCases } from "./basis.ts";
+import { commitCases } from "./commits.ts";
+import { conflictCases } from "./conflicts.ts";
+import { documentCases } from "./documents.ts";
+import { dueCases } from "./due.ts";
+import { feedCases } from "./feed.ts";
+import { journalCases } from "./journal.ts";
+import { leaseCases } from "./leases.ts";
+import { lifeCases } from "./life.ts";
+import { settlingCases } from "./settling.ts";
+import type { OpenStore } from "./store-under-test.ts";
+import { valueCases } from "./values.ts";
+
+export function describeStore(name: string, open: OpenStore): void {
+  describe(name, () => {
+    documentCases(open);
+    commitCases(open);
+    conflictCases(open);
+    valueCases(open);
+    basisCases(open);
+    feedCases(open);
+    journalCases(open);
+    leaseCases(open);
+    settlingCases(open);
+    dueCases(open);
+    lifeCases(open);
+  });
+}

@@ -1,0 +1,124 @@
+/** The due table: setting, ordering, taking. */
+import { describe, expect, test } from "#test";
+import type { DueChange } from "../../../src/store/due.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { commitBy, committed } from "./requests.ts";
+import type { OpenStore } from "./store-under-test.ts";
+
+function put(key: string, dueAtMs: number, kind = "timer"): DueChange {
+  return { op: "put", kind, key, dueAtMs, data: { key } };
+}
+
+function take(key: string, kind = "timer"): DueChange {
+  return { op: "take", kind, key };
+}
+
+function cancel(key: string, kind = "timer"): DueChange {
+  return { op: "cancel", kind, key };
+}
+
+async function dueKeys(store: Store, nowMs: number, limit = 100): Promise<string[]> {
+  return (await store.dueRows(nowMs, limit)).map((row) => row.key);
+}
+
+export function dueCases(open: OpenStore): void {
+  describe("due table", () => {
+    test("[S30] cancel and take remove a row and answer whether it was there; kinds are separate", async () => {
+      await using at = await open();
+      const { store } = at;
+      expect(await store.changeDue([put("a", 1), put("b", 2), put("a", 3, "cron")])).toEqual([true, true, true]);
+      const answers = await store.changeDue([take("a"), take("a"), cancel("b"), cancel("b"), cancel("c"), take("c")]);
+      expect(answers).toEqual([true, false, true, false, false, false]);
+      expect((await store.dueRows(10, 10)).map(({ kind, key }) => [kind, key])).toEqual([["cron", "a"]]);
+      expect(await store.changeDue([put("x", 1), cancel("x"), put("x", 2), take("x")])).toEqual([
+        true,
+        true,
+        true,
+        true,
+      ]);
+      expect(await store.changeDue([])).toEqual([]);
+    });
+
+    test("[S30] put replaces the row of the same kind and key, data and deadline", async () => {
+      await using at = await open();
+      await at.store.changeDue([{ op: "put", kind: "timer", key: "a", dueAtMs: 5, data: "old" }]);
+      await at.store.changeDue([{ op: "put", kind: "timer", key: "a", dueAtMs: 9, data: { new: [1] } }]);
+      expect(await at.store.dueRows(5, 10)).toEqual([]);
+      expect(await (await at.reopen()).dueRows(9, 10)).toEqual([
+        { kind: "timer", key: "a", dueAtMs: 9, data: { new: [1] }, order: expect.any(Number) },
+      ]);
+    });
+
+    test("[S31] rows come due earliest first, equal deadlines in the order they were set last", async () => {
+      await using at = await open();
+      const { store } = at;
+      await store.changeDue([put("late", 30), put("z", 20), put("a", 20, "cron")]);
+      committed(await store.commit(commitBy("s", 1, { due: [put("m", 20), put("first", 10)] })));
+      expect(await dueKeys(store, 9)).toEqual([]);
+      expect(await dueKeys(store, 10)).toEqual(["first"]);
+      expect(await dueKeys(store, 20)).toEqual(["first", "z", "a", "m"]);
+      expect(await dueKeys(store, 20, 2)).toEqual(["first", "z"]);
+      expect(await dueKeys(store, 20)).toEqual(["first", "z", "a", "m"]);
+      await store.changeDue([put("z", 20)]);
+      expect(await dueKeys(store, 1_000)).toEqual(["first", "a", "m", "z", "late"]);
+      const reopened = await at.reopen();
+      await reopened.changeDue([put("b", 20)]);
+      expect(await dueKeys(reopened, 20)).toEqual(["first", "a", "m", "z", "b"]);
+    });
+
+    test("[S32] the earliest deadline follows every change", async () => {
+      await using at = await open();
+      const { store } = at;
+      expect(await store.earliestDue()).toBeUndefined();
+      await store.changeDue([put("a", 20), put("b", 10)]);
+      expect(await store.earliestDue()).toBe(10);
+      await store.changeDue([put("b", 30)]);
+      expect(await store.earliestDue()).toBe(20);
+      committed(await store.commit(commitBy("s", 1, { due: [take("a"), cancel("nothing")] })));
+      expect(await store.earliestDue()).toBe(30);
+      await store.changeDue([cancel("b")]);
+      expect(await store.earliestDue()).toBeUndefined();
+    });
+
+    test("[S30] deadlines may lie a hundred years away, in the past, and between milliseconds", async () => {
+      await using at = await open();
+      const century = 3_155_760_000_000 + 1_767_225_600_000;
+      await at.store.changeDue([put("far", century), put("past", -5), put("between", 0.5)]);
+      const rows = await at.store.dueRows(century, 10);
+      expect(rows.map(({ key, dueAtMs }) => [key, dueAtMs])).toEqual([
+        ["past", -5],
+        ["between", 0.5],
+        ["far", century],
+      ]);
+    });
+
+    test("[S33] of several takers of one row exactly one gets it, in commits and outside, in two store objects", async () => {
+      await using at = await open();
+      const other = await at.second();
+      const keys = Array.from({ length: 10 }, (_, n) => `row ${n}`);
+      await at.store.changeDue(keys.map((key) => put(key, 1)));
+      const wins = await Promise.all(
+        keys.map(async (key, n) => {
+          const tries = await Promise.all([
+            at.store.changeDue([take(key)]).then(([taken]) => taken === true),
+            other.changeDue([take(key)]).then(([taken]) => taken === true),
+            other.commit(commitBy("b", n, { due: [take(key)] })).then(({ kind }) => kind === "committed"),
+            at.store.commit(commitBy("a", n, { due: [take(key)] })).then(({ kind }) => kind === "committed"),
+          ]);
+          return tries.filter((won) => won).length;
+        }),
+      );
+      expect(wins).toEqual(keys.map(() => 1));
+      expect(await at.store.earliestDue()).toBeUndefined();
+    });
+
+    test("[S9] a commit takes rows as they were before it: what it puts itself it cannot take", async () => {
+      await using at = await open();
+      const outcome = await at.store.commit(commitBy("s", 1, { due: [put("a", 1), take("a")] }));
+      expect(outcome).toMatchObject({ kind: "rejected", reason: "due-row-gone" });
+      await at.store.changeDue([put("a", 1)]);
+      committed(await at.store.commit(commitBy("s", 1, { due: [take("a"), put("a", 2)] })));
+      expect(await at.store.earliestDue()).toBe(2);
+    });
+  });
+}

@@ -1,0 +1,128 @@
+/** The change feed and watching: how a second process follows. */
+import { describe, expect, test } from "#test";
+import type { Store, StoreChange } from "../../../src/store/store.ts";
+import { append, commitBy, committed, entry, read, ref, remove, SPACE, set, splice, write } from "./requests.ts";
+import type { OpenStore } from "./store-under-test.ts";
+
+/** Resolves with the first change that is told of and answers the question. */
+function told(store: Store, isIt: (change: StoreChange) => boolean): Promise<StoreChange> {
+  return new Promise((resolve) => {
+    const stop = store.watch((change) => {
+      if (!isIt(change)) return;
+      stop();
+      resolve(change);
+    });
+  });
+}
+
+function mayHaveMoved(space: string): (change: StoreChange) => boolean {
+  return ({ spaces }) => spaces === undefined || spaces.includes(space);
+}
+
+export function feedCases(open: OpenStore): void {
+  describe("feed", () => {
+    test("[S20] the feed gives commits as they were made, oldest first", async () => {
+      await using at = await open();
+      const requests = [
+        commitBy("a", 1, { patches: [set("x", [], { l: [1] }), set("y", [], {})] }),
+        commitBy("b", 1, { patches: [splice("x", ["l"], 0, 1, [2, 3]), remove("y", [])] }),
+        commitBy("a", 2, { labels: [{ ...ref("x"), path: [], labels: ["secret"] }] }),
+        commitBy("a", 3, { entries: [entry()] }),
+        commitBy("b", 2, { patches: [set("x", ["k"], null)] }),
+      ];
+      for (const request of requests) committed(await at.store.commit(request));
+      committed(await at.store.commit(commitBy("c", 1, { space: "other", patches: [set("x", [], 0)] })));
+      const expected = [
+        { sequence: 1, session: "a", localSequence: 1, patches: requests[0]!.patches },
+        { sequence: 2, session: "b", localSequence: 1, patches: requests[1]!.patches },
+        { sequence: 3, session: "a", localSequence: 2, patches: [] },
+        { sequence: 4, session: "b", localSequence: 2, patches: requests[4]!.patches },
+      ];
+      expect(await at.store.changesSince(SPACE, 0, 100)).toEqual({ commits: expected, head: 4, gap: false });
+      expect(await (await at.second()).changesSince(SPACE, 0, 100)).toEqual({ commits: expected, head: 4, gap: false });
+      const store = await at.reopen();
+      expect(await store.changesSince(SPACE, 2, 1)).toEqual({ commits: [expected[2]], head: 4, gap: false });
+      expect(await store.changesSince(SPACE, 4, 10)).toEqual({ commits: [], head: 4, gap: false });
+      expect(await store.changesSince("never was", 0, 10)).toEqual({ commits: [], head: 0, gap: false });
+    });
+
+    test("[S20] pages join without holes or repetitions while commits go on", async () => {
+      await using at = await open();
+      const reader = await at.second();
+      const writes = Array.from({ length: 50 }, (_, n) => write(at.store, set("n", [], n)));
+      const seen: number[] = [];
+      while (seen.length < 50) {
+        const page = await reader.changesSince(SPACE, seen.length, 7);
+        expect(page.commits.length).toBeLessThanOrEqual(7);
+        seen.push(...page.commits.map((commit) => commit.sequence));
+        expect(page.head).toBeGreaterThanOrEqual(seen.length);
+        if (page.commits.length === 0) await at.host.yield();
+      }
+      await Promise.all(writes);
+      expect(seen).toEqual(Array.from({ length: 50 }, (_, n) => n + 1));
+    });
+
+    test("[S21] what is further back than what is kept is a gap; what is kept is whole", async () => {
+      await using at = await open({ changesKept: 5 });
+      for (let n = 1; n <= 100; n++) await write(at.store, set("n", [], n));
+      for (const reopen of [false, true]) {
+        const store = reopen ? await at.reopen() : at.store;
+        expect(await store.changesSince(SPACE, 0, 1_000)).toEqual({ commits: [], head: 100, gap: true });
+        const { commits, gap } = await store.changesSince(SPACE, 95, 1_000);
+        expect(gap).toBe(false);
+        expect(commits.map((commit) => commit.sequence)).toEqual([96, 97, 98, 99, 100]);
+        expect(await store.changesSince(SPACE, 100, 1_000)).toEqual({ commits: [], head: 100, gap: false });
+      }
+    });
+
+    test("[S21] a read behind what is kept is stale once its document has changed, and only then", async () => {
+      await using at = await open({ changesKept: 5 });
+      const { sequence } = await write(at.store, set("doc", [], { x: 1 }), set("still", [], 1));
+      await write(at.store, set("doc", ["x"], 2));
+      for (let n = 0; n < 100; n++) await write(at.store, set("noise", [], n));
+      committed(await at.store.commit(commitBy("s", 1, { reads: [read("still", [], sequence)] })));
+      expect(await at.store.commit(commitBy("s", 2, { reads: [read("doc", ["x"], sequence)] }))).toMatchObject({
+        class: "stale",
+        reason: "read-moved",
+      });
+    });
+
+    test("[S23] a watcher is told of commits through any store object, later and not inside the call", async () => {
+      await using at = await open();
+      const other = await at.second();
+      let inside = true;
+      const mine = told(at.store, mayHaveMoved(SPACE)).then(() => expect(inside).toBe(false));
+      const theirs = told(other, mayHaveMoved(SPACE));
+      const done = write(at.store, set("a", [], 1));
+      inside = false;
+      await done;
+      await Promise.all([mine, theirs]);
+      const page = await other.changesSince(SPACE, 0, 10);
+      expect(page.head).toBe(1);
+    });
+
+    test("[S23] a watcher is told of journal and due rows from another store object", async () => {
+      await using at = await open();
+      const other = await at.second();
+      const appended = told(other, (change) => change.journal);
+      await append(at.store, entry());
+      await appended;
+      const set = told(other, (change) => change.journal);
+      await at.store.changeDue([{ op: "put", kind: "timer", key: "k", dueAtMs: 1, data: null }]);
+      await set;
+    });
+
+    test("[S23] several watchers are told; one that was stopped is not", async () => {
+      await using at = await open();
+      let calls = 0;
+      const stop = at.store.watch(() => calls++);
+      stop();
+      stop();
+      const first = told(at.store, mayHaveMoved(SPACE));
+      const second = told(at.store, mayHaveMoved(SPACE));
+      await write(at.store, set("a", [], 1));
+      await Promise.all([first, second]);
+      expect(calls).toBe(0);
+    });
+  });
+}

@@ -1,0 +1,267 @@
+/** The journal as a log: appending, reading, counting, retention. */
+import { describe, expect, test } from "#test";
+import { KINDS } from "../../../src/message/envelope.ts";
+import type { JournalQuery } from "../../../src/store/journal.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { START_MS } from "../controlled-host.ts";
+import {
+  append,
+  claimUnderNewLease,
+  commitBy,
+  committed,
+  entries,
+  entry,
+  idsOf,
+  rowOf,
+  settlement,
+} from "./requests.ts";
+import type { OpenStore } from "./store-under-test.ts";
+
+async function idsFor(store: Store, query: Partial<JournalQuery>): Promise<number[]> {
+  return (await store.query({ limit: 100, ...query })).map((row) => row.id);
+}
+
+export function journalCases(open: OpenStore): void {
+  describe("journal", () => {
+    test("[J10] ids start at 1 and are contiguous in the order of appending, in calls and commits at once", async () => {
+      await using at = await open();
+      const [first, second, third] = await Promise.all([
+        at.store.append(entries(3)),
+        at.store.commit(commitBy("s", 1, { entries: entries(2) })),
+        at.store.append(entries(1)),
+      ]);
+      expect(idsOf(first)).toEqual([1, 2, 3]);
+      expect(committed(second).journalIds).toEqual([4, 5]);
+      expect(idsOf(third)).toEqual([6]);
+      expect(await append(await at.reopen(), entry())).toEqual([7]);
+    });
+
+    test("[J10] an append of nothing is fine, and one that was rejected uses no id up", async () => {
+      await using at = await open();
+      expect(await append(at.store)).toEqual([]);
+      const known = entry({ data: 1 });
+      await append(at.store, known);
+      const other = { ...known, message: { ...known.message, data: 2 } };
+      await at.store.append([entry(), other]);
+      await at.store.commit(commitBy("s", 1, { entries: entries(2), dependsOn: [9] }));
+      expect(await append(at.store, entry())).toEqual([2]);
+    });
+
+    test("[J10] ids of removed rows do not come back, after reopening neither", async () => {
+      await using at = await open();
+      await append(at.store, entry({}, { status: "done" }), entry({}, { status: "done" }));
+      expect(await at.store.retain({ keepSettled: 0, limit: 10 })).toBe(2);
+      expect(await append(await at.reopen(), entry())).toEqual([3]);
+    });
+
+    test("[J11] a message that is there with the same content answers its id, alone, in a list and in a commit", async () => {
+      await using at = await open();
+      const known = entry({ data: { a: 1, b: [2] } });
+      await append(at.store, entry(), known);
+      const reordered = { ...known, message: { ...known.message, data: { b: [2], a: 1 } } };
+      expect(await append(at.store, entry(), reordered, entry(), known)).toEqual([3, 2, 4, 2]);
+      const twice = entry();
+      expect(await append(at.store, twice, twice)).toEqual([5, 5]);
+      const outcome = committed(await at.store.commit(commitBy("s", 1, { entries: [entry(), known] })));
+      expect(outcome.journalIds).toEqual([6, 2]);
+      expect((await at.store.count()).pending).toBe(6);
+    });
+
+    test("[J11] a repeated append does not change the row's state", async () => {
+      await using at = await open();
+      const known = entry();
+      await append(at.store, known);
+      const [claim] = await claimUnderNewLease(at.store, 1);
+      await append(at.store, known);
+      expect((await rowOf(at.store, 1)).status).toBe("processing");
+      await at.store.settle([settlement(claim!, { kind: "done" })]);
+      await append(at.store, known, { ...known, as: { status: "failed", error: "no" } });
+      expect((await rowOf(at.store, 1)).status).toBe("done");
+    });
+
+    test("[J11] a message that is there with other content is permanent, and nothing of the call is stored", async () => {
+      await using at = await open();
+      const known = entry({ data: 1 });
+      await append(at.store, known);
+      const exists = { kind: "rejected", class: "permanent", reason: "message-exists" };
+      const { message } = known;
+      const others = [
+        { ...known, message: { ...message, data: 2 } },
+        { ...known, message: { ...message, kind: "command" as const } },
+        { ...known, message: { ...message, type: "Test.Else" } },
+        { ...known, message: { ...message, metadata: { ...message.metadata, timestamp: 0 } } },
+        { ...known, message: { ...message, metadata: { ...message.metadata, trace: "x" } } },
+        { ...known, topic: "other.topic" },
+        { ...known, source: "somebody else" },
+      ];
+      for (const other of others) {
+        expect(await at.store.append([entry(), other])).toMatchObject(exists);
+        expect(await at.store.commit(commitBy("s", 1, { entries: [entry(), other] }))).toMatchObject(exists);
+      }
+      const contradiction = entry({ id: "twice", data: 1 });
+      const against = { ...contradiction, message: { ...contradiction.message, data: 2 } };
+      expect(await at.store.append([contradiction, against])).toMatchObject(exists);
+      expect((await at.store.count()).pending).toBe(1);
+    });
+
+    test("[J13] a row starts as pending, claimed, done or failed", async () => {
+      await using at = await open();
+      const { lease } = await at.store.openLease(1_000);
+      const list = [
+        entry(),
+        entry({}, { status: "claimed", lease }),
+        entry({}, { status: "done" }),
+        entry({}, { status: "failed", error: "boom" }),
+      ];
+      await append(at.store, ...list);
+      const common = { topic: "test.happened", source: "suite", createdAtMs: START_MS, deliveries: [] };
+      expect(await at.store.query({ limit: 10 })).toEqual([
+        { ...common, id: 1, message: list[0]!.message, status: "pending", attempts: 0 },
+        { ...common, id: 2, message: list[1]!.message, status: "processing", attempts: 1, lease },
+        { ...common, id: 3, message: list[2]!.message, status: "done", attempts: 0, processedAtMs: START_MS },
+        {
+          ...common,
+          id: 4,
+          message: list[3]!.message,
+          status: "failed",
+          attempts: 0,
+          processedAtMs: START_MS,
+          error: "boom",
+        },
+      ]);
+      expect(await at.store.settle([{ id: 2, lease, attempt: 1, outcome: { kind: "done" } }])).toEqual(["settled"]);
+    });
+
+    test("[J14] every kind of message comes back as it was given, with metadata that we do not know", async () => {
+      await using at = await open();
+      const list = KINDS.map((kind) => {
+        const appended = entry({ kind, data: { kind }, correlation: "c", causation: "m" });
+        const metadata = { ...appended.message.metadata, trace: { id: [1, null] } };
+        return { ...appended, message: { ...appended.message, metadata } };
+      });
+      await append(at.store, ...list);
+      const store = await at.reopen();
+      expect((await store.query({ limit: 10 })).map((row) => row.message)).toEqual(list.map((one) => one.message));
+      expect((await claimUnderNewLease(store, 10)).map((claim) => claim.row.message)).toEqual([list[2]!.message]);
+    });
+
+    test("[J28] count is right after every change", async () => {
+      await using at = await open();
+      const none = { pending: 0, processing: 0, done: 0, failed: 0 };
+      expect(await at.store.count()).toEqual(none);
+      await append(at.store, ...entries(4));
+      const [first, second, third] = await claimUnderNewLease(at.store, 3);
+      expect(await at.store.count()).toEqual({ ...none, pending: 1, processing: 3 });
+      await at.store.settle([
+        settlement(first!, { kind: "done" }),
+        settlement(second!, { kind: "failed", error: "no" }),
+        settlement(third!, { kind: "retry", atMs: 1, error: "later" }),
+      ]);
+      expect(await at.store.count()).toEqual({ pending: 2, processing: 0, done: 1, failed: 1 });
+      expect(await (await at.second()).count()).toEqual({ pending: 2, processing: 0, done: 1, failed: 1 });
+    });
+
+    test("[J29] rows are found by each field, and by all of those given together", async () => {
+      await using at = await open();
+      await append(at.store, entry({ id: "one", correlation: "talk" }));
+      at.host.stepClock(1_000);
+      await append(at.store, entry({ id: "two", causation: "one", correlation: "talk" }, { status: "done" }));
+      at.host.stepClock(1_000);
+      await append(
+        at.store,
+        { ...entry({ id: "three", kind: "command" }), topic: "other" },
+        entry({ id: "four", kind: "reply", causation: "three" }, { status: "failed", error: "no" }),
+      );
+      const cases: [Partial<JournalQuery>, number[]][] = [
+        [{}, [1, 2, 3, 4]],
+        [{ id: 2 }, [2]],
+        [{ id: 9 }, []],
+        [{ messageId: "three" }, [3]],
+        [{ messageId: "none" }, []],
+        [{ status: "pending" }, [1, 3]],
+        [{ status: "processing" }, []],
+        [{ status: "failed" }, [4]],
+        [{ topic: "other" }, [3]],
+        [{ topic: "test" }, []],
+        [{ kind: "event" }, [1, 2]],
+        [{ kind: "reply" }, [4]],
+        [{ correlation: "talk" }, [1, 2]],
+        [{ causation: "one" }, [2]],
+        [{ createdFromMs: START_MS + 1_000 }, [2, 3, 4]],
+        [{ createdBeforeMs: START_MS + 1_000 }, [1]],
+        [{ createdFromMs: START_MS + 1, createdBeforeMs: START_MS + 2_000 }, [2]],
+        [{ correlation: "talk", status: "pending" }, [1]],
+        [{ kind: "event", status: "failed" }, []],
+        [{ id: 1, messageId: "two" }, []],
+        [{ messageId: "one", topic: "other" }, []],
+      ];
+      for (const [query, ids] of cases) expect(await idsFor(at.store, query), JSON.stringify(query)).toEqual(ids);
+    });
+
+    test("[J29] pages follow a cursor upwards and downwards", async () => {
+      await using at = await open();
+      await append(at.store, ...Array.from({ length: 10 }, (_, n) => entry({ kind: n % 2 ? "event" : "command" })));
+      expect(await idsFor(at.store, { limit: 4 })).toEqual([1, 2, 3, 4]);
+      expect(await idsFor(at.store, { limit: 4, cursor: 4 })).toEqual([5, 6, 7, 8]);
+      expect(await idsFor(at.store, { limit: 4, cursor: 8, order: "ascending" })).toEqual([9, 10]);
+      expect(await idsFor(at.store, { limit: 4, cursor: 10 })).toEqual([]);
+      expect(await idsFor(at.store, { limit: 4, order: "descending" })).toEqual([10, 9, 8, 7]);
+      expect(await idsFor(at.store, { limit: 4, order: "descending", cursor: 3 })).toEqual([2, 1]);
+      expect(await idsFor(at.store, { limit: 2, cursor: 3, kind: "event" })).toEqual([4, 6]);
+      expect(await idsFor(at.store, { limit: 2, cursor: 8, kind: "event", order: "descending" })).toEqual([6, 4]);
+      expect(await idsFor(at.store, { id: 3, cursor: 3 })).toEqual([]);
+      expect(await idsFor(at.store, { limit: 0 })).toEqual([]);
+    });
+
+    test("[J30] retention by age removes what was settled before the time, and nothing unsettled", async () => {
+      await using at = await open();
+      await append(at.store, entry(), entry(), ...settledEntries(2));
+      await claimUnderNewLease(at.store, 1);
+      at.host.stepClock(1_000);
+      await append(at.store, ...settledEntries(2));
+      expect(await at.store.retain({ settledBeforeMs: START_MS, limit: 10 })).toBe(0);
+      expect(await at.store.retain({ settledBeforeMs: START_MS + 1_000, limit: 10 })).toBe(2);
+      expect(await idsFor(at.store, {})).toEqual([1, 2, 5, 6]);
+      expect(await at.store.retain({ settledBeforeMs: START_MS + 1_000_000, limit: 10 })).toBe(2);
+      expect(await at.store.count()).toEqual({ pending: 1, processing: 1, done: 0, failed: 0 });
+      expect(await at.store.verify()).toMatchObject({ ok: true, rows: 2 });
+    });
+
+    test("[J30] retention by number keeps the newest settled rows, in steps of at most the limit", async () => {
+      await using at = await open();
+      await append(at.store, entry(), ...settledEntries(8));
+      expect(await at.store.retain({ keepSettled: 3, limit: 2 })).toBe(2);
+      expect(await idsFor(at.store, {})).toEqual([1, 4, 5, 6, 7, 8, 9]);
+      expect(await at.store.retain({ keepSettled: 3, limit: 10 })).toBe(3);
+      expect(await at.store.retain({ keepSettled: 3, limit: 10 })).toBe(0);
+      expect(await idsFor(at.store, {})).toEqual([1, 7, 8, 9]);
+    });
+
+    test("[J30] a row goes when it is over either bound; without a bound nothing goes", async () => {
+      await using at = await open();
+      at.host.stepClock(1_000);
+      await append(at.store, ...settledEntries(2));
+      at.host.stepClock(-1_000);
+      await append(at.store, ...settledEntries(2));
+      expect(await at.store.retain({ limit: 10 })).toBe(0);
+      expect(await at.store.retain({ keepSettled: 3, settledBeforeMs: START_MS + 500, limit: 10 })).toBe(3);
+      expect(await idsFor(at.store, {})).toEqual([2]);
+    });
+
+    test("[J30] a message whose row was removed can be appended anew", async () => {
+      await using at = await open();
+      const again = entry({ data: 1 }, { status: "done" });
+      await append(at.store, again);
+      await at.store.retain({ keepSettled: 0, limit: 10 });
+      const changed = { ...again, message: { ...again.message, data: 2 } };
+      expect(await append(at.store, changed)).toEqual([2]);
+      expect((await rowOf(at.store, 2)).message?.data).toBe(2);
+    });
+  });
+}
+
+function settledEntries(count: number) {
+  return Array.from({ length: count }, (_, n) =>
+    entry({}, n % 2 ? { status: "failed", error: "no" } : { status: "done" }),
+  );
+}

@@ -1,0 +1,179 @@
+/** The journal as a queue: claims and the leases they are held under. */
+import { describe, expect, test } from "#test";
+import { START_MS } from "../controlled-host.ts";
+import { append, claimedIds, entries, entry, rowOf, settlement } from "./requests.ts";
+import type { OpenStore } from "./store-under-test.ts";
+
+const EVENTS = ["event"] as const;
+const LEASE_MS = 10_000;
+
+export function leaseCases(open: OpenStore): void {
+  describe("leases", () => {
+    test("[J15] claims follow ids, however the clock jumps while appending", async () => {
+      await using at = await open();
+      for (const step of [0, -50_000, 90_000, -1_000_000, 3]) {
+        at.host.stepClock(step);
+        await append(at.store, entry());
+      }
+      const { lease } = await at.store.openLease(LEASE_MS);
+      const first = await at.store.claim({ lease, limit: 3, kinds: EVENTS });
+      const second = await at.store.claim({ lease, limit: 3, kinds: EVENTS });
+      expect([...claimedIds(first), ...claimedIds(second)]).toEqual([1, 2, 3, 4, 5]);
+    });
+
+    test("[J15] what comes back to pending is claimed before what came later", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(4));
+      const { lease } = await at.store.openLease(LEASE_MS);
+      const claims = await at.store.claim({ lease, limit: 3, kinds: EVENTS });
+      await at.store.settle([settlement(claims[1]!, { kind: "release" })]);
+      expect(claimedIds(await at.store.claim({ lease, limit: 2, kinds: EVENTS }))).toEqual([2, 4]);
+    });
+
+    test("[J16] two claimers at once never get the same row, in one store object and in two", async () => {
+      await using at = await open();
+      const other = await at.second();
+      await append(at.store, ...entries(40));
+      const leases = await Promise.all([at.store.openLease(LEASE_MS), other.openLease(LEASE_MS)]);
+      const claims = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => {
+          const store = n % 2 ? at.store : other;
+          return store.claim({ lease: leases[n % 2]!.lease, limit: 3, kinds: EVENTS });
+        }),
+      );
+      const ids = claims.flatMap(claimedIds);
+      expect(ids.length).toBe(40);
+      expect(new Set(ids).size).toBe(40);
+    });
+
+    test("[J16] a row that was appended as claimed is not handed out", async () => {
+      await using at = await open();
+      const { lease } = await at.store.openLease(LEASE_MS);
+      await append(at.store, entry({}, { status: "claimed", lease }), entry());
+      expect(claimedIds(await at.store.claim({ lease, limit: 10, kinds: EVENTS }))).toEqual([2]);
+    });
+
+    test("[J17] a claim takes the kinds asked for, up to its limit, and counts an attempt", async () => {
+      await using at = await open();
+      await append(
+        at.store,
+        ...(["command", "event", "query", "event", "command"] as const).map((kind) => entry({ kind })),
+      );
+      const { lease } = await at.store.openLease(LEASE_MS);
+      expect(await at.store.claim({ lease, limit: 0, kinds: EVENTS })).toEqual([]);
+      const [claim] = await at.store.claim({ lease, limit: 1, kinds: EVENTS });
+      expect(claim).toEqual({ lease, attempt: 1, row: await rowOf(at.store, 2) });
+      expect(claim?.row).toMatchObject({ status: "processing", lease, attempts: 1 });
+      expect(claimedIds(await at.store.claim({ lease, limit: 10, kinds: ["command"] }))).toEqual([1, 5]);
+      expect(claimedIds(await at.store.claim({ lease, limit: 10, kinds: ["event", "command"] }))).toEqual([4]);
+      expect(await at.store.claim({ lease, limit: 10, kinds: ["event", "command"] })).toEqual([]);
+    });
+
+    test("[J18] a lease that is not live claims nothing; renewed in time, it claims again", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(2));
+      const expired = await at.store.openLease(LEASE_MS);
+      const closed = await at.store.openLease(1_000_000);
+      await at.store.closeLease(closed.lease);
+      at.host.stepClock(LEASE_MS);
+      for (const lease of [expired.lease, closed.lease, 99]) {
+        expect(await at.store.claim({ lease, limit: 10, kinds: EVENTS })).toEqual([]);
+      }
+      expect(await at.store.renewLease(expired.lease, LEASE_MS)).toBe(true);
+      expect(claimedIds(await at.store.claim({ lease: expired.lease, limit: 10, kinds: EVENTS }))).toEqual([1, 2]);
+    });
+
+    test("[J20] lease numbers go up, across store objects and reopenings, whatever has ended", async () => {
+      await using at = await open();
+      const other = await at.second();
+      const first = await at.store.openLease(LEASE_MS);
+      const second = await other.openLease(LEASE_MS);
+      expect(first.expiresAtMs).toBe(START_MS + LEASE_MS);
+      expect(second.lease).toBeGreaterThan(first.lease);
+      await at.store.closeLease(first.lease);
+      await at.store.closeLease(second.lease);
+      at.host.stepClock(LEASE_MS);
+      await at.store.recover();
+      const store = await at.reopen();
+      expect((await store.openLease(LEASE_MS)).lease).toBeGreaterThan(second.lease);
+    });
+
+    test("[J21] a lease lives until it expires, from each renewal anew", async () => {
+      await using at = await open();
+      const { lease } = await at.store.openLease(LEASE_MS);
+      await append(at.store, entry({}, { status: "claimed", lease }));
+      at.host.stepClock(LEASE_MS - 1);
+      expect(await at.store.recover()).toBe(0);
+      expect(await at.store.renewLease(lease, LEASE_MS)).toBe(true);
+      at.host.stepClock(LEASE_MS - 1);
+      expect(await at.store.recover()).toBe(0);
+      at.host.stepClock(1);
+      expect(await at.store.recover()).toBe(1);
+      expect(await at.store.renewLease(lease, LEASE_MS)).toBe(false);
+    });
+
+    test("[J21] an expired lease that nobody missed can be renewed; a closed or unknown one cannot", async () => {
+      await using at = await open();
+      const { lease } = await at.store.openLease(LEASE_MS);
+      await append(at.store, entry({}, { status: "claimed", lease }));
+      at.host.stepClock(LEASE_MS * 2);
+      expect(await at.store.renewLease(lease, LEASE_MS)).toBe(true);
+      expect(await at.store.recover()).toBe(0);
+      await at.store.closeLease(lease);
+      expect(await at.store.renewLease(lease, LEASE_MS)).toBe(false);
+      expect(await at.store.renewLease(99, LEASE_MS)).toBe(false);
+    });
+
+    test("[J22] recover returns what no live lease holds, and nothing else", async () => {
+      await using at = await open();
+      const dead = await at.store.openLease(LEASE_MS);
+      const live = await at.store.openLease(LEASE_MS * 3);
+      await append(
+        at.store,
+        entry({}, { status: "claimed", lease: dead.lease }),
+        entry({}, { status: "claimed", lease: live.lease }),
+        entry({}, { status: "claimed", lease: 77 }),
+        entry({}, { status: "done" }),
+        entry({}, { status: "failed", error: "no" }),
+        entry(),
+        entry({ kind: "command" }, { status: "claimed", lease: dead.lease }),
+      );
+      at.host.stepClock(LEASE_MS);
+      expect(await (await at.second()).recover()).toBe(3);
+      expect(await at.store.recover()).toBe(0);
+      const statuses = (await at.store.query({ limit: 10 })).map((row) => row.status);
+      expect(statuses).toEqual(["pending", "processing", "pending", "done", "failed", "pending", "pending"]);
+      const recovered = await rowOf(at.store, 1);
+      expect([recovered.attempts, recovered.lease]).toEqual([1, undefined]);
+    });
+
+    test("[J22] recover after reopening leaves a live process's rows alone", async () => {
+      await using at = await open();
+      const { lease } = await at.store.openLease(LEASE_MS);
+      await append(at.store, ...entries(2));
+      await at.store.claim({ lease, limit: 1, kinds: EVENTS });
+      const store = await at.reopen();
+      expect(await store.recover()).toBe(0);
+      at.host.stepClock(LEASE_MS);
+      expect(await store.recover()).toBe(1);
+      const next = await store.openLease(LEASE_MS);
+      const claims = await store.claim({ lease: next.lease, limit: 5, kinds: EVENTS });
+      expect(claims.map(({ row, attempt }) => [row.id, attempt])).toEqual([
+        [1, 2],
+        [2, 1],
+      ]);
+    });
+
+    test("[J22] closing a lease sends its rows back at once and tells how many", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(3));
+      const mine = await at.store.openLease(LEASE_MS);
+      const theirs = await at.store.openLease(LEASE_MS);
+      await at.store.claim({ lease: mine.lease, limit: 2, kinds: EVENTS });
+      await at.store.claim({ lease: theirs.lease, limit: 1, kinds: EVENTS });
+      expect(await at.store.closeLease(mine.lease)).toBe(2);
+      expect(await at.store.closeLease(mine.lease)).toBe(0);
+      expect(await at.store.count()).toEqual({ pending: 2, processing: 1, done: 0, failed: 0 });
+    });
+  });
+}
