@@ -1,34 +1,65 @@
 #!/usr/bin/env node
 // The millrace command. Plain JavaScript that any Node from 16 on can read: on a Node that is too old it runs itself again
-// with the Node pinned beside this package, and where there is none it says in one line which Node is needed.
+// with the Node that the npm package `node` brings, and where there is none it says in one line which Node is needed.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const NEEDED = [22, 18];
+const NODE_NEEDED = "22.18";
+// Older releases can lose committed data (a race at WAL reset); src/limits.ts has the same bound for the store.
+const SQLITE_NEEDED = "3.51.3";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 
-if (major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1])) {
-  const entry = join(root, "dist", "cli", "main.js");
-  if (existsSync(entry)) {
+if (atLeast(process.versions.node, NODE_NEEDED) && atLeast(process.versions.sqlite ?? "0", SQLITE_NEEDED)) {
+  await runHere();
+} else {
+  const pinned = pinnedNode();
+  // Should that one be too old as well, it must not start itself for ever.
+  if (pinned && !process.env.MILLRACE_PINNED_NODE) runWith(pinned);
+  else {
+    console.error(
+      `millrace: needs Node 24, or any from ${NODE_NEEDED} on with SQLite ${SQLITE_NEEDED} in it; this is Node ${process.versions.node}`,
+    );
+    process.exitCode = 1;
+  }
+}
+
+async function runHere() {
+  if (existsSync(join(root, "dist", "cli", "main.js"))) {
     await import(new URL("../dist/cli/main.js", import.meta.url).href);
   } else {
-    console.error('millrace: this clone is not built yet; run "npm start" or "npm run build" first');
+    console.error('millrace: this clone is not built yet; run "npm start" once, or "npm run build"');
     process.exitCode = 1;
   }
-} else {
-  const binary = process.platform === "win32" ? "node.exe" : "node";
-  const pinned = join(root, "node_modules", "node", "bin", binary);
-  if (existsSync(pinned)) {
-    const child = spawn(pinned, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
-    child.on("exit", (code, signal) => {
-      process.exitCode = code ?? (signal ? 1 : 0);
+}
+
+function runWith(node) {
+  const env = { ...process.env, MILLRACE_PINNED_NODE: "1" };
+  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit", env });
+  // A terminal sends its signals to the child as well; passed on, they would count twice and cut a graceful stop short.
+  const terminal = process.stdin.isTTY === true;
+  for (const signal of ["SIGINT", "SIGHUP", "SIGTERM"]) {
+    process.on(signal, () => {
+      if (!terminal || signal === "SIGTERM") child.kill(signal);
     });
-  } else {
-    console.error(`millrace: Node ${NEEDED.join(".")} or later is needed, this is ${process.versions.node}`);
-    process.exitCode = 1;
   }
+  child.on("exit", (code) => {
+    process.exitCode = code ?? 1;
+  });
+}
+
+/** In this package's own folder (a clone), or beside it (a project that depends on both). */
+function pinnedNode() {
+  const binary = join("node", "bin", process.platform === "win32" ? "node.exe" : "node");
+  return [join(root, "node_modules", binary), join(dirname(root), binary)].find((path) => existsSync(path));
+}
+
+function atLeast(version, needed) {
+  const have = version.split(".").map(Number);
+  const want = needed.split(".").map(Number);
+  for (const [i, part] of want.entries()) {
+    if ((have[i] ?? 0) !== part) return (have[i] ?? 0) > part;
+  }
+  return true;
 }
