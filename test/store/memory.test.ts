@@ -10,4 +10,4 @@ const open: OpenStore = (options) => {
   return storeUnderTest(host, { open: async () => memoryStore({ host, disk }), remove: async () => {} });
 };
 
-describeStore("memory store", open);
+describeStore("memory store", open, { modelRuns: 300 });

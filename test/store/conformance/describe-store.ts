@@ -12,11 +12,17 @@ import { feedCases } from "./feed.ts";
 import { journalCases } from "./journal.ts";
 import { leaseCases } from "./leases.ts";
 import { lifeCases } from "./life.ts";
+import { modelCases } from "./model.ts";
 import { settlingCases } from "./settling.ts";
 import type { OpenStore } from "./store-under-test.ts";
 import { valueCases } from "./values.ts";
 
-export function describeStore(name: string, open: OpenStore): void {
+export interface SuiteOptions {
+  /** Random histories to try; each takes some forty steps. */
+  readonly modelRuns: number;
+}
+
+export function describeStore(name: string, open: OpenStore, { modelRuns }: SuiteOptions): void {
   describe(name, () => {
     documentCases(open);
     commitCases(open);
@@ -29,5 +35,6 @@ export function describeStore(name: string, open: OpenStore): void {
     settlingCases(open);
     dueCases(open);
     lifeCases(open);
+    modelCases(open, modelRuns);
   });
 }

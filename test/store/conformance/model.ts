@@ -1,0 +1,157 @@
+/**
+ * The whole seam against a model: random histories of several sessions, spaces and store objects, with conflicts, lease expiry,
+ * clock steps and restarts. Every answer, and everything that can be seen after every step, must be what the model says.
+ */
+import fc from "fast-check";
+import { describe, expect, test } from "#test";
+import type { Store } from "../../../src/store/store.ts";
+import { histories, type Step } from "./model/actions.ts";
+import type { StoreModel } from "./model/store-model.ts";
+import { DOCUMENTS, NODES, SPACES, World } from "./model/world.ts";
+import { ref } from "./requests.ts";
+import type { OpenStore, StoreUnderTest } from "./store-under-test.ts";
+
+/** Outcomes that the histories must have come across, or they prove nothing. */
+const DEMANDED = [
+  "committed",
+  "replayed",
+  "read-moved",
+  "fell-with",
+  "document-exists",
+  "origin-not-committed",
+  "due-row-gone",
+  "protocol",
+  "message-exists",
+  "lease-lost",
+  "claimed",
+  "recovered",
+  "requeued",
+  "retry released",
+  "retained",
+] as const;
+
+export function modelCases(open: OpenStore, runs: number): void {
+  describe("model", () => {
+    test("[S1] random histories answer and show what a plain model says", async () => {
+      const seen = new Set<string>();
+      const property = fc.asyncProperty(histories, async (history) => {
+        await using at = await open();
+        await new HistoryRun(at, seen).run(history);
+      });
+      await fc.assert(property, { numRuns: runs });
+      expect(DEMANDED.filter((outcome) => !seen.has(outcome))).toEqual([]);
+    });
+  });
+}
+
+class HistoryRun {
+  readonly #world = new World();
+  readonly #at: StoreUnderTest;
+  readonly #seen: Set<string>;
+  #stores: Store[] = [];
+
+  constructor(at: StoreUnderTest, seen: Set<string>) {
+    this.#at = at;
+    this.#seen = seen;
+  }
+
+  async run(history: readonly Step[]): Promise<void> {
+    this.#stores = [this.#at.store, await this.#at.second()];
+    for (const step of history) {
+      await this.#take(step);
+      const store = this.#stores[0]!;
+      expect(await observe(store)).toEqual(expectedSight(this.#world.model));
+    }
+    expect(await this.#stores[0]!.verify()).toMatchObject({ ok: true, problems: [] });
+  }
+
+  async #take(step: Step): Promise<void> {
+    switch (step.kind) {
+      case "clock":
+        this.#world.model.nowMs += step.byMs;
+        this.#at.host.stepClock(step.byMs);
+        return;
+      case "restart":
+        this.#stores = [await this.#at.reopen(), await this.#at.second()];
+        return;
+      case "act": {
+        const planned = step.actions.map((action) => this.#world.plan(action));
+        const store = this.#stores[step.store]!;
+        const answers = await Promise.all(planned.map(({ call }) => call(store)));
+        expect(answers.map(comparable)).toEqual(planned.map(({ expected }) => comparable(expected)));
+        for (const { name, expected } of planned) this.#note(name, expected);
+      }
+    }
+  }
+
+  #note(name: string, answer: unknown): void {
+    const { kind, reason, replayed, released } = (answer ?? {}) as { [key: string]: unknown };
+    if (typeof reason === "string") this.#seen.add(reason);
+    else if (kind === "committed") this.#seen.add(replayed === true ? "replayed" : "committed");
+    if (name === "claim" && Array.isArray(answer) && answer.length > 0) this.#seen.add("claimed");
+    if (name === "recover" && answer !== 0) this.#seen.add("recovered");
+    if (name === "requeue" && Array.isArray(answer) && answer.length > 0) this.#seen.add("requeued");
+    if (name === "retain" && answer !== 0) this.#seen.add("retained");
+    if (typeof released === "number" && released > 0) this.#seen.add("retry released");
+  }
+}
+
+/** Everything that can be seen of a store. */
+async function observe(store: Store): Promise<unknown> {
+  const spaces = [];
+  for (const space of SPACES) {
+    const { sequence, documents } = await store.load(space, DOCUMENTS.map(ref));
+    const basis = await store.basis(space, NODES);
+    const feed = await store.changesSince(space, 0, 1_000);
+    spaces.push({
+      sequence,
+      documents: documents.map((document) => ({ ...document, labels: sorted(document.labels) })),
+      basis,
+      feed,
+    });
+  }
+  return comparable({
+    spaces,
+    rows: await store.query({ limit: 1_000 }),
+    count: await store.count(),
+    due: (await store.dueRows(Number.MAX_SAFE_INTEGER, 1_000)).map(({ order, ...row }) => row),
+    earliest: await store.earliestDue(),
+  });
+}
+
+function expectedSight(model: StoreModel): unknown {
+  const spaces = SPACES.map((name) => {
+    const space = model.space(name);
+    const documents = DOCUMENTS.map((id) => ({
+      ...ref(id),
+      value: space.values.get(id),
+      sequence: space.sequenceOf(id),
+      labels: sorted(
+        [...space.labels.values()].filter((one) => one.id === id).map(({ path, labels }) => ({ path, labels })),
+      ),
+    }));
+    const feed = { commits: space.commits, head: space.sequence, gap: false };
+    return { sequence: space.sequence, documents, basis: space.recorded(NODES), feed };
+  });
+  return comparable({
+    spaces,
+    rows: model.journal.rows,
+    count: model.journal.count(),
+    due: model.dueRows(Number.MAX_SAFE_INTEGER),
+    earliest: model.dueRows(Number.MAX_SAFE_INTEGER)[0]?.dueAtMs,
+  });
+}
+
+/** Without what the rules leave open: the order of deliveries and of labels, and what a rejection tells people. */
+function comparable(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(comparable);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value)
+    .filter(([key, inner]) => !(key === "message" && typeof inner === "string"))
+    .map(([key, inner]) => [key, key === "deliveries" ? sorted(inner) : comparable(inner)]);
+  return Object.fromEntries(entries);
+}
+
+function sorted<T>(list: readonly T[]): T[] {
+  return [...list].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+}

@@ -1,0 +1,167 @@
+/**
+ * What may happen in a random history, as small numbers that are given a meaning only when their turn comes ("the third claim
+ * ever handed out"), so that every shortened history still means something.
+ */
+import fc from "fast-check";
+
+const small = fc.nat(5);
+const ms = fc.constantFrom(0, 1, 999, 1_000, 1_001, 5_000);
+
+/** A change of one document, as far as the session sees it. */
+const edit = fc.record({
+  document: fc.nat(2),
+  op: fc.constantFrom("set-root", "set-child", "set-grandchild", "delete-child", "delete-root", "splice"),
+  key: fc.nat(3),
+  innerKey: fc.nat(3),
+  value: fc.nat(7),
+});
+export type Edit = typeof edit extends fc.Arbitrary<infer T> ? T : never;
+
+const read = fc.record({
+  document: fc.nat(2),
+  path: fc.array(fc.nat(3), { maxLength: 2 }),
+  depth: fc.constantFrom("deep", "shallow", "reach"),
+});
+export type ReadPick = typeof read extends fc.Arbitrary<infer T> ? T : never;
+
+const entry = fc.record({
+  /** Another message, one that was sent before, or one that contradicts it. */
+  content: fc.oneof(
+    { weight: 6, arbitrary: fc.constant("new" as const) },
+    { weight: 2, arbitrary: fc.constant("same" as const) },
+    { weight: 1, arbitrary: fc.constant("other" as const) },
+  ),
+  which: small,
+  kind: fc.constantFrom("event", "event", "event", "command", "query"),
+  as: fc.constantFrom("pending", "pending", "pending", "claimed", "done", "failed"),
+  lease: small,
+});
+export type EntryPick = typeof entry extends fc.Arbitrary<infer T> ? T : never;
+
+const settlement = fc.record({
+  /** Counted from the newest claim back. */
+  claim: fc.nat(3),
+  outcome: fc.constantFrom("partial", "done", "done", "noted", "failed", "failed", "retry", "release"),
+  inMs: ms,
+  mistake: fc.oneof(
+    { weight: 8, arbitrary: fc.constant("none" as const) },
+    { weight: 1, arbitrary: fc.constantFrom("lease", "attempt") },
+  ),
+  delivery: fc.option(
+    fc.record({ subscriber: fc.nat(1), status: fc.constantFrom("done", "failed", "retry"), attempts: small }),
+    { nil: undefined },
+  ),
+});
+export type SettlementPick = typeof settlement extends fc.Arbitrary<infer T> ? T : never;
+
+const dueChange = fc.record({
+  op: fc.constantFrom("put", "put", "take", "cancel"),
+  kind: fc.constantFrom("timer", "cron"),
+  key: fc.nat(2),
+  inMs: fc.constantFrom(0, 1, 2),
+});
+export type DuePick = typeof dueChange extends fc.Arbitrary<infer T> ? T : never;
+
+const precondition = fc.record({
+  kind: fc.constantFrom("absent", "originCommitted"),
+  document: fc.nat(3),
+  session: fc.nat(3),
+  localSequence: fc.integer({ min: 1, max: 4 }),
+});
+export type PreconditionPick = typeof precondition extends fc.Arbitrary<infer T> ? T : never;
+
+/** A list that is empty most of the time. */
+function rarely<T>(one: fc.Arbitrary<T>): fc.Arbitrary<T[]> {
+  return fc.oneof(
+    { weight: 5, arbitrary: fc.constant<T[]>([]) },
+    { weight: 1, arbitrary: fc.array(one, { minLength: 1, maxLength: 2 }) },
+  );
+}
+
+const session = fc.nat(3);
+
+const action = fc.oneof(
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      kind: fc.constant("commit" as const),
+      session,
+      edits: fc.array(edit, { maxLength: 3 }),
+      reads: fc.array(read, { maxLength: 2 }),
+      preconditions: rarely(precondition),
+      /** How many commits back in its session; 0 for none. */
+      dependsOn: fc.constantFrom(0, 0, 0, 1, 2),
+      entries: rarely(entry),
+      settlements: rarely(settlement),
+      due: rarely(dueChange),
+      basis: rarely(fc.record({ node: fc.nat(2), reads: fc.array(read, { maxLength: 2 }) })),
+      basisRemoved: rarely(fc.nat(2)),
+      labels: rarely(fc.record({ document: fc.nat(2), key: fc.nat(3), labels: fc.nat(2) })),
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant("refresh" as const), session }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("send again" as const), back: small, spoilt: fc.boolean() }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant("append" as const), entries: fc.array(entry, { maxLength: 3 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("open lease" as const), forMs: fc.constantFrom(1_000, 4_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("renew lease" as const), lease: small, forMs: ms }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("close lease" as const), lease: small }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("claim" as const),
+      lease: fc.nat(2),
+      limit: fc.nat(3),
+      kinds: fc.constantFrom<("event" | "command")[]>(["event"], ["command"], ["event", "command"], []),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({ kind: fc.constant("settle" as const), settlements: fc.array(settlement, { maxLength: 3 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("recover" as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant("requeue" as const), ids: fc.array(fc.nat(12), { maxLength: 6 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("release retries" as const), inMs: ms }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("retain" as const),
+      agoMs: fc.option(ms, { nil: undefined }),
+      keepSettled: fc.option(fc.nat(3), { nil: undefined }),
+      limit: fc.nat(4),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant("change due" as const), changes: fc.array(dueChange, { maxLength: 3 }) }),
+  },
+);
+export type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
+
+/** Actions that are asked for at once, a move of the clock, or a restart. */
+const step = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant("act" as const),
+      store: fc.nat(1),
+      actions: fc.array(action, { minLength: 1, maxLength: 3 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant("clock" as const), byMs: fc.constantFrom(1, 999, 1_000, 4_000, -3_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("restart" as const) }) },
+);
+export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+export const histories: fc.Arbitrary<Step[]> = fc.array(step, { maxLength: 40, size: "max" });

@@ -1,0 +1,181 @@
+/**
+ * The journal and its leases as plainly as they can be said: an array of rows, searched from the start each time. Written from
+ * the rules, not from a backend.
+ */
+import type {
+  Claim,
+  ClaimRequest,
+  JournalEntry,
+  JournalRow,
+  JournalStatus,
+  Retention,
+  Settlement,
+} from "../../../../src/store/journal.ts";
+import type { AppendOutcome, Lease, SettleResult } from "../../../../src/store/store.ts";
+
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+type Row = Mutable<JournalRow>;
+
+const BY_STATUS: Readonly<Record<JournalStatus, number>> = { pending: 0, processing: 0, done: 0, failed: 0 };
+
+export class JournalModel {
+  rows: Row[] = [];
+  #lastId = 0;
+  #lastLease = 0;
+  /** Expiry of each lease that has not ended. */
+  readonly leases = new Map<number, number>();
+
+  append(entries: readonly JournalEntry[], nowMs: number): AppendOutcome {
+    const before = { rows: [...this.rows], lastId: this.#lastId };
+    const ids: number[] = [];
+    for (const entry of entries) {
+      const known = this.rows.find((row) => row.message?.metadata.id === entry.message.metadata.id);
+      if (known !== undefined && !sameContent(known, entry)) {
+        this.rows = before.rows;
+        this.#lastId = before.lastId;
+        return { kind: "rejected", class: "permanent", reason: "message-exists", message: "" };
+      }
+      ids.push(known?.id ?? this.#insert(entry, nowMs));
+    }
+    return { kind: "appended", ids };
+  }
+
+  openLease(durationMs: number, nowMs: number): Lease {
+    const lease = ++this.#lastLease;
+    this.leases.set(lease, nowMs + durationMs);
+    return { lease, expiresAtMs: nowMs + durationMs };
+  }
+
+  renewLease(lease: number, durationMs: number, nowMs: number): boolean {
+    if (!this.leases.has(lease)) return false;
+    this.leases.set(lease, nowMs + durationMs);
+    return true;
+  }
+
+  closeLease(lease: number): number {
+    this.leases.delete(lease);
+    return this.#abandon((row) => row.lease === lease);
+  }
+
+  recover(nowMs: number): number {
+    for (const [lease, expiresAtMs] of [...this.leases]) if (expiresAtMs <= nowMs) this.leases.delete(lease);
+    return this.#abandon((row) => !this.leases.has(row.lease!));
+  }
+
+  claim({ lease, limit, kinds }: ClaimRequest, nowMs: number): Claim[] {
+    const expiresAtMs = this.leases.get(lease);
+    if (expiresAtMs === undefined || expiresAtMs <= nowMs) return [];
+    const claimable = this.rows.filter(
+      (row) =>
+        row.status === "pending" &&
+        row.nextAttemptAtMs === undefined &&
+        kinds.some((kind) => kind === row.message?.kind),
+    );
+    return claimable.slice(0, limit).map((row) => {
+      row.status = "processing";
+      row.attempts++;
+      row.lease = lease;
+      return { row: structuredClone(row), lease, attempt: row.attempts };
+    });
+  }
+
+  isHeld({ id, lease, attempt }: Settlement): boolean {
+    const row = this.rows.find((one) => one.id === id);
+    return row?.status === "processing" && row.lease === lease && row.attempts === attempt;
+  }
+
+  settle(settlement: Settlement, nowMs: number): SettleResult {
+    const row = this.rows.find((one) => one.id === settlement.id);
+    if (row === undefined || !this.isHeld(settlement)) return "lease-lost";
+    for (const delivery of settlement.deliveries ?? []) {
+      const others = row.deliveries.filter((one) => one.subscriber !== delivery.subscriber);
+      row.deliveries = [...others, { ...delivery }];
+    }
+    const { outcome } = settlement;
+    if (outcome.kind === "partial") return "settled";
+    delete row.lease;
+    if (outcome.kind === "release") {
+      row.status = "pending";
+      row.attempts--;
+      return "settled";
+    }
+    delete row.error;
+    const error = outcome.kind === "done" ? outcome.note : outcome.error;
+    if (error !== undefined) row.error = error;
+    if (outcome.kind === "retry") {
+      row.status = "pending";
+      row.nextAttemptAtMs = outcome.atMs;
+    } else {
+      row.status = outcome.kind;
+      row.processedAtMs = nowMs;
+    }
+    return "settled";
+  }
+
+  requeue(ids: readonly number[]): number[] {
+    return ids.filter((id) => {
+      const row = this.rows.find((one) => one.id === id);
+      if (row?.status !== "failed") return false;
+      row.status = "pending";
+      delete row.error;
+      delete row.processedAtMs;
+      row.deliveries = row.deliveries.filter((delivery) => delivery.status === "done");
+      return true;
+    });
+  }
+
+  releaseRetries(nowMs: number): { released: number; nextAtMs: number | undefined } {
+    let released = 0;
+    for (const row of this.rows) {
+      if (row.nextAttemptAtMs === undefined || row.nextAttemptAtMs > nowMs) continue;
+      delete row.nextAttemptAtMs;
+      released++;
+    }
+    const waiting = this.rows.flatMap((row) => row.nextAttemptAtMs ?? []);
+    return { released, nextAtMs: waiting.length === 0 ? undefined : Math.min(...waiting) };
+  }
+
+  retain({ settledBeforeMs, keepSettled, limit }: Retention): number {
+    const settled = this.rows.filter((row) => row.processedAtMs !== undefined);
+    const newest = keepSettled === undefined ? settled : settled.slice(Math.max(0, settled.length - keepSettled));
+    const going = settled.filter(
+      (row) => !newest.includes(row) || (settledBeforeMs !== undefined && row.processedAtMs! < settledBeforeMs),
+    );
+    const gone = going.slice(0, limit);
+    this.rows = this.rows.filter((row) => !gone.includes(row));
+    return gone.length;
+  }
+
+  count(): Record<JournalStatus, number> {
+    const counts = { ...BY_STATUS };
+    for (const row of this.rows) counts[row.status]++;
+    return counts;
+  }
+
+  #insert({ message, topic, source, as }: JournalEntry, nowMs: number): number {
+    const id = ++this.#lastId;
+    const status = as.status === "claimed" ? "processing" : as.status;
+    const row: Row = { id, topic, source, message, status, createdAtMs: nowMs, attempts: 0, deliveries: [] };
+    if (as.status === "claimed") {
+      row.attempts = 1;
+      row.lease = as.lease;
+    }
+    if (as.status === "failed") row.error = as.error;
+    if (as.status === "done" || as.status === "failed") row.processedAtMs = nowMs;
+    this.rows.push(row);
+    return id;
+  }
+
+  #abandon(isIt: (row: Row) => boolean): number {
+    const abandoned = this.rows.filter((row) => row.status === "processing" && isIt(row));
+    for (const row of abandoned) {
+      row.status = "pending";
+      delete row.lease;
+    }
+    return abandoned.length;
+  }
+}
+
+function sameContent(row: Row, { message, topic, source }: JournalEntry): boolean {
+  return row.topic === topic && row.source === source && JSON.stringify(row.message) === JSON.stringify(message);
+}

@@ -1,0 +1,260 @@
+/**
+ * A random history as it runs: the model, what each session sees, and everything that was handed out and can be named again.
+ * `plan` gives an action its meaning, lets it happen in the model, and says how to ask a store for the same.
+ */
+import type { Json } from "../../../../src/message/json.ts";
+import type { CommitRequest } from "../../../../src/store/commit.ts";
+import type { DueChange } from "../../../../src/store/due.ts";
+import type { Claim, JournalEntry, Settlement } from "../../../../src/store/journal.ts";
+import type { Store } from "../../../../src/store/store.ts";
+import { commitBy, message, ref } from "../requests.ts";
+import type { Action, DuePick, EntryPick, PreconditionPick, ReadPick, SettlementPick } from "./actions.ts";
+import { patchValues } from "./document-model.ts";
+import { KEYS, planEdit } from "./edits.ts";
+import { StoreModel } from "./store-model.ts";
+
+export const SPACES = ["one", "two"] as const;
+export const DOCUMENTS = ["d0", "d1", "d2", "d3"] as const;
+export const NODES = ["n0", "n1", "n2"] as const;
+
+export interface Planned {
+  readonly name: string;
+  call(store: Store): Promise<unknown>;
+  readonly expected: unknown;
+}
+
+/** A replica's side of the seam: what it has seen, and its own commits on top. */
+interface Session {
+  readonly name: string;
+  readonly space: string;
+  localSequence: number;
+  seenSequence: number;
+  seen: Map<string, Json>;
+}
+
+type CommitAction = Action & { kind: "commit" };
+
+export class World {
+  readonly model = new StoreModel();
+  readonly #sessions: Session[] = [0, 1, 2, 3].map((n) => ({
+    name: `session ${n}`,
+    space: SPACES[n % 2]!,
+    localSequence: 0,
+    seenSequence: 0,
+    seen: new Map(),
+  }));
+  /** Newest last. */
+  readonly #claims: Claim[] = [];
+  readonly #requests: CommitRequest[] = [];
+  readonly #entries: JournalEntry[] = [];
+  #leases = 0;
+
+  plan(action: Action): Planned {
+    const { model } = this;
+    const { journal, nowMs } = model;
+    const planned = (expected: unknown, call: (store: Store) => Promise<unknown>) => ({
+      name: action.kind,
+      expected,
+      call,
+    });
+    switch (action.kind) {
+      case "refresh":
+        return this.#refresh(this.#sessions[action.session]!);
+      case "commit":
+        return this.#send(this.#request(action));
+      case "send again":
+        return this.#sendAgain(action.back, action.spoilt);
+      case "append": {
+        const entries = action.entries.map((pick) => this.#entry(pick));
+        return planned(journal.append(entries, nowMs), (store) => store.append(entries));
+      }
+      case "open lease":
+        this.#leases++;
+        return planned(journal.openLease(action.forMs, nowMs), (store) => store.openLease(action.forMs));
+      case "renew lease": {
+        const lease = this.#lease(action.lease);
+        return planned(journal.renewLease(lease, action.forMs, nowMs), (store) =>
+          store.renewLease(lease, action.forMs),
+        );
+      }
+      case "close lease": {
+        const lease = this.#lease(action.lease);
+        return planned(journal.closeLease(lease), (store) => store.closeLease(lease));
+      }
+      case "claim": {
+        const request = { lease: this.#lease(action.lease), limit: action.limit, kinds: action.kinds };
+        const claims = journal.claim(request, nowMs);
+        this.#claims.push(...claims);
+        return planned(claims, (store) => store.claim(request));
+      }
+      case "settle": {
+        const settlements = action.settlements.flatMap((pick) => this.#settlement(pick));
+        const expected = settlements.map((settlement) => journal.settle(settlement, nowMs));
+        return planned(expected, (store) => store.settle(settlements));
+      }
+      case "recover":
+        return planned(journal.recover(nowMs), (store) => store.recover());
+      case "requeue":
+        return planned(journal.requeue(action.ids), (store) => store.requeue(action.ids));
+      case "release retries": {
+        const atMs = nowMs + action.inMs;
+        return planned(journal.releaseRetries(atMs), (store) => store.releaseRetries(atMs));
+      }
+      case "retain": {
+        const { agoMs, keepSettled, limit } = action;
+        const retention = {
+          limit,
+          ...(agoMs === undefined ? {} : { settledBeforeMs: nowMs - agoMs }),
+          ...(keepSettled === undefined ? {} : { keepSettled }),
+        };
+        return planned(journal.retain(retention), (store) => store.retain(retention));
+      }
+      case "change due": {
+        const changes = action.changes.map((pick) => this.#dueChange(pick));
+        const expected = changes.map((change) => model.changeDue(change));
+        return planned(expected, (store) => store.changeDue(changes));
+      }
+    }
+  }
+
+  #refresh(session: Session): Planned {
+    const space = this.model.space(session.space);
+    session.seenSequence = space.sequence;
+    session.seen = new Map(space.values);
+    const { sequence } = space;
+    const call = (store: Store) => store.load(session.space, []).then((loaded) => loaded.sequence);
+    return { name: "refresh", expected: sequence, call };
+  }
+
+  #send(request: CommitRequest): Planned {
+    const expected = this.model.commit(request);
+    this.#requests.push(request);
+    if (expected.kind === "committed" && !expected.replayed) {
+      const session = this.#sessions.find(({ name }) => name === request.session)!;
+      for (const patch of request.patches) patchValues(session.seen, patch);
+    }
+    return { name: "commit", expected, call: (store) => store.commit(request) };
+  }
+
+  /** The same commit once more, or another under the same identity. */
+  #sendAgain(back: number, spoilt: boolean): Planned {
+    const request = this.#requests.at(-1 - back);
+    if (request === undefined) return { name: "nothing", expected: undefined, call: async () => undefined };
+    const { session, localSequence, space } = request;
+    return this.#send(spoilt ? commitBy(session, localSequence, { space, digest: "spoilt" }) : request);
+  }
+
+  #request(action: CommitAction): CommitRequest {
+    const session = this.#sessions[action.session]!;
+    const reads = action.reads.map((pick) => this.#read(session, pick));
+    const seen = new Map(session.seen);
+    const patches = action.edits.map((edit) => {
+      const id = DOCUMENTS[edit.document]!;
+      const { operation, reach } = planEdit(edit, seen.get(id));
+      const patch = { ...ref(id), operations: [operation] };
+      patchValues(seen, patch);
+      if (reach !== undefined) reads.push({ ...ref(id), path: reach, depth: "reach", sequence: session.seenSequence });
+      return patch;
+    });
+    const localSequence = ++session.localSequence;
+    const nodesRemoved = action.basisRemoved.map((n) => NODES[n]!);
+    const basis = action.basis.map(({ node, reads }) => ({
+      node: NODES[node]!,
+      fingerprint: `run ${localSequence}`,
+      inputs: reads.map(({ document, path, depth }) => ({
+        ...ref(DOCUMENTS[document]!),
+        sequence: session.seenSequence,
+        reads: [{ path: path.map((n) => KEYS[n]!), depth: depth === "reach" ? ("deep" as const) : depth }],
+      })),
+    }));
+    return commitBy(session.name, localSequence, {
+      space: session.space,
+      digest: `payload ${localSequence}`,
+      reads,
+      patches,
+      preconditions: action.preconditions.map((pick) => this.#precondition(pick)),
+      dependsOn: action.dependsOn === 0 ? [] : [localSequence - action.dependsOn],
+      entries: action.entries.map((pick) => this.#entry(pick)),
+      settlements: action.settlements.flatMap((pick) => this.#settlement(pick)),
+      due: action.due.map((pick) => this.#dueChange(pick)),
+      basis: basis.filter(({ node }) => !nodesRemoved.includes(node)),
+      basisRemoved: nodesRemoved,
+      labels: action.labels.map(({ document, key, labels }) => ({
+        ...ref(DOCUMENTS[document]!),
+        path: [KEYS[key]!],
+        labels: ["low", "high"].slice(0, labels),
+      })),
+    });
+  }
+
+  #read(session: Session, { document, path, depth }: ReadPick): CommitRequest["reads"][number] {
+    const steps = path.map((n) => KEYS[n]!);
+    return { ...ref(DOCUMENTS[document]!), path: steps, depth, sequence: session.seenSequence };
+  }
+
+  #precondition({ kind, document, session, localSequence }: PreconditionPick): CommitRequest["preconditions"][number] {
+    if (kind === "absent") return { kind, ...ref(DOCUMENTS[document]!) };
+    return { kind, session: this.#sessions[session]!.name, localSequence };
+  }
+
+  #entry({ content, which, kind, as, lease }: EntryPick): JournalEntry {
+    const start: JournalEntry["as"] =
+      as === "claimed"
+        ? { status: "claimed", lease: this.#lease(lease) }
+        : as === "failed"
+          ? { status: "failed", error: "from the start" }
+          : { status: as };
+    const earlier = content === "new" ? undefined : this.#entries.at(-1 - which);
+    if (earlier === undefined) {
+      const id = `message ${this.#entries.length}`;
+      const entry = {
+        message: message({ id, kind, data: { which } }),
+        topic: "model.topic",
+        source: "model",
+        as: start,
+      };
+      this.#entries.push(entry);
+      return entry;
+    }
+    if (content === "same") return { ...earlier, as: start };
+    return { ...earlier, message: { ...earlier.message, data: "something else" }, as: start };
+  }
+
+  #settlement({ claim, outcome, inMs, mistake, delivery }: SettlementPick): Settlement[] {
+    const held = this.#claims.at(-1 - claim);
+    if (held === undefined) return [];
+    const { row, lease, attempt } = held;
+    return [
+      {
+        id: row.id,
+        lease: mistake === "lease" ? lease + 1 : lease,
+        attempt: mistake === "attempt" ? attempt + 1 : attempt,
+        outcome: this.#outcome(outcome, inMs),
+        ...(delivery === undefined ? {} : { deliveries: [{ ...delivery, subscriber: `s${delivery.subscriber}` }] }),
+      },
+    ];
+  }
+
+  #outcome(kind: SettlementPick["outcome"], inMs: number): Settlement["outcome"] {
+    switch (kind) {
+      case "noted":
+        return { kind: "done", note: "a note" };
+      case "failed":
+        return { kind, error: "it failed" };
+      case "retry":
+        return { kind, atMs: this.model.nowMs + inMs, error: "later" };
+      default:
+        return { kind };
+    }
+  }
+
+  #dueChange({ op, kind, key, inMs }: DuePick): DueChange {
+    if (op !== "put") return { op, kind, key: `k${key}` };
+    return { op, kind, key: `k${key}`, dueAtMs: this.model.nowMs + inMs, data: { inMs } };
+  }
+
+  /** One of the newest leases, ended or not; a number that was never given while there is none. */
+  #lease(back: number): number {
+    return Math.max(this.#leases - back, 1);
+  }
+}
