@@ -1,0 +1,97 @@
+/**
+ * Builds `shim.c` and runs programs of this folder under it. The C file says what the shim records and which orders it takes.
+ *
+ * Linux only: elsewhere there is no `LD_PRELOAD` to speak of. `requireShim` is the one place that says why a test is skipped.
+ */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterAll } from "vitest";
+
+const here = dirname(fileURLToPath(import.meta.url));
+
+/** Every long form of these tests is behind this one switch. */
+export const isLongRun = process.env["MILLRACE_LONG"] === "1";
+
+export type ShimState = { readonly kind: "ready"; readonly library: string } | { readonly kind: "skipped" };
+
+/** Compiles the shim into a directory that goes when the test file ends, or prints why it cannot and says "skipped". */
+export function requireShim(): ShimState {
+  if (process.platform !== "linux") {
+    console.log(`crash tests skipped: the recorder needs LD_PRELOAD and /proc, this is ${process.platform}`);
+    return { kind: "skipped" };
+  }
+  const library = join(temporaryDirectory("shim"), "shim.so");
+  const args = ["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", library, join(here, "shim.c"), "-lpthread"];
+  for (const compiler of ["cc", "gcc", "clang"]) {
+    const run = spawnSync(compiler, args, { encoding: "utf8" });
+    if (run.error) continue;
+    if (run.status === 0) return { kind: "ready", library };
+    throw new Error(`${compiler} could not build test/crash/shim.c:\n${run.stderr}`);
+  }
+  const advice = "the recorder is 200 lines of C: install gcc (Debian: apt-get install gcc)";
+  if (process.env["CI"]) throw new Error(`No C compiler found. ${advice}.`);
+  console.log(`crash tests skipped: no C compiler found; ${advice}`);
+  return { kind: "skipped" };
+}
+
+/** In memory where there is some: an image is written, opened and thrown away five hundred times a second. */
+export function temporaryDirectory(name: string, where: "memory" | "disk" = "memory"): string {
+  const parent = where === "memory" && process.platform === "linux" ? "/dev/shm" : tmpdir();
+  const path = mkdtempSync(join(realpathSync(parent), `millrace-${name}-`));
+  afterAll(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** Ended with the test file, should a test have failed before its end. */
+const running = new Set<ChildProcess>();
+afterAll(() => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+export interface ProgramOptions {
+  readonly library: string;
+  /** File in this folder. */
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Whose files are recorded, and may fail. */
+  readonly directory: string;
+  readonly log?: string;
+}
+
+/** Starts a program of this folder under the shim, with pipes on stdin and stdout. */
+export function startProgram(options: ProgramOptions): ChildProcess {
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    LD_PRELOAD: options.library,
+    MILLRACE_SHIM_DIR: options.directory,
+  };
+  if (options.log !== undefined) env["MILLRACE_SHIM_LOG"] = options.log;
+  const args = ["--disable-warning=ExperimentalWarning", join(here, options.program), ...options.args];
+  const child = spawn(process.execPath, args, { env, stdio: ["pipe", "pipe", "inherit"] });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  return child;
+}
+
+/** Waits for the end of a program that must end well. */
+export async function finished(child: ChildProcess): Promise<void> {
+  const how = await exitOf(child);
+  if (how.code !== 0) throw new Error(`${child.spawnargs.join(" ")} ended with ${how.code ?? how.signal}`);
+}
+
+export function exitOf(child: ChildProcess): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return Promise.resolve({ code: child.exitCode, signal: child.signalCode });
+  }
+  return new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
+}
+
+/** What the program says, line by line. */
+export function linesOf(child: ChildProcess): Interface {
+  if (!child.stdout) throw new Error("the program has no pipe on stdout");
+  return createInterface({ input: child.stdout });
+}
