@@ -46,6 +46,45 @@ export const LEASE_MS = 30_000;
 /** Notifications may be lost, so every worker also looks for work this often. */
 export const POLL_INTERVAL_MS = 5_000;
 
+// The bus.
+
+/** Claimed events that one process may hold, settles on their way included; beyond, what is published waits in the journal. */
+export const EVENTS_HELD_MAX = 8_192;
+/** Claimed events that may wait here for a handler. It starts here, grows while handlers are fast, shrinks while they are slow. */
+export const EVENTS_WAITING_START = 256;
+export const EVENTS_WAITING_MAX = 4_096;
+/** An event that waits longer than this for a handler could have been another process's: the bound above is halved. */
+export const EVENT_WAIT_MS_MAX = 100;
+/** Events that wait here for an earlier one of their serial key that somebody else holds; the next is given back instead. */
+export const EVENTS_PARKED_MAX = 1_024;
+/** When an event that was given back so is looked at again. */
+export const PARKED_RETRY_MS = 1_000;
+/** Synchronous handlers that run in a row before timers and sockets are let in, if they took this long together. */
+export const DISPATCH_BURST_MS = 10;
+/** Other processes' writes are looked for at most this often while we are busy: our own writes raise the same signal. */
+export const WATCH_PAUSE_MS = 20;
+/** How long a transactional handler whose reads keep moving is run again before its delivery fails. */
+export const STALE_WINDOW_MS = 30_000;
+/** First and longest wait between two such runs; each wait is drawn at random below it. */
+export const STALE_BACKOFF_START_MS = 2;
+export const STALE_BACKOFF_MAX_MS = 250;
+/** Retries of a delivery, where a subscription asks for them and says no more. */
+export const RETRY_BACKOFF_START_MS = 1_000;
+export const RETRY_BACKOFF_MAX_MS = 300_000;
+/** Settles that the store could not take now are offered again after this long. */
+export const SETTLE_RETRY_MS = 250;
+/** How long `stop` waits for running handlers. */
+export const STOP_GRACE_MS = 30_000;
+/** How often retention looks, and how many rows it removes at a time: short enough to hide between two commits. */
+export const RETENTION_INTERVAL_MS = 60_000;
+export const RETENTION_STEP_ROWS = 500;
+/** Rows read at a time by tails, traces and requeues by query. */
+export const JOURNAL_PAGE_ROWS = 256;
+/** Topics whose type and subscribers are remembered; beyond, they are worked out again. */
+export const TOPICS_REMEMBERED_MAX = 10_000;
+/** A subscriber's id is part of a receipt's name. */
+export const SUBSCRIBER_ID_LENGTH_MAX = 255;
+
 // Timers.
 
 /** 100 years of 365.25 days; a longer delay is a unit mistake. */
@@ -73,6 +112,19 @@ export const PASS_RUN_BUDGET = 10;
 export const BACKOFF_START_MS = 250;
 /** A cycle that never settles costs at most one run in this time. */
 export const BACKOFF_MAX_MS = 2_000;
+
+/** An effect that takes at least this long counts as slow. */
+export const AUTO_DEBOUNCE_FROM_MS = 50;
+/** Slow runs after which an effect is debounced by itself. */
+export const AUTO_DEBOUNCE_AFTER_RUNS = 3;
+/** The debounce a slow effect gets; a person may set another or none. */
+export const AUTO_DEBOUNCE_MS = 100;
+/** Runs inside runs: what a read that meets unfinished work may nest before the reader starts over instead. */
+export const NESTED_RUNS_MAX = 64;
+/** Links followed by one read; a longer chain of links is a circle. */
+export const LINK_HOPS_MAX = 32;
+/** Entries kept by one trace. */
+export const TRACE_ENTRIES_MAX = 10_000;
 
 // Extensions.
 

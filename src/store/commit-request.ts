@@ -37,9 +37,25 @@ export function standsOn(transaction: Transaction): number[] {
   return [...found].sort((a, b) => a - b);
 }
 
+/** What a commit may carry besides what it read and wrote. */
+type Extras = Pick<
+  Transaction,
+  "preconditions" | "entries" | "settlements" | "due" | "basis" | "basisRemoved" | "labels"
+>;
+
+export const NOTHING_ELSE: Extras = {
+  preconditions: [],
+  entries: [],
+  settlements: [],
+  due: [],
+  basis: [],
+  basisRemoved: [],
+  labels: [],
+};
+
 export function buildRequest(
   identity: CommitIdentity & { readonly space: string },
-  transaction: Transaction,
+  transaction: Extras,
   parts: {
     readonly reads: readonly ReadClaim[];
     readonly patches: readonly DocumentPatch[];

@@ -63,6 +63,7 @@ export class Confirmation {
 
   #answered(pending: PendingCommit, outcome: CommitOutcome): void {
     if (pending.state === "fallen") return;
+    this.#documents.turn?.seal();
     if (outcome.kind === "rejected") {
       this.#fall(pending, outcome);
     } else if (pending.state === "integrated") {
@@ -103,6 +104,7 @@ export class Confirmation {
     while (this.#again) {
       this.#again = false;
       const page = await this.#store.changesSince(this.#space, this.position, FEED_PAGE_COMMITS);
+      this.#documents.turn?.seal();
       if (page.gap) await this.#reload();
       else for (const commit of page.commits) this.#integrate(commit);
       if (this.position < page.head) this.#again = true;
@@ -136,6 +138,7 @@ export class Confirmation {
   async #reload(): Promise<void> {
     const documents = this.#documents.loaded();
     const result = await this.#store.load(this.#space, documents);
+    this.#documents.turn?.seal();
     this.position = Math.max(this.position, result.sequence);
     // What the load has seen is no longer pending on top of it.
     for (const pending of this.#pending) {

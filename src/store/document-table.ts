@@ -4,6 +4,7 @@
  * those not touched since the last sweep first.
  */
 import type { Host } from "../host/host.ts";
+import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
 import { type DocumentRef, documentKey } from "./document.ts";
@@ -13,8 +14,16 @@ import { applyOperations } from "./patch.ts";
 import { ReplicaDocument } from "./replica-document.ts";
 import type { LoadedDocument, LoadResult, Store } from "./store.ts";
 
+/** Changes that were made to documents in place and are not a commit yet. */
+export interface OpenTurn {
+  /** Makes them one (`Replica.adopt`). */
+  seal(): void;
+}
+
 export class DocumentTable {
   readonly loader: DocumentLoader;
+  /** Sealed before anything else happens to the documents, so that every change lies in its commit's place. */
+  turn: OpenTurn | undefined;
   readonly #documents = new Map<string, ReplicaDocument>();
   readonly #residentMax: number;
   readonly #notifier: Notifier;
@@ -93,10 +102,19 @@ export class DocumentTable {
     }
   }
 
+  /** A change made in place by a turn. */
+  writtenAt(document: ReplicaDocument, path: Path): void {
+    this.#tick++;
+    if (this.#openTransactions === 0) return;
+    document.remember(this.#tick, path);
+    this.#remembering.add(document);
+  }
+
   // Loads ------------------------------------------------------------------------------------------------------------
 
   /** A load came back. */
   arrived(documents: readonly ReplicaDocument[], result: LoadResult): void {
+    this.turn?.seal();
     const changes = documents.flatMap((document, i) => {
       document.state = "loaded";
       document.loadError = undefined;

@@ -7,7 +7,7 @@
  */
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
-import { applyOperation, type Container, PatchError, shallowCopy } from "./patch.ts";
+import { applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
 import { isPrefix, overlap, type PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
 
@@ -56,19 +56,12 @@ export class Draft {
 
   #apply(operation: PathOperation): void {
     try {
-      this.#view = applyOperation(this.#view, operation, (container) => this.#own(container)).root;
+      this.#view = applyOperation(this.#view, operation, (container) => copyOnce(container, this.#fresh)).root;
     } catch (error) {
       if (!(error instanceof PatchError)) throw error;
       const message = "what the transaction had written into has been replaced meanwhile; run it again";
       throw new StoreError("STORE_STALE", message, { cause: error });
     }
-  }
-
-  #own(container: Container): Container {
-    if (this.#fresh.has(container)) return container;
-    const copy = shallowCopy(container);
-    this.#fresh.add(copy);
-    return copy;
   }
 }
 

@@ -7,7 +7,7 @@ import type { Notification, NotificationListener } from "./change.ts";
 
 export class Notifier {
   readonly #listeners = new Set<NotificationListener>();
-  readonly #queue: Notification[] = [];
+  readonly #queue: { readonly notification: Notification; readonly except: NotificationListener | undefined }[] = [];
   #telling = false;
 
   subscribe(listener: NotificationListener): () => void {
@@ -17,16 +17,22 @@ export class Notifier {
     };
   }
 
-  tell(notification: Notification): void {
+  /** Tells everybody but one listener who knows already; makes the notification only if there is anybody else. */
+  tellOthers(except: NotificationListener, make: () => Notification): void {
+    if (this.#listeners.size > (this.#listeners.has(except) ? 1 : 0)) this.tell(make(), except);
+  }
+
+  tell(notification: Notification, except?: NotificationListener): void {
     if (notification.changes.length === 0) return;
-    this.#queue.push(notification);
+    this.#queue.push({ notification, except });
     if (this.#telling) return;
     this.#telling = true;
     const errors: unknown[] = [];
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       for (const listener of this.#listeners) {
+        if (listener === next.except) continue;
         try {
-          listener(next);
+          listener(next.notification);
         } catch (error) {
           errors.push(error);
         }

@@ -28,15 +28,19 @@ export interface Applied {
 /** The value after the operations. Never changes `value`: containers along the paths are copied, once each. */
 export function applyOperations(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
   const fresh = new Set<Container>();
-  const own: Own = (container) => {
-    if (fresh.has(container)) return container;
-    const copy = shallowCopy(container);
-    fresh.add(copy);
-    return copy;
-  };
   let root = value;
-  for (const operation of operations) root = applyOperation(root, operation, own).root;
+  for (const operation of operations) {
+    root = applyOperation(root, operation, (container) => copyOnce(container, fresh)).root;
+  }
   return root;
+}
+
+/** A way of owning: each container is copied when it is first written into; the copies are in `fresh`. */
+export function copyOnce(container: Container, fresh: Set<Container>): Container {
+  if (fresh.has(container)) return container;
+  const copy = shallowCopy(container);
+  fresh.add(copy);
+  return copy;
 }
 
 export function applyOperation(root: Json | undefined, operation: PathOperation, own: Own): Applied {

@@ -9,13 +9,14 @@
  * ```
  */
 import { RECENT_WRITES_MAX } from "../limits.ts";
+import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
 import { handOut, ownUnlessHandedOut } from "./admit.ts";
 import type { Change } from "./change.ts";
 import type { ReadDepth } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
-import { applyOperation, PatchError } from "./patch.ts";
+import { applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
 import { isPrefix, type PathOperation, writeTouchesRead } from "./path-operation.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import type { LoggedRead } from "./read-log.ts";
@@ -44,6 +45,8 @@ export class ReplicaDocument implements DocumentRef {
   missed: { readonly sequence: number; readonly operations: readonly PathOperation[] }[] = [];
   /** How many hold on to it; while above zero it is not dropped. */
   observers = 0;
+  /** What the scheduler keeps beside the document; the store never looks at it. */
+  attachment: object | undefined;
   /** Read or written since the last sweep of the eviction clock. */
   touched = true;
   /** Writes since the oldest open transaction began, as (tick, path). */
@@ -119,6 +122,26 @@ export class ReplicaDocument implements DocumentRef {
     }
   }
 
+  /** What a share that has just been applied changed, outermost paths only; made from its inverses and the present value. */
+  changesOf({
+    operations,
+    inverses,
+  }: {
+    operations: readonly PathOperation[];
+    inverses: readonly PathOperation[];
+  }): Change[] {
+    const paths = outermost(operations.map((operation) => operation.path));
+    const after = this.value;
+    let before = after;
+    const fresh = new Set<Container>();
+    for (const inverse of inverses.toReversed()) {
+      before = applyOperation(before, inverse, (container) => copyOnce(container, fresh)).root;
+    }
+    return paths
+      .map((path) => this.#change(path, handOut(at(before, path)), handOut(at(after, path))))
+      .filter((change) => !equal(change.before, change.after));
+  }
+
   #change(path: Path, before: Json | undefined, after: Json | undefined): Change {
     return { scope: this.scope, id: this.id, path, before, after };
   }
@@ -153,6 +176,10 @@ export class ReplicaDocument implements DocumentRef {
       if (isPrefix(touching.path, path)) return;
     }
   }
+}
+
+function at(value: Json | undefined, path: Path): Json | undefined {
+  return value === undefined ? undefined : getAt(value, path);
 }
 
 /** The paths without those that lie beneath another of them. */

@@ -12,11 +12,11 @@ import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { admit, handOut } from "./admit.ts";
 import type { Change, NotificationListener } from "./change.ts";
-import type { CommitOutcome, ReadClaim } from "./commit.ts";
-import { buildRequest, isEmpty, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
+import type { CommitOutcome, CommitRequest, ReadClaim } from "./commit.ts";
+import { buildRequest, isEmpty, NOTHING_ELSE, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
-import { DocumentTable } from "./document-table.ts";
+import { DocumentTable, type OpenTurn } from "./document-table.ts";
 import { narrow } from "./narrow.ts";
 import { Notifier } from "./notifier.ts";
 import type { PathOperation } from "./path-operation.ts";
@@ -34,10 +34,16 @@ export interface ReplicaOptions {
   readonly residentDocumentsMax?: number;
 }
 
-/** What a transaction did to one document. */
-interface Share {
+/** What a commit did to one document, and how to take it back. */
+export interface Share {
   readonly operations: PathOperation[];
   readonly inverses: PathOperation[];
+}
+
+export interface AdoptOptions extends TransactionOptions {
+  readonly reads: readonly ReadClaim[];
+  /** Knows of the changes already. */
+  readonly except: NotificationListener;
 }
 
 export class Replica implements AsyncDisposable {
@@ -87,6 +93,10 @@ export class Replica implements AsyncDisposable {
   /** The document as far as it is known here; asks for no load. */
   place(ref: DocumentRef): ReplicaDocument {
     return this.#documents.place(ref);
+  }
+
+  find(ref: DocumentRef): ReplicaDocument | undefined {
+    return this.#documents.find(ref);
   }
 
   /** Loads documents and waits for them; throws when one of them cannot be loaded. */
@@ -160,6 +170,7 @@ export class Replica implements AsyncDisposable {
 
   /** Applies a transaction and sends it on its way. Called by the transaction itself. */
   commit(transaction: Transaction): Commit {
+    this.#documents.turn?.seal();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     const moved = firstMoved(transaction);
     this.#documents.transactionEnded();
@@ -172,18 +183,52 @@ export class Replica implements AsyncDisposable {
     const request = buildRequest({ space: this.space, ...identity }, transaction, { reads, patches, dependsOn });
     if (isEmpty(request)) return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
 
+    const pending = this.#send(request, shares);
+    this.#notifier.tell({ kind: "commit", changes, commit: identity, ...transaction.options });
+    return pending;
+  }
+
+  /**
+   * Makes one commit of changes that were already made in place to documents of this replica (`ReplicaDocument.value`), by
+   * synchronous code that nothing came between. Values in the operations are frozen by now.
+   */
+  adopt(shares: ReadonlyMap<ReplicaDocument, Share>, { except, reads, ...options }: AdoptOptions): Commit {
+    const identity = { session: this.session, localSequence: ++this.#localSequence };
+    const dependsOn = new Set<number>();
+    const patches = [...shares].map(([document, { operations }]) => {
+      if (document.pending.length > 0) {
+        for (const { path } of operations) {
+          for (const commit of document.pendingBeneath(path, "deep")) dependsOn.add(commit.localSequence);
+        }
+      }
+      for (const { path } of operations) this.#documents.writtenAt(document, path);
+      return { scope: document.scope, id: document.id, operations };
+    });
+    const request = buildRequest({ space: this.space, ...identity }, NOTHING_ELSE, {
+      reads,
+      patches,
+      dependsOn: [...dependsOn].sort((a, b) => a - b),
+    });
+    const pending = this.#send(request, shares);
+    this.#notifier.tellOthers(except, () => ({
+      kind: "commit",
+      changes: [...shares].flatMap(([document, share]) => document.changesOf(share)),
+      commit: identity,
+      ...options,
+    }));
+    return pending;
+  }
+
+  /** Whoever changes documents in place; asked to seal before anything else happens to them. */
+  set turn(turn: OpenTurn | undefined) {
+    this.#documents.turn = turn;
+  }
+
+  /** Sent before it is told: what a listener commits upon it comes after it. */
+  #send(request: CommitRequest, shares: ReadonlyMap<ReplicaDocument, Share>): PendingCommit {
     const pending = new PendingCommit(request, [...shares.keys()]);
     for (const [document, share] of shares) document.pending.push({ commit: pending, ...share });
-    // Sent before it is told: what a listener commits upon it comes after it.
     this.#confirmation.send(pending);
-    const { source, changeGroup } = transaction.options;
-    this.#notifier.tell({
-      kind: "commit",
-      changes,
-      commit: identity,
-      ...(source === undefined ? {} : { source }),
-      ...(changeGroup === undefined ? {} : { changeGroup }),
-    });
     return pending;
   }
 

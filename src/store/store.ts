@@ -177,6 +177,7 @@ export type StoreErrorCode =
   | "STORE_CLOSED"
   | "STORE_STOPPED"
   | "STORE_FULL"
+  | "STORE_IO"
   | "STORE_BUSY"
   | "STORE_READ_ONLY"
   | "STORE_NOT_OURS"
