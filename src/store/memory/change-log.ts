@@ -1,6 +1,6 @@
 /**
  * The last commits of a space, oldest first: what the feed answers from, and how far back a conflict can be told. Older commits
- * are forgotten (rule S23): whoever is behind the horizon reloads. SPEC: S22, S23.
+ * are forgotten: whoever is behind the horizon reloads. SPEC: S10, S20, S21.
  */
 import type { Path } from "../../message/path.ts";
 import type { DocumentPatch } from "../commit.ts";

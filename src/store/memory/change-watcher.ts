@@ -1,5 +1,5 @@
 /**
- * Tells one listener, in a microtask of its host, that something has changed; changes until then are told together. SPEC: S24.
+ * Tells one listener, in a microtask of its host, that something has changed; changes until then are told together. SPEC: S23.
  */
 import type { Host } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";

@@ -1,6 +1,6 @@
 /**
  * One journal row in memory: what never changes, and its state. The states and the moves between them are drawn in
- * `docs/decisions/0002-the-store.md`; each move is one function here that gives the state after it. SPEC: J13, J23-J27.
+ * `docs/decisions/0002-the-store.md`; each move is one function here that gives the state after it. SPEC: J13, J17, J22-J27.
  */
 import { causationOf, type Message } from "../../message/envelope.ts";
 import type { Delivery, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";

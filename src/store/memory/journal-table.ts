@@ -1,6 +1,6 @@
 /**
  * The journal in memory: rows by id, and what is needed to find them by state without reading them all. A row's state is
- * changed by `#move` alone, which keeps every index true. SPEC: J10-J19, J23-J31.
+ * changed by `#move` alone, which keeps every index true. SPEC: J10-J18, J22-J30.
  */
 import { equal } from "../../message/equality.ts";
 import type { Json } from "../../message/json.ts";

@@ -1,6 +1,6 @@
 /**
  * Copies through JSON text. What comes in and goes out is copied, as a file would, so that nobody can change what is stored by
- * changing an object he once gave or got (rule S26).
+ * changing an object he once gave or got (rule S16).
  */
 import type { Json } from "../../message/json.ts";
 

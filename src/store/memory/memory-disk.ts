@@ -1,6 +1,6 @@
 /**
  * What a memory store keeps between one opening and the next: the tables, and who watches them. Store objects that share a
- * disk see each other's writes as processes on one file do. It is gone with the process.
+ * disk see each other's writes as processes on one file do. It is gone with the process. SPEC: S22, S24.
  */
 import { CHANGES_KEPT_MAX } from "../../limits.ts";
 import type { StoredCommit } from "../commit-rules.ts";

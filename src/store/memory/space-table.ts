@@ -1,6 +1,6 @@
 /**
  * One space in memory: its sequence, documents, labels, node basis rows and change log. Values are kept evaluated, since there
- * is no disk whose cost would have to follow the size of the change. SPEC: S2-S5, S14, S18-S23.
+ * is no disk whose cost would have to follow the size of the change. SPEC: S2-S5, S14, S17-S21.
  */
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
