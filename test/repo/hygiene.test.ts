@@ -1,0 +1,52 @@
+/** What must not be in a tracked file, and what the lock file must not say. */
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { ROOT } from "./program.ts";
+
+/** Homes and workspaces of a machine; places that every machine has (/tmp, /usr) are no secret. */
+const MACHINE_PATH = /(?<![\w.])\/(?:root|home|Users|work)\/[\w.-]+/;
+const REGISTRY = /https?:\/\/[^\s"]*(?:registry|npmjs)[^\s"]*/;
+
+function trackedTexts(): { file: string; text: string }[] {
+  const files = execFileSync("git", ["ls-files", "-z"], { cwd: ROOT, encoding: "utf8" }).split("\0").filter(Boolean);
+  return files
+    .filter((file) => existsSync(join(ROOT, file)))
+    .map((file) => ({ file, text: readFileSync(join(ROOT, file), "utf8") }));
+}
+
+function findings(pattern: RegExp): string[] {
+  return trackedTexts().flatMap(({ file, text }) => {
+    const found = text.match(pattern);
+    return found ? [`${file}: ${found[0]}`] : [];
+  });
+}
+
+const isClone = existsSync(join(ROOT, ".git"));
+
+describe.skipIf(!isClone)(`tracked files${isClone ? "" : " (this is no clone)"}`, () => {
+  test("[K5] none holds a path of somebody's machine", () => {
+    expect(findings(MACHINE_PATH)).toEqual([]);
+    const sample = ["", "home", "ada"].join("/");
+    expect(`see ${sample}/notes`.match(MACHINE_PATH)?.[0]).toBe(sample);
+  });
+
+  test("[K5] none holds the address of a package registry", () => {
+    expect(findings(REGISTRY)).toEqual([]);
+  });
+});
+
+describe("lock files", () => {
+  test("[K5] packages are named by version and hash, not by where they were fetched", () => {
+    for (const lockFile of ["package-lock.json", join("bench", "package-lock.json")]) {
+      const { packages } = JSON.parse(readFileSync(join(ROOT, lockFile), "utf8"));
+      const entries = Object.entries<{ resolved?: string; integrity?: string }>(packages).filter(
+        ([path]) => path !== "",
+      );
+      expect(entries.length).toBeGreaterThan(0);
+      expect(entries.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
+      expect(entries.filter(([, { integrity }]) => integrity === undefined)).toEqual([]);
+    }
+  });
+});
