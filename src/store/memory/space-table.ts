@@ -12,6 +12,7 @@ import { writeTouchesRead } from "../path-operation.ts";
 import type { FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
 import { ChangeLog } from "./change-log.ts";
 import { copyJson } from "./json-copy.ts";
+import { oneInputPerDocument, onePatchPerDocument } from "./per-document.ts";
 
 interface StoredDocument {
   /** Undefined in a tombstone. */
@@ -82,12 +83,11 @@ export class SpaceTable {
 
   /** Throws `PatchError` when a patch does not fit its document. */
   prepare(patches: readonly DocumentPatch[]): PreparedDocuments {
-    const copies = copyJson(patches);
+    const copies = copyJson(onePatchPerDocument(patches));
     const values = new Map<string, Json | undefined>();
     for (const patch of copies) {
       const key = documentKey(patch);
-      const value = values.has(key) ? values.get(key) : this.#documents.get(key)?.value;
-      values.set(key, applyOperations(value, patch.operations));
+      values.set(key, applyOperations(this.#documents.get(key)?.value, patch.operations));
     }
     return { patches: copies, values };
   }
@@ -102,7 +102,9 @@ export class SpaceTable {
       for (const write of request.labels) this.#writeLabels(write);
     }
     for (const node of request.basisRemoved) this.#basis.delete(node);
-    for (const basis of request.basis) this.#basis.set(basis.node, copyJson(basis));
+    for (const basis of request.basis) {
+      this.#basis.set(basis.node, copyJson({ ...basis, inputs: oneInputPerDocument(basis.inputs) }));
+    }
   }
 
   problems(): string[] {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "#test";
 import type { Path } from "../../../src/message/path.ts";
 import type { NodeBasis } from "../../../src/store/commit.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { RecordedBasis, Store } from "../../../src/store/store.ts";
 import { commitBy, committed, ref, remove, SPACE, set, write } from "./requests.ts";
 import type { OpenStore } from "./store-under-test.ts";
 
@@ -17,10 +17,17 @@ async function record(store: Store, localSequence: number, ...basis: NodeBasis[]
   committed(await store.commit(commitBy("recorder", localSequence, { basis })));
 }
 
-/** For each node, whether each of its inputs has moved. */
-async function moved(store: Store, ...nodes: string[]): Promise<{ [node: string]: boolean[] }> {
+/** For each node, the documents among its inputs that have moved. */
+async function moved(store: Store, ...nodes: string[]): Promise<{ [node: string]: string[] }> {
   const recorded = await store.basis(SPACE, nodes);
-  return Object.fromEntries(recorded.map(({ node, inputs }) => [node, inputs.map((input) => input.moved)]));
+  const movedIn = (inputs: RecordedBasis["inputs"]) => inputs.filter((input) => input.moved).map((input) => input.id);
+  return Object.fromEntries(recorded.map(({ node, inputs }) => [node, movedIn(inputs)]));
+}
+
+/** The answer with the inputs of each node in the order of their ids: a node's inputs are a set. */
+async function recordedBy(store: Store, nodes: string[], space = SPACE): Promise<RecordedBasis[]> {
+  const recorded = await store.basis(space, nodes);
+  return recorded.map((basis) => ({ ...basis, inputs: [...basis.inputs].sort((a, b) => (a.id < b.id ? -1 : 1)) }));
 }
 
 export function basisCases(open: OpenStore): void {
@@ -33,6 +40,7 @@ export function basisCases(open: OpenStore): void {
         fingerprint: "f",
         settings: { debounceMs: 5, nested: [null] },
         inputs: [
+          { scope: "user:1", id: "", sequence: 0, reads: [{ path: [""], depth: "deep" }] },
           {
             ...ref("a"),
             sequence: 0,
@@ -42,14 +50,27 @@ export function basisCases(open: OpenStore): void {
               { path: ["x/y"], depth: "deep" },
             ],
           },
-          { scope: "user:1", id: "", sequence: 0, reads: [{ path: [""], depth: "deep" }] },
         ],
       };
       await record(at.store, 1, plain, full);
       const expected = [{ ...full, inputs: full.inputs.map((input) => ({ ...input, moved: false })) }, plain];
-      expect(await at.store.basis(SPACE, ["full", "none", "plain"])).toEqual(expected);
-      expect(await (await at.reopen()).basis(SPACE, ["full", "none", "plain"])).toEqual(expected);
-      expect(await at.reopen().then((store) => store.basis("other", ["full"]))).toEqual([]);
+      expect(await recordedBy(at.store, ["full", "none", "plain"])).toEqual(expected);
+      const store = await at.reopen();
+      expect(await recordedBy(store, ["full", "none", "plain"])).toEqual(expected);
+      expect(await recordedBy(store, ["full"], "other")).toEqual([]);
+    });
+
+    test("[S18] a document that is named twice is one input, with all reads and the older sequence", async () => {
+      await using at = await open();
+      const { sequence } = await write(at.store, set("a", [], { x: 1, y: 1 }));
+      const { inputs: older } = basisOf("n", sequence, ["a", ["x"], "deep"], ["b", [], "deep"]);
+      const { inputs: newer } = basisOf("n", sequence + 1, ["a", ["y"], "shallow"]);
+      await record(at.store, 1, { node: "n", fingerprint: "f", inputs: [...newer, ...older] });
+      const [recorded] = await recordedBy(at.store, ["n"]);
+      expect(recorded?.inputs.map((input) => [input.id, input.sequence, input.reads.length])).toEqual([
+        ["a", sequence, 2],
+        ["b", sequence, 1],
+      ]);
     });
 
     test("[S18] a row is replaced as a whole and removed by name", async () => {
@@ -85,10 +106,10 @@ export function basisCases(open: OpenStore): void {
         basisOf("two", sequence, ["other", [], "deep"], ["doc", ["a", "b", "c"], "shallow"]),
       );
       const nodes = ["deep", "shallow", "same text", "sibling", "two"];
-      const none = { deep: [false], shallow: [false], "same text": [false], sibling: [false], two: [false, false] };
+      const none = { deep: [], shallow: [], "same text": [], sibling: [], two: [] };
       expect(await moved(at.store, ...nodes)).toEqual(none);
       await write(at.store, set("doc", ["a", "b", "c"], 2));
-      const touched = { ...none, deep: [true], two: [false, true] };
+      const touched = { ...none, deep: ["doc"], two: ["doc"] };
       expect(await moved(at.store, ...nodes)).toEqual(touched);
       expect(await moved(await at.reopen(), ...nodes)).toEqual(touched);
     });
@@ -98,7 +119,7 @@ export function basisCases(open: OpenStore): void {
       const { sequence } = await write(at.store, set("doc", [], { x: 1 }));
       await record(at.store, 1, basisOf("n", sequence, ["doc", ["x"], "deep"]));
       committed(await at.store.commit(commitBy("recorder", 2, { patches: [set("doc", ["x"], 2)] })));
-      expect(await moved(at.store, "n")).toEqual({ n: [true] });
+      expect(await moved(at.store, "n")).toEqual({ n: ["doc"] });
     });
 
     test("[S19] a write up to the sequence seen has not moved an input; recording again settles it", async () => {
@@ -107,9 +128,9 @@ export function basisCases(open: OpenStore): void {
       const second = await write(at.store, set("doc", ["x"], 2));
       await record(at.store, 1, basisOf("seen", second.sequence, ["doc", ["x"], "deep"]));
       await record(at.store, 2, basisOf("behind", second.sequence - 1, ["doc", ["x"], "deep"]));
-      expect(await moved(at.store, "seen", "behind")).toEqual({ seen: [false], behind: [true] });
+      expect(await moved(at.store, "seen", "behind")).toEqual({ seen: [], behind: ["doc"] });
       await record(at.store, 3, basisOf("behind", second.sequence, ["doc", ["x"], "deep"]));
-      expect(await moved(at.store, "behind")).toEqual({ behind: [false] });
+      expect(await moved(at.store, "behind")).toEqual({ behind: [] });
     });
 
     test("[S19] a document that was absent, and one that was deleted, move like any other", async () => {
@@ -121,10 +142,10 @@ export function basisCases(open: OpenStore): void {
         basisOf("absent", sequence, ["new", ["k"], "deep"]),
         basisOf("present", sequence, ["there", ["x"], "shallow"]),
       );
-      expect(await moved(at.store, "absent", "present")).toEqual({ absent: [false], present: [false] });
+      expect(await moved(at.store, "absent", "present")).toEqual({ absent: [], present: [] });
       await write(at.store, set("new", [], {}));
       await write(at.store, remove("there", []));
-      expect(await moved(at.store, "absent", "present")).toEqual({ absent: [true], present: [true] });
+      expect(await moved(at.store, "absent", "present")).toEqual({ absent: ["new"], present: ["there"] });
     });
 
     test("[S19] an input of which too much has been forgotten counts as moved", async () => {
@@ -138,7 +159,7 @@ export function basisCases(open: OpenStore): void {
       );
       await write(at.store, set("doc", ["x"], 2));
       for (let n = 0; n < 100; n++) await write(at.store, set("doc", ["y"], n));
-      expect(await moved(at.store, "behind", "untouched")).toEqual({ behind: [true], untouched: [false] });
+      expect(await moved(at.store, "behind", "untouched")).toEqual({ behind: ["doc"], untouched: [] });
     });
   });
 }

@@ -46,6 +46,23 @@ export function feedCases(open: OpenStore): void {
       expect(await store.changesSince("never was", 0, 10)).toEqual({ commits: [], head: 0, gap: false });
     });
 
+    test("[S20] a commit has one patch for each document, with all operations in order", async () => {
+      await using at = await open();
+      await write(at.store, set("x", [], {}), set("y", [], 1), set("x", ["a"], 1), remove("x", ["a"]));
+      const { commits } = await at.store.changesSince(SPACE, 0, 10);
+      expect(commits[0]?.patches).toEqual([
+        {
+          ...ref("x"),
+          operations: [
+            { op: "set", path: [], value: {} },
+            { op: "set", path: ["a"], value: 1 },
+            { op: "delete", path: ["a"] },
+          ],
+        },
+        set("y", [], 1),
+      ]);
+    });
+
     test("[S20] pages join without holes or repetitions while commits go on", async () => {
       await using at = await open();
       const reader = await at.second();

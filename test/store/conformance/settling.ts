@@ -132,6 +132,27 @@ export function settlingCases(open: OpenStore): void {
       expect(bySubscriber(row)).toEqual([first, failed]);
     });
 
+    test("[J25] deliveries recorded before a row goes back come with its next claim", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(3));
+      const { lease } = await at.store.openLease(LEASE_MS);
+      const claims = await at.store.claim({ lease, limit: 3, kinds: EVENTS });
+      const deliveries: Delivery[] = [{ subscriber: "a", status: "done", attempts: 1 }];
+      await at.store.settle([
+        { ...settlement(claims[0]!, { kind: "release" }), deliveries },
+        { ...settlement(claims[1]!, { kind: "retry", atMs: START_MS, error: "x" }), deliveries },
+        { ...settlement(claims[2]!, { kind: "partial" }), deliveries },
+      ]);
+      await at.store.closeLease(lease);
+      await at.store.releaseRetries(START_MS);
+      const again = await claimUnderNewLease(at.store, 3);
+      expect(again.map(({ row, attempt }) => [attempt, row.deliveries])).toEqual([
+        [1, deliveries],
+        [2, deliveries],
+        [2, deliveries],
+      ]);
+    });
+
     test("[J25] a row whose subscribers all succeeded has no deliveries", async () => {
       await using at = await open();
       await append(at.store, entry());

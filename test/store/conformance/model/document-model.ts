@@ -46,7 +46,7 @@ export class SpaceModel {
     for (const patch of request.patches) patchValues(this.values, patch);
     if (request.patches.length > 0 || request.labels.length > 0) {
       const { session, localSequence, patches } = request;
-      this.commits.push({ sequence: ++this.sequence, session, localSequence, patches });
+      this.commits.push({ sequence: ++this.sequence, session, localSequence, patches: joined(patches) });
     }
     for (const { id, path, labels } of request.labels) {
       const key = JSON.stringify([id, path]);
@@ -61,13 +61,27 @@ export class SpaceModel {
     return nodes.flatMap((node) => {
       const basis = this.basis.get(node);
       if (basis === undefined) return [];
-      const inputs = basis.inputs.map((input) => ({
+      const ids = [...new Set(basis.inputs.map((input) => input.id))];
+      const merged = ids.map((id) => {
+        const ofDocument = basis.inputs.filter((input) => input.id === id);
+        return { ...ofDocument[0]!, reads: ofDocument.flatMap((input) => input.reads) };
+      });
+      const inputs = merged.map((input) => ({
         ...input,
         moved: input.reads.some(({ path, depth }) => this.hasMoved(input.id, path, depth, input.sequence)),
       }));
       return [{ ...basis, inputs }];
     });
   }
+}
+
+/** One patch for each document, in the order in which they are first named. */
+function joined(patches: readonly DocumentPatch[]): DocumentPatch[] {
+  const ids = [...new Set(patches.map((patch) => patch.id))];
+  return ids.map((id) => {
+    const ofDocument = patches.filter((patch) => patch.id === id);
+    return { ...ofDocument[0]!, operations: ofDocument.flatMap((patch) => patch.operations) };
+  });
 }
 
 function isTouched(write: Path, read: Path, depth: ReadDepth): boolean {
