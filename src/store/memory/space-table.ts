@@ -12,7 +12,6 @@ import { writeTouchesRead } from "../path-operation.ts";
 import type { FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
 import { ChangeLog } from "./change-log.ts";
 import { copyJson } from "./json-copy.ts";
-import { oneInputPerDocument, onePatchPerDocument } from "./per-document.ts";
 
 interface StoredDocument {
   /** Undefined in a tombstone. */
@@ -83,7 +82,7 @@ export class SpaceTable {
 
   /** Throws `PatchError` when a patch does not fit its document. */
   prepare(patches: readonly DocumentPatch[]): PreparedDocuments {
-    const copies = copyJson(onePatchPerDocument(patches));
+    const copies = copyJson(onePerDocument(patches));
     const values = new Map<string, Json | undefined>();
     for (const patch of copies) {
       const key = documentKey(patch);
@@ -102,9 +101,7 @@ export class SpaceTable {
       for (const write of request.labels) this.#writeLabels(write);
     }
     for (const node of request.basisRemoved) this.#basis.delete(node);
-    for (const basis of request.basis) {
-      this.#basis.set(basis.node, copyJson({ ...basis, inputs: oneInputPerDocument(basis.inputs) }));
-    }
+    for (const basis of request.basis) this.#basis.set(basis.node, copyJson(basis));
   }
 
   problems(): string[] {
@@ -135,4 +132,15 @@ export class SpaceTable {
     if (written === undefined) return true;
     return input.reads.some(({ path, depth }) => written.some((write) => writeTouchesRead(write, path, depth)));
   }
+}
+
+/** A commit has one patch for each document it changes: the operations of all that name it, in order (rule S20). */
+function onePerDocument(patches: readonly DocumentPatch[]): DocumentPatch[] {
+  const byKey = new Map<string, DocumentPatch>();
+  for (const patch of patches) {
+    const earlier = byKey.get(documentKey(patch));
+    const operations = [...(earlier?.operations ?? []), ...patch.operations];
+    byKey.set(documentKey(patch), { ...patch, operations });
+  }
+  return [...byKey.values()];
 }

@@ -61,12 +61,7 @@ export class SpaceModel {
     return nodes.flatMap((node) => {
       const basis = this.basis.get(node);
       if (basis === undefined) return [];
-      const ids = [...new Set(basis.inputs.map((input) => input.id))];
-      const merged = ids.map((id) => {
-        const ofDocument = basis.inputs.filter((input) => input.id === id);
-        return { ...ofDocument[0]!, reads: ofDocument.flatMap((input) => input.reads) };
-      });
-      const inputs = merged.map((input) => ({
+      const inputs = basis.inputs.map((input) => ({
         ...input,
         moved: input.reads.some(({ path, depth }) => this.hasMoved(input.id, path, depth, input.sequence)),
       }));
