@@ -1,0 +1,222 @@
+/**
+ * What nodes read in their last run. SPEC: S18, S19. One row per (node, document) with the sequence seen; what was read of the
+ * document is a set of paths that many rows share, so that a row stays small (four integers).
+ *
+ * A node's rows are compared with what is stored, and only what differs is written.
+ */
+import type { BasisInput, NodeBasis } from "../commit.ts";
+import { documentKey } from "../document.ts";
+import { checkName, checkRef } from "../memory/request-check.ts";
+import type { Connection, Row } from "./connection.ts";
+import { jsonText } from "./json-text.ts";
+import type { Space } from "./space-table.ts";
+import type { TableCache } from "./table-cache.ts";
+
+/** A node's basis with its documents as rows and its reads as text. */
+export interface EncodedBasis {
+  readonly node: string;
+  readonly fingerprint: string;
+  readonly settings: string | null;
+  readonly inputs: readonly EncodedInput[];
+}
+
+export interface EncodedInput {
+  readonly scope: string;
+  readonly id: string;
+  readonly sequence: number;
+  readonly reads: string;
+}
+
+/** What one node read of one document, beside where that document stands now. */
+export interface StoredInput extends BasisInput {
+  readonly head: number;
+}
+
+export interface StoredBasis extends Omit<NodeBasis, "inputs"> {
+  readonly inputs: StoredInput[];
+}
+
+export function encodeBasis({ node, fingerprint, settings, inputs }: NodeBasis): EncodedBasis {
+  checkName("a node's name", node);
+  checkName("a node's fingerprint", fingerprint);
+  return {
+    node,
+    fingerprint,
+    settings: settings === undefined ? null : jsonText("a node's settings", settings),
+    inputs: onePerDocument(inputs).map(encodeInput),
+  };
+}
+
+function encodeInput(input: BasisInput): EncodedInput {
+  checkRef(input);
+  const { scope, id, sequence, reads } = input;
+  return { scope, id, sequence, reads: jsonText("a read", reads) };
+}
+
+/** A document that is named twice is one row: everything that was read of it, as of the older sequence. */
+function onePerDocument(inputs: readonly BasisInput[]): readonly BasisInput[] {
+  if (inputs.length < 2) return inputs;
+  const byKey = new Map<string, BasisInput>();
+  for (const input of inputs) {
+    const key = documentKey(input);
+    const earlier = byKey.get(key);
+    byKey.set(key, earlier ? merge(earlier, input) : input);
+  }
+  return [...byKey.values()];
+}
+
+function merge(a: BasisInput, b: BasisInput): BasisInput {
+  return { ...a, sequence: Math.min(a.sequence, b.sequence), reads: [...a.reads, ...b.reads] };
+}
+
+interface BasisRow {
+  readonly document: number;
+  readonly sequence: number;
+  readonly pathSet: number;
+}
+
+const PATH_SETS_REMEMBERED_MAX = 10_000;
+
+export class BasisTable implements TableCache {
+  /** Rows of path sets by their text. */
+  readonly #pathSets = new Map<string, number>();
+  readonly #sql;
+
+  constructor(connection: Connection) {
+    this.#sql = statements(connection);
+  }
+
+  /** Replaces the node's basis; `documentOf` gives the row of an input's document. */
+  write(space: Space, basis: EncodedBasis, documentOf: (input: EncodedInput) => number): void {
+    const { node: name, fingerprint, settings } = basis;
+    const node = Number(this.#sql.putNode.get(space.id, name, fingerprint, settings)?.["id"]);
+    const stored = new Map(this.#rowsOf(node).map((row) => [row.document, row]));
+    for (const input of basis.inputs) {
+      const document = documentOf(input);
+      const row = { document, sequence: input.sequence, pathSet: this.#pathSetOf(input.reads) };
+      this.#writeRow(node, row, stored.get(document));
+      stored.delete(document);
+    }
+    for (const row of stored.values()) this.#removeRow(node, row);
+  }
+
+  remove(space: Space, name: string): void {
+    const row = this.#sql.node.get(space.id, name);
+    if (!row) return;
+    const node = Number(row["id"]);
+    for (const row of this.#rowsOf(node)) this.#removeRow(node, row);
+    this.#sql.dropNode.run(node);
+  }
+
+  /** The basis of nodes, in the order asked; those without one are left out. */
+  read(space: Space, names: readonly string[]): StoredBasis[] {
+    const found: StoredBasis[] = [];
+    const pathSets = new Map<unknown, BasisInput["reads"]>();
+    let asked: unknown;
+    for (const row of this.#sql.read.all(JSON.stringify(names), space.id)) {
+      // One row per input, together for each name that was asked for; a node without inputs has one row with none.
+      if (row["asked"] !== asked) found.push(storedBasis(row));
+      asked = row["asked"];
+      const set = row["path_set"];
+      if (set === null) continue;
+      const reads = pathSets.get(set) ?? JSON.parse(String(row["reads"]));
+      pathSets.set(set, reads);
+      found.at(-1)?.inputs.push(storedInput(row, reads));
+    }
+    return found;
+  }
+
+  /** Nothing is held back. */
+  flush(): void {
+    if (this.#pathSets.size > PATH_SETS_REMEMBERED_MAX) this.#pathSets.clear();
+  }
+
+  forget(): void {
+    this.#pathSets.clear();
+  }
+
+  #rowsOf(node: number): BasisRow[] {
+    return this.#sql.rows.all(node).map(({ document, sequence, path_set }) => ({
+      document: Number(document),
+      sequence: Number(sequence),
+      pathSet: Number(path_set),
+    }));
+  }
+
+  #writeRow(node: number, row: BasisRow, stored: BasisRow | undefined): void {
+    const { document, sequence, pathSet } = row;
+    const isSameSet = stored?.pathSet === pathSet;
+    if (isSameSet && stored.sequence === sequence) return;
+    this.#sql.putRow.run(node, document, sequence, pathSet);
+    if (isSameSet) return;
+    this.#sql.use.run(pathSet);
+    if (stored) this.#release(stored.pathSet);
+  }
+
+  #removeRow(node: number, { document, pathSet }: BasisRow): void {
+    this.#sql.dropRow.run(node, document);
+    this.#release(pathSet);
+  }
+
+  #pathSetOf(reads: string): number {
+    const known = this.#pathSets.get(reads);
+    if (known !== undefined) return known;
+    const row = this.#sql.pathSet.get(reads) ?? this.#sql.makePathSet.get(reads);
+    const id = Number(row?.["id"]);
+    this.#pathSets.set(reads, id);
+    return id;
+  }
+
+  /** A set that no row names any more goes, and so must what was remembered of it. */
+  #release(pathSet: number): void {
+    this.#sql.unuse.run(pathSet);
+    const gone = this.#sql.dropPathSet.get(pathSet);
+    if (gone) this.#pathSets.delete(String(gone["reads"]));
+  }
+}
+
+function storedBasis({ node, fingerprint, settings }: Row): StoredBasis {
+  return {
+    node: String(node),
+    fingerprint: String(fingerprint),
+    ...(settings === null ? {} : { settings: JSON.parse(String(settings)) }),
+    inputs: [],
+  };
+}
+
+function storedInput(row: Row, reads: BasisInput["reads"]): StoredInput {
+  return {
+    scope: String(row["scope"]),
+    id: String(row["name"]),
+    sequence: Number(row["sequence"]),
+    reads,
+    head: Number(row["head"]),
+  };
+}
+
+function statements(connection: Connection) {
+  const prepare = (sql: string) => connection.prepare(sql);
+  return {
+    node: prepare("SELECT id FROM node WHERE space = ? AND name = ?"),
+    putNode: prepare(
+      "INSERT INTO node (space, name, fingerprint, settings) VALUES (?, ?, ?, ?) ON CONFLICT (space, name) " +
+        "DO UPDATE SET fingerprint = excluded.fingerprint, settings = excluded.settings RETURNING id",
+    ),
+    dropNode: prepare("DELETE FROM node WHERE id = ?"),
+    rows: prepare("SELECT document, sequence, path_set FROM basis WHERE node = ?"),
+    putRow: prepare("REPLACE INTO basis (node, document, sequence, path_set) VALUES (?, ?, ?, ?)"),
+    dropRow: prepare("DELETE FROM basis WHERE node = ? AND document = ?"),
+    read: prepare(
+      "SELECT asked.key AS asked, node.name AS node, fingerprint, settings, scope, document.name AS name, " +
+        "document.sequence AS head, basis.sequence AS sequence, basis.path_set AS path_set, reads " +
+        "FROM json_each(?) AS asked JOIN node ON node.space = ? AND node.name = asked.value " +
+        "LEFT JOIN basis ON basis.node = node.id LEFT JOIN document ON document.id = basis.document " +
+        "LEFT JOIN path_set ON path_set.id = basis.path_set ORDER BY asked.key, basis.document",
+    ),
+    pathSet: prepare("SELECT id FROM path_set WHERE reads = ?"),
+    makePathSet: prepare("INSERT INTO path_set (reads, uses) VALUES (?, 0) RETURNING id"),
+    use: prepare("UPDATE path_set SET uses = uses + 1 WHERE id = ?"),
+    unuse: prepare("UPDATE path_set SET uses = uses - 1 WHERE id = ?"),
+    dropPathSet: prepare("DELETE FROM path_set WHERE id = ? AND uses <= 0 RETURNING reads"),
+  };
+}

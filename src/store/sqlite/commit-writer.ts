@@ -1,0 +1,176 @@
+/**
+ * A commit in SQLite: encoded before the transaction, decided inside it by the common rules, written as a whole. SPEC: S4-S12.
+ *
+ * The only part that can still be refused after the decision is the journal's (a message id that is taken), so it goes first;
+ * what follows cannot be refused, only fail, and then the writer rolls all of it back.
+ */
+import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch } from "../commit.ts";
+import { type CommitFacts, decideCommit } from "../commit-rules.ts";
+import { type DocumentRef, documentKey } from "../document.ts";
+import type { Settlement } from "../journal.ts";
+import { checkCount, checkName, checkRef, checkSettlements } from "../memory/request-check.ts";
+import type { PathOperation } from "../path-operation.ts";
+import type { Rejection } from "../rejection.ts";
+import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
+import type { EncodedPatch } from "./document-table.ts";
+import { type EncodedDueChange, encodeDueChange } from "./due-table.ts";
+import { type EncodedEntry, encodeEntries } from "./journal-entry.ts";
+import { jsonText } from "./json-text.ts";
+import { type EncodedLabelWrite, encodeLabelWrite } from "./label-table.ts";
+import type { Space } from "./space-table.ts";
+import type { Tables } from "./tables.ts";
+
+/** A request as text and columns: nothing of it can change any more, and its size is known. */
+export interface EncodedCommit {
+  readonly kind: "commit";
+  readonly request: CommitRequest;
+  readonly patches: readonly EncodedPatch[];
+  readonly entries: readonly EncodedEntry[];
+  readonly due: readonly EncodedDueChange[];
+  readonly basis: readonly EncodedBasis[];
+  readonly labels: readonly EncodedLabelWrite[];
+  /** Whether the space's sequence moves. */
+  readonly moves: boolean;
+  readonly bytes: number;
+}
+
+/** Throws for what no backend could hold; answers a rejection for what is too large. */
+export function encodeCommit(request: CommitRequest, nowMs: number): EncodedCommit | Rejection {
+  checkNames(request);
+  const entries = encodeEntries(request.entries, nowMs);
+  if (entries.kind === "rejected") return entries;
+  const patches = onePerDocument(request.patches).map(encodePatch);
+  return {
+    kind: "commit",
+    request: ownCopy(request),
+    patches,
+    entries: entries.entries,
+    due: request.due.map(encodeDueChange),
+    basis: request.basis.map(encodeBasis),
+    labels: request.labels.map(encodeLabelWrite),
+    moves: patches.length > 0 || request.labels.length > 0,
+    bytes: patches.reduce((sum, patch) => sum + patch.bytes, entries.bytes),
+  };
+}
+
+function checkNames(request: CommitRequest): void {
+  checkName("a space's name", request.space);
+  checkName("a session's name", request.session);
+  checkName("a digest", request.digest);
+  checkCount("a local sequence", request.localSequence);
+  for (const read of request.reads) checkRef(read);
+  for (const condition of request.preconditions) if (condition.kind === "absent") checkRef(condition);
+}
+
+/** What is decided by is kept as it was given, whatever the caller does with his lists; values are in the encoded parts. */
+function ownCopy(request: CommitRequest): CommitRequest {
+  return {
+    ...request,
+    reads: request.reads.map((read) => ({ ...read, path: [...read.path] })),
+    preconditions: request.preconditions.map((condition) => ({ ...condition })),
+    dependsOn: [...request.dependsOn],
+    settlements: request.settlements.map(ownSettlement),
+    due: request.due.map((change) => ({ ...change })),
+    basisRemoved: [...request.basisRemoved],
+  };
+}
+
+/** A settlement that is the store's own; throws for text that no backend could hold. */
+export function ownSettlement(settlement: Settlement): Settlement {
+  checkSettlements([settlement]);
+  const { deliveries, outcome } = settlement;
+  const own = { ...settlement, outcome: { ...outcome } };
+  return deliveries === undefined ? own : { ...own, deliveries: deliveries.map((delivery) => ({ ...delivery })) };
+}
+
+/** Several patches of one document are one: the patches of a commit are applied in order anyway. */
+function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
+  if (patches.length < 2) return patches;
+  const byKey = new Map<string, DocumentPatch>();
+  for (const patch of patches) {
+    const key = documentKey(patch);
+    const earlier = byKey.get(key);
+    byKey.set(key, earlier ? { ...earlier, operations: [...earlier.operations, ...patch.operations] } : patch);
+  }
+  return byKey.size === patches.length ? patches : [...byKey.values()];
+}
+
+function encodePatch(patch: DocumentPatch): EncodedPatch {
+  checkRef(patch);
+  const { scope, id, operations } = patch;
+  const text = jsonText("a path operation", operations);
+  return { scope, id, text, bytes: Buffer.byteLength(text), isBase: setsWhole(operations[0]) };
+}
+
+function setsWhole(operation: PathOperation | undefined): boolean {
+  return operation !== undefined && operation.path.length === 0 && operation.op !== "splice";
+}
+
+/** A session row that there is not. */
+const NOBODY = 0;
+
+export class CommitWriter {
+  readonly #tables: Tables;
+  readonly #feedCommits: number;
+
+  constructor(tables: Tables, feedCommits: number) {
+    this.#tables = tables;
+    this.#feedCommits = feedCommits;
+  }
+
+  write(commit: EncodedCommit, nowMs: number): CommitOutcome {
+    const { request } = commit;
+    const decision = decideCommit(request, this.#factsOf(request.space));
+    if (decision.kind !== "apply") return decision;
+    const appended = this.#tables.journal.append(commit.entries);
+    if (appended.kind === "rejected") return appended;
+    const journalIds = appended.ids;
+
+    const space = this.#tables.spaces.make(request.space);
+    const documents = commit.moves ? this.#writeDocuments(space, commit) : undefined;
+    this.#writeBasis(space, commit);
+    for (const settlement of request.settlements) this.#tables.journal.settle(settlement, nowMs);
+    for (const change of commit.due) this.#tables.due.change(change);
+    const { session, localSequence, digest } = request;
+    this.#tables.spaces.log(space, { session, localSequence, digest, journalIds, documents });
+    return { kind: "committed", sequence: space.sequence, journalIds, replayed: false };
+  }
+
+  /** Rows of the documents whose patches were written. */
+  #writeDocuments(space: Space, { request, patches, labels }: EncodedCommit): number[] {
+    const { spaces, documents } = this.#tables;
+    spaces.move(space);
+    const session = spaces.sessionId(request.session);
+    const rows = patches.map((patch) => {
+      const document = documents.make(space, patch);
+      documents.append(space, document, patch, session);
+      return document.row;
+    });
+    for (const write of labels) this.#tables.labels.write(documents.make(space, write).row, write);
+    return rows;
+  }
+
+  #writeBasis(space: Space, { request, basis }: EncodedCommit): void {
+    for (const node of request.basisRemoved) this.#tables.basis.remove(space, node);
+    for (const one of basis)
+      this.#tables.basis.write(space, one, (input) => this.#tables.documents.make(space, input).row);
+  }
+
+  #factsOf(name: string): CommitFacts {
+    const { spaces, documents, due, journal } = this.#tables;
+    const space = spaces.find(name);
+    return {
+      commitOf: (identity: CommitIdentity) => spaces.commitOf(identity),
+      head: (ref: DocumentRef) => space && documents.head(space, ref),
+      writtenSince: (ref, sequence, exceptSession) => {
+        const document = space && documents.find(space, ref);
+        if (!space || !document) return [];
+        // Beyond the feed's reach nobody can tell, even where the rows are still there: every backend answers alike.
+        if (sequence < space.sequence - this.#feedCommits) return undefined;
+        return documents.writtenSince(document, sequence, spaces.findSessionId(exceptSession) ?? NOBODY);
+      },
+      hasDueRow: (kind, key) => due.has(kind, key),
+      holdsClaim: (settlement) => journal.holdsClaim(settlement),
+    };
+  }
+}

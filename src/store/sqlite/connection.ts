@@ -1,0 +1,169 @@
+/**
+ * One connection to the engine: its settings, each set and read back, and its prepared statements, each counted.
+ *
+ * The drivers' compiled defaults differ from release to release and a pragma that is misspelt or refused is silently
+ * ignored, so a setting counts only when it was read back.
+ */
+import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
+import { SQLITE_VERSION_MIN } from "../../limits.ts";
+import { StoreError } from "../store.ts";
+import type { ResolvedOptions } from "./options.ts";
+
+export type Row = Record<string, SQLOutputValue>;
+
+/** Counted since the store was opened; see `StoreStats`. */
+export interface WorkCount {
+  batches: number;
+  jobs: number;
+  statements: number;
+  bytesWritten: number;
+}
+
+/** A prepared statement that counts its runs. */
+export class Statement {
+  readonly #statement: StatementSync;
+  readonly #work: WorkCount;
+
+  constructor(statement: StatementSync, work: WorkCount) {
+    this.#statement = statement;
+    this.#work = work;
+  }
+
+  /** Runs it and returns how many rows changed. */
+  run(...values: SQLInputValue[]): number {
+    this.#work.statements++;
+    return Number(this.#statement.run(...values).changes);
+  }
+
+  get(...values: SQLInputValue[]): Row | undefined {
+    this.#work.statements++;
+    return this.#statement.get(...values);
+  }
+
+  all(...values: SQLInputValue[]): Row[] {
+    this.#work.statements++;
+    return this.#statement.all(...values);
+  }
+}
+
+export class Connection {
+  readonly work: WorkCount = { batches: 0, jobs: 0, statements: 0, bytesWritten: 0 };
+  readonly #database: DatabaseSync;
+  readonly #byText = new Map<string, Statement>();
+
+  constructor(database: DatabaseSync) {
+    this.#database = database;
+  }
+
+  prepare(sql: string): Statement {
+    return new Statement(this.#database.prepare(sql), this.work);
+  }
+
+  /** A statement whose text depends on the question asked; the number of shapes is small and bounded by the caller. */
+  cached(sql: string): Statement {
+    const known = this.#byText.get(sql);
+    if (known) return known;
+    const statement = this.prepare(sql);
+    this.#byText.set(sql, statement);
+    return statement;
+  }
+
+  exec(sql: string): void {
+    this.work.statements++;
+    this.#database.exec(sql);
+  }
+
+  get inTransaction(): boolean {
+    return this.#database.isTransaction;
+  }
+
+  /** Undoes whatever is open; the engine may have rolled back by itself already. */
+  rollback(): void {
+    if (this.#database.isTransaction) this.exec("ROLLBACK");
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  /**
+   * Keeps the handle open until the process ends. Closing it would copy the write-ahead log into the database, and after a
+   * failed flush the log as this process reads it may not be what the disk holds.
+   */
+  abandon(): void {
+    abandoned.add(this.#database);
+  }
+}
+
+const abandoned = new Set<DatabaseSync>();
+
+export function openConnection(options: ResolvedOptions, readOnly: boolean): Connection {
+  return new Connection(new DatabaseSync(options.path, { readOnly, timeout: 0 }));
+}
+
+/** Refuses an engine that is known to lose committed writes. */
+export function requireEngine(connection: Connection): void {
+  const version = String(connection.prepare("SELECT sqlite_version() AS version").get()?.["version"]);
+  if (compareVersions(version, SQLITE_VERSION_MIN) >= 0) return;
+  throw new StoreError(
+    "STORE_ENGINE_TOO_OLD",
+    `This runtime has SQLite ${version}, which can lose committed writes; ${SQLITE_VERSION_MIN} or newer is needed. Update Node.js.`,
+  );
+}
+
+export function compareVersions(a: string, b: string): number {
+  const left = a.split(".").map(Number);
+  const right = b.split(".").map(Number);
+  for (let i = 0; i < 3; i++) {
+    const difference = (left[i] ?? 0) - (right[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** Sets what a connection needs and checks that it took. */
+export function configure(connection: Connection, options: ResolvedOptions, readOnly: boolean): void {
+  for (const [name, value] of settingsOf(options, readOnly)) {
+    connection.exec(`PRAGMA ${name} = ${value}`);
+    const found = readPragma(connection, name);
+    if (found !== value) {
+      throw new StoreError(
+        "STORE_OPEN_FAILED",
+        `SQLite did not take the setting ${name} = ${value}: it reads ${found}. Is ${options.path} on a file system with locks and shared memory?`,
+      );
+    }
+  }
+}
+
+type Setting = readonly [name: string, value: string | number];
+
+function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: boolean): Setting[] {
+  const settings: Setting[] = [
+    // A busy handler would sleep on the event loop; `group-commit.ts` waits with a timer instead.
+    ["busy_timeout", 0],
+    // FULL flushes the log at every COMMIT; NORMAL leaves that to the operating system.
+    ["synchronous", durability === "power" ? 2 : 1],
+    // On macOS a plain flush stops at the drive's cache.
+    ["fullfsync", durability === "power" ? 1 : 0],
+    ["checkpoint_fullfsync", 1],
+    ["foreign_keys", 0],
+    // We copy the log ourselves, after callers were answered and where an error is seen: `group-commit.ts`.
+    ["wal_autocheckpoint", 0],
+    ["journal_size_limit", 64 * 1_048_576],
+    // A damaged page is reported when it is read instead of misread.
+    ["cell_size_check", 1],
+    // SQL functions hidden in a schema that somebody else wrote do not run.
+    ["trusted_schema", 0],
+    ["temp_store", 2],
+    ["cache_size", -Math.ceil(tuning.cacheBytes / 1_024)],
+    ["mmap_size", 0],
+    ["recursive_triggers", 0],
+  ];
+  return readOnly ? settings : [["journal_mode", "wal"], ...settings];
+}
+
+export function readPragma(connection: Connection, name: string): string | number | undefined {
+  const row = connection.prepare(`PRAGMA ${name}`).get();
+  const value = row === undefined ? undefined : Object.values(row)[0];
+  return typeof value === "string" || typeof value === "number" ? value : undefined;
+}

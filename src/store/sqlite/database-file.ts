@@ -1,0 +1,134 @@
+/**
+ * The file before it is opened: is it ours, can it be written, and what to say when not. Nothing is written to a file that
+ * is refused: the verdict comes from its first hundred bytes and from a connection that can only read.
+ */
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { StoreError } from "../store.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { APPLICATION_ID } from "./schema.ts";
+import { fileErrorCode, messageOf } from "./sqlite-error.ts";
+
+/** Where the format keeps the application id (`https://sqlite.org/fileformat.html`, 1.3). */
+const APPLICATION_ID_OFFSET = 68;
+const HEADER_BYTES = 100;
+const MAGIC = "SQLite format 3\0";
+
+/** `empty` is a file to be filled: new, or left by a process that died while making it. */
+export type FileState = "empty" | "ours";
+
+/** Makes the file if it may be made, and says what it is. Throws for what cannot be used. */
+export function prepareFile(options: ResolvedOptions): FileState {
+  const { path, readOnly } = options;
+  const found = statOrUndefined(path);
+  if (found?.isDirectory()) throw openFailed(`${path} is a directory. Name a file inside it.`);
+  if (found && !found.isFile()) throw openFailed(`${path} is not a regular file.`);
+  if (!found && readOnly) throw openFailed(`There is no ${path} to read. Open it once without readOnly.`);
+  const state = found && found.size > 0 ? inspect(path) : "empty";
+  if (readOnly) return state;
+  if (!found) create(path);
+  requireWritable(path);
+  return state;
+}
+
+/** The name of a new file is durable only when its directory is. */
+export function flushDirectory(path: string): void {
+  const directory = openSync(dirname(path), "r");
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+export function notOurs(path: string, what: string): StoreError {
+  return new StoreError("STORE_NOT_OURS", `${path} ${what}. It was left as it is; choose another path.`);
+}
+
+export function openFailed(message: string, cause?: unknown): StoreError {
+  return new StoreError("STORE_OPEN_FAILED", message, cause === undefined ? undefined : { cause });
+}
+
+export function cannotWrite(what: string, cause?: unknown): StoreError {
+  return new StoreError(
+    "STORE_READ_ONLY",
+    `${what} cannot be written by this process. Change its owner or mode, or open the store with readOnly: true.`,
+    cause === undefined ? undefined : { cause },
+  );
+}
+
+function inspect(path: string): FileState {
+  const header = readHeader(path);
+  if (header.toString("latin1", 0, MAGIC.length) !== MAGIC) {
+    // A process that died while it made the file leaves a rollback journal; the engine undoes what it had written.
+    if ((statOrUndefined(`${path}-journal`)?.size ?? 0) > 0) return "empty";
+    throw notOurs(path, "is not a SQLite database");
+  }
+  const id = header.length >= HEADER_BYTES ? header.readInt32BE(APPLICATION_ID_OFFSET) : 0;
+  if (id !== APPLICATION_ID) throw notOurs(path, "is a database of another program");
+  return "ours";
+}
+
+function readHeader(path: string): Buffer {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (error) {
+    throw openFailed(`${path} cannot be read: ${messageOf(error)}.`, error);
+  }
+  try {
+    const header = Buffer.alloc(Math.min(HEADER_BYTES, fstatSync(file).size));
+    readSync(file, header, 0, header.length, 0);
+    return header;
+  } finally {
+    closeSync(file);
+  }
+}
+
+function create(path: string): void {
+  const directory = dirname(path);
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw openFailed(`The directory ${directory} is not there and cannot be made: ${messageOf(error)}.`, error);
+  }
+  try {
+    // The engine gives its log and its index the mode of the file.
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    const code = fileErrorCode(error);
+    if (code === "EEXIST") return;
+    if (code === "EACCES" || code === "EPERM" || code === "EROFS") throw cannotWrite(directory, error);
+    throw openFailed(`${path} cannot be made: ${messageOf(error)}.`, error);
+  }
+}
+
+function requireWritable(path: string): void {
+  for (const target of [path, dirname(path)]) {
+    try {
+      accessSync(target, constants.R_OK | constants.W_OK);
+    } catch (error) {
+      throw cannotWrite(target, error);
+    }
+  }
+}
+
+function statOrUndefined(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if (fileErrorCode(error) === "ENOTDIR") throw openFailed(`${dirname(path)} is not a directory.`, error);
+    throw openFailed(`${path} cannot be looked at: ${messageOf(error)}.`, error);
+  }
+}

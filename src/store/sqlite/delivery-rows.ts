@@ -1,0 +1,27 @@
+/** What was recorded per subscriber, read for many journal rows at once. SPEC: J25. */
+import type { Delivery } from "../journal.ts";
+import type { Connection, Row } from "./connection.ts";
+
+/** The deliveries of rows, by their ids; rows without any are left out. */
+export function deliveriesOf(connection: Connection, rows: readonly Row[]): ReadonlyMap<number, readonly Delivery[]> {
+  const byEvent = new Map<number, Delivery[]>();
+  if (rows.length === 0) return byEvent;
+  const sql =
+    "SELECT event, subscriber, status, attempts, error FROM delivery WHERE event IN (SELECT value FROM json_each(?))";
+  for (const row of connection.cached(sql).all(JSON.stringify(rows.map(({ id }) => id)))) {
+    const event = Number(row["event"]);
+    const list = byEvent.get(event);
+    if (list) list.push(deliveryOf(row));
+    else byEvent.set(event, [deliveryOf(row)]);
+  }
+  return byEvent;
+}
+
+function deliveryOf({ subscriber, status, attempts, error }: Row): Delivery {
+  return {
+    subscriber: String(subscriber),
+    status: status as Delivery["status"],
+    attempts: Number(attempts),
+    ...(error === null ? {} : { error: String(error) }),
+  };
+}

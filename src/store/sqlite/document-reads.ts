@@ -1,0 +1,72 @@
+/** Reads of documents, the feed and node bases over the tables. SPEC: S2, S17-S21. Each is made inside one read transaction. */
+import type { DocumentRef } from "../document.ts";
+import { writeTouchesRead } from "../path-operation.ts";
+import type { FeedCommit, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
+import type { StoredInput } from "./basis-table.ts";
+import type { LoggedCommit, Space } from "./space-table.ts";
+import type { Tables } from "./tables.ts";
+
+/** No session has this row, so nobody's writes are left out. */
+const NOBODY = 0;
+
+export class DocumentReads {
+  readonly #tables: Tables;
+  readonly #feedCommits: number;
+
+  constructor(tables: Tables, feedCommits: number) {
+    this.#tables = tables;
+    this.#feedCommits = feedCommits;
+  }
+
+  load(spaceName: string, refs: readonly DocumentRef[]): LoadResult {
+    const space = this.#tables.spaces.find(spaceName);
+    const documents = refs.map((ref) => this.#loadOne(space, ref));
+    this.#tables.documents.trim();
+    return { sequence: space?.sequence ?? 0, documents };
+  }
+
+  changesSince(spaceName: string, sequence: number, limit: number): FeedPage {
+    const space = this.#tables.spaces.find(spaceName);
+    if (!space) return { commits: [], head: 0, gap: false };
+    const head = space.sequence;
+    if (sequence < head - this.#feedCommits) return { commits: [], head, gap: true };
+    const logged = this.#tables.spaces.loggedAfter(space, sequence, limit);
+    return { commits: logged.map((commit) => this.#feedCommit(commit)), head, gap: false };
+  }
+
+  basis(spaceName: string, nodes: readonly string[]): RecordedBasis[] {
+    const space = this.#tables.spaces.find(spaceName);
+    if (!space) return [];
+    return this.#tables.basis.read(space, nodes).map((basis) => ({
+      ...basis,
+      inputs: basis.inputs.map(({ scope, id, sequence, reads, head }) => {
+        const moved = head > sequence && this.#hasMoved(space, { scope, id, sequence, reads, head });
+        return { scope, id, sequence, reads, moved };
+      }),
+    }));
+  }
+
+  #loadOne(space: Space | undefined, { scope, id }: DocumentRef): LoadedDocument {
+    const { documents, labels } = this.#tables;
+    const document = space && documents.find(space, { scope, id });
+    if (!document) return { scope, id, value: undefined, sequence: 0, labels: [] };
+    const { sequence, row } = document;
+    return { scope, id, value: documents.value(document), sequence, labels: labels.of(row) };
+  }
+
+  #feedCommit({ session, localSequence, sequence, documents }: LoggedCommit): FeedCommit {
+    const patches = documents.flatMap((row) => {
+      const patch = this.#tables.documents.patchAt(row, sequence);
+      return patch ? [{ ...patch.ref, operations: patch.operations }] : [];
+    });
+    return { sequence, session, localSequence, patches };
+  }
+
+  #hasMoved(space: Space, input: StoredInput): boolean {
+    if (input.sequence < space.sequence - this.#feedCommits) return true;
+    const document = this.#tables.documents.find(space, input);
+    if (!document) return false;
+    const written = this.#tables.documents.writtenSince(document, input.sequence, NOBODY);
+    return input.reads.some(({ path, depth }) => written.some((write) => writeTouchesRead(write, path, depth)));
+  }
+}

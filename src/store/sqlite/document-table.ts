@@ -1,0 +1,285 @@
+/**
+ * Documents as logs of patches. SPEC: S2, S3, S14, S17, S20, S21.
+ *
+ * A document's value is what its _base_ gives plus the patches after it. The base is a snapshot, or a patch that begins by
+ * setting or removing the whole document. So writing appends a patch and evaluates nothing; when the patches outgrow the base,
+ * the document is due for a snapshot (`compact`). Patches at or before the base are kept only as long as the feed needs them.
+ */
+import type { Json } from "../../message/json.ts";
+import type { Path } from "../../message/path.ts";
+import type { DocumentHead } from "../commit-rules.ts";
+import { type DocumentRef, documentKey } from "../document.ts";
+import { applyOperations } from "../patch.ts";
+import type { PathOperation } from "../path-operation.ts";
+import { StoreError } from "../store.ts";
+import { checksum } from "./checksum.ts";
+import type { Connection, Row } from "./connection.ts";
+import type { Space } from "./space-table.ts";
+import type { TableCache } from "./table-cache.ts";
+
+export interface Document extends DocumentRef {
+  readonly row: number;
+  /** Of the last commit that changed it; 0 when it was only named so far. */
+  sequence: number;
+  baseSequence: number;
+  baseBytes: number;
+  /** Of the patches after the base. */
+  patchBytes: number;
+  /** 0 when it has none; otherwise it is the base. */
+  snapshotSequence: number;
+  state: "written" | "moved";
+}
+
+/** A patch with its operations as text, made before the transaction. */
+export interface EncodedPatch extends DocumentRef {
+  readonly text: string;
+  readonly bytes: number;
+  /** Whether it begins by setting or removing the whole document. */
+  readonly isBase: boolean;
+}
+
+export interface Overgrown {
+  readonly space: string;
+  readonly ref: DocumentRef;
+}
+
+/** Below this, patches are cheaper than a snapshot whatever the size of the document. */
+const PATCH_BYTES_MIN = 4_096;
+const DOCUMENTS_REMEMBERED_MAX = 50_000;
+
+export class DocumentTable implements TableCache {
+  readonly #connection: Connection;
+  /** By space row, then by document key. */
+  readonly #documents = new Map<number, Map<string, Document>>();
+  /** How many are in the map. */
+  #remembered = 0;
+  readonly #moved = new Set<Document>();
+  /** Documents whose patches have outgrown their base, by row. */
+  readonly #overgrown = new Map<number, Overgrown>();
+  readonly #sql;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#sql = statements(connection);
+  }
+
+  head(space: Space, ref: DocumentRef): DocumentHead | undefined {
+    const document = this.find(space, ref);
+    return document && document.sequence > 0 ? document : undefined;
+  }
+
+  find(space: Space, ref: DocumentRef): Document | undefined {
+    const key = documentKey(ref);
+    const known = this.#documents.get(space.id)?.get(key);
+    if (known) return known;
+    const row = this.#sql.document.get(space.id, ref.scope, ref.id);
+    return row && this.#remember(space, key, documentOf(row));
+  }
+
+  /** The document, whose name need not have been seen before. */
+  make(space: Space, ref: DocumentRef): Document {
+    const found = this.find(space, ref);
+    if (found) return found;
+    const { scope, id } = ref;
+    const row = Number(this.#sql.makeDocument.get(space.id, scope, id)?.["id"]);
+    return this.#remember(space, documentKey(ref), {
+      row,
+      scope,
+      id,
+      sequence: 0,
+      baseSequence: 0,
+      baseBytes: 0,
+      patchBytes: 0,
+      snapshotSequence: 0,
+      state: "written",
+    });
+  }
+
+  /** Adds the patch of the space's newest commit. */
+  append(space: Space, document: Document, patch: EncodedPatch, session: number): void {
+    const { text, bytes } = patch;
+    const { sequence } = space;
+    this.#sql.append.run(document.row, sequence, session, text, checksum(text, document.row, sequence));
+    document.sequence = sequence;
+    if (patch.isBase) {
+      if (document.snapshotSequence > 0) this.#sql.dropSnapshot.run(document.row);
+      document.baseSequence = sequence;
+      document.baseBytes = bytes;
+      document.patchBytes = 0;
+      document.snapshotSequence = 0;
+    } else {
+      document.patchBytes += bytes;
+      if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
+    }
+    this.#touch(document);
+    this.#connection.work.bytesWritten += bytes;
+  }
+
+  /** The paths that others wrote after the sequence. */
+  writtenSince(document: Document, sequence: number, exceptSession: number): Path[] {
+    const paths: Path[] = [];
+    for (const row of this.#sql.changesBySession.all(document.row, sequence, exceptSession)) {
+      for (const operation of operationsIn(row, document.row)) paths.push(operation.path);
+    }
+    return paths;
+  }
+
+  value(document: Document): Json | undefined {
+    const { row, baseSequence, snapshotSequence } = document;
+    let value: Json | undefined;
+    if (snapshotSequence > 0) value = this.#snapshot(row, snapshotSequence);
+    const after = snapshotSequence > 0 ? snapshotSequence : baseSequence - 1;
+    for (const change of this.#sql.changes.all(row, after)) {
+      value = applyOperations(value, operationsIn(change, row));
+    }
+    return value;
+  }
+
+  /** What the commit of that sequence did to the document. */
+  patchAt(row: number, sequence: number): { ref: DocumentRef; operations: readonly PathOperation[] } | undefined {
+    const change = this.#sql.change.get(row, sequence);
+    if (!change) return undefined;
+    const ref = { scope: String(change["scope"]), id: String(change["name"]) };
+    return { ref, operations: operationsIn(change, row) };
+  }
+
+  /** Documents that are due for a snapshot, once each. */
+  takeOvergrown(): Overgrown[] {
+    const documents = [...this.#overgrown.values()];
+    this.#overgrown.clear();
+    return documents;
+  }
+
+  /** Writes a snapshot if the document still is due for one, and drops what the snapshot makes superfluous. */
+  compact(space: Space, ref: DocumentRef): void {
+    const document = this.find(space, ref);
+    if (!document || !isOvergrown(document)) return;
+    const value = this.value(document);
+    if (value === undefined) return;
+    const { row } = document;
+    const text = JSON.stringify(value);
+    this.#sql.putSnapshot.run(row, text, checksum(text, row, document.sequence));
+    document.baseSequence = document.sequence;
+    document.snapshotSequence = document.sequence;
+    document.baseBytes = Buffer.byteLength(text);
+    document.patchBytes = 0;
+    this.#touch(document);
+    this.#connection.work.bytesWritten += document.baseBytes;
+    this.#sql.dropChanges.run(row, Math.min(space.floor, document.baseSequence));
+  }
+
+  /** Drops the patches of a commit that the feed has left behind, but for those that loading still needs. */
+  dropChange(space: Space, row: number, sequence: number): void {
+    const found = this.#sql.documentAt.get(row);
+    if (!found) return;
+    const document = this.find(space, { scope: String(found["scope"]), id: String(found["name"]) });
+    if (!document) return;
+    const { baseSequence, snapshotSequence } = document;
+    if (sequence < baseSequence || sequence <= snapshotSequence) this.#sql.dropChange.run(row, sequence);
+  }
+
+  flush(): void {
+    for (const document of this.#moved) {
+      const { row, sequence, baseSequence, baseBytes, patchBytes, snapshotSequence } = document;
+      this.#sql.writeDocument.run(sequence, baseSequence, baseBytes, patchBytes, snapshotSequence, row);
+      document.state = "written";
+    }
+    this.#moved.clear();
+    this.trim();
+  }
+
+  forget(): void {
+    this.#documents.clear();
+    this.#remembered = 0;
+    this.#moved.clear();
+    this.#overgrown.clear();
+  }
+
+  /** Bounds what is remembered. Only between transactions: inside one, a document must be one object. */
+  trim(): void {
+    if (this.#remembered <= DOCUMENTS_REMEMBERED_MAX) return;
+    this.#documents.clear();
+    this.#remembered = 0;
+  }
+
+  #touch(document: Document): void {
+    if (document.state === "moved") return;
+    document.state = "moved";
+    this.#moved.add(document);
+  }
+
+  #snapshot(row: number, sequence: number): Json {
+    const found = this.#sql.snapshot.get(row);
+    const text = String(found?.["value"]);
+    if (!found || checksum(text, row, sequence) !== found["sum"]) throw damaged(row, sequence);
+    return JSON.parse(text);
+  }
+
+  #remember(space: Space, key: string, document: Document): Document {
+    const ofSpace = this.#documents.get(space.id) ?? new Map<string, Document>();
+    this.#documents.set(space.id, ofSpace.set(key, document));
+    this.#remembered++;
+    return document;
+  }
+}
+
+function isOvergrown({ patchBytes, baseBytes }: Document): boolean {
+  return patchBytes > Math.max(PATCH_BYTES_MIN, baseBytes);
+}
+
+/** The operations of a `change` row; throws when its bytes are not those that were written. */
+export function operationsIn(row: Row, document: number): readonly PathOperation[] {
+  const text = String(row["patch"]);
+  const sequence = Number(row["sequence"]);
+  if (checksum(text, document, sequence) !== row["sum"]) throw damaged(document, sequence);
+  return JSON.parse(text);
+}
+
+export function damaged(document: number, sequence: number): StoreError {
+  const where = `document row ${document}, sequence ${sequence}`;
+  return new StoreError("STORE_CORRUPT", `Stored bytes have changed (${where}). Run verify, then restore a copy.`);
+}
+
+function documentOf(row: Row): Document {
+  return {
+    row: Number(row["id"]),
+    scope: String(row["scope"]),
+    id: String(row["name"]),
+    sequence: Number(row["sequence"]),
+    baseSequence: Number(row["base_sequence"]),
+    baseBytes: Number(row["base_bytes"]),
+    patchBytes: Number(row["patch_bytes"]),
+    snapshotSequence: Number(row["snapshot_sequence"]),
+    state: "written",
+  };
+}
+
+function statements(connection: Connection) {
+  const prepare = (sql: string) => connection.prepare(sql);
+  const columns = "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence";
+  return {
+    document: prepare(`SELECT ${columns} FROM document WHERE space = ? AND scope = ? AND name = ?`),
+    documentAt: prepare("SELECT scope, name FROM document WHERE id = ?"),
+    makeDocument: prepare(
+      "INSERT INTO document (space, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence) " +
+        "VALUES (?, ?, ?, 0, 0, 0, 0, 0) RETURNING id",
+    ),
+    writeDocument: prepare(
+      "UPDATE document SET sequence = ?, base_sequence = ?, base_bytes = ?, patch_bytes = ?, snapshot_sequence = ? WHERE id = ?",
+    ),
+    append: prepare("INSERT INTO change (document, sequence, session, patch, sum) VALUES (?, ?, ?, ?, ?)"),
+    change: prepare(
+      "SELECT scope, name, change.sequence AS sequence, patch, sum FROM change " +
+        "JOIN document ON document.id = change.document WHERE document = ? AND change.sequence = ?",
+    ),
+    changes: prepare("SELECT sequence, patch, sum FROM change WHERE document = ? AND sequence > ? ORDER BY sequence"),
+    changesBySession: prepare(
+      "SELECT sequence, patch, sum FROM change WHERE document = ? AND sequence > ? AND session <> ?",
+    ),
+    dropChange: prepare("DELETE FROM change WHERE document = ? AND sequence = ?"),
+    dropChanges: prepare("DELETE FROM change WHERE document = ? AND sequence <= ?"),
+    snapshot: prepare("SELECT value, sum FROM snapshot WHERE document = ?"),
+    putSnapshot: prepare("REPLACE INTO snapshot (document, value, sum) VALUES (?, ?, ?)"),
+    dropSnapshot: prepare("DELETE FROM snapshot WHERE document = ?"),
+  };
+}

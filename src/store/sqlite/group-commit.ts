@@ -1,0 +1,418 @@
+/**
+ * The writer: jobs that arrive while a batch is on its way form the next; one transaction per batch; a job is answered after
+ * its COMMIT, in the order of asking. SPEC: S13, J1.
+ *
+ *          submit                    BEGIN
+ *   idle ─────────> scheduled (task) ─────> jobs, flush, COMMIT, answers ──> idle | scheduled
+ *                      ^    │ busy                    │
+ *                      │    v                         v an I/O error in COMMIT, a failed flush, corruption
+ *                      waiting (timer)              stopped (for good)
+ *
+ * A batch starts in a task of its own, so that everybody whom the last batch woke has queued again before it does. Batches run
+ * synchronously, so nobody sees a half-made one, and are bounded in time, so that the event loop is not held.
+ *
+ * A job that throws unexpectedly rolls the batch back; its jobs then run again in one transaction with a savepoint each, so
+ * that only the guilty one fails. Jobs are therefore run at least once and must have no effect but on the database.
+ */
+import type { Host } from "../../host/host.ts";
+import { type Rejection, rejected } from "../rejection.ts";
+import { StoreError } from "../store.ts";
+import type { Connection, Statement } from "./connection.ts";
+import type { ResolvedOptions, SqliteTuning } from "./options.ts";
+import { engineTrouble, messageOf } from "./sqlite-error.ts";
+import type { TableCache } from "./table-cache.ts";
+import { TurnFile } from "./turn-file.ts";
+
+export interface Job {
+  /** Does the work and keeps the result; may be called again after a rollback. */
+  run(): void;
+  /** Called once, after COMMIT. */
+  succeed(): void;
+  /** Called once instead: what kept the job from being written. An `Error` is what `run` itself threw. */
+  fail(cause: Rejection | Error): void;
+  readonly bytes: number;
+  /** Upkeep is the store's own work: not counted, never refused. */
+  readonly isUpkeep: boolean;
+}
+
+export interface WriterEvents {
+  /** Another process has written since the last look. Called inside the transaction. */
+  foreignWrite(): void;
+  /** A batch is durable and its callers were answered. */
+  written(): void;
+}
+
+type State =
+  | { readonly kind: "idle" | "scheduled" | "waiting" | "committing" | "closed" }
+  | { readonly kind: "stopped"; readonly reason: string };
+
+/** How long a process pauses for another one, and how often it looks meanwhile. */
+const PAUSE_MS = 5;
+/** Refused for this long, a process asks for a turn. */
+const ASK_AFTER_MS = 2;
+const RETRY_MS = 1;
+
+export class GroupCommit {
+  readonly #connection: Connection;
+  readonly #tables: TableCache;
+  readonly #events: WriterEvents;
+  readonly #host: Host;
+  readonly #tuning: SqliteTuning;
+  readonly #turn: TurnFile;
+  readonly #answersEarly: boolean;
+  #queue: Job[] = [];
+  #queueBytes = 0;
+  #state: State = { kind: "idle" };
+  /** When the lock was first refused; undefined while it is not. */
+  #refusedSince: number | undefined;
+  /** When the pause for another process began; undefined outside one. */
+  #pausedSince: number | undefined;
+  #dataVersion: unknown;
+  #checkpointDue = false;
+  readonly #drained: (() => void)[] = [];
+  readonly #begin: Statement;
+  readonly #beginRead: Statement;
+  readonly #commit: Statement;
+  readonly #version: Statement;
+  readonly #walState: Statement;
+
+  constructor(connection: Connection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
+    this.#connection = connection;
+    this.#tables = tables;
+    this.#events = events;
+    this.#host = options.host;
+    this.#tuning = options.tuning;
+    this.#turn = new TurnFile(options.path, options.host);
+    this.#answersEarly = options.plantedBug === "ack-before-commit";
+    this.#begin = connection.prepare("BEGIN IMMEDIATE");
+    this.#beginRead = connection.prepare("BEGIN");
+    this.#commit = connection.prepare("COMMIT");
+    this.#version = connection.prepare("PRAGMA data_version");
+    this.#walState = connection.prepare("PRAGMA wal_checkpoint(NOOP)");
+    this.#dataVersion = this.#readVersion();
+  }
+
+  submit(job: Job): void {
+    const refusal = this.#refusalOf(job);
+    if (refusal) {
+      job.fail(refusal);
+      return;
+    }
+    this.#queue.push(job);
+    this.#queueBytes += job.bytes;
+    this.#schedule();
+  }
+
+  /** Runs a read as of one moment. The engine's own lock is never refused to a reader, but for a moment of recovery. */
+  read<T>(run: () => T): T {
+    this.#requireRunning();
+    if (this.#connection.inTransaction) return run();
+    this.#beginRead.run();
+    try {
+      this.noticeForeignWrites();
+      const result = run();
+      this.#commit.run();
+      return result;
+    } catch (error) {
+      this.#connection.rollback();
+      throw error;
+    }
+  }
+
+  /** Drops what is remembered if another process has written; says whether it has. */
+  noticeForeignWrites(): boolean {
+    const version = this.#readVersion();
+    if (version === this.#dataVersion) return false;
+    this.#dataVersion = version;
+    this.#tables.forget();
+    this.#events.foreignWrite();
+    return true;
+  }
+
+  /** Writes what is queued; afterwards nothing is taken any more. */
+  async drain(): Promise<void> {
+    if (this.#queue.length > 0 || this.#state.kind === "committing") {
+      await new Promise<void>((resolve) => this.#drained.push(resolve));
+    }
+    this.#turn.take();
+    if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
+  }
+
+  get isStopped(): boolean {
+    return this.#state.kind === "stopped";
+  }
+
+  #requireRunning(): void {
+    if (this.#state.kind === "stopped") throw new StoreError("STORE_STOPPED", this.#state.reason);
+  }
+
+  #refusalOf(job: Job): Rejection | Error | undefined {
+    if (this.#state.kind === "stopped") return new StoreError("STORE_STOPPED", this.#state.reason);
+    const { queueJobsMax, queueBytesMax } = this.#tuning;
+    const isFull = this.#queue.length >= queueJobsMax || this.#queueBytes + job.bytes > queueBytesMax;
+    if (!isFull || job.isUpkeep || this.#queue.length === 0) return undefined;
+    const message = `${this.#queue.length} writes wait already; wait for some of them`;
+    return rejected("failed", "store-busy", message);
+  }
+
+  #schedule(): void {
+    if (this.#state.kind !== "idle" || this.#queue.length === 0) return;
+    this.#state = { kind: "scheduled" };
+    this.#host.task(() => this.#startBatch());
+  }
+
+  #startBatch(): void {
+    if (this.#queue.length === 0) {
+      this.#rest();
+      return;
+    }
+    if (this.#pausesForOthers() || !this.#acquireLock()) return;
+    const jobs = this.#runJobs() ?? [];
+    if (this.#answersEarly && jobs.length > 0) {
+      this.#state = { kind: "committing" };
+      for (const job of jobs) job.succeed();
+      this.#host.timer(1, () => this.#finish(jobs, "answered"));
+      return;
+    }
+    this.#finish(jobs, "waiting");
+  }
+
+  #finish(jobs: readonly Job[], callers: "waiting" | "answered"): void {
+    if (jobs.length > 0 && this.#commitTransaction(jobs)) {
+      this.#connection.work.batches++;
+      for (const job of jobs) {
+        if (!job.isUpkeep) this.#connection.work.jobs++;
+        if (callers === "waiting") job.succeed();
+      }
+      this.#events.written();
+      this.#checkpointWhenDue();
+    }
+    this.#rest();
+  }
+
+  #rest(): void {
+    if (this.#state.kind === "stopped") return;
+    this.#state = { kind: "idle" };
+    if (this.#queue.length > 0) this.#schedule();
+    else for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  /** True while another process should go first; tries again by itself. */
+  #pausesForOthers(): boolean {
+    if (this.#refusedSince !== undefined || !this.#turn.isAskedFor()) {
+      this.#pausedSince = undefined;
+      return false;
+    }
+    const now = this.#host.monotonic();
+    this.#pausedSince ??= now;
+    if (now - this.#pausedSince >= PAUSE_MS) {
+      this.#pausedSince = undefined;
+      return false;
+    }
+    this.#retryIn(RETRY_MS);
+    return true;
+  }
+
+  #acquireLock(): boolean {
+    try {
+      this.#begin.run();
+    } catch (error) {
+      this.#lockRefused(error);
+      return false;
+    }
+    this.#refusedSince = undefined;
+    this.#turn.take();
+    return true;
+  }
+
+  #lockRefused(error: unknown): void {
+    if (engineTrouble(error) !== "busy") {
+      this.#failBatch(this.#takeAll(), error);
+      this.#rest();
+      return;
+    }
+    const now = this.#host.monotonic();
+    this.#refusedSince ??= now;
+    const waited = now - this.#refusedSince;
+    if (waited >= this.#tuning.lockWaitMs) {
+      this.#refusedSince = undefined;
+      this.#turn.take();
+      const message = `another process has held the write lock for ${Math.round(waited)} ms`;
+      for (const job of this.#takeAll()) job.fail(rejected("failed", "store-busy", message));
+      this.#rest();
+      return;
+    }
+    if (waited >= ASK_AFTER_MS) this.#turn.leave();
+    this.#retryIn(RETRY_MS * (0.5 + this.#host.random()));
+  }
+
+  #retryIn(delayMs: number): void {
+    this.#state = { kind: "waiting" };
+    this.#host.timer(delayMs, () => {
+      if (this.#state.kind === "waiting") this.#startBatch();
+    });
+  }
+
+  /** Runs as many jobs as fit; undefined when none is left to commit, with all of them answered. */
+  #runJobs(): Job[] | undefined {
+    const jobs: Job[] = [];
+    try {
+      this.noticeForeignWrites();
+      const startMs = this.#host.monotonic();
+      let bytes = 0;
+      for (const job of this.#queue) {
+        if (jobs.length > 0 && this.#isFull(jobs.length, bytes, startMs)) break;
+        jobs.push(job);
+        bytes += job.bytes;
+        job.run();
+      }
+      this.#tables.flush();
+      this.#dequeue(jobs.length);
+      return jobs;
+    } catch (error) {
+      this.#dequeue(jobs.length);
+      this.#undo();
+      if (engineTrouble(error) === undefined) return this.#runOneByOne(jobs);
+      this.#failBatch(jobs, error);
+      return undefined;
+    }
+  }
+
+  #isFull(jobs: number, bytes: number, startMs: number): boolean {
+    const { batchJobsMax, batchBytesMax, batchMs } = this.#tuning;
+    return jobs >= batchJobsMax || bytes >= batchBytesMax || this.#host.monotonic() - startMs >= batchMs;
+  }
+
+  /** The same jobs again, each in a savepoint: what throws is told so and undone by itself. */
+  #runOneByOne(jobs: readonly Job[]): Job[] | undefined {
+    const done: Job[] = [];
+    try {
+      this.#begin.run();
+      for (const job of jobs) if (this.#runAlone(job)) done.push(job);
+      return done.length > 0 ? done : this.#nothingLeft();
+    } catch (error) {
+      this.#undo();
+      this.#failBatch(done, error);
+      return undefined;
+    }
+  }
+
+  #nothingLeft(): undefined {
+    this.#undo();
+    return undefined;
+  }
+
+  #runAlone(job: Job): boolean {
+    this.#connection.exec("SAVEPOINT job");
+    try {
+      job.run();
+      this.#tables.flush();
+      this.#connection.exec("RELEASE job");
+      return true;
+    } catch (error) {
+      if (engineTrouble(error) !== undefined) throw error;
+      this.#connection.exec("ROLLBACK TO job; RELEASE job");
+      this.#tables.forget();
+      job.fail(error instanceof Error ? error : new Error(messageOf(error)));
+      return false;
+    }
+  }
+
+  /** Makes the batch durable; false when that failed, with all its jobs answered. */
+  #commitTransaction(jobs: readonly Job[]): boolean {
+    try {
+      this.#commit.run();
+      return true;
+    } catch (error) {
+      const trouble = engineTrouble(error);
+      this.#undo();
+      if (trouble === "full" || trouble === "busy" || trouble === "read-only") this.#failBatch(jobs, error);
+      else this.#outcomeUnknown(jobs, error);
+      return false;
+    }
+  }
+
+  /** The log may or may not have reached the disk: nobody can tell from here, and asking this handle again proves nothing. */
+  #outcomeUnknown(jobs: readonly Job[], error: unknown): void {
+    const message = `writing to disk failed while it was made durable (${messageOf(error)}); it may or may not be there`;
+    for (const job of jobs) job.fail(rejected("unknown", "io-error", message));
+    this.#stop(error);
+  }
+
+  #failBatch(jobs: readonly Job[], error: unknown): void {
+    const trouble = engineTrouble(error);
+    const rejection = failureOf(trouble, messageOf(error));
+    for (const job of jobs) job.fail(rejection);
+    if (trouble === "flush" || trouble === "corrupt") this.#stop(error);
+  }
+
+  #stop(error: unknown): void {
+    const reason = `The store stopped: ${messageOf(error)}. Check the disk, then open the store again.`;
+    this.#state = { kind: "stopped", reason };
+    this.#turn.take();
+    for (const job of this.#takeAll()) job.fail(rejected("failed", "store-stopped", reason));
+    for (const resolve of this.#drained.splice(0)) resolve();
+  }
+
+  /** Back to before the batch: in the database, and in what the tables remember of it. */
+  #undo(): void {
+    this.#tables.forget();
+    try {
+      this.#connection.rollback();
+    } catch (error) {
+      this.#stop(error);
+    }
+  }
+
+  #takeAll(): Job[] {
+    const jobs = this.#queue;
+    this.#queue = [];
+    this.#queueBytes = 0;
+    return jobs;
+  }
+
+  #dequeue(count: number): void {
+    const taken = this.#queue.splice(0, count);
+    for (const job of taken) this.#queueBytes -= job.bytes;
+  }
+
+  /**
+   * Copies the log into the database once it is long. In a task of its own, because it takes as long as several batches and
+   * callers should have their answers first; by ourselves, because the engine's automatic way hides its errors.
+   */
+  #checkpointWhenDue(): void {
+    const { log, checkpointed } = this.#walState.get() ?? {};
+    if (Number(log) - Number(checkpointed) < this.#tuning.checkpointPages || this.#checkpointDue) return;
+    this.#checkpointDue = true;
+    this.#host.task(() => this.#checkpoint());
+  }
+
+  #checkpoint(): void {
+    this.#checkpointDue = false;
+    if (this.#state.kind === "closed" || this.#state.kind === "stopped" || this.#connection.inTransaction) return;
+    try {
+      this.#connection.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch (error) {
+      const trouble = engineTrouble(error);
+      // The log keeps what was committed; a full disk or a reader in the way only means that it stays longer.
+      if (trouble !== "busy" && trouble !== "full") this.#stop(error);
+    }
+  }
+
+  #readVersion(): unknown {
+    return this.#version.get()?.["data_version"];
+  }
+}
+
+function failureOf(trouble: ReturnType<typeof engineTrouble>, detail: string): Rejection {
+  switch (trouble) {
+    case "full":
+      return rejected("failed", "store-full", `there is no space left on the device (${detail}); nothing was written`);
+    case "busy":
+      return rejected("failed", "store-busy", `another process holds the write lock (${detail})`);
+    case "read-only":
+      return rejected("failed", "io-error", `the database cannot be written (${detail}); check its owner and mode`);
+    default:
+      return rejected("failed", "io-error", `the database could not be written (${detail}); nothing was written`);
+  }
+}

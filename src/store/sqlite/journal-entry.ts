@@ -1,0 +1,168 @@
+/**
+ * A journal row in its two forms: the columns that an entry becomes, made once and before the transaction, and the message
+ * that columns become again. Both directions keep every key of the envelope; a row that somebody wrote by hand with only the
+ * ADR's columns becomes an event with a derived id.
+ */
+import { PAYLOAD_BYTES_MAX } from "../../limits.ts";
+import { checkMessage, type Message, type Metadata } from "../../message/envelope.ts";
+import { equal } from "../../message/equality.ts";
+import type { Json, JsonObject } from "../../message/json.ts";
+import { topicType } from "../../message/topic.ts";
+import type { Delivery, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
+import { checkName } from "../memory/request-check.ts";
+import { type Rejection, rejected } from "../rejection.ts";
+import type { Row } from "./connection.ts";
+import type { SignedColumns } from "./journal-hash.ts";
+import { jsonText } from "./json-text.ts";
+import { messageOf } from "./sqlite-error.ts";
+
+/** An entry as columns, but for what only the transaction knows: its id, its hash, and whether its lease still stands. */
+export interface EncodedEntry extends SignedColumns {
+  readonly as: JournalEntry["as"];
+  /** Bytes of payload and metadata. */
+  readonly bytes: number;
+}
+
+export type Encoded =
+  | { readonly kind: "encoded"; readonly entries: readonly EncodedEntry[]; readonly bytes: number }
+  | Rejection;
+
+export function encodeEntries(entries: readonly JournalEntry[], nowMs: number): Encoded {
+  const encoded: EncodedEntry[] = [];
+  let bytes = 0;
+  for (const entry of entries) {
+    const one = encodeEntry(entry, nowMs);
+    if (one.bytes > PAYLOAD_BYTES_MAX) {
+      const what = `message ${entry.message.metadata.id} has ${one.bytes} bytes`;
+      return rejected("refused", "too-large", `${what}; a journal row takes ${PAYLOAD_BYTES_MAX}`);
+    }
+    encoded.push(one);
+    bytes += one.bytes;
+  }
+  return { kind: "encoded", entries: encoded, bytes };
+}
+
+function encodeEntry({ message, topic, source, as }: JournalEntry, nowMs: number): EncodedEntry {
+  const { id, timestamp, correlation, causation } = message.metadata;
+  checkName("a topic", topic);
+  checkName("a source", source);
+  checkName("a message's id", id);
+  if (correlation !== undefined) checkName("a correlation", correlation);
+  if (typeof causation === "string") checkName("a causation", causation);
+  if (as.status === "failed") checkName("an error", as.error);
+  const payload = jsonText("a message's data", message.data);
+  const metadata = furtherMetadata(message.metadata);
+  const bytes = Buffer.byteLength(payload);
+  return {
+    createdAt: nowMs / 1_000,
+    topic,
+    source,
+    payload,
+    messageId: id,
+    kind: message.kind,
+    type: message.type,
+    correlation: correlation ?? null,
+    causation: causation ?? null,
+    timestamp: timestamp === nowMs ? null : timestamp,
+    metadata,
+    as,
+    bytes: metadata === null ? bytes : Math.max(bytes, Buffer.byteLength(metadata)),
+  };
+}
+
+/** What has no column of its own: unknown keys, and a causation that is `null` rather than absent. */
+function furtherMetadata(metadata: Metadata): string | null {
+  let further: [string, Json][] | undefined;
+  for (const key of Object.keys(metadata)) {
+    if (key === "id" || key === "timestamp" || key === "correlation") continue;
+    const value = metadata[key];
+    if (value === undefined || (key === "causation" && value !== null)) continue;
+    further ??= [];
+    further.push([key, value]);
+  }
+  return further === undefined ? null : jsonText("a message's metadata", Object.fromEntries(further));
+}
+
+/** A row as its users see it; `deliveries` are those of this row. */
+export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRow {
+  const read = readMessage(row);
+  const { processed_at, error, next_attempt_at, lease } = row;
+  return {
+    id: Number(row["id"]),
+    topic: String(row["topic"]),
+    source: String(row["source"]),
+    ...read,
+    status: row["status"] as JournalStatus,
+    createdAtMs: toMs(row["created_at"]),
+    ...(processed_at === null ? {} : { processedAtMs: toMs(processed_at) }),
+    ...(error === null ? {} : { error: String(error) }),
+    attempts: Number(row["attempts"]),
+    ...(next_attempt_at === null ? {} : { nextAttemptAtMs: toMs(next_attempt_at) }),
+    ...(lease === null ? {} : { lease: Number(lease) }),
+    deliveries,
+  };
+}
+
+export function toMs(seconds: unknown): number {
+  return Math.round(Number(seconds) * 1_000);
+}
+
+/** Whether a row holds the very message of an entry, under its topic and from its source. */
+export function holdsSameContent(row: Row, entry: EncodedEntry): boolean {
+  if (row["topic"] !== entry.topic || row["source"] !== entry.source) return false;
+  const { message: stored } = readMessage(row);
+  return stored !== undefined && equal(asJson(stored), asJson(rebuild(asRow(entry))));
+}
+
+/** The columns that a message is rebuilt from. */
+function asRow(entry: EncodedEntry): Row {
+  return {
+    id: null,
+    topic: entry.topic,
+    payload: entry.payload,
+    created_at: entry.createdAt,
+    message_id: entry.messageId,
+    kind: entry.kind,
+    type: entry.type,
+    correlation_id: entry.correlation,
+    causation_id: entry.causation,
+    timestamp: entry.timestamp,
+    metadata: entry.metadata,
+  };
+}
+
+/** A message is JSON; its interface cannot say so because optional metadata may be written as `undefined`. */
+function asJson(message: Message): Json {
+  return JSON.parse(JSON.stringify(message));
+}
+
+function readMessage(row: Row): { message: Message } | { message: undefined; unreadable: string } {
+  try {
+    const message = rebuild(row);
+    // What we wrote was checked before; what a hand wrote was not.
+    if (row["hash"] === null) {
+      const checked = checkMessage(message);
+      if (checked.kind === "refused") return { message: undefined, unreadable: checked.message };
+    }
+    return { message };
+  } catch (error) {
+    return { message: undefined, unreadable: `journal row ${row["id"]} is no message: ${messageOf(error)}` };
+  }
+}
+
+function rebuild(row: Row): Message {
+  const { topic, payload, message_id, type, correlation_id, causation_id, timestamp, metadata } = row;
+  const further = metadata === null ? undefined : (JSON.parse(String(metadata)) as JsonObject);
+  return {
+    kind: row["kind"] as Message["kind"],
+    type: type === null ? topicType(String(topic)) : String(type),
+    data: JSON.parse(String(payload)) as Json,
+    metadata: {
+      id: message_id === null ? `journal-${row["id"]}` : String(message_id),
+      timestamp: timestamp === null ? toMs(row["created_at"]) : Number(timestamp),
+      ...(correlation_id === null ? {} : { correlation: String(correlation_id) }),
+      ...(causation_id === null ? {} : { causation: String(causation_id) }),
+      ...further,
+    },
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * Reading the journal: rows that answer a query, and how many stand at each status. SPEC: J28, J29. Conditions are fixed
+ * fragments; what is asked for is only ever a bound value.
+ */
+import type { SQLInputValue } from "node:sqlite";
+import type { JournalQuery, JournalRow, JournalStatus } from "../journal.ts";
+import type { Connection } from "./connection.ts";
+import { deliveriesOf } from "./delivery-rows.ts";
+import { journalRow } from "./journal-entry.ts";
+import { ROW_COLUMNS } from "./journal-table.ts";
+
+type Condition = readonly [sql: string, value: SQLInputValue];
+
+export function queryJournal(connection: Connection, query: JournalQuery): JournalRow[] {
+  const conditions = conditionsOf(query);
+  const where = conditions.length === 0 ? "" : `WHERE ${conditions.map(([sql]) => sql).join(" AND ")}`;
+  const order = query.order === "descending" ? "DESC" : "ASC";
+  const sql = `SELECT ${ROW_COLUMNS} FROM event_journal ${where} ORDER BY id ${order} LIMIT ?`;
+  const rows = connection.cached(sql).all(...conditions.map(([, value]) => value), query.limit);
+  const deliveries = deliveriesOf(connection, rows);
+  return rows.map((row) => journalRow(row, deliveries.get(Number(row["id"])) ?? []));
+}
+
+export function countJournal(connection: Connection): Record<JournalStatus, number> {
+  const counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
+  // Unsettled rows from their small index; the rest of the table is done.
+  const total = connection.cached("SELECT count(*) AS n FROM event_journal").get();
+  counts.done = Number(total?.["n"]);
+  const unsettled = "SELECT status, count(*) AS n FROM event_journal WHERE status <> 'done' GROUP BY status";
+  for (const { status, n } of connection.cached(unsettled).all()) {
+    counts[status as JournalStatus] = Number(n);
+    counts.done -= Number(n);
+  }
+  return counts;
+}
+
+function conditionsOf(query: JournalQuery): Condition[] {
+  const conditions: Condition[] = [];
+  const add = (sql: string, value: SQLInputValue | undefined) => {
+    if (value !== undefined) conditions.push([sql, value]);
+  };
+  const { cursor, createdFromMs, createdBeforeMs } = query;
+  add("id = ?", query.id);
+  add("message_id = ?", query.messageId);
+  // The planner takes the index of unsettled rows only when its condition is written out.
+  add(query.status === "done" ? "status = ?" : "status = ? AND status <> 'done'", query.status);
+  add("topic = ?", query.topic);
+  add("kind = ?", query.kind);
+  add("correlation_id = ?", query.correlation);
+  add("causation_id = ?", query.causation);
+  add("created_at >= ?", createdFromMs === undefined ? undefined : createdFromMs / 1_000);
+  add("created_at < ?", createdBeforeMs === undefined ? undefined : createdBeforeMs / 1_000);
+  add(query.order === "descending" ? "id < ?" : "id > ?", cursor);
+  return conditions;
+}

@@ -1,0 +1,282 @@
+/**
+ * The journal's rows: appending, claiming, settling, recovering. SPEC: J10-J27. Reading for people is `journal-query.ts`,
+ * removing is `journal-retention.ts`.
+ *
+ *              claim                     settle done
+ *   pending ──────────> processing ───────────────────> done
+ *     ^  ^                 │  │          settle failed
+ *     │  └──settle retry───┘  └────────────────────────> failed
+ *     └────────────── recover / requeue ───────────────────┘
+ *
+ * Every method runs inside the writer's transaction. Ids and hashes are counted on in memory and the head is written once per
+ * batch; a row costs one statement to append and one to settle.
+ */
+import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
+import { type Rejection, rejected } from "../rejection.ts";
+import type { Connection, Row } from "./connection.ts";
+import { deliveriesOf } from "./delivery-rows.ts";
+import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
+import { journalHash } from "./journal-hash.ts";
+import type { TableCache } from "./table-cache.ts";
+
+export type Appended = { readonly kind: "appended"; readonly ids: number[] } | Rejection;
+
+interface Head {
+  /** The greatest id in the journal or ever removed from it, by whomever. */
+  lastId: number;
+  /** Of the last signed row. */
+  hash: string;
+  state: "written" | "moved";
+}
+
+export class JournalTable implements TableCache {
+  readonly #connection: Connection;
+  /** A planted fault: settles are taken from anybody. */
+  readonly #trustsEverybody: boolean;
+  #head: Head | undefined;
+  /** A skipped duplicate moves the engine's own id counter; ids that we never gave must not be skipped. */
+  #counterAhead = false;
+  readonly #sql;
+
+  constructor(connection: Connection, trustsEverybody: boolean) {
+    this.#connection = connection;
+    this.#trustsEverybody = trustsEverybody;
+    this.#sql = statements(connection);
+  }
+
+  append(entries: readonly EncodedEntry[]): Appended {
+    if (entries.length < 2) return this.#appendAll(entries);
+    // Should a later one be refused, the earlier ones must go too.
+    this.#connection.exec("SAVEPOINT append");
+    const before = { ...this.#readHead() };
+    const outcome = this.#appendAll(entries);
+    if (outcome.kind === "rejected") {
+      this.#connection.exec("ROLLBACK TO append");
+      this.#head = before;
+    }
+    this.#connection.exec("RELEASE append");
+    return outcome;
+  }
+
+  claim({ lease, limit, kinds }: ClaimRequest): Claim[] {
+    const rows: Row[] = [];
+    for (const kind of new Set(kinds)) rows.push(...this.#sql.claimable.all(kind, limit));
+    if (kinds.length > 1) rows.sort((a, b) => Number(a["id"]) - Number(b["id"]));
+    const claimed = rows.slice(0, limit);
+    const deliveries = deliveriesOf(this.#connection, claimed);
+    return claimed.map((row) => this.#claimRow(row, lease, deliveries));
+  }
+
+  holdsClaim({ id, lease, attempt }: Settlement): boolean {
+    if (this.#trustsEverybody) return true;
+    return this.#sql.held.get(id, lease, attempt) !== undefined;
+  }
+
+  /** False, and nothing changed, when the claim is no longer held. */
+  settle(settlement: Settlement, nowMs: number): boolean {
+    if (this.#trustsEverybody) this.#sql.seize.run(settlement.lease, settlement.attempt, settlement.id);
+    if (!this.#settleRow(settlement, nowMs)) return false;
+    for (const delivery of settlement.deliveries ?? []) this.#putDelivery(settlement.id, delivery);
+    return true;
+  }
+
+  /** Sends the rows of one lease back to pending. */
+  abandonHeldBy(lease: number): number {
+    return this.#sql.abandon.run(lease);
+  }
+
+  /** Sends rows back to pending whose lease is not in the lease table. */
+  abandonUnheld(): number {
+    return this.#sql.abandonUnheld.run();
+  }
+
+  requeue(ids: readonly number[]): number[] {
+    return ids.filter((id) => {
+      if (this.#sql.requeue.run(id) === 0) return false;
+      this.#sql.forgetFailures.run(id);
+      return true;
+    });
+  }
+
+  releaseRetries(nowMs: number): { released: number; nextAtMs: number | undefined } {
+    const released = this.#sql.releaseRetries.run(nowMs / 1_000);
+    const next = this.#sql.nextRetry.get()?.["next"];
+    return { released, nextAtMs: typeof next === "number" ? Math.round(next * 1_000) : undefined };
+  }
+
+  flush(): void {
+    const head = this.#head;
+    if (head?.state === "moved") {
+      this.#sql.writeHead.run(head.lastId, head.hash);
+      head.state = "written";
+    }
+    if (this.#counterAhead) {
+      this.#sql.resetCounter.run(this.#readHead().lastId);
+      this.#counterAhead = false;
+    }
+  }
+
+  forget(): void {
+    this.#head = undefined;
+    this.#counterAhead = false;
+  }
+
+  #appendAll(entries: readonly EncodedEntry[]): Appended {
+    const ids: number[] = [];
+    for (const entry of entries) {
+      const id = this.#appendOne(entry) ?? this.#idOfSame(entry);
+      if (id === undefined) {
+        const message = `message ${entry.messageId} is in the journal with other content`;
+        return rejected("permanent", "message-exists", message);
+      }
+      ids.push(id);
+    }
+    return { kind: "appended", ids };
+  }
+
+  /** The new row's id, or undefined when the message is there already. */
+  #appendOne(entry: EncodedEntry): number | undefined {
+    const head = this.#readHead();
+    const id = head.lastId + 1;
+    const hash = journalHash(head.hash, id, entry);
+    const { as, createdAt } = entry;
+    const settled = as.status === "done" || as.status === "failed";
+    const inserted = this.#sql.insert.run(
+      id,
+      entry.correlation,
+      entry.topic,
+      entry.source,
+      entry.payload,
+      as.status === "claimed" ? "processing" : as.status,
+      createdAt,
+      settled ? createdAt : null,
+      as.status === "failed" ? as.error : null,
+      entry.messageId,
+      entry.kind,
+      entry.type,
+      entry.causation,
+      entry.timestamp,
+      entry.metadata,
+      as.status === "claimed" ? 1 : 0,
+      as.status === "claimed" ? as.lease : null,
+      hash,
+    );
+    if (inserted === 0) {
+      this.#counterAhead = true;
+      return undefined;
+    }
+    head.lastId = id;
+    head.hash = hash;
+    head.state = "moved";
+    this.#connection.work.bytesWritten += entry.bytes;
+    return id;
+  }
+
+  /** The id of the row that holds the same message, topic and source; undefined when the content differs. */
+  #idOfSame(entry: EncodedEntry): number | undefined {
+    const row = this.#sql.byMessageId.get(entry.messageId);
+    return row !== undefined && holdsSameContent(row, entry) ? Number(row["id"]) : undefined;
+  }
+
+  #claimRow(row: Row, lease: number, deliveries: ReadonlyMap<number, readonly Delivery[]>): Claim {
+    const id = Number(row["id"]);
+    const attempt = Number(row["attempts"]) + 1;
+    this.#sql.claim.run(lease, id);
+    const columns = { ...row, status: "processing", attempts: attempt, lease };
+    return { row: journalRow(columns, deliveries.get(id) ?? []), lease, attempt };
+  }
+
+  #settleRow({ id, lease, attempt, outcome }: Settlement, nowMs: number): boolean {
+    const now = nowMs / 1_000;
+    switch (outcome.kind) {
+      case "partial":
+        return this.#sql.held.get(id, lease, attempt) !== undefined;
+      case "done":
+        return this.#sql.settle.run("done", now, outcome.note ?? null, null, id, lease, attempt) > 0;
+      case "failed":
+        return this.#sql.settle.run("failed", now, outcome.error, null, id, lease, attempt) > 0;
+      case "retry":
+        return this.#sql.settle.run("pending", null, outcome.error, outcome.atMs / 1_000, id, lease, attempt) > 0;
+      case "release":
+        return this.#sql.release.run(id, lease, attempt) > 0;
+    }
+  }
+
+  #putDelivery(event: number, { subscriber, status, attempts, error }: Delivery): void {
+    this.#sql.putDelivery.run(event, subscriber, status, attempts, error ?? null);
+  }
+
+  #readHead(): Head {
+    if (this.#head) return this.#head;
+    const { last_id, hash, max_id, counter } = this.#sql.readHead.get() ?? {};
+    const lastId = Math.max(Number(last_id), Number(max_id ?? 0), Number(counter ?? 0));
+    this.#head = { lastId, hash: String(hash), state: "written" };
+    return this.#head;
+  }
+}
+
+/** Columns of a row that no statement but the insert writes, and those that change. */
+export const ROW_COLUMNS =
+  "id, correlation_id, topic, source, payload, status, created_at, processed_at, error, message_id, kind, type, " +
+  "causation_id, timestamp, metadata, attempts, next_attempt_at, lease, hash";
+
+/** Claimed by this lease for the attempt-th time and not settled since. */
+const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
+
+function statements(connection: Connection) {
+  const prepare = (sql: string) => connection.prepare(sql);
+  return {
+    insert: prepare(
+      "INSERT INTO event_journal (id, correlation_id, topic, source, payload, status, created_at, processed_at, error, " +
+        "message_id, kind, type, causation_id, timestamp, metadata, attempts, lease, hash) " +
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
+    ),
+    byMessageId: prepare(`SELECT ${ROW_COLUMNS} FROM event_journal WHERE message_id = ?`),
+    readHead: prepare(
+      "SELECT last_id, hash, (SELECT max(id) FROM event_journal) AS max_id, " +
+        "(SELECT seq FROM sqlite_sequence WHERE name = 'event_journal') AS counter FROM journal_head",
+    ),
+    writeHead: prepare("UPDATE journal_head SET last_id = ?, hash = ?"),
+    resetCounter: prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'event_journal'"),
+    // The planner takes a partial index only when its condition is written out.
+    claimable: prepare(
+      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
+        "AND kind = ? ORDER BY id LIMIT ?",
+    ),
+    claim: prepare(
+      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL WHERE id = ?",
+    ),
+    held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
+    settle: prepare(
+      `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL WHERE ${HELD}`,
+    ),
+    release: prepare(
+      `UPDATE event_journal SET status = 'pending', attempts = attempts - 1, lease = NULL WHERE ${HELD}`,
+    ),
+    seize: prepare("UPDATE event_journal SET status = 'processing', lease = ?, attempts = ? WHERE id = ?"),
+    abandon: prepare(
+      "UPDATE event_journal SET status = 'pending', lease = NULL " +
+        "WHERE status = 'processing' AND status <> 'done' AND lease = ?",
+    ),
+    abandonUnheld: prepare(
+      "UPDATE event_journal SET status = 'pending', lease = NULL WHERE status = 'processing' AND status <> 'done' " +
+        "AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
+    ),
+    requeue: prepare(
+      "UPDATE event_journal SET status = 'pending', processed_at = NULL, error = NULL, next_attempt_at = NULL, " +
+        "lease = NULL WHERE id = ? AND status = 'failed'",
+    ),
+    releaseRetries: prepare(
+      "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND status <> 'done' AND next_attempt_at <= ?",
+    ),
+    nextRetry: prepare(
+      "SELECT min(next_attempt_at) AS next FROM event_journal " +
+        "WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NOT NULL",
+    ),
+    putDelivery: prepare(
+      "INSERT INTO delivery (event, subscriber, status, attempts, error) VALUES (?, ?, ?, ?, ?) " +
+        "ON CONFLICT (event, subscriber) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error",
+    ),
+    forgetFailures: prepare("DELETE FROM delivery WHERE event = ? AND status <> 'done'"),
+  };
+}

@@ -1,0 +1,34 @@
+/**
+ * Values as text. `JSON.stringify` writes `\u` only for control characters and lone surrogates, so a text without it needs no
+ * walk to know that no NUL and no lone surrogate is inside; one with it is looked at closely. SPEC: S15.
+ */
+import { findImpurity, type JsonLimits } from "../../message/json.ts";
+import { problemText } from "../../message/problem.ts";
+import { StoreError } from "../store.ts";
+import { messageOf } from "./sqlite-error.ts";
+
+const UNLIMITED: JsonLimits = {
+  bytesMax: Number.POSITIVE_INFINITY,
+  depthMax: Number.POSITIVE_INFINITY,
+  keysMax: Number.POSITIVE_INFINITY,
+};
+
+export function jsonText(what: string, value: unknown): string {
+  const text = stringify(what, value);
+  if (text.includes("\\u")) {
+    const problem = findImpurity(value, UNLIMITED);
+    if (problem !== undefined) throw new StoreError("STORE_MISUSE", `${what}: ${problemText(problem)}`);
+  }
+  return text;
+}
+
+function stringify(what: string, value: unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    throw new StoreError("STORE_MISUSE", `${what} is not JSON: ${messageOf(error)}`, { cause: error });
+  }
+  if (text === undefined) throw new StoreError("STORE_MISUSE", `${what} is not JSON: it is ${typeof value}`);
+  return text;
+}

@@ -1,0 +1,44 @@
+/** The labels of addresses, for information flow. SPEC: S17. */
+import type { LabelWrite } from "../commit.ts";
+import type { DocumentRef } from "../document.ts";
+import { checkRef } from "../memory/request-check.ts";
+import type { LoadedDocument } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { jsonText } from "./json-text.ts";
+
+/** A label write as text; no labels remove those that are there. */
+export interface EncodedLabelWrite extends DocumentRef {
+  readonly path: string;
+  readonly labels: string | undefined;
+}
+
+export function encodeLabelWrite(write: LabelWrite): EncodedLabelWrite {
+  checkRef(write);
+  const { scope, id, path, labels } = write;
+  const text = labels.length === 0 ? undefined : jsonText("a label", labels);
+  return { scope, id, path: jsonText("a path", path), labels: text };
+}
+
+export class LabelTable {
+  readonly #sql;
+
+  constructor(connection: Connection) {
+    this.#sql = {
+      put: connection.prepare("REPLACE INTO label (document, path, labels) VALUES (?, ?, ?)"),
+      remove: connection.prepare("DELETE FROM label WHERE document = ? AND path = ?"),
+      of: connection.prepare("SELECT path, labels FROM label WHERE document = ?"),
+    };
+  }
+
+  write(document: number, { path, labels }: EncodedLabelWrite): void {
+    if (labels === undefined) this.#sql.remove.run(document, path);
+    else this.#sql.put.run(document, path, labels);
+  }
+
+  of(document: number): LoadedDocument["labels"] {
+    return this.#sql.of.all(document).map(({ path, labels }) => ({
+      path: JSON.parse(String(path)),
+      labels: JSON.parse(String(labels)),
+    }));
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Leases: who may hold journal rows, and until when. A lease is a row until it ends (closed, or found expired by `recover`);
+ * its number is never given again, so it is the fencing epoch too. SPEC: J20-J22.
+ *
+ * `recover` also ends the lease of a process that is provably dead (`process-identity.ts`), so that the next start need not
+ * wait for the expiry.
+ */
+import type { Lease } from "../store.ts";
+import type { Connection } from "./connection.ts";
+import { isProvablyDead, ownIdentity } from "./process-identity.ts";
+
+export class LeaseTable {
+  readonly #sql;
+
+  constructor(connection: Connection) {
+    this.#sql = {
+      open: connection.prepare("INSERT INTO lease (expires_at_ms, holder) VALUES (?, ?) RETURNING id"),
+      renew: connection.prepare("UPDATE lease SET expires_at_ms = ? WHERE id = ?"),
+      isLive: connection.prepare("SELECT 1 FROM lease WHERE id = ? AND expires_at_ms > ?"),
+      end: connection.prepare("DELETE FROM lease WHERE id = ?"),
+      endExpired: connection.prepare("DELETE FROM lease WHERE expires_at_ms <= ?"),
+      holders: connection.prepare("SELECT id, holder FROM lease WHERE holder IS NOT NULL"),
+    };
+  }
+
+  open(nowMs: number, durationMs: number): Lease {
+    const expiresAtMs = nowMs + durationMs;
+    const row = this.#sql.open.get(expiresAtMs, ownIdentity() ?? null);
+    return { lease: Number(row?.["id"]), expiresAtMs };
+  }
+
+  /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
+  renew(lease: number, nowMs: number, durationMs: number): boolean {
+    return this.#sql.renew.run(nowMs + durationMs, lease) > 0;
+  }
+
+  isLive(lease: number, nowMs: number): boolean {
+    return this.#sql.isLive.get(lease, nowMs) !== undefined;
+  }
+
+  end(lease: number): void {
+    this.#sql.end.run(lease);
+  }
+
+  /** Ends every lease that is expired, or whose process no longer is. */
+  endDead(nowMs: number): void {
+    this.#sql.endExpired.run(nowMs);
+    for (const { id, holder } of this.#sql.holders.all()) {
+      if (isProvablyDead(String(holder))) this.end(Number(id));
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Opening: what the file is, whether this engine and this version may use it, its settings, its schema. Everything that can be
+ * wrong with a file is found here, before anything is written to it, and said in a sentence.
+ */
+import type { Host } from "../../host/host.ts";
+import { type Store, StoreError } from "../store.ts";
+import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
+import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
+import { type PlantedBug, type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
+import { APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION } from "./schema.ts";
+import { engineTrouble, messageOf } from "./sqlite-error.ts";
+import { SqliteStore } from "./store.ts";
+
+/** Between two tries while another process makes, migrates or recovers the file. */
+const RETRY_MS = 2;
+
+/** Opens the store in a file, and makes the file if it is not there. */
+export function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  return openWith(resolveOptions(options));
+}
+
+export interface PlantedStoreOptions extends SqliteStoreOptions {
+  /** A mistake made on purpose, to see that the crash harness finds it. */
+  readonly plantedBug?: PlantedBug | undefined;
+}
+
+/** For the crash harness only, and not exported from the package: opens a store that may be wrong in one known way. */
+export function openPlantedStore(options: PlantedStoreOptions): Promise<Store> {
+  return openWith(resolveOptions(options, options.plantedBug));
+}
+
+async function openWith(options: ResolvedOptions): Promise<Store> {
+  const startMs = options.host.monotonic();
+  for (;;) {
+    try {
+      return openOnce(options);
+    } catch (error) {
+      const isBusy = engineTrouble(error) === "busy";
+      if (!isBusy || options.host.monotonic() - startMs > options.tuning.lockWaitMs) throw asStoreError(error, options);
+      await pause(options.host);
+    }
+  }
+}
+
+function openOnce(options: ResolvedOptions): Store {
+  const state = prepareFile(options);
+  if (state === "ours") inspect(options);
+  else if (options.readOnly) throw openFailed(`${options.path} is empty. Open it once without readOnly.`);
+  const connection = openConnection(options, options.readOnly);
+  try {
+    requireEngine(connection);
+    if (!options.readOnly) migrate(connection, options);
+    configure(connection, options, options.readOnly);
+    if (state === "empty") flushDirectory(options.path);
+    return new SqliteStore(connection, options);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** A look through a connection that can only read: the first bytes of the file may be older than its log. */
+function inspect(options: ResolvedOptions): void {
+  const connection = openConnection(options, true);
+  try {
+    requireEngine(connection);
+    const id = readPragma(connection, "application_id");
+    if (id !== APPLICATION_ID) throw notOurs(options.path, "is a database of another program");
+    requireKnownVersion(connection, options);
+  } finally {
+    connection.close();
+  }
+}
+
+function requireKnownVersion(connection: Connection, { path }: ResolvedOptions): number {
+  const version = Number(readPragma(connection, "user_version"));
+  if (version <= SCHEMA_VERSION) return version;
+  throw new StoreError(
+    "STORE_TOO_NEW",
+    `${path} was written by a newer Millrace: its format is ${version}, this one knows ${SCHEMA_VERSION}. Update Millrace; the file was left as it is.`,
+  );
+}
+
+/** Runs the migrations that the file has not had. A new file is one that had none. */
+function migrate(connection: Connection, options: ResolvedOptions): void {
+  if (requireKnownVersion(connection, options) === SCHEMA_VERSION) return;
+  connection.exec("PRAGMA synchronous = FULL");
+  connection.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have been here between the first look and the lock.
+    const version = requireKnownVersion(connection, options);
+    for (const migration of MIGRATIONS.slice(version)) connection.exec(migration);
+    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+    connection.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+    connection.exec("COMMIT");
+  } catch (error) {
+    connection.rollback();
+    throw error;
+  }
+}
+
+function asStoreError(error: unknown, { path }: ResolvedOptions): unknown {
+  const message = messageOf(error);
+  switch (engineTrouble(error)) {
+    case undefined:
+      return error;
+    case "busy":
+      return new StoreError("STORE_BUSY", `Another process holds ${path}: ${message}.`, { cause: error });
+    case "full":
+      return new StoreError("STORE_FULL", `There is no space left to open ${path}: ${message}.`, { cause: error });
+    case "read-only":
+      return cannotWrite(path, error);
+    case "corrupt":
+      return new StoreError("STORE_CORRUPT", `${path} is damaged: ${message}. Restore a copy.`, { cause: error });
+    default:
+      return openFailed(`${path} cannot be opened: ${message}.`, error);
+  }
+}
+
+function pause(host: Host): Promise<void> {
+  return new Promise((resolve) => {
+    host.timer(RETRY_MS, resolve);
+  });
+}

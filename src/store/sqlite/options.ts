@@ -1,0 +1,88 @@
+/**
+ * What a user of the SQLite store may choose, with its defaults, and what only our own tests may.
+ */
+import type { Host } from "../../host/host.ts";
+import { systemHost } from "../../host/system-host.ts";
+import { StoreError } from "../store.ts";
+
+export interface SqliteStoreOptions {
+  /** The database file. Made if it is not there, with its directory; both readable by their owner only. */
+  readonly path: string;
+  /**
+   * What an acknowledged write survives: `"power"` (default) a power failure, `"process"` only the end of the process, at
+   * a fraction of the cost.
+   */
+  readonly durability?: "power" | "process";
+  /** Time, chance and tasks. Default: those of the runtime. */
+  readonly host?: Host;
+  /** Opens an existing file for reading only: every write fails, nothing is created. */
+  readonly readOnly?: boolean;
+  readonly tuning?: Partial<SqliteTuning>;
+}
+
+/** Bounds of the writer. The defaults hold the event loop for at most about 20 ms. */
+export interface SqliteTuning {
+  /** A batch takes no further job after this much work. */
+  readonly batchMs: number;
+  readonly batchJobsMax: number;
+  readonly batchBytesMax: number;
+  /** Beyond these, a write is refused with `store-busy` instead of queued. */
+  readonly queueJobsMax: number;
+  readonly queueBytesMax: number;
+  /** How long a write waits for the lock of another process before it fails with `store-busy`. */
+  readonly lockWaitMs: number;
+  /** Pages of the write-ahead log after which it is copied into the database file. */
+  readonly checkpointPages: number;
+  /** Page cache of the one connection. */
+  readonly cacheBytes: number;
+  /** How many commits of a space its change feed can go back. */
+  readonly feedCommits: number;
+  /** How many commits are remembered for the replay check and `originCommitted`, over all spaces. */
+  readonly commitsRemembered: number;
+}
+
+export const DEFAULT_TUNING: SqliteTuning = {
+  batchMs: 10,
+  batchJobsMax: 4_096,
+  batchBytesMax: 4 * 1_048_576,
+  queueJobsMax: 100_000,
+  queueBytesMax: 64 * 1_048_576,
+  lockWaitMs: 5_000,
+  checkpointPages: 1_000,
+  cacheBytes: 16 * 1_048_576,
+  feedCommits: 10_000,
+  commitsRemembered: 1_000_000,
+};
+
+/**
+ * Faults that the crash harness plants to see that it would find them. Not reachable through the package's exports.
+ *
+ * - `ack-before-commit`: callers hear of success before COMMIT.
+ * - `receipt-outside-transaction`: documents guarded by an `absent` precondition are written in a later transaction.
+ * - `epoch-not-checked`: a settle is taken from anybody who names the row.
+ */
+export type PlantedBug = "ack-before-commit" | "receipt-outside-transaction" | "epoch-not-checked";
+
+export interface ResolvedOptions {
+  readonly path: string;
+  readonly durability: "power" | "process";
+  readonly host: Host;
+  readonly readOnly: boolean;
+  readonly tuning: SqliteTuning;
+  readonly plantedBug: PlantedBug | undefined;
+}
+
+export function resolveOptions(options: SqliteStoreOptions, plantedBug?: PlantedBug): ResolvedOptions {
+  const { path, durability = "power", readOnly = false } = options;
+  if (typeof path !== "string" || path === "" || path === ":memory:" || path.includes("\0")) {
+    throw new StoreError(
+      "STORE_MISUSE",
+      `A SQLite store needs the path of a file, not ${JSON.stringify(path)}. For a store without a file use the memory store.`,
+    );
+  }
+  if (durability !== "power" && durability !== "process") {
+    throw new StoreError("STORE_MISUSE", `durability is "power" or "process", not ${JSON.stringify(durability)}.`);
+  }
+  const tuning = { ...DEFAULT_TUNING, ...options.tuning };
+  return { path, durability, readOnly, host: options.host ?? systemHost(), tuning, plantedBug };
+}

@@ -1,0 +1,65 @@
+/**
+ * What an error of the engine means for whoever was writing. The engine's result codes appear only here.
+ *
+ * | engine                  | meaning    | the store then                                      |
+ * |-------------------------|------------|-----------------------------------------------------|
+ * | BUSY, LOCKED            | busy       | tries again a little later                          |
+ * | FULL                    | full       | rolls back, fails the batch, goes on                |
+ * | IOERR                   | io         | rolls back; stops after a failed flush or COMMIT    |
+ * | CORRUPT, NOTADB         | corrupt    | stops                                               |
+ * | READONLY, CANTOPEN      | read-only  | fails the batch, goes on                            |
+ * | anything else           | undefined  | a bug: the one job that caused it gets the error    |
+ */
+
+export type EngineTrouble = "busy" | "full" | "io" | "flush" | "corrupt" | "read-only";
+
+const BUSY = 5;
+const LOCKED = 6;
+const READONLY = 8;
+const IOERR = 10;
+const CORRUPT = 11;
+const FULL = 13;
+const CANTOPEN = 14;
+const NOTADB = 26;
+/** Extended codes: a flush of the file or of its directory failed, so what the page cache says is no longer certain. */
+const IOERR_FSYNC = 1034;
+const IOERR_DIR_FSYNC = 1290;
+
+export function engineTrouble(error: unknown): EngineTrouble | undefined {
+  const code = engineCode(error);
+  if (code === undefined) return undefined;
+  if (code === IOERR_FSYNC || code === IOERR_DIR_FSYNC) return "flush";
+  switch (code & 0xff) {
+    case BUSY:
+    case LOCKED:
+      return "busy";
+    case FULL:
+      return "full";
+    case IOERR:
+      return "io";
+    case CORRUPT:
+    case NOTADB:
+      return "corrupt";
+    case READONLY:
+    case CANTOPEN:
+      return "read-only";
+    default:
+      return undefined;
+  }
+}
+
+/** The engine's extended result code, or undefined for an error that is not the engine's. */
+export function engineCode(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !("errcode" in error)) return undefined;
+  return typeof error.errcode === "number" ? error.errcode : undefined;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The code of a file system error (`ENOENT`, `EACCES`, …), or undefined. */
+export function fileErrorCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
+}

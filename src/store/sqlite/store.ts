@@ -1,0 +1,430 @@
+/**
+ * The store on SQLite: every method of the seam as a job of the writer or a read of one moment. What the tables hold is in
+ * `*-table.ts`, how writes reach the disk in `group-commit.ts`, what a file must be in `open.ts`.
+ *
+ *   open ──close()──> closed        open ──I/O error──> stopped ──close()──> closed
+ */
+import type { Host } from "../../host/host.ts";
+import type { CommitOutcome, CommitRequest } from "../commit.ts";
+import type { DocumentRef } from "../document.ts";
+import type { DueChange, DueRow } from "../due.ts";
+import type {
+  Claim,
+  ClaimRequest,
+  JournalEntry,
+  JournalQuery,
+  JournalRow,
+  JournalStatus,
+  Retention,
+  Settlement,
+  VerifyReport,
+} from "../journal.ts";
+import { checkCount, checkName, checkRef, checkTime } from "../memory/request-check.ts";
+import type { Rejection } from "../rejection.ts";
+import {
+  type AppendOutcome,
+  type FeedPage,
+  type Lease,
+  type LoadResult,
+  type RecordedBasis,
+  type SettleResult,
+  type Store,
+  type StoreChange,
+  StoreError,
+  type StoreStats,
+} from "../store.ts";
+import { CommitWriter, type EncodedCommit, encodeCommit, ownSettlement } from "./commit-writer.ts";
+import type { Connection } from "./connection.ts";
+import { DocumentReads } from "./document-reads.ts";
+import { encodeDueChange } from "./due-table.ts";
+import { GroupCommit } from "./group-commit.ts";
+import { encodeEntries } from "./journal-entry.ts";
+import { countJournal, queryJournal } from "./journal-query.ts";
+import { JournalRetention, type RetentionRun } from "./journal-retention.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { errorOf, PendingJob } from "./pending-job.ts";
+import { openReader } from "./reader.ts";
+import { engineTrouble, messageOf } from "./sqlite-error.ts";
+import { Tables } from "./tables.ts";
+import { Upkeep } from "./upkeep.ts";
+import { verifyStore } from "./verify.ts";
+import { ChangeWatch } from "./watch.ts";
+
+/** A load of more documents reads through a connection of its own, in slices, so that it does not hold the event loop. */
+const LOAD_AT_ONCE_MAX = 500;
+/** Nodes whose basis is read in one go. */
+const BASIS_AT_ONCE_MAX = 500;
+/** Between two tries of a read that met another process's recovery. */
+const READ_RETRY_MS = 1;
+
+export class SqliteStore implements Store {
+  readonly backend = "sqlite";
+  readonly #options: ResolvedOptions;
+  readonly #host: Host;
+  readonly #connection: Connection;
+  readonly #tables: Tables;
+  readonly #writer: GroupCommit;
+  readonly #commits: CommitWriter;
+  readonly #reads: DocumentReads;
+  readonly #retention: JournalRetention;
+  readonly #upkeep: Upkeep;
+  readonly #watch: ChangeWatch;
+  /** What the jobs of the batch under way have touched. */
+  #touched = { spaces: new Set<string>(), journal: false, commits: 0 };
+  /** Up to this row of the log of commits, watchers have been told. */
+  #toldRow: number;
+  #closing: Promise<void> | undefined;
+
+  constructor(connection: Connection, options: ResolvedOptions) {
+    this.#options = options;
+    this.#host = options.host;
+    this.#connection = connection;
+    this.#tables = new Tables(connection, options.plantedBug === "epoch-not-checked");
+    this.#toldRow = this.#tables.spaces.lastRow();
+    const events = { foreignWrite: () => this.#foreignWrite(), written: () => this.#written() };
+    this.#writer = new GroupCommit(connection, this.#tables, events, options);
+    this.#commits = new CommitWriter(this.#tables, options.tuning.feedCommits);
+    this.#reads = new DocumentReads(this.#tables, options.tuning.feedCommits);
+    this.#retention = new JournalRetention(connection);
+    this.#upkeep = new Upkeep(this.#tables, options.tuning);
+    this.#watch = new ChangeWatch(options.host, options.path, () => this.#look());
+  }
+
+  // Documents ----------------------------------------------------------------------------------------------------------
+
+  async load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
+    checkName("a space's name", space);
+    for (const ref of refs) checkRef(ref);
+    if (refs.length <= LOAD_AT_ONCE_MAX) return this.#read(() => this.#reads.load(space, refs));
+    this.#requireOpen();
+    const own = refs.map(({ scope, id }) => ({ scope, id }));
+    await using reader = openReader(this.#options);
+    const reads = new DocumentReads(new Tables(reader.connection, false), this.#options.tuning.feedCommits);
+    const documents: LoadResult["documents"][number][] = [];
+    let sequence = 0;
+    for (let from = 0; from < own.length; from += LOAD_AT_ONCE_MAX) {
+      const page = reads.load(space, own.slice(from, from + LOAD_AT_ONCE_MAX));
+      documents.push(...page.documents);
+      sequence = page.sequence;
+      await this.#host.yield();
+    }
+    return { sequence, documents };
+  }
+
+  commit(request: CommitRequest): Promise<CommitOutcome> {
+    return this.#submit(() => {
+      const commit = encodeCommit(request, this.#host.now());
+      if (commit.kind === "rejected") return commit;
+      if (this.#options.plantedBug === "receipt-outside-transaction") return this.#withReceiptLater(commit);
+      return { bytes: commit.bytes, work: () => this.#writeCommit(commit) };
+    });
+  }
+
+  async changesSince(space: string, sequence: number, limit: number): Promise<FeedPage> {
+    checkName("a space's name", space);
+    checkCount("a limit", limit);
+    return this.#read(() => this.#reads.changesSince(space, sequence, limit));
+  }
+
+  watch(listener: (change: StoreChange) => void): () => void {
+    this.#requireOpen();
+    return this.#watch.add(listener);
+  }
+
+  async basis(space: string, nodes: readonly string[]): Promise<readonly RecordedBasis[]> {
+    const own = [...nodes];
+    const found: RecordedBasis[] = [];
+    for (let from = 0; from < own.length || from === 0; from += BASIS_AT_ONCE_MAX) {
+      if (from > 0) await this.#host.yield();
+      const slice = own.slice(from, from + BASIS_AT_ONCE_MAX);
+      found.push(...(await this.#read(() => this.#reads.basis(space, slice))));
+    }
+    return found;
+  }
+
+  // Journal ------------------------------------------------------------------------------------------------------------
+
+  append(entries: readonly JournalEntry[]): Promise<AppendOutcome> {
+    return this.#submit(() => {
+      const encoded = encodeEntries(entries, this.#host.now());
+      if (encoded.kind === "rejected") return encoded;
+      const work = () => {
+        this.#touched.journal = true;
+        return this.#tables.journal.append(encoded.entries);
+      };
+      return { bytes: encoded.bytes, work };
+    });
+  }
+
+  openLease(durationMs: number): Promise<Lease> {
+    return this.#write("nothing", () => {
+      checkTime("a lease's duration", durationMs);
+      return () => this.#tables.leases.open(this.#host.now(), durationMs);
+    });
+  }
+
+  renewLease(lease: number, durationMs: number): Promise<boolean> {
+    return this.#write("nothing", () => {
+      checkTime("a lease's duration", durationMs);
+      return () => this.#tables.leases.renew(lease, this.#host.now(), durationMs);
+    });
+  }
+
+  closeLease(lease: number): Promise<number> {
+    return this.#write("journal", () => () => {
+      this.#tables.leases.end(lease);
+      return this.#tables.journal.abandonHeldBy(lease);
+    });
+  }
+
+  claim(request: ClaimRequest): Promise<readonly Claim[]> {
+    return this.#write("nothing", () => {
+      checkCount("a limit", request.limit);
+      const own = { ...request, kinds: [...request.kinds] };
+      return () => (this.#tables.leases.isLive(own.lease, this.#host.now()) ? this.#tables.journal.claim(own) : []);
+    });
+  }
+
+  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
+    return this.#write("journal", () => {
+      const own = settlements.map(ownSettlement);
+      return () => {
+        const nowMs = this.#host.now();
+        return own.map((one) => (this.#tables.journal.settle(one, nowMs) ? "settled" : "lease-lost"));
+      };
+    });
+  }
+
+  recover(): Promise<number> {
+    return this.#write("journal", () => () => {
+      this.#tables.leases.endDead(this.#host.now());
+      return this.#tables.journal.abandonUnheld();
+    });
+  }
+
+  requeue(ids: readonly number[]): Promise<readonly number[]> {
+    return this.#write("journal", () => {
+      const own = [...ids];
+      return () => this.#tables.journal.requeue(own);
+    });
+  }
+
+  releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {
+    return this.#write("journal", () => {
+      checkTime("the time", nowMs);
+      return () => this.#tables.journal.releaseRetries(nowMs);
+    });
+  }
+
+  async query(query: JournalQuery): Promise<readonly JournalRow[]> {
+    checkCount("a limit", query.limit);
+    return this.#read(() => queryJournal(this.#connection, query));
+  }
+
+  async count(): Promise<Readonly<Record<JournalStatus, number>>> {
+    return this.#read(() => countJournal(this.#connection));
+  }
+
+  async retain(retention: Retention): Promise<number> {
+    checkCount("a limit", retention.limit);
+    const keepFrom = await this.#keepFrom(retention.keepSettled);
+    const run: RetentionRun = {
+      retention: { ...retention },
+      keepFrom,
+      next: 0,
+      removed: 0,
+      young: 0,
+      state: "running",
+    };
+    // A step may be run twice when its batch is rolled back, so each starts from a copy.
+    let at = run;
+    while (at.state === "running") {
+      const from = at;
+      at = await this.#write("nothing", () => () => {
+        const step = { ...from };
+        this.#retention.step(step);
+        return step;
+      });
+    }
+    return at.removed;
+  }
+
+  async verify(): Promise<VerifyReport> {
+    this.#requireOpen();
+    await using reader = openReader(this.#options);
+    return await verifyStore(reader.connection, this.#host);
+  }
+
+  // Due table ----------------------------------------------------------------------------------------------------------
+
+  changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {
+    return this.#write("journal", () => {
+      const own = changes.map(encodeDueChange);
+      return () => own.map((change) => this.#tables.due.change(change));
+    });
+  }
+
+  async dueRows(nowMs: number, limit: number): Promise<readonly DueRow[]> {
+    checkTime("the time", nowMs);
+    checkCount("a limit", limit);
+    return this.#read(() => this.#tables.due.due(nowMs, limit));
+  }
+
+  async earliestDue(): Promise<number | undefined> {
+    return this.#read(() => this.#tables.due.earliest());
+  }
+
+  // Life ---------------------------------------------------------------------------------------------------------------
+
+  stats(): StoreStats {
+    return { ...this.#connection.work };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(): Promise<void> {
+    this.#watch.close();
+    await this.#writer.drain();
+    if (this.#writer.isStopped) this.#connection.abandon();
+    else this.#connection.close();
+  }
+
+  #requireOpen(): void {
+    if (this.#closing) throw new StoreError("STORE_CLOSED", "the store was closed; open it again to go on");
+  }
+
+  /** A write whose outcome is a value: what kept it from being written is one as well. */
+  #submit<T>(prepare: () => Prepared<T> | Rejection): Promise<T | Rejection> {
+    return new Promise((resolve, reject) => {
+      this.#requireOpen();
+      const prepared = prepare();
+      if ("kind" in prepared) return resolve(prepared);
+      const fail = (cause: Rejection | Error) => (cause instanceof Error ? reject(cause) : resolve(cause));
+      this.#writer.submit(new PendingJob(prepared.bytes, prepared.work, resolve, fail));
+    });
+  }
+
+  /**
+   * A write that answers with a result, or throws. `prepare` checks and copies what the caller gave, before he goes on; what it
+   * returns does the work inside the transaction. `touches` is what watchers are told of.
+   */
+  #write<T>(touches: "journal" | "nothing", prepare: () => () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#requireOpen();
+      const prepared = prepare();
+      const work = () => {
+        this.#touched.journal ||= touches === "journal";
+        return prepared();
+      };
+      const fail = (cause: Rejection | Error) => reject(cause instanceof Error ? cause : errorOf(cause));
+      this.#writer.submit(new PendingJob(0, work, resolve, fail));
+    });
+  }
+
+  async #read<T>(run: () => T): Promise<T> {
+    const startMs = this.#host.monotonic();
+    for (;;) {
+      this.#requireOpen();
+      try {
+        return this.#writer.read(run);
+      } catch (error) {
+        const trouble = engineTrouble(error);
+        if (trouble === undefined) throw error;
+        const waited = this.#host.monotonic() - startMs;
+        if (trouble !== "busy" || waited > this.#options.tuning.lockWaitMs) throw readFailed(trouble, error);
+        await new Promise<void>((resolve) => this.#host.timer(READ_RETRY_MS, resolve));
+      }
+    }
+  }
+
+  #writeCommit(commit: EncodedCommit): CommitOutcome {
+    const { request, moves, entries, due } = commit;
+    const outcome = this.#commits.write(commit, this.#host.now());
+    if (outcome.kind === "committed" && !outcome.replayed) {
+      this.#touched.commits++;
+      if (moves) this.#touched.spaces.add(request.space);
+      this.#touched.journal ||= entries.length > 0 || due.length > 0 || request.settlements.length > 0;
+    }
+    return outcome;
+  }
+
+  /** The planted fault: documents that must be absent are written by a second transaction, some time after the first. */
+  #withReceiptLater(commit: EncodedCommit): Prepared<CommitOutcome> {
+    const { preconditions } = commit.request;
+    const isReceipt = ({ scope, id }: DocumentRef) =>
+      preconditions.some((one) => one.kind === "absent" && one.scope === scope && one.id === id);
+    const receipts = commit.patches.filter(isReceipt);
+    const rest = commit.patches.filter((patch) => !isReceipt(patch));
+    const work = () => this.#writeCommit({ ...commit, patches: rest });
+    if (receipts.length > 0) {
+      const { request } = commit;
+      const later = { ...request, session: `${request.session} later`, settlements: [], dependsOn: [] };
+      const writeLater = () =>
+        this.#writeCommit({ ...commit, request: later, patches: receipts, entries: [], due: [] });
+      this.#host.timer(5, () => void this.#write("nothing", () => writeLater));
+    }
+    return { bytes: commit.bytes, work };
+  }
+
+  /** The id from which settled rows are kept for their number. */
+  async #keepFrom(keepSettled: number | undefined): Promise<number> {
+    if (keepSettled === undefined) return 0;
+    if (keepSettled === 0) return Number.MAX_SAFE_INTEGER;
+    let before = Number.MAX_SAFE_INTEGER;
+    let count = keepSettled;
+    for (;;) {
+      const passed = await this.#read(() => this.#retention.passSettled(before, count));
+      if (passed.kind === "found") return passed.id;
+      if (passed.kind === "fewer") return 0;
+      before = passed.before;
+      count = passed.count;
+      await this.#host.yield();
+    }
+  }
+
+  /** Whether somebody else has written since the last look. */
+  #look(): boolean {
+    if (this.#closing || this.#writer.isStopped) return false;
+    try {
+      return this.#writer.noticeForeignWrites();
+    } catch (error) {
+      // The next look, or the next caller, meets the same trouble and can be told of it.
+      if (engineTrouble(error) === undefined) throw error;
+      return false;
+    }
+  }
+
+  #foreignWrite(): void {
+    if (!this.#watch.isListenedTo) return;
+    const row = this.#toldRow;
+    this.#toldRow = this.#tables.spaces.lastRow();
+    this.#watch.note(this.#tables.spaces.movedAfter(row), true);
+  }
+
+  #written(): void {
+    const { spaces, journal, commits } = this.#touched;
+    this.#touched = { spaces: new Set(), journal: false, commits: 0 };
+    if (spaces.size > 0 || journal) this.#watch.note(spaces, journal);
+    if (commits === 0) return;
+    if (this.#watch.isListenedTo) this.#toldRow = this.#tables.spaces.lastRow();
+    this.#upkeep.queue(this.#writer, spaces, commits);
+  }
+}
+
+/** A write that is ready for the writer. */
+interface Prepared<T> {
+  readonly bytes: number;
+  readonly work: () => T;
+}
+
+function readFailed(trouble: ReturnType<typeof engineTrouble>, error: unknown): StoreError {
+  const code = trouble === "corrupt" ? "STORE_CORRUPT" : trouble === "busy" ? "STORE_BUSY" : "STORE_IO";
+  return new StoreError(code, `The database could not be read: ${messageOf(error)}.`, { cause: error });
+}

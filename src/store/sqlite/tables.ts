@@ -1,0 +1,44 @@
+/** All tables of one connection, and the two moments that all of them share. */
+import { BasisTable } from "./basis-table.ts";
+import type { Connection } from "./connection.ts";
+import { DocumentTable } from "./document-table.ts";
+import { DueTable } from "./due-table.ts";
+import { JournalTable } from "./journal-table.ts";
+import { LabelTable } from "./label-table.ts";
+import { LeaseTable } from "./lease-table.ts";
+import { SpaceTable } from "./space-table.ts";
+import type { TableCache } from "./table-cache.ts";
+
+export class Tables implements TableCache {
+  readonly journal: JournalTable;
+  readonly leases: LeaseTable;
+  readonly due: DueTable;
+  readonly spaces: SpaceTable;
+  readonly documents: DocumentTable;
+  readonly labels: LabelTable;
+  readonly basis: BasisTable;
+
+  constructor(connection: Connection, trustsEverybody: boolean) {
+    this.journal = new JournalTable(connection, trustsEverybody);
+    this.leases = new LeaseTable(connection);
+    this.due = new DueTable(connection);
+    this.spaces = new SpaceTable(connection);
+    this.documents = new DocumentTable(connection);
+    this.labels = new LabelTable(connection);
+    this.basis = new BasisTable(connection);
+  }
+
+  flush(): void {
+    this.journal.flush();
+    this.spaces.flush();
+    this.documents.flush();
+    this.basis.flush();
+  }
+
+  forget(): void {
+    this.journal.forget();
+    this.spaces.forget();
+    this.documents.forget();
+    this.basis.forget();
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * The scrub: walks the journal's hash chain, checks the sum of every patch and snapshot, evaluates every document, and asks the
+ * engine about its own structure. SPEC: S26, J. It reads through a connection of its own, so that it sees one moment while
+ * writers go on, and yields often, so that a large file does not hold the event loop (but for the engine's own check).
+ */
+import type { Host } from "../../host/host.ts";
+import type { VerifyReport } from "../journal.ts";
+import type { Connection, Row } from "./connection.ts";
+import { DocumentTable, operationsIn } from "./document-table.ts";
+import { GENESIS, journalHash } from "./journal-hash.ts";
+import { ROW_COLUMNS } from "./journal-table.ts";
+import { messageOf } from "./sqlite-error.ts";
+
+const PROBLEMS_MAX = 100;
+const STEP_ROWS = 500;
+
+/** The connection is inside a read transaction. */
+export async function verifyStore(connection: Connection, host: Host): Promise<VerifyReport> {
+  const scrub = new Scrub(connection, host);
+  try {
+    scrub.structure();
+    await scrub.journal();
+    await scrub.documents();
+  } catch (error) {
+    // A page that cannot be read ends the walk; what was found so far stands.
+    scrub.report(`The walk ended early: ${messageOf(error)}.`);
+  }
+  return scrub.result();
+}
+
+class Scrub {
+  readonly #connection: Connection;
+  readonly #host: Host;
+  readonly #problems: string[] = [];
+  #rows = 0;
+  #unsigned = 0;
+  #documents = 0;
+
+  constructor(connection: Connection, host: Host) {
+    this.#connection = connection;
+    this.#host = host;
+  }
+
+  report(problem: string): void {
+    if (this.#problems.length < PROBLEMS_MAX) this.#problems.push(problem);
+  }
+
+  result(): VerifyReport {
+    const problems = this.#problems;
+    const ok = problems.length === 0;
+    return { ok, rows: this.#rows, unsigned: this.#unsigned, documents: this.#documents, problems };
+  }
+
+  structure(): void {
+    for (const { quick_check } of this.#connection.prepare(`PRAGMA quick_check(${PROBLEMS_MAX})`).all()) {
+      if (quick_check !== "ok") this.report(`SQLite: ${quick_check}.`);
+    }
+  }
+
+  async journal(): Promise<void> {
+    const page = this.#connection.prepare(`SELECT ${ROW_COLUMNS} FROM event_journal WHERE id > ? ORDER BY id LIMIT ?`);
+    const gaps = this.#connection.prepare("SELECT first_id, last_id, hash FROM journal_gap ORDER BY first_id").all();
+    const chain = new ChainWalk(gaps, (problem) => this.report(problem));
+    for (let rows = page.all(0, STEP_ROWS); rows.length > 0; rows = page.all(chain.lastId, STEP_ROWS)) {
+      for (const row of rows) {
+        this.#rows++;
+        if (row["hash"] === null) this.#unsigned++;
+        chain.visit(row);
+      }
+      await this.#host.yield();
+    }
+    chain.end(this.#connection.prepare("SELECT last_id, hash FROM journal_head").get());
+  }
+
+  async documents(): Promise<void> {
+    const page = this.#connection.prepare(
+      "SELECT document.id AS id, space.name AS space, space.id AS space_id, scope, document.name AS name, " +
+        "document.sequence AS sequence FROM document " +
+        "JOIN space ON space.id = document.space WHERE document.id > ? ORDER BY document.id LIMIT ?",
+    );
+    const documents = new DocumentTable(this.#connection);
+    let last = 0;
+    for (let rows = page.all(last, STEP_ROWS); rows.length > 0; rows = page.all(last, STEP_ROWS)) {
+      for (const row of rows) this.#document(documents, row);
+      last = Number(rows.at(-1)?.["id"]);
+      documents.trim();
+      await this.#host.yield();
+    }
+  }
+
+  #document(documents: DocumentTable, row: Row): void {
+    const { id, space, space_id, scope, name } = row;
+    if (Number(row["sequence"]) > 0) this.#documents++;
+    const where = `Document ${scope}/${name} of space ${space}`;
+    try {
+      const changes = this.#connection.cached("SELECT sequence, patch, sum FROM change WHERE document = ?");
+      for (const change of changes.all(Number(id))) operationsIn(change, Number(id));
+      // The walk holds its own snapshot, so neither sequence nor floor of the space matter here.
+      const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0, state: "written" } as const;
+      const document = documents.find({ ...of }, { scope: String(scope), id: String(name) });
+      if (document) documents.value(document);
+    } catch (error) {
+      this.report(`${where}: ${messageOf(error)}`);
+    }
+  }
+}
+
+/** Walks ids and hashes from the first row to the head. */
+class ChainWalk {
+  readonly #gaps: readonly Row[];
+  readonly #report: (problem: string) => void;
+  #nextGap = 0;
+  #hash = GENESIS;
+  lastId = 0;
+
+  constructor(gaps: readonly Row[], report: (problem: string) => void) {
+    this.#gaps = gaps;
+    this.#report = report;
+  }
+
+  visit(row: Row): void {
+    const id = Number(row["id"]);
+    this.#stepTo(id);
+    this.lastId = id;
+    const stored = row["hash"];
+    if (stored === null) return;
+    if (stored !== hashOf(row, this.#hash)) {
+      this.#report(`Journal row ${id} is not what was written, or the row before it is not.`);
+    }
+    // Going on from what is stored shows each damaged place once.
+    this.#hash = String(stored);
+  }
+
+  end(head: Row | undefined): void {
+    const last = Number(head?.["last_id"] ?? 0);
+    if (this.lastId < last) this.#stepTo(last + 1);
+    if (this.#hash !== head?.["hash"]) this.#report(`The journal does not end with row ${last} as it was written.`);
+  }
+
+  /** Passes the ids between the last row and this one: every one of them must lie in a gap. */
+  #stepTo(id: number): void {
+    let expected = this.lastId + 1;
+    while (expected < id) {
+      const gap = this.#gaps[this.#nextGap];
+      if (!gap || Number(gap["first_id"]) !== expected || Number(gap["last_id"]) >= id) break;
+      this.#nextGap++;
+      expected = Number(gap["last_id"]) + 1;
+      this.#hash = String(gap["hash"]);
+    }
+    if (expected < id) this.#report(`Journal rows ${expected} to ${id - 1} are missing.`);
+  }
+}
+
+function hashOf(row: Row, previous: string): string {
+  const text = (name: string) => (row[name] === null ? null : String(row[name]));
+  return journalHash(previous, Number(row["id"]), {
+    createdAt: Number(row["created_at"]),
+    topic: String(row["topic"]),
+    source: String(row["source"]),
+    payload: String(row["payload"]),
+    messageId: String(row["message_id"]),
+    kind: String(row["kind"]),
+    type: String(row["type"]),
+    correlation: text("correlation_id"),
+    causation: text("causation_id"),
+    timestamp: row["timestamp"] === null ? null : Number(row["timestamp"]),
+    metadata: text("metadata"),
+  });
+}
