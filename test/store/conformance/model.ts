@@ -145,13 +145,16 @@ function expectedSight(model: StoreModel): unknown {
   });
 }
 
-/** Without what the rules leave open: the order of deliveries and of labels, and what a rejection tells people. */
+/** Lists that are sets. */
+const UNORDERED = new Set(["deliveries", "inputs"]);
+
+/** Without what the rules leave open: the order of sets, and what a rejection tells people. */
 function comparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(comparable);
   if (typeof value !== "object" || value === null) return value;
   const entries = Object.entries(value)
     .filter(([key, inner]) => !(key === "message" && typeof inner === "string"))
-    .map(([key, inner]) => [key, key === "deliveries" ? sorted(inner) : comparable(inner)]);
+    .map(([key, inner]) => [key, UNORDERED.has(key) ? sorted(inner) : comparable(inner)]);
   return Object.fromEntries(entries);
 }
 

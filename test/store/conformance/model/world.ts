@@ -23,6 +23,8 @@ export interface Planned {
   readonly expected: unknown;
 }
 
+const NOTHING: Planned = { name: "nothing", expected: undefined, call: async () => undefined };
+
 /** A replica's side of the seam: what it has seen, and its own commits on top. */
 interface Session {
   readonly name: string;
@@ -117,13 +119,12 @@ export class World {
     }
   }
 
+  /** Seen through the model: a load that is asked for beside a commit need not show it yet. */
   #refresh(session: Session): Planned {
     const space = this.model.space(session.space);
     session.seenSequence = space.sequence;
     session.seen = new Map(space.values);
-    const { sequence } = space;
-    const call = (store: Store) => store.load(session.space, []).then((loaded) => loaded.sequence);
-    return { name: "refresh", expected: sequence, call };
+    return NOTHING;
   }
 
   #send(request: CommitRequest): Planned {
@@ -139,7 +140,7 @@ export class World {
   /** The same commit once more, or another under the same identity. */
   #sendAgain(back: number, spoilt: boolean): Planned {
     const request = this.#requests.at(-1 - back);
-    if (request === undefined) return { name: "nothing", expected: undefined, call: async () => undefined };
+    if (request === undefined) return NOTHING;
     const { session, localSequence, space } = request;
     return this.#send(spoilt ? commitBy(session, localSequence, { space, digest: "spoilt" }) : request);
   }
@@ -161,7 +162,7 @@ export class World {
     const basis = action.basis.map(({ node, reads }) => ({
       node: NODES[node]!,
       fingerprint: `run ${localSequence}`,
-      inputs: reads.map(({ document, path, depth }) => ({
+      inputs: onePerDocument(reads).map(({ document, path, depth }) => ({
         ...ref(DOCUMENTS[document]!),
         sequence: session.seenSequence,
         reads: [{ path: path.map((n) => KEYS[n]!), depth: depth === "reach" ? ("deep" as const) : depth }],
@@ -257,4 +258,8 @@ export class World {
   #lease(back: number): number {
     return Math.max(this.#leases - back, 1);
   }
+}
+
+function onePerDocument(reads: readonly ReadPick[]): ReadPick[] {
+  return reads.filter((read, n) => reads.findIndex(({ document }) => document === read.document) === n);
 }
