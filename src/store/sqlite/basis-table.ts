@@ -1,11 +1,10 @@
 /**
- * What nodes read in their last run. SPEC: S18, S19. One row per (node, document) with the sequence seen; what was read of the
- * document is a set of paths that many rows share, so that a row stays small (four integers).
+ * What nodes read in their last run. SPEC: S18, S19. One row per input with the sequence seen; what was read of the
+ * document is a set of paths that many rows share, so that a row stays small (five integers).
  *
  * A node's rows are compared with what is stored, and only what differs is written.
  */
 import type { BasisInput, NodeBasis } from "../commit.ts";
-import { documentKey } from "../document.ts";
 import { checkName, checkRef } from "../memory/request-check.ts";
 import type { Connection, Row } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
@@ -43,7 +42,7 @@ export function encodeBasis({ node, fingerprint, settings, inputs }: NodeBasis):
     node,
     fingerprint,
     settings: settings === undefined ? null : jsonText("a node's settings", settings),
-    inputs: onePerDocument(inputs).map(encodeInput),
+    inputs: inputs.map(encodeInput),
   };
 }
 
@@ -53,23 +52,9 @@ function encodeInput(input: BasisInput): EncodedInput {
   return { scope, id, sequence, reads: jsonText("a read", reads) };
 }
 
-/** A document that is named twice is one row: everything that was read of it, as of the older sequence. */
-function onePerDocument(inputs: readonly BasisInput[]): readonly BasisInput[] {
-  if (inputs.length < 2) return inputs;
-  const byKey = new Map<string, BasisInput>();
-  for (const input of inputs) {
-    const key = documentKey(input);
-    const earlier = byKey.get(key);
-    byKey.set(key, earlier ? merge(earlier, input) : input);
-  }
-  return [...byKey.values()];
-}
-
-function merge(a: BasisInput, b: BasisInput): BasisInput {
-  return { ...a, sequence: Math.min(a.sequence, b.sequence), reads: [...a.reads, ...b.reads] };
-}
-
 interface BasisRow {
+  /** Among the node's inputs. */
+  readonly position: number;
   readonly document: number;
   readonly sequence: number;
   readonly pathSet: number;
@@ -90,14 +75,13 @@ export class BasisTable implements TableCache {
   write(space: Space, basis: EncodedBasis, documentOf: (input: EncodedInput) => number): void {
     const { node: name, fingerprint, settings } = basis;
     const node = Number(this.#sql.putNode.get(space.id, name, fingerprint, settings)?.["id"]);
-    const stored = new Map(this.#rowsOf(node).map((row) => [row.document, row]));
-    for (const input of basis.inputs) {
-      const document = documentOf(input);
-      const row = { document, sequence: input.sequence, pathSet: this.#pathSetOf(input.reads) };
-      this.#writeRow(node, row, stored.get(document));
-      stored.delete(document);
-    }
-    for (const row of stored.values()) this.#removeRow(node, row);
+    const stored = this.#rowsOf(node);
+    basis.inputs.forEach((input, position) => {
+      const { sequence, reads } = input;
+      const row = { position, document: documentOf(input), sequence, pathSet: this.#pathSetOf(reads) };
+      this.#writeRow(node, row, stored[position]);
+    });
+    for (const row of stored.slice(basis.inputs.length)) this.#removeRow(node, row);
   }
 
   remove(space: Space, name: string): void {
@@ -136,7 +120,8 @@ export class BasisTable implements TableCache {
   }
 
   #rowsOf(node: number): BasisRow[] {
-    return this.#sql.rows.all(node).map(({ document, sequence, path_set }) => ({
+    return this.#sql.rows.all(node).map(({ position, document, sequence, path_set }) => ({
+      position: Number(position),
       document: Number(document),
       sequence: Number(sequence),
       pathSet: Number(path_set),
@@ -144,17 +129,17 @@ export class BasisTable implements TableCache {
   }
 
   #writeRow(node: number, row: BasisRow, stored: BasisRow | undefined): void {
-    const { document, sequence, pathSet } = row;
+    const { position, document, sequence, pathSet } = row;
     const isSameSet = stored?.pathSet === pathSet;
-    if (isSameSet && stored.sequence === sequence) return;
-    this.#sql.putRow.run(node, document, sequence, pathSet);
+    if (isSameSet && stored.document === document && stored.sequence === sequence) return;
+    this.#sql.putRow.run(node, position, document, sequence, pathSet);
     if (isSameSet) return;
     this.#sql.use.run(pathSet);
     if (stored) this.#release(stored.pathSet);
   }
 
-  #removeRow(node: number, { document, pathSet }: BasisRow): void {
-    this.#sql.dropRow.run(node, document);
+  #removeRow(node: number, { position, pathSet }: BasisRow): void {
+    this.#sql.dropRow.run(node, position);
     this.#release(pathSet);
   }
 
@@ -203,15 +188,15 @@ function statements(connection: Connection) {
         "DO UPDATE SET fingerprint = excluded.fingerprint, settings = excluded.settings RETURNING id",
     ),
     dropNode: prepare("DELETE FROM node WHERE id = ?"),
-    rows: prepare("SELECT document, sequence, path_set FROM basis WHERE node = ?"),
-    putRow: prepare("REPLACE INTO basis (node, document, sequence, path_set) VALUES (?, ?, ?, ?)"),
-    dropRow: prepare("DELETE FROM basis WHERE node = ? AND document = ?"),
+    rows: prepare("SELECT position, document, sequence, path_set FROM basis WHERE node = ? ORDER BY position"),
+    putRow: prepare("REPLACE INTO basis (node, position, document, sequence, path_set) VALUES (?, ?, ?, ?, ?)"),
+    dropRow: prepare("DELETE FROM basis WHERE node = ? AND position = ?"),
     read: prepare(
       "SELECT asked.key AS asked, node.name AS node, fingerprint, settings, scope, document.name AS name, " +
         "document.sequence AS head, basis.sequence AS sequence, basis.path_set AS path_set, reads " +
         "FROM json_each(?) AS asked JOIN node ON node.space = ? AND node.name = asked.value " +
         "LEFT JOIN basis ON basis.node = node.id LEFT JOIN document ON document.id = basis.document " +
-        "LEFT JOIN path_set ON path_set.id = basis.path_set ORDER BY asked.key, basis.document",
+        "LEFT JOIN path_set ON path_set.id = basis.path_set ORDER BY asked.key, basis.position",
     ),
     pathSet: prepare("SELECT id FROM path_set WHERE reads = ?"),
     makePathSet: prepare("INSERT INTO path_set (reads, uses) VALUES (?, 0) RETURNING id"),

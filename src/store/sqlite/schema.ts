@@ -95,8 +95,8 @@ CREATE TABLE node (
   UNIQUE (space, name)
 );
 CREATE TABLE basis (
-  node INTEGER NOT NULL, document INTEGER NOT NULL, sequence INTEGER NOT NULL, path_set INTEGER NOT NULL,
-  PRIMARY KEY (node, document)
+  node INTEGER NOT NULL, position INTEGER NOT NULL, document INTEGER NOT NULL, sequence INTEGER NOT NULL,
+  path_set INTEGER NOT NULL, PRIMARY KEY (node, position)
 ) WITHOUT ROWID;
 -- What nodes read of a document, each distinct set once, with how many basis rows name it.
 CREATE TABLE path_set (id INTEGER PRIMARY KEY, reads TEXT NOT NULL UNIQUE, uses INTEGER NOT NULL);
