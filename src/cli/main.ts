@@ -1,0 +1,71 @@
+/**
+ * The `millrace` command: finds the verb, reads its arguments, runs it, and turns what it throws into one line and an exit
+ * code. SPEC: K11-K13. What a verb does is in the file of its name.
+ */
+import { parseArgs } from "node:util";
+import { doctor } from "./doctor.ts";
+import { PLANNED, sayHelp } from "./help.ts";
+import { ls } from "./ls.ts";
+import { start } from "./start.ts";
+import { processTerminal, type Terminal } from "./terminal.ts";
+import { EXIT, type ExitCode, UsageError, type Verb } from "./verb.ts";
+import { verify } from "./verify.ts";
+import { packageVersion } from "./version.ts";
+
+const VERBS: readonly Verb[] = [start, ls, verify, doctor];
+
+const terminal = processTerminal();
+process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => explain(error, terminal));
+
+async function main([first, ...rest]: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  if (first === "--version" || first === "-v") {
+    terminal.line(packageVersion());
+    return EXIT.ok;
+  }
+  if (first === undefined || first === "--help" || first === "-h" || first === "help") {
+    sayHelp(VERBS, terminal);
+    return first === undefined ? EXIT.usage : EXIT.ok;
+  }
+  const verb = findVerb(first);
+  const { values, positionals } = readArguments(verb, rest);
+  if (values["help"]) {
+    terminal.line(`usage: millrace ${verb.name} ${verb.usage}`.trimEnd());
+    terminal.line(`  ${verb.summary}`);
+    return EXIT.ok;
+  }
+  return verb.run({ words: positionals, options: values, environment: process.env, terminal });
+}
+
+function findVerb(name: string): Verb {
+  const verb = VERBS.find((candidate) => candidate.name === name);
+  if (verb) return verb;
+  if (PLANNED.some((planned) => planned === name)) {
+    throw new UsageError(`"${name}" is not built yet: it comes with the kernel; "millrace --help" lists what is there`);
+  }
+  throw new UsageError(`there is no verb "${name}"; "millrace --help" lists them`);
+}
+
+function readArguments(verb: Verb, args: readonly string[]) {
+  const options = { ...verb.options, help: { type: "boolean", short: "h" } } as const;
+  try {
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    if (positionals.length > verb.wordsMax)
+      throw new UsageError(`one word too many: ${JSON.stringify(positionals.at(-1))}`);
+    return { values: values as Readonly<Record<string, string | boolean | undefined>>, positionals };
+  } catch (error) {
+    // `parseArgs` throws TypeErrors with a first sentence for people.
+    const [sentence] = error instanceof Error ? error.message.split(". ") : [String(error)];
+    throw new UsageError(`${sentence}; usage: millrace ${verb.name} ${verb.usage}`.trimEnd());
+  }
+}
+
+/** Expected errors carry a code and say what to do; anything else is a bug and shows where it comes from. */
+function explain(error: unknown, terminal: Terminal): ExitCode {
+  if (error instanceof UsageError) {
+    terminal.complain(error.message);
+    return EXIT.usage;
+  }
+  if (error instanceof Error && "code" in error) terminal.complain(error.message);
+  else terminal.complain(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  return EXIT.failed;
+}

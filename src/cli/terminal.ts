@@ -1,0 +1,32 @@
+/**
+ * Where the command writes: plain lines to stdout, complaints to stderr. Colour only on a terminal and never under NO_COLOR,
+ * which `styleText` sees to for the stream that it is given.
+ */
+import { styleText } from "node:util";
+
+export interface Terminal {
+  line(text?: string): void;
+  complain(text: string): void;
+  strong(text: string): string;
+  faint(text: string): string;
+  good(text: string): string;
+  bad(text: string): string;
+}
+
+export function processTerminal(): Terminal {
+  // Whoever reads us may stop early (`| head`): that is the end of our work, not an error.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+  const style = (format: Parameters<typeof styleText>[0]) => (text: string) =>
+    styleText(format, text, { stream: process.stdout });
+  return {
+    line: (text = "") => void process.stdout.write(`${text}\n`),
+    complain: (text) => void process.stderr.write(`millrace: ${text}\n`),
+    strong: style("bold"),
+    faint: style("dim"),
+    good: style("green"),
+    bad: style("red"),
+  };
+}

@@ -1,0 +1,32 @@
+/**
+ * What a verb of the command is, and the codes it may end with (SPEC: K11).
+ */
+import type { ParseArgsConfig } from "node:util";
+import type { Terminal } from "./terminal.ts";
+
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export interface Verb {
+  readonly name: string;
+  /** After the name: `events [--json]`. */
+  readonly usage: string;
+  readonly summary: string;
+  readonly options: NonNullable<ParseArgsConfig["options"]>;
+  /** How many words may stand after the verb. */
+  readonly wordsMax: number;
+  run(call: VerbCall): Promise<ExitCode>;
+}
+
+export interface VerbCall {
+  readonly words: readonly string[];
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly terminal: Terminal;
+}
+
+/** The command was called in a way that has no meaning; the message says which way has. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+  readonly code = "USAGE";
+}

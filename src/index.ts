@@ -1,0 +1,64 @@
+/**
+ * `millrace`: everything that users of the package import, listed by hand. Runs wherever there is a JavaScript engine; what
+ * needs Node is behind a path of its own (`millrace/sqlite`), and so is what only tests need (`millrace/testing`).
+ */
+
+// Time, chance and tasks.
+export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "./host/host.ts";
+export { systemHost } from "./host/system-host.ts";
+
+// Messages, and the values in them.
+export { canonicalJson } from "./message/canonical-json.ts";
+export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./message/cloud-events.ts";
+export { contentId } from "./message/content-id.ts";
+export {
+  type Accepted,
+  type Checked,
+  causationOf,
+  checkMessage,
+  type Kind,
+  type Message,
+  type Metadata,
+  type Refused,
+} from "./message/envelope.ts";
+export { equal } from "./message/equality.ts";
+export { type ErrorData, errorData, Failure, fromError } from "./message/error-data.ts";
+export type { Json, JsonArray, JsonLimits, JsonObject } from "./message/json.ts";
+export { parseLine } from "./message/line.ts";
+export {
+  type Answerable,
+  causedBy,
+  command,
+  error,
+  event,
+  type Lineage,
+  MessageTypeError,
+  type Mint,
+  query,
+  reply,
+} from "./message/lineage.ts";
+export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts";
+export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
+export { matchesTopic } from "./message/topic-pattern.ts";
+
+// Documents, transactions, journal, due table.
+export type { Change, Notification, NotificationListener } from "./store/change.ts";
+export type { CommitOutcome, Committed, Precondition } from "./store/commit.ts";
+export { type Address, asLink, type DocumentRef, type Link, linkTo, SHARED_SCOPE } from "./store/document.ts";
+export type { DueChange, DueRow } from "./store/due.ts";
+export type {
+  Claim,
+  Delivery,
+  JournalEntry,
+  JournalQuery,
+  JournalRow,
+  JournalStatus,
+  Settlement,
+  VerifyReport,
+} from "./store/journal.ts";
+export { MemoryDisk } from "./store/memory/memory-disk.ts";
+export { type MemoryStoreOptions, memoryStore } from "./store/memory/memory-store.ts";
+export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason } from "./store/rejection.ts";
+export { Replica, type ReplicaOptions } from "./store/replica.ts";
+export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
+export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";

@@ -1,0 +1,21 @@
+/**
+ * Opens the kernel's own store: the SQLite file of a data directory, under the default durability.
+ */
+import type { Host } from "../host/host.ts";
+import { openSqliteStore } from "../store/sqlite/index.ts";
+import type { Store } from "../store/store.ts";
+
+/** What an acknowledged write survives; `docs/decisions/0002-the-store.md`. */
+export const DURABILITY = "power";
+
+/** The store as the command sees it. */
+export type KernelStore = Store;
+
+export function openStore(host: Host, path: string): Promise<KernelStore> {
+  return openSqliteStore({ path, host, durability: DURABILITY });
+}
+
+/** Looks at a file without changing it, also while a kernel has it open. */
+export function openStoreForReading(host: Host, path: string): Promise<KernelStore> {
+  return openSqliteStore({ path, host, durability: DURABILITY, readOnly: true });
+}
