@@ -7,30 +7,47 @@ import type { Retention } from "../journal.ts";
 import type { Connection, Row } from "./connection.ts";
 import { GENESIS } from "./journal-hash.ts";
 
-/** Rows looked at in one step. */
+/** Rows looked at in one step, and steps in one job: a journal of ordinary size is done with in one. */
 const STEP_ROWS = 500;
+const JOB_STEPS = 8;
 /**
  * Rows in a row that were created after the bound before the search for old ones ends: later ones were settled later still,
  * unless the clock was set back by more than it took to write this many.
  */
 const YOUNG_ROWS_MAX = 2_000;
 
-/** Where a retention run stands; `next` is the id to look at next. */
+/**
+ * Where a retention run stands: it first counts backwards to the oldest row to keep for its number, then goes forward from the
+ * oldest row and removes. A value, so that a job which is run again starts where the one before it ended.
+ */
 export interface RetentionRun {
   readonly retention: Retention;
+  readonly phase: "counting" | "removing" | "finished";
+  /** Counting: rows below this id are still to be looked at, and so many settled ones are still to be found. */
+  readonly before: number;
+  readonly missing: number;
   /** Settled rows below this id are over the number to keep. */
-  keepFrom: number;
-  next: number;
-  removed: number;
-  young: number;
-  state: "running" | "finished";
+  readonly keepFrom: number;
+  /** Removing: the id to look at next, what has gone, and how many young rows were met in a row. */
+  readonly next: number;
+  readonly removed: number;
+  readonly young: number;
 }
 
-/** `found`: the oldest of the rows to keep; `on`: the step ended before it; `fewer`: there are not so many. */
-export type Passed =
-  | { readonly kind: "found"; readonly id: number }
-  | { readonly kind: "on"; readonly before: number; readonly count: number }
-  | { readonly kind: "fewer" };
+export function startRetention(retention: Retention): RetentionRun {
+  const { keepSettled } = retention;
+  const counts = keepSettled !== undefined && keepSettled > 0;
+  return {
+    retention: { ...retention },
+    phase: counts ? "counting" : "removing",
+    before: Number.MAX_SAFE_INTEGER,
+    missing: keepSettled ?? 0,
+    keepFrom: keepSettled === 0 ? Number.MAX_SAFE_INTEGER : 0,
+    next: 0,
+    removed: 0,
+    young: 0,
+  };
+}
 
 export class JournalRetention {
   readonly #sql;
@@ -39,56 +56,65 @@ export class JournalRetention {
     this.#sql = statements(connection);
   }
 
-  /** Goes backwards through the rows below `before` until `count` settled ones are passed, as far as one step reaches. */
-  passSettled(before: number, count: number): Passed {
-    const rows = this.#sql.newest.all(before, STEP_ROWS);
-    const settled = rows.filter(isSettled);
-    const last = settled[count - 1];
-    if (last !== undefined) return { kind: "found", id: Number(last["id"]) };
-    const end = rows.at(-1);
-    return end === undefined
-      ? { kind: "fewer" }
-      : { kind: "on", before: Number(end["id"]), count: count - settled.length };
+  /** As much as one job may do. */
+  advance(run: RetentionRun): RetentionRun {
+    let at = run;
+    for (let step = 0; step < JOB_STEPS && at.phase !== "finished"; step++) {
+      at = at.phase === "counting" ? this.#count(at) : this.#removeSome(at);
+    }
+    return at;
   }
 
-  /** Looks at the next rows and removes those that may go. */
-  step(run: RetentionRun): void {
+  #count(run: RetentionRun): RetentionRun {
+    const rows = this.#sql.newest.all(run.before, STEP_ROWS);
+    const settled = rows.filter(isSettled);
+    const oldestKept = settled[run.missing - 1];
+    if (oldestKept !== undefined) return { ...run, phase: "removing", keepFrom: Number(oldestKept["id"]) };
+    const last = rows.at(-1);
+    // Fewer are there than may be kept.
+    if (last === undefined) return { ...run, phase: "removing" };
+    return { ...run, before: Number(last["id"]), missing: run.missing - settled.length };
+  }
+
+  #removeSome(run: RetentionRun): RetentionRun {
     const { limit, settledBeforeMs } = run.retention;
     const rows = this.#sql.oldest.all(run.next, STEP_ROWS);
+    let { next, removed, young } = run;
     let range: Row[] = [];
+    const removeRange = () => {
+      this.#remove(range);
+      range = [];
+    };
     for (const row of rows) {
-      if (run.removed + range.length >= limit) break;
+      if (removed >= limit) break;
       const id = Number(row["id"]);
-      run.next = id + 1;
+      next = id + 1;
       if (mayGo(row, run)) {
         // A hole that no gap explains stays a hole: it is for `verify` to find.
-        if (range.length > 0 && Number(range.at(-1)?.["id"]) !== id - 1) {
-          this.#remove(range, run);
-          range = [];
-        }
+        if (Number(range.at(-1)?.["id"] ?? id - 1) !== id - 1) removeRange();
         range.push(row);
-        continue;
+        removed++;
+        young = 0;
+      } else {
+        removeRange();
+        const isYoung = settledBeforeMs === undefined || Number(row["created_at"]) * 1_000 >= settledBeforeMs;
+        young = isYoung && id >= run.keepFrom ? young + 1 : 0;
       }
-      this.#remove(range, run);
-      range = [];
-      const isYoung = settledBeforeMs === undefined || Number(row["created_at"]) * 1_000 >= settledBeforeMs;
-      run.young = isYoung && id >= run.keepFrom ? run.young + 1 : 0;
     }
-    this.#remove(range, run);
-    const isPastCount = settledBeforeMs === undefined && run.next > run.keepFrom;
-    const isThrough = rows.length < STEP_ROWS || run.young >= YOUNG_ROWS_MAX || isPastCount;
-    if (isThrough || run.removed >= limit) run.state = "finished";
+    removeRange();
+    const isPastCount = settledBeforeMs === undefined && next > run.keepFrom;
+    const isThrough = rows.length < STEP_ROWS || young >= YOUNG_ROWS_MAX || isPastCount || removed >= limit;
+    return { ...run, phase: isThrough ? "finished" : "removing", next, removed, young };
   }
 
   /** Removes rows whose ids follow each other. */
-  #remove(range: readonly Row[], run: RetentionRun): void {
+  #remove(range: readonly Row[]): void {
+    if (range.length === 0) return;
     const first = Number(range[0]?.["id"]);
     const last = Number(range.at(-1)?.["id"]);
-    if (range.length === 0) return;
     this.#putGap(first, last, this.#hashAt(last));
     this.#sql.removeDeliveries.run(first, last);
     this.#sql.removeRows.run(first, last);
-    run.removed += range.length;
   }
 
   #putGap(first: number, last: number, hash: string): void {

@@ -40,7 +40,7 @@ import { encodeDueChange } from "./due-table.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { encodeEntries } from "./journal-entry.ts";
 import { countJournal, queryJournal } from "./journal-query.ts";
-import { JournalRetention, type RetentionRun } from "./journal-retention.ts";
+import { JournalRetention, startRetention } from "./journal-retention.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { errorOf, PendingJob } from "./pending-job.ts";
 import { openReader } from "./reader.ts";
@@ -225,28 +225,15 @@ export class SqliteStore implements Store {
     return this.#read(() => countJournal(this.#connection));
   }
 
+  /** Its first job is queued at once, in order with other writes; a journal too long for one job takes further ones. */
   async retain(retention: Retention): Promise<number> {
     checkCount("a limit", retention.limit);
-    const keepFrom = await this.#keepFrom(retention.keepSettled);
-    const run: RetentionRun = {
-      retention: { ...retention },
-      keepFrom,
-      next: 0,
-      removed: 0,
-      young: 0,
-      state: "running",
-    };
-    // A step may be run twice when its batch is rolled back, so each starts from a copy.
-    let at = run;
-    while (at.state === "running") {
-      const from = at;
-      at = await this.#write("nothing", () => () => {
-        const step = { ...from };
-        this.#retention.step(step);
-        return step;
-      });
-    }
-    return at.removed;
+    let run = startRetention(retention);
+    do {
+      const from = run;
+      run = await this.#write("nothing", () => () => this.#retention.advance(from));
+    } while (run.phase !== "finished");
+    return run.removed;
   }
 
   async verify(): Promise<VerifyReport> {
@@ -371,22 +358,6 @@ export class SqliteStore implements Store {
       this.#host.timer(5, () => void this.#write("nothing", () => writeLater));
     }
     return { bytes: commit.bytes, work };
-  }
-
-  /** The id from which settled rows are kept for their number. */
-  async #keepFrom(keepSettled: number | undefined): Promise<number> {
-    if (keepSettled === undefined) return 0;
-    if (keepSettled === 0) return Number.MAX_SAFE_INTEGER;
-    let before = Number.MAX_SAFE_INTEGER;
-    let count = keepSettled;
-    for (;;) {
-      const passed = await this.#read(() => this.#retention.passSettled(before, count));
-      if (passed.kind === "found") return passed.id;
-      if (passed.kind === "fewer") return 0;
-      before = passed.before;
-      count = passed.count;
-      await this.#host.yield();
-    }
   }
 
   /** Whether somebody else has written since the last look. */
