@@ -145,7 +145,7 @@ export function basisCases(open: OpenStore): void {
         basisOf("untouched", sequence, ["still", [], "deep"]),
       );
       await write(at.store, set("doc", ["x"], 2));
-      for (let n = 0; n < 100; n++) await write(at.store, set("doc", ["y"], n));
+      await Promise.all(Array.from({ length: 500 }, (_, n) => write(at.store, set("doc", ["y"], n))));
       expect(await moved(at.store, "behind", "untouched")).toEqual({ behind: ["doc"], untouched: [] });
     });
   });

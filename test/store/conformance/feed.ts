@@ -1,7 +1,20 @@
 /** The change feed and watching: how a second process follows. */
 import { describe, expect, test } from "#test";
 import type { Store, StoreChange } from "../../../src/store/store.ts";
-import { append, commitBy, committed, entry, read, ref, remove, SPACE, set, splice, write } from "./requests.ts";
+import {
+  append,
+  commitBy,
+  committed,
+  currentValue,
+  entry,
+  read,
+  ref,
+  remove,
+  SPACE,
+  set,
+  splice,
+  write,
+} from "./requests.ts";
 import type { OpenStore } from "./store-under-test.ts";
 
 /** Resolves with the first change that is told of and answers the question. */
@@ -81,14 +94,27 @@ export function feedCases(open: OpenStore): void {
 
     test("[S21] what is further back than what is kept is a gap; what is kept is whole", async () => {
       await using at = await open({ changesKept: 5 });
-      for (let n = 1; n <= 100; n++) await write(at.store, set("n", [], n));
+      await write(at.store, set("n", [], {}));
+      await Promise.all(Array.from({ length: 999 }, (_, n) => write(at.store, set("n", [`k${n % 7}`], n))));
       for (const reopen of [false, true]) {
         const store = reopen ? await at.reopen() : at.store;
-        expect(await store.changesSince(SPACE, 0, 1_000)).toEqual({ commits: [], head: 100, gap: true });
-        const { commits, gap } = await store.changesSince(SPACE, 95, 1_000);
+        expect(await store.changesSince(SPACE, 0, 10)).toEqual({ commits: [], head: 1_000, gap: true });
+        expect(await store.changesSince(SPACE, 994, 10)).toEqual({ commits: [], head: 1_000, gap: true });
+        const { commits, gap } = await store.changesSince(SPACE, 995, 10);
         expect(gap).toBe(false);
-        expect(commits.map((commit) => commit.sequence)).toEqual([96, 97, 98, 99, 100]);
-        expect(await store.changesSince(SPACE, 100, 1_000)).toEqual({ commits: [], head: 100, gap: false });
+        expect(commits.map((commit) => commit.sequence)).toEqual([996, 997, 998, 999, 1_000]);
+        expect(commits[4]?.patches).toEqual([set("n", ["k4"], 998)]);
+        expect(await store.changesSince(SPACE, 1_000, 10)).toEqual({ commits: [], head: 1_000, gap: false });
+        expect(await currentValue(store, "n")).toEqual({
+          k0: 994,
+          k1: 995,
+          k2: 996,
+          k3: 997,
+          k4: 998,
+          k5: 992,
+          k6: 993,
+        });
+        expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
       }
     });
 
@@ -96,7 +122,7 @@ export function feedCases(open: OpenStore): void {
       await using at = await open({ changesKept: 5 });
       const { sequence } = await write(at.store, set("doc", [], { x: 1 }), set("still", [], 1));
       await write(at.store, set("doc", ["x"], 2));
-      for (let n = 0; n < 100; n++) await write(at.store, set("noise", [], n));
+      await Promise.all(Array.from({ length: 500 }, (_, n) => write(at.store, set("noise", [], n))));
       committed(await at.store.commit(commitBy("s", 1, { reads: [read("still", [], sequence)] })));
       expect(await at.store.commit(commitBy("s", 2, { reads: [read("doc", ["x"], sequence)] }))).toMatchObject({
         class: "stale",

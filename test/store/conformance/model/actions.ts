@@ -13,7 +13,7 @@ const edit = fc.record({
   op: fc.constantFrom("set-root", "set-child", "set-grandchild", "delete-child", "delete-root", "splice"),
   key: fc.nat(3),
   innerKey: fc.nat(3),
-  value: fc.nat(7),
+  value: fc.nat(8),
 });
 export type Edit = typeof edit extends fc.Arbitrary<infer T> ? T : never;
 

@@ -16,6 +16,8 @@ const VALUES: readonly Json[] = [
   [1, 2, { a: 1 }],
   { a: [1], b: { a: {} }, "0": {} },
   { "0": [0], "a/b": { a: 1, b: 2 } },
+  // Long enough that a few patches outgrow the document.
+  "long ".repeat(400),
 ];
 
 export interface PlannedEdit {
