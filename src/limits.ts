@@ -121,6 +121,8 @@ export const AUTO_DEBOUNCE_AFTER_RUNS = 3;
 export const AUTO_DEBOUNCE_MS = 100;
 /** Runs inside runs: what a read that meets unfinished work may nest before the reader starts over instead. */
 export const NESTED_RUNS_MAX = 64;
+/** A pass gives the thread back after this long, so that timers and sockets get in. */
+export const PASS_SLICE_MS = 10;
 /** Links followed by one read; a longer chain of links is a circle. */
 export const LINK_HOPS_MAX = 32;
 /** Entries kept by one trace. */
@@ -139,6 +141,8 @@ export const RESTART_WINDOW_MS = 60_000;
 export const SQLITE_VERSION_MIN = "3.51.3";
 /** Commits of a space that its change feed and conflict detection reach back to; whoever is further behind reloads. */
 export const CHANGES_KEPT_MAX = 10_000;
+/** Commits, over all spaces, that can be sent again and answered as before, or named as an origin. */
+export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 // Documents and replicas.
 

@@ -1,0 +1,40 @@
+/** Misuse of the bus, and events that could not be stored. The message says what to do. */
+import type { Rejection } from "../store/rejection.ts";
+
+export type BusErrorCode =
+  /** The bus has been stopped, or is about to be. */
+  | "BUS_STOPPED"
+  /** An argument is wrong; nothing happened. */
+  | "BUS_MISUSE"
+  /** A payload, topic, source or correlation cannot be journaled; nothing was stored. */
+  | "BUS_EVENT_INVALID"
+  /** The store refused the event for what it is; publishing it again changes nothing. */
+  | "BUS_REFUSED"
+  /** The store could not write; nothing was stored, publish again later. */
+  | "BUS_NOT_STORED"
+  /** The store did not answer; the event may or may not be there. */
+  | "BUS_UNKNOWN";
+
+export class BusError extends Error {
+  override readonly name = "BusError";
+  readonly code: BusErrorCode;
+
+  constructor(code: BusErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** What a publisher is told when the store did not take an event. */
+export function notPublished(rejection: Rejection): BusError {
+  switch (rejection.class) {
+    case "permanent":
+    case "refused":
+      return new BusError("BUS_REFUSED", `the event was not published: ${rejection.message}`);
+    case "unknown":
+      return new BusError("BUS_UNKNOWN", `nobody knows whether the event was published: ${rejection.message}`);
+    case "stale":
+    case "failed":
+      return new BusError("BUS_NOT_STORED", `the event was not published: ${rejection.message}; publish it again`);
+  }
+}

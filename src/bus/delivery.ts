@@ -1,0 +1,163 @@
+/**
+ * Takes an event through its handlers, one after the other, and settles it. SPEC: J50-J59.
+ *
+ *     advance ──> for each step: skip what is settled, pass the gates, call the handler, note its result ──> settle
+ *
+ * A handler that throws does not stop the next. Whatever has to be waited for (a handler's promise, a commit, a gate) ends the
+ * call of `advance`; the run comes back by itself. Plain handlers that return no promise cost no promise here either.
+ */
+import type { Host } from "../host/host.ts";
+import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
+import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
+import { type Handler, HandlerContext } from "./handler.ts";
+import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
+import type { HeldEvents } from "./held-events.ts";
+import type { BusObserver } from "./observation.ts";
+import { postponementOf, settlementOf } from "./outcome.ts";
+import type { Publisher } from "./publisher.ts";
+import { retryDelayMs } from "./retry-policy.ts";
+import type { RetryTimer } from "./retry-timer.ts";
+import { SerialOrder } from "./serial-order.ts";
+import type { SettleQueue } from "./settle-queue.ts";
+import type { Slots } from "./slots.ts";
+import type { Step } from "./subscriptions.ts";
+import type { ShareEnd, TransactionalShare } from "./transactional-share.ts";
+
+/** What one step came to: a result, or that the whole run is over. */
+type StepEnd = StepResult | { readonly kind: "run-over" };
+
+const RUN_OVER: StepEnd = { kind: "run-over" };
+
+interface DeliveryParts {
+  readonly host: Host;
+  readonly held: HeldEvents;
+  readonly slots: Slots;
+  readonly serial: SerialOrder;
+  readonly settles: SettleQueue;
+  readonly shares: TransactionalShare;
+  readonly publisher: Publisher;
+  readonly retries: RetryTimer;
+  readonly observe: BusObserver;
+}
+
+export class Delivery {
+  readonly #parts: DeliveryParts;
+
+  constructor(parts: DeliveryParts) {
+    this.#parts = parts;
+  }
+
+  /** Goes on with a run that waits, as far as that is possible without waiting. */
+  advance(run: EventRun): void {
+    run.state = "running";
+    while (run.position < run.steps.length) {
+      const step = run.steps[run.position]!;
+      if (run.isOver(step)) {
+        run.results.push(SKIPPED);
+        continue;
+      }
+      if (!this.#isLetIn(run, step)) return;
+      const end = this.#handle(run, step);
+      if (end instanceof Promise) {
+        void end.then((result) => this.#goOn(run, result));
+        return;
+      }
+      if (end.kind === "run-over") return;
+      run.results.push(end);
+    }
+    if (run.steps.length === 0) this.#parts.observe({ kind: "no-subscriber", event: run.id, topic: run.facts.topic });
+    this.#parts.settles.add(run, settlementOf(run));
+  }
+
+  /** After a wait: the run takes its next step when there is a slot for it. */
+  #goOn(run: EventRun, end: StepEnd): void {
+    if (end.kind === "run-over" || run.state === "over") return;
+    run.results.push(end);
+    if (run.position === run.steps.length) this.advance(run);
+    else this.#parts.held.resume(run);
+  }
+
+  /** Whether the step may be done now. If not, the run is parked and will be resumed, or was given back. */
+  #isLetIn(run: EventRun, step: Step): boolean {
+    const { serial, slots, held } = this.#parts;
+    if (serial.mayStart(run)) {
+      if (slots.admits(step, run)) return true;
+      held.park(run);
+      return false;
+    }
+    if (held.parked < EVENTS_PARKED_MAX) held.park(run);
+    else this.#postpone(run);
+    return false;
+  }
+
+  /** Too many wait here for events that somebody else holds. */
+  #postpone(run: EventRun): void {
+    const { host, settles } = this.#parts;
+    settles.add(run, postponementOf(run, host.now() + PARKED_RETRY_MS, "waits for an earlier event of its serial key"));
+  }
+
+  #handle(run: EventRun, step: Step): StepEnd | Promise<StepEnd> {
+    if (step.subscription.serialBy && run.lanes?.[run.position] === undefined) {
+      const error = SerialOrder.keyError(run, step);
+      if (error !== undefined) return this.#failure(run, step, error);
+    }
+    const { call } = step.subscription;
+    return call.kind === "plain"
+      ? this.#handlePlain(run, step, call.handler)
+      : this.#parts.shares.handle(run, step, call.handler, call.replica).then(
+          (end) => this.#shareEnded(run, step, end),
+          (error: unknown) => this.#failure(run, step, errorText(error)),
+        );
+  }
+
+  #handlePlain(run: EventRun, step: Step, handler: Handler): StepEnd | Promise<StepEnd> {
+    const { host, publisher, slots } = this.#parts;
+    const { subscriberId, timeoutMs } = step.subscription;
+    const context = new HandlerContext({ event: run.event, subscriberId, attempt: run.attemptOf(step) }, publisher);
+    const cancel = (reason: Error) => context.cancel(reason);
+    run.cancel = cancel;
+    const end = callHandler(() => handler(run.event, context), { host, timeoutMs, cancel });
+    if (end instanceof Promise) return slots.during(step, end).then((ended) => this.#plainEnded(run, step, ended));
+    return this.#plainEnded(run, step, end);
+  }
+
+  #plainEnded(run: EventRun, step: Step, end: HandlerEnd): StepEnd {
+    run.cancel = undefined;
+    return end.kind === "returned" ? DONE : this.#failure(run, step, end.error);
+  }
+
+  #shareEnded(run: EventRun, step: Step, end: ShareEnd): StepEnd {
+    const { held, retries, observe } = this.#parts;
+    switch (end.kind) {
+      case "recorded":
+        return RECORDED;
+      case "already":
+        return DONE;
+      case "settled":
+        if (end.settlement.outcome.kind === "retry") retries.note(end.settlement.outcome.atMs);
+        held.over(run, end.settlement.outcome.kind === "retry" ? "given-back" : "settled");
+        return RUN_OVER;
+      case "lost":
+        observe({ kind: "claim-lost", event: run.id });
+        held.over(run, "given-back");
+        return RUN_OVER;
+      case "failed":
+        return this.#failure(run, step, end.error);
+    }
+  }
+
+  #failure(run: EventRun, step: Step, error: string): StepResult {
+    const { host, observe } = this.#parts;
+    const delayMs = retryDelayMs(step.subscription.retry, run.attemptOf(step), host);
+    const outcome = delayMs === undefined ? "failed" : "retry";
+    observe({
+      kind: "handler-failed",
+      event: run.id,
+      topic: run.facts.topic,
+      subscriber: step.subscriber,
+      error,
+      outcome,
+    });
+    return delayMs === undefined ? { kind: "failed", error } : { kind: "retry", error, atMs: host.now() + delayMs };
+  }
+}

@@ -1,0 +1,336 @@
+/**
+ * The dispatch loop (ADR 004 §5): claims events, starts their handlers, wakes up when there is something to do. SPEC: J49-J51, J66-J73.
+ *
+ * ```
+ *   idle ──start──> running <──resume/pause──> paused
+ *                      └────────stop────────────┴──> stopping ──handlers over, or grace over──> stopped
+ * ```
+ * It has no loop that turns: everything that can give it work calls it. These are all of them: an event published here, room
+ * again after a run is over, a slot, a gate or a commit that lets a run go on, another process's writes (`store.watch`), a
+ * retry that is due, a lease that is current again, `requeue` and `resume`, and the poll, which is there in case one of the others
+ * was missed.
+ */
+import type { Host, Timer } from "../host/host.ts";
+import { DISPATCH_BURST_MS, POLL_INTERVAL_MS, WATCH_PAUSE_MS } from "../limits.ts";
+import { fromError } from "../message/error-data.ts";
+import type { Claim } from "../store/journal.ts";
+import type { Store } from "../store/store.ts";
+import type { Delivery } from "./delivery.ts";
+import { EventRun } from "./event-run.ts";
+import type { HeldEvents, HeldEventsListener } from "./held-events.ts";
+import type { LeaseKeeper, LeaseListener } from "./lease-keeper.ts";
+import type { BusObserver } from "./observation.ts";
+import { releaseOf } from "./outcome.ts";
+import type { Publisher } from "./publisher.ts";
+import type { RetryTimer } from "./retry-timer.ts";
+import type { SerialOrder } from "./serial-order.ts";
+import type { SettleQueue } from "./settle-queue.ts";
+import type { Slots } from "./slots.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+
+export interface DispatcherParts {
+  readonly host: Host;
+  readonly store: Store;
+  readonly lease: LeaseKeeper;
+  readonly held: HeldEvents;
+  readonly slots: Slots;
+  readonly serial: SerialOrder;
+  readonly settles: SettleQueue;
+  readonly retries: RetryTimer;
+  readonly publisher: Publisher;
+  readonly delivery: Delivery;
+  readonly subscriptions: Subscriptions;
+  readonly observe: BusObserver;
+}
+
+export type DispatcherState = "idle" | "running" | "paused" | "stopping" | "stopped";
+
+/** How many events are started between two looks at the clock. */
+const BURST_EVENTS = 64;
+const CLAIM_START = 32;
+const CLAIM_MAX = 1_024;
+
+export class Dispatcher implements HeldEventsListener, LeaseListener {
+  readonly #parts: DispatcherParts;
+  #state: DispatcherState = "idle";
+  /** Whether the journal may have pending events. */
+  #backlog: "none" | "perhaps" = "perhaps";
+  #claiming = false;
+  /** Events asked for at once: few, when it is not known whether there are any, because their room is set aside meanwhile. */
+  #claimLimit = CLAIM_START;
+  /** Whether a pump is queued already. */
+  #pumpQueued = false;
+  #poll: Timer | undefined;
+  /** Until then writes of others are not looked for; set while we are busy. By the monotonic clock. */
+  #watchFromMs = 0;
+  #watchTimer: Timer | undefined;
+  #unwatch: () => void = () => {};
+  /** Resolved when nothing is held any more. */
+  readonly #drained: (() => void)[] = [];
+
+  constructor(parts: DispatcherParts) {
+    this.#parts = parts;
+    parts.held.listener = this;
+    parts.lease.listener = this;
+    parts.retries.onReleased = () => this.backlog();
+  }
+
+  get state(): DispatcherState {
+    return this.#state;
+  }
+
+  // Life -------------------------------------------------------------------------------------------------------------
+
+  async start(): Promise<void> {
+    const { lease, store, retries } = this.#parts;
+    await lease.start();
+    this.#unwatch = store.watch(({ journal }) => journal && this.#noticed());
+    this.#state = "running";
+    this.#armPoll();
+    await store.recover();
+    await retries.start();
+    this.backlog();
+  }
+
+  /** Starts no more events and gives back those that have not begun. */
+  pause(): void {
+    if (this.#state !== "running") return;
+    this.#state = "paused";
+    this.#fitHandOver();
+    this.#giveBack("all");
+  }
+
+  resume(): void {
+    if (this.#state !== "paused") return;
+    this.#state = "running";
+    this.backlog();
+  }
+
+  /** Waits for the events that have begun, as long as `graceMs`; what has not ended by then is left to another process. */
+  async stop(graceMs: number): Promise<void> {
+    const { held, lease, retries } = this.#parts;
+    this.#state = "stopping";
+    this.#fitHandOver();
+    this.#giveBack("all");
+    await this.#drain(graceMs);
+    const left = [...held];
+    const reason = new Error("the bus has stopped");
+    for (const run of left) {
+      run.cancel?.(reason);
+      held.over(run, "given-back");
+    }
+    this.#state = "stopped";
+    this.#poll?.cancel();
+    this.#watchTimer?.cancel();
+    this.#unwatch();
+    retries.stop();
+    // A handler that still runs would run twice at once if its event were free now; the lease runs out instead.
+    await lease.stop(left.length === 0 ? "ended" : "left");
+  }
+
+  /** Resolves when nothing is held, or the time is over. */
+  #drain(graceMs: number): Promise<void> {
+    if (this.#parts.held.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.#parts.host.timer(graceMs, resolve);
+      this.#drained.push(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+
+  // What wakes it ----------------------------------------------------------------------------------------------------
+
+  runReady(): void {
+    if (this.#pumpQueued) return;
+    this.#pumpQueued = true;
+    this.#parts.host.microtask(() => this.#pump());
+  }
+
+  /** There may be pending events in the journal. */
+  backlog(): void {
+    this.#backlog = "perhaps";
+    this.#fitHandOver();
+    void this.#claim();
+  }
+
+  runOver(): void {
+    if (this.#parts.held.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
+    if (this.#backlog === "perhaps") void this.#claim();
+  }
+
+  leaseCurrent(): void {
+    this.runReady();
+    this.backlog();
+  }
+
+  /** Whoever lives on looks after those who may not. */
+  leaseRenewed(): void {
+    void this.#recover();
+  }
+
+  leaseLost(lease: number): void {
+    const { held } = this.#parts;
+    // Handlers that run are let run; what they come to is not settled, and their transactions do not commit.
+    for (const run of held.under(lease)) if (run.state !== "settling") held.over(run, "given-back");
+  }
+
+  /** Somebody has written to the journal, perhaps we ourselves. */
+  #noticed(): void {
+    const { host } = this.#parts;
+    if (this.#watchTimer !== undefined) return;
+    const waitMs = this.#watchFromMs - host.monotonic();
+    if (waitMs <= 0) return this.#look();
+    this.#watchTimer = host.timer(waitMs, () => this.#look(), { keepAlive: false });
+  }
+
+  #look(): void {
+    const { host, serial } = this.#parts;
+    this.#watchTimer = undefined;
+    this.#watchFromMs = host.monotonic() + WATCH_PAUSE_MS;
+    serial.recheck();
+    this.#backlog = "perhaps";
+    void this.#claim();
+  }
+
+  #armPoll(): void {
+    const { host, retries, serial } = this.#parts;
+    this.#poll = host.timer(
+      POLL_INTERVAL_MS,
+      () => {
+        this.#armPoll();
+        serial.recheck();
+        void retries.release();
+        this.backlog();
+      },
+      { keepAlive: false },
+    );
+  }
+
+  /** Takes over what processes that are gone have held. */
+  async #recover(): Promise<void> {
+    try {
+      if ((await this.#parts.store.recover()) > 0) this.backlog();
+    } catch (error) {
+      this.#trouble("recovering", error);
+    }
+  }
+
+  // Claiming ---------------------------------------------------------------------------------------------------------
+
+  /** Claims until the journal has nothing pending or there is no room. One at a time. */
+  async #claim(): Promise<void> {
+    if (this.#claiming) return;
+    this.#claiming = true;
+    try {
+      while (this.#backlog === "perhaps" && (await this.#claimBatch())) {}
+    } catch (error) {
+      this.#trouble("claiming", error);
+    } finally {
+      this.#claiming = false;
+      this.#fitHandOver();
+    }
+  }
+
+  /** One batch; false when it is no use to go on now. */
+  async #claimBatch(): Promise<boolean> {
+    const { held, lease, store } = this.#parts;
+    const current = this.#state === "running" ? lease.current : undefined;
+    if (current === undefined) return false;
+    const limit = held.reserve(this.#claimLimit);
+    if (limit === 0) return false;
+    // Whatever comes while the store is asked says so again.
+    this.#backlog = "none";
+    try {
+      const claims = await store.claim({ lease: current, limit, kinds: ["event"] });
+      this.#claimLimit = claims.length < limit ? CLAIM_START : Math.min(this.#claimLimit * 2, CLAIM_MAX);
+      if (claims.length === limit) this.#backlog = "perhaps";
+      if (claims.length > 0) this.#take(claims);
+      return true;
+    } catch (error) {
+      this.#backlog = "perhaps";
+      throw error;
+    } finally {
+      held.unreserve(limit);
+    }
+  }
+
+  #take(claims: readonly Claim[]): void {
+    const runs: EventRun[] = [];
+    for (const claim of claims) {
+      const run = this.#runOf(claim);
+      if (run !== undefined) runs.push(run);
+    }
+    this.#parts.held.receive(runs);
+    if (this.#state !== "running") this.#giveBack("all");
+  }
+
+  /** Undefined for a row that cannot be read: it is failed alone. */
+  #runOf({ row, lease, attempt }: Claim): EventRun | undefined {
+    const { id, topic, source, message, deliveries } = row;
+    const { subscriptions } = this.#parts;
+    if (message !== undefined) {
+      return new EventRun(
+        { id, topic, source, message },
+        { lease, attempt, deliveries },
+        subscriptions.stepsFor(topic),
+      );
+    }
+    void this.#failUnreadable(id, lease, attempt, row.unreadable ?? "the row cannot be read");
+    return undefined;
+  }
+
+  async #failUnreadable(id: number, lease: number, attempt: number, error: string): Promise<void> {
+    this.#parts.observe({ kind: "unreadable", event: id, error });
+    try {
+      await this.#parts.store.settle([{ id, lease, attempt, outcome: { kind: "failed", error } }]);
+    } catch (trouble) {
+      // It stays ours until the lease ends, and is failed then.
+      this.#trouble("failing an unreadable row", trouble);
+    }
+  }
+
+  /** Publishers may hand events over only while nothing older waits. */
+  #fitHandOver(): void {
+    const isOpen = this.#state === "running" && this.#backlog === "none";
+    this.#parts.publisher.handOver = isOpen ? "open" : "closed";
+  }
+
+  // Starting handlers ------------------------------------------------------------------------------------------------
+
+  #pump(): void {
+    this.#pumpQueued = false;
+    const { host, held, lease, slots, delivery } = this.#parts;
+    if (this.#state === "stopped" || this.#state === "idle") return;
+    if (lease.current === undefined) {
+      // The loop was held up for longer than the lease, or the store was: nothing is started before we know whose it is.
+      void lease.renew();
+      return;
+    }
+    const startMs = host.monotonic();
+    const which = this.#state === "running" ? "all" : "begun";
+    for (let started = 1; slots.hasFree; started++) {
+      const run = held.next(which);
+      if (run === undefined) break;
+      delivery.advance(run);
+      if (started % BURST_EVENTS === 0 && host.monotonic() - startMs > DISPATCH_BURST_MS) {
+        this.#pumpQueued = true;
+        host.task(() => this.#pump());
+        break;
+      }
+    }
+    held.adapt();
+    if (held.waiting > held.bound.limit) this.#giveBack("surplus");
+    if (this.#backlog === "perhaps") void this.#claim();
+  }
+
+  #giveBack(which: "all" | "surplus"): void {
+    const { held, settles } = this.#parts;
+    for (const run of held.takeBack(which)) settles.add(run, releaseOf(run));
+  }
+
+  #trouble(doing: string, error: unknown): void {
+    this.#parts.observe({ kind: "store-trouble", doing, error: fromError(error).message });
+  }
+}

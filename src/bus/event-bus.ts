@@ -1,0 +1,297 @@
+/**
+ * The event bus (ADR 004): publish, subscribe, dispatch, retry, retention over the store's journal. The journal is queue and audit
+ * log at once; this class composes the parts of this room and holds no state of its own but its life. SPEC: J40-J80.
+ *
+ *     const bus = new EventBus({ store, host });
+ *     await bus.recover();
+ *     bus.subscribe("email.received", (event) => index(event.payload), { subscriberId: "indexer" });
+ *     await bus.start();
+ *     await bus.publish("email.received", "mail", { from: "ada@example.org" });
+ *
+ * Order at startup: open, recover, wire all subscriptions, then start. An event that nobody subscribes to is done, and that is
+ * known only once the wiring is complete.
+ */
+import type { Host } from "../host/host.ts";
+import { DISPATCH_CONCURRENCY_MAX, LEASE_MS, STOP_GRACE_MS } from "../limits.ts";
+import type { Json } from "../message/json.ts";
+import { show } from "../message/problem.ts";
+import { isWildcard } from "../message/topic-pattern.ts";
+import type { JournalQuery, JournalRow } from "../store/journal.ts";
+import type { Store } from "../store/store.ts";
+import { type Failures, failures, type RequeueQuery, requeueWhere, type Trace, trace } from "./audit.ts";
+import { BusError } from "./bus-error.ts";
+import { Delivery } from "./delivery.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import type { Event } from "./event.ts";
+import type { Handler, TransactionalHandler } from "./handler.ts";
+import { HeldEvents } from "./held-events.ts";
+import { JournalSignal } from "./journal-signal.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
+import { type BusObserver, safeObserver } from "./observation.ts";
+import { type Publication, Publisher, type PublishOptions } from "./publisher.ts";
+import { RetentionKeeper, type RetentionPolicy } from "./retention.ts";
+import { RetryTimer } from "./retry-timer.ts";
+import { SerialOrder } from "./serial-order.ts";
+import { SettleQueue } from "./settle-queue.ts";
+import { Slots } from "./slots.ts";
+import { type SubscribeOptions, Subscription, type TransactionalOptions } from "./subscription.ts";
+import { Subscriptions } from "./subscriptions.ts";
+import { type TailOptions, tail } from "./tail.ts";
+import { Topics } from "./topics.ts";
+import { TransactionalShare } from "./transactional-share.ts";
+
+export interface EventBusOptions {
+  readonly store: Store;
+  readonly host: Host;
+  /** Handlers that run at once in this process. */
+  readonly concurrency?: number;
+  /** After this long without a sign of life, this process's events are taken over by others. */
+  readonly leaseMs?: number;
+  /** Which settled events are removed; none unless given. */
+  readonly retention?: RetentionPolicy;
+  /** Told what goes wrong, for logs and metrics. */
+  readonly observe?: BusObserver;
+}
+
+export interface StopOptions {
+  /** How long to wait for handlers that run. */
+  readonly graceMs?: number;
+}
+
+/** Payloads by topic, where an application wants them checked by the compiler; any JSON under any topic unless given. */
+export type AnyTopics = { readonly [topic: string]: Json };
+
+type TopicOf<Topics> = keyof Topics & string;
+
+export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDisposable {
+  readonly #host: Host;
+  readonly #store: Store;
+  readonly #topics = new Topics();
+  readonly #subscriptions = new Subscriptions();
+  readonly #publisher: Publisher;
+  readonly #held: HeldEvents;
+  readonly #serial: SerialOrder;
+  readonly #slots: Slots;
+  readonly #dispatcher: Dispatcher;
+  readonly #retention: RetentionKeeper;
+  readonly #signal: JournalSignal;
+  #started: Promise<void> | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(options: EventBusOptions) {
+    const { store, host, concurrency = DISPATCH_CONCURRENCY_MAX, leaseMs = LEASE_MS } = options;
+    requirePositive("concurrency", concurrency);
+    requirePositive("leaseMs", leaseMs);
+    const observe = safeObserver(options.observe);
+    const subscriptions = this.#subscriptions;
+    this.#host = host;
+    this.#store = store;
+    this.#signal = new JournalSignal(store);
+    const lease = new LeaseKeeper({ host, store, leaseMs, observe });
+    const retries = new RetryTimer({ host, store, observe });
+    const serial = new SerialOrder({ store, subscriptions, observe });
+    const held = new HeldEvents({ host, serial, concurrency });
+    const slots = new Slots(held, concurrency);
+    const settles = new SettleQueue({ host, store, held, retries, observe });
+    const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions });
+    const shares = new TransactionalShare({ host, publisher, slots });
+    const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
+    this.#dispatcher = new Dispatcher({
+      ...{ host, store, lease, held, slots, serial, settles, retries, publisher, delivery, subscriptions, observe },
+    });
+    this.#publisher = publisher;
+    this.#held = held;
+    this.#serial = serial;
+    this.#slots = slots;
+    this.#retention = new RetentionKeeper({ host, store, policy: options.retention, observe });
+  }
+
+  // Publishing -------------------------------------------------------------------------------------------------------
+
+  /** Writes an event to the journal. Resolves with its id once it is durable; calls no handler. */
+  async publish<Topic extends TopicOf<TopicMap>>(
+    topic: Topic,
+    source: string,
+    payload: TopicMap[Topic],
+    options: PublishOptions = {},
+  ): Promise<number> {
+    this.#requireOpen();
+    const { signal, ...lineage } = options;
+    signal?.throwIfAborted();
+    const id = await this.#publisher.publishOne({ topic, source, payload, ...lineage });
+    this.#signal.raise();
+    return id;
+  }
+
+  /** Writes events in order, all or none. Resolves with their ids once they are durable. */
+  async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
+    this.#requireOpen();
+    if (publications.length === 0) return [];
+    const ids = await this.#publisher.publish(publications);
+    this.#signal.raise();
+    return ids;
+  }
+
+  // Subscribing ------------------------------------------------------------------------------------------------------
+
+  /** Registers a handler whose writes, emits, receipt and delivery commit together: its effect happens once. */
+  subscribe<Topic extends TopicOf<TopicMap>>(
+    topic: Topic,
+    handler: TransactionalHandler<TopicMap[Topic]>,
+    options: TransactionalOptions,
+  ): void;
+  /** Registers a handler for a topic. It is called at least once for every event; `event.id` tells repetitions. */
+  subscribe<Topic extends TopicOf<TopicMap>>(
+    topic: Topic,
+    handler: Handler<TopicMap[Topic]>,
+    options: SubscribeOptions,
+  ): void;
+  /** Registers a handler for all topics of a pattern, such as `email.*`. */
+  subscribe(
+    pattern: `${string}*${string}`,
+    handler: TransactionalHandler<TopicMap[TopicOf<TopicMap>]>,
+    options: TransactionalOptions,
+  ): void;
+  subscribe(
+    pattern: `${string}*${string}`,
+    handler: Handler<TopicMap[TopicOf<TopicMap>]>,
+    options: SubscribeOptions,
+  ): void;
+  subscribe(
+    pattern: string,
+    handler: Handler<never> | TransactionalHandler<never>,
+    options: SubscribeOptions | TransactionalOptions,
+  ): void {
+    this.#requireOpen();
+    if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
+    const replica = "space" in options ? options.space : undefined;
+    const call = replica
+      ? { kind: "transactional" as const, handler: handler as TransactionalHandler, replica }
+      : { kind: "plain" as const, handler: handler as Handler };
+    const subscription = new Subscription(pattern, call, options);
+    if (!isWildcard(pattern)) this.#topics.wire(pattern);
+    this.#subscriptions.add(subscription);
+  }
+
+  /** Removes what the subscriber has under that topic or pattern; says whether there was something. */
+  unsubscribe(pattern: string, subscriberId: string): boolean {
+    return this.#subscriptions.remove(pattern, subscriberId) > 0;
+  }
+
+  // Life -------------------------------------------------------------------------------------------------------------
+
+  /** Starts dispatching. Subscribe first: an event that nobody wants is done. */
+  start(): Promise<void> {
+    if (this.#stopped) return Promise.reject(stoppedError());
+    this.#started ??= this.#start();
+    return this.#started;
+  }
+
+  /** Waits for running handlers, then ends. What they have not finished by then is delivered again. */
+  stop({ graceMs = STOP_GRACE_MS }: StopOptions = {}): Promise<void> {
+    this.#stopped ??= this.#stop(graceMs);
+    return this.#stopped;
+  }
+
+  /** Puts events of processes that are gone back to pending; resolves with how many. Never touches what a live process holds. */
+  async recover(): Promise<number> {
+    const recovered = await this.#store.recover();
+    if (recovered > 0) this.#dispatcher.backlog();
+    return recovered;
+  }
+
+  /** Starts no more handlers until `resume`. Publishing goes on. */
+  pause(): void {
+    this.#dispatcher.pause();
+  }
+
+  resume(): void {
+    this.#dispatcher.resume();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+
+  // Looking ----------------------------------------------------------------------------------------------------------
+
+  /** Rows of the journal. */
+  query(query: JournalQuery): Promise<readonly JournalRow[]> {
+    return this.#store.query(query);
+  }
+
+  /** The journal from a position on, and if asked for what comes after. */
+  tail(options: TailOptions = {}): AsyncGenerator<JournalRow, void, undefined> {
+    return tail({ host: this.#host, store: this.#store, signal: this.#signal }, options);
+  }
+
+  /** Everything that carries a correlation, as the tree of what caused what. */
+  trace(correlation: string): Promise<Trace> {
+    return trace(this.#store, correlation);
+  }
+
+  /** How many events have failed, and the latest of them. */
+  failures(options?: { readonly limit?: number; readonly before?: number }): Promise<Failures> {
+    return failures(this.#store, options);
+  }
+
+  /** Puts failed events back to pending: one, several, or all that a query finds. Resolves with the ids that were failed. */
+  async requeue(which: number | readonly number[] | RequeueQuery): Promise<readonly number[]> {
+    const ids = typeof which === "number" ? [which] : which;
+    const requeued = isIds(ids) ? await this.#store.requeue(ids) : await requeueWhere(this.#store, ids);
+    if (requeued.length > 0) this.#dispatcher.backlog();
+    return requeued;
+  }
+
+  /** Removes what the retention policy lets go, now. */
+  sweep(): Promise<number> {
+    return this.#retention.sweep();
+  }
+
+  /** Throws when the bus contradicts itself. For tests and simulations. */
+  checkInvariants(): void {
+    this.#held.checkInvariants();
+    this.#serial.checkInvariants();
+    if (this.#slots.taken < 0) throw new Error(`${this.#slots.taken} slots are taken`);
+  }
+
+  async #start(): Promise<void> {
+    try {
+      await this.#dispatcher.start();
+      this.#retention.start();
+    } catch (error) {
+      this.#started = undefined;
+      throw error;
+    }
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.#retention.stop();
+    if (this.#started === undefined) return;
+    await this.#started;
+    await this.#dispatcher.stop(graceMs);
+  }
+
+  #requireOpen(): void {
+    if (this.#stopped && this.#dispatcher.state !== "stopping") throw stoppedError();
+  }
+}
+
+function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {
+  return Array.isArray(which);
+}
+
+function requirePositive(name: string, value: number): void {
+  if (Number.isSafeInteger(value) && value > 0) return;
+  throw misuse(`${name} must be a whole number of at least 1, got ${show(value)}`);
+}
+
+function stoppedError(): BusError {
+  return new BusError("BUS_STOPPED", "the bus has been stopped; open another on the same store");
+}
+
+function misuse(message: string): BusError {
+  return new BusError("BUS_MISUSE", message);
+}
+
+export type { Event };

@@ -1,0 +1,71 @@
+/**
+ * Waiting for a handler: what it returned or threw, or that it took too long. SPEC: J62, J63.
+ *
+ * A handler cannot be stopped, only be left behind: its signal is aborted, and what it does later changes nothing here.
+ */
+import type { Host } from "../host/host.ts";
+import { type ErrorData, fromError } from "../message/error-data.ts";
+import { StoreError } from "../store/store.ts";
+
+export type HandlerEnd =
+  | { readonly kind: "returned"; readonly value: unknown }
+  | {
+      readonly kind: "failed";
+      readonly error: string;
+      /** `stale`: it stood on something that has moved, and should simply be run again. */
+      readonly reason: "threw" | "timeout" | "stale";
+    };
+
+export interface HandlerWait {
+  readonly host: Host;
+  readonly timeoutMs: number;
+  /** Tells the handler that nobody waits any more. */
+  cancel(reason: Error): void;
+}
+
+/** Calls a handler. A promise only where the handler gave one. */
+export function callHandler(call: () => unknown, wait: HandlerWait): HandlerEnd | Promise<HandlerEnd> {
+  try {
+    const returned = call();
+    return isThenable(returned) ? waitFor(returned, wait) : { kind: "returned", value: returned };
+  } catch (error) {
+    return handlerFailed(error);
+  }
+}
+
+function handlerFailed(error: unknown): HandlerEnd {
+  const isStale = error instanceof StoreError && error.code === "STORE_STALE";
+  return { kind: "failed", error: errorText(error), reason: isStale ? "stale" : "threw" };
+}
+
+/** An error as one line for the journal, with its causes. */
+export function errorText(error: unknown): string {
+  const texts: string[] = [];
+  for (let link: ErrorData | undefined = fromError(error); link !== undefined; link = link.cause)
+    texts.push(link.message);
+  return texts.join(", because: ");
+}
+
+function waitFor(returned: PromiseLike<unknown>, { host, timeoutMs, cancel }: HandlerWait): Promise<HandlerEnd> {
+  return new Promise((resolve) => {
+    const timer = host.timer(timeoutMs, () => {
+      const error = new Error(`the handler timed out after ${timeoutMs} ms`);
+      cancel(error);
+      resolve({ kind: "failed", error: error.message, reason: "timeout" });
+    });
+    returned.then(
+      (value) => {
+        timer.cancel();
+        resolve({ kind: "returned", value });
+      },
+      (error: unknown) => {
+        timer.cancel();
+        resolve(handlerFailed(error));
+      },
+    );
+  });
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}

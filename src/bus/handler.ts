@@ -1,0 +1,157 @@
+/**
+ * What a handler is given beside its event. A plain handler gets a `HandlerContext`; one that was subscribed with a space
+ * gets a `HandlerTransaction`, whose writes and emits happen if and only if the handling commits. SPEC: J48, J56-J58.
+ */
+import type { Json } from "../message/json.ts";
+import type { Path } from "../message/path.ts";
+import type { DocumentRef } from "../store/document.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Transaction } from "../store/transaction.ts";
+import type { Event } from "./event.ts";
+
+export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerContext) => unknown;
+export type TransactionalHandler<Payload = Json> = (event: Event<Payload>, tx: HandlerTransaction) => unknown;
+
+export interface EmitOptions {
+  /** Who publishes; the handler's subscriber unless given. */
+  readonly source?: string;
+}
+
+/** Publishes on behalf of a handler, as a consequence of the event it handles. */
+export interface Emitter {
+  emitNow(cause: Event, subscriberId: string, topic: string, payload: unknown, options?: EmitOptions): Promise<number>;
+  emitWith(
+    transaction: Transaction,
+    cause: Event,
+    subscriberId: string,
+    topic: string,
+    payload: unknown,
+    options?: EmitOptions,
+  ): void;
+}
+
+/** What one call of a handler is about. */
+export interface CallFacts {
+  readonly event: Event;
+  readonly subscriberId: string;
+  /** Counts the tries of this delivery from 1. */
+  readonly attempt: number;
+}
+
+/** Tells a handler that nobody waits for it any more. Made only when asked for: most handlers never look. */
+class Cancellation {
+  #controller: AbortController | undefined;
+  #reason: Error | undefined;
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#reason) this.#controller.abort(this.#reason);
+    return this.#controller.signal;
+  }
+
+  cancel(reason: Error): void {
+    this.#reason ??= reason;
+    this.#controller?.abort(this.#reason);
+  }
+}
+
+export class HandlerContext {
+  readonly subscriberId: string;
+  /** Counts the tries of this delivery from 1. */
+  readonly attempt: number;
+  readonly #event: Event;
+  readonly #emitter: Emitter;
+  readonly #cancellation = new Cancellation();
+
+  constructor({ event, subscriberId, attempt }: CallFacts, emitter: Emitter) {
+    this.subscriberId = subscriberId;
+    this.attempt = attempt;
+    this.#event = event;
+    this.#emitter = emitter;
+  }
+
+  /** Aborted when the handler has timed out, and when the bus stops without it. */
+  get signal(): AbortSignal {
+    return this.#cancellation.signal;
+  }
+
+  /** Publishes a consequence of the event: same correlation, caused by it. At once, whatever becomes of the handler. */
+  emit(topic: string, payload: unknown, options?: EmitOptions): Promise<number> {
+    return this.#emitter.emitNow(this.#event, this.subscriberId, topic, payload, options);
+  }
+
+  cancel(reason: Error): void {
+    this.#cancellation.cancel(reason);
+  }
+}
+
+export class HandlerTransaction {
+  readonly subscriberId: string;
+  /** Counts the tries of this delivery from 1. Runs again because a read has moved are the same try. */
+  readonly attempt: number;
+  readonly #event: Event;
+  readonly #emitter: Emitter;
+  readonly #replica: Replica;
+  readonly #transaction: Transaction;
+  readonly #cancellation = new Cancellation();
+  #sawUnloaded = false;
+
+  constructor(
+    { event, subscriberId, attempt }: CallFacts,
+    emitter: Emitter,
+    { replica, transaction }: { readonly replica: Replica; readonly transaction: Transaction },
+  ) {
+    this.subscriberId = subscriberId;
+    this.attempt = attempt;
+    this.#event = event;
+    this.#emitter = emitter;
+    this.#replica = replica;
+    this.#transaction = transaction;
+  }
+
+  get signal(): AbortSignal {
+    return this.#cancellation.signal;
+  }
+
+  /** The value at the path, frozen; undefined where there is none. A document that was not in memory makes it run again. */
+  read(ref: DocumentRef, path: Path = [], depth?: "deep" | "shallow"): Json | undefined {
+    this.#look(ref);
+    return this.#transaction.read(ref, path, depth);
+  }
+
+  /** Puts a value. Its parent must be there; the empty path makes or replaces the document. */
+  write(ref: DocumentRef, path: Path, value: unknown): void {
+    if (path.length > 0) this.#look(ref);
+    this.#transaction.write(ref, path, value);
+  }
+
+  /** Removes an object's key, or with the empty path the document. Removing what is not there is fine. */
+  remove(ref: DocumentRef, path: Path): void {
+    this.#look(ref);
+    this.#transaction.remove(ref, path);
+  }
+
+  /** Replaces `remove` elements of the array at the path from `index` on. */
+  splice(ref: DocumentRef, path: Path, index: number, remove: number, insert: readonly unknown[]): void {
+    this.#look(ref);
+    this.#transaction.splice(ref, path, index, remove, insert);
+  }
+
+  /** Publishes a consequence of the event, in the same commit as everything else. */
+  emit(topic: string, payload: unknown, options?: EmitOptions): void {
+    this.#emitter.emitWith(this.#transaction, this.#event, this.subscriberId, topic, payload, options);
+  }
+
+  cancel(reason: Error): void {
+    this.#cancellation.cancel(reason);
+  }
+
+  /** Whether it looked at a document that is still being loaded: then what it did proves nothing. */
+  get sawUnloaded(): boolean {
+    return this.#sawUnloaded;
+  }
+
+  #look(ref: DocumentRef): void {
+    if (!this.#replica.touch(ref).isKnown) this.#sawUnloaded = true;
+  }
+}

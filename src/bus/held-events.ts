@@ -1,0 +1,162 @@
+/**
+ * The events that this process holds, from the claim until the settle is durable, and the room for more. Publishers, the
+ * dispatcher and the deliveries meet here. SPEC: J66, J67.
+ *
+ * What waits for a handler is in one of two queues: events that have begun (a gate has opened, a commit is confirmed) come
+ * before events that have not. Room that was promised to a publisher or a claim is reserved until the events come or do not.
+ */
+import type { Host } from "../host/host.ts";
+import { EVENTS_HELD_MAX } from "../limits.ts";
+import type { EventRun } from "./event-run.ts";
+import { Fifo } from "./fifo.ts";
+import type { RunEnd, SerialOrder } from "./serial-order.ts";
+import { WaitingBound } from "./waiting-bound.ts";
+
+export interface HeldEventsListener {
+  /** A run waits that may go on. */
+  runReady(): void;
+  /** An event is in the journal and nobody here holds it. */
+  backlog(): void;
+  /** A run is over: there is room again, and perhaps nothing left. */
+  runOver(): void;
+}
+
+export class HeldEvents {
+  readonly #host: Host;
+  readonly #serial: SerialOrder;
+  readonly #runs = new Set<EventRun>();
+  /** Claimed and not begun. */
+  readonly #waiting = new Fifo<EventRun>();
+  /** Begun, and ready to go on. */
+  readonly #resumed = new Fifo<EventRun>();
+  #reserved = 0;
+  /** Runs of which the state is `parked`. */
+  #parked = 0;
+  readonly bound: WaitingBound;
+  listener: HeldEventsListener | undefined;
+
+  constructor(parts: { host: Host; serial: SerialOrder; concurrency: number }) {
+    this.#host = parts.host;
+    this.#serial = parts.serial;
+    this.bound = new WaitingBound(parts.concurrency);
+    this.#serial.onOpen = (run) => this.resume(run);
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  get parked(): number {
+    return this.#parked;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** How many more events may be claimed. Parked ones do not count: what they wait for must find room. */
+  get room(): number {
+    const toWait = this.bound.limit - this.#waiting.length;
+    const toHold = EVENTS_HELD_MAX - (this.#runs.size - this.#parked);
+    return Math.max(0, Math.min(toWait, toHold) - this.#reserved);
+  }
+
+  /** Sets room aside for up to `count` events; says for how many there was some. */
+  reserve(count: number): number {
+    const granted = Math.min(count, this.room);
+    if (granted < count) this.bound.turnedAway();
+    this.#reserved += granted;
+    return granted;
+  }
+
+  /** The reserved events come now, or will not come. */
+  unreserve(count: number): void {
+    this.#reserved -= count;
+  }
+
+  /** Takes claimed events in. */
+  receive(runs: readonly EventRun[]): void {
+    const nowMs = this.#host.monotonic();
+    for (const run of runs) {
+      run.waitingSinceMs = nowMs;
+      this.#runs.add(run);
+      this.#serial.arrive(run);
+      this.#waiting.push(run);
+    }
+    this.listener?.runReady();
+  }
+
+  /** A run that waited for something else than a slot may go on. */
+  resume(run: EventRun): void {
+    if (run.state === "over") return;
+    if (run.state === "parked") this.#parked--;
+    run.state = "waiting";
+    this.#resumed.push(run);
+    this.listener?.runReady();
+  }
+
+  park(run: EventRun): void {
+    run.state = "parked";
+    this.#parked++;
+  }
+
+  /** The next run to go on with; events that have not begun only if asked for. */
+  next(which: "all" | "begun"): EventRun | undefined {
+    for (;;) {
+      const run = this.#resumed.shift() ?? (which === "all" ? this.#waiting.shift() : undefined);
+      if (run === undefined || run.state === "waiting") return run;
+    }
+  }
+
+  /** Measures how long events wait, and adapts the bound. */
+  adapt(): void {
+    const first = this.#waiting.peek();
+    if (first === undefined) this.bound.ranDry();
+    else this.bound.waited(this.#host.monotonic() - first.waitingSinceMs);
+  }
+
+  /** Takes events that wait out again: all that have not begun or are parked, or those beyond the bound, the latest first. */
+  takeBack(which: "all" | "surplus"): EventRun[] {
+    const keep = which === "all" ? 0 : this.bound.limit;
+    const taken: EventRun[] = [];
+    while (this.#waiting.length > keep) taken.push(this.#waiting.pop()!);
+    if (which === "surplus") return taken;
+    for (const run of this.#runs) {
+      if (run.state !== "parked") continue;
+      this.#parked--;
+      run.state = "waiting";
+      taken.push(run);
+    }
+    return taken;
+  }
+
+  /** The runs under a lease. */
+  under(lease: number): EventRun[] {
+    return [...this.#runs].filter((run) => run.lease === lease);
+  }
+
+  [Symbol.iterator](): Iterator<EventRun> {
+    return this.#runs.values();
+  }
+
+  over(run: EventRun, end: RunEnd): void {
+    if (run.state === "over") return;
+    if (run.state === "parked") this.#parked--;
+    run.state = "over";
+    this.#runs.delete(run);
+    this.#serial.leave(run, end);
+    this.listener?.runOver();
+  }
+
+  /** Throws when the counts contradict the records. */
+  checkInvariants(): void {
+    const states = { waiting: 0, parked: 0, running: 0, settling: 0, over: 0 };
+    for (const run of this.#runs) states[run.state]++;
+    if (states.over > 0) throw new Error("a run is held that is over");
+    if (states.parked !== this.#parked)
+      throw new Error(`${states.parked} runs are parked, ${this.#parked} were counted`);
+    if (states.waiting > this.#waiting.length + this.#resumed.length) throw new Error("a run waits in no queue");
+    if (this.#reserved < 0) throw new Error(`${this.#reserved} events are reserved`);
+    if (this.#runs.size - this.#parked > EVENTS_HELD_MAX) throw new Error(`${this.#runs.size} events are held`);
+  }
+}

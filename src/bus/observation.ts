@@ -1,0 +1,39 @@
+/**
+ * What the bus tells whoever watches over it. Observing is optional and changes nothing: an observer that throws is not
+ * called again for that observation, and the bus goes on.
+ */
+
+export type BusObservation =
+  /** A handler threw, rejected or timed out; what becomes of its delivery is in `outcome`. */
+  | {
+      readonly kind: "handler-failed";
+      readonly event: number;
+      readonly topic: string;
+      readonly subscriber: string;
+      readonly error: string;
+      readonly outcome: "failed" | "retry";
+    }
+  /** Nobody subscribes to the topic; the event is done, with a note. */
+  | { readonly kind: "no-subscriber"; readonly event: number; readonly topic: string }
+  /** A row could not be read as a message and was failed alone. */
+  | { readonly kind: "unreadable"; readonly event: number; readonly error: string }
+  /** A settle came too late: somebody else holds the event now, or has handled it. */
+  | { readonly kind: "claim-lost"; readonly event: number }
+  /** The process's lease ended without its doing; a new one is opened. */
+  | { readonly kind: "lease-lost"; readonly lease: number }
+  /** The store could not do something now; the bus tries again. */
+  | { readonly kind: "store-trouble"; readonly doing: string; readonly error: string };
+
+export type BusObserver = (observation: BusObservation) => void;
+
+/** The observer as the bus calls it. */
+export function safeObserver(observe: BusObserver | undefined): BusObserver {
+  if (observe === undefined) return () => {};
+  return (observation) => {
+    try {
+      observe(observation);
+    } catch {
+      // An observer that fails must not take part: what it was told is in the journal as well.
+    }
+  };
+}

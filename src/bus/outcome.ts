@@ -1,0 +1,96 @@
+/**
+ * What an event comes to when its handlers have run: the one place that decides between done, failed and retry, and which
+ * deliveries the journal has to know of. Pure. SPEC: J52-J55, J60.
+ *
+ * Deliveries are written only where subscribers differ: an event that went well everywhere at its first attempt is `done`,
+ * and that says it all.
+ */
+import type { Delivery, Settlement } from "../store/journal.ts";
+import { DONE, type EventRun, type StepResult } from "./event-run.ts";
+
+/** The settlement of a run, with the results it has and, where given, one more. */
+export function settlementOf(run: EventRun, last?: StepResult): Settlement {
+  const results = last === undefined ? run.results : [...run.results, last];
+  const outcome = outcomeOf(run, results);
+  const deliveries = outcome.kind === "done" && !hasShares(run, results) ? [] : deliveriesOf(run, results);
+  return settle(run, outcome, deliveries);
+}
+
+/** Only the share of the present step, as done; the row stays ours. */
+export function shareOf(run: EventRun): Settlement {
+  return settle(run, { kind: "partial" }, [deliveryOf(run, run.position, DONE)].filter(isGiven));
+}
+
+/** Gives the row back as if it had not been claimed, but for the shares that are done. */
+export function releaseOf(run: EventRun): Settlement {
+  return settle(run, { kind: "release" }, deliveriesOf(run, run.results));
+}
+
+/** Gives the row back until later, for a reason that is nobody's failure. */
+export function postponementOf(run: EventRun, atMs: number, reason: string): Settlement {
+  return settle(run, { kind: "retry", atMs, error: reason }, deliveriesOf(run, run.results));
+}
+
+function settle(run: EventRun, outcome: Settlement["outcome"], deliveries: readonly Delivery[]): Settlement {
+  const claim = { id: run.id, lease: run.lease, attempt: run.claimAttempt, outcome };
+  return deliveries.length === 0 ? claim : { ...claim, deliveries };
+}
+
+const ALL_DONE: Settlement["outcome"] = { kind: "done" };
+const NOBODY: Settlement["outcome"] = { kind: "done", note: "no subscriber" };
+
+function outcomeOf(run: EventRun, results: readonly StepResult[]): Settlement["outcome"] {
+  if (run.steps.length === 0) return NOBODY;
+  let retryAtMs: number | undefined;
+  let failed = false;
+  for (let at = 0; at < results.length; at++) {
+    const result = results[at]!;
+    // Not before any of its subscribers wants it again.
+    if (result.kind === "retry") retryAtMs = Math.max(retryAtMs ?? 0, result.atMs);
+    if (result.kind === "failed" || failedBefore(run, at, result)) failed = true;
+  }
+  if (retryAtMs !== undefined) return { kind: "retry", atMs: retryAtMs, error: errorsOf(run, results) };
+  return failed ? { kind: "failed", error: errorsOf(run, results) } : ALL_DONE;
+}
+
+function failedBefore(run: EventRun, at: number, result: StepResult): boolean {
+  return result.kind === "skipped" && run.earlierOf(run.steps[at]!)?.status === "failed";
+}
+
+/** Every handler's error, one a line, each under its subscriber's name. */
+function errorsOf(run: EventRun, results: readonly StepResult[]): string {
+  const lines = results.map((result, at) => {
+    const { subscriber } = run.steps[at]!;
+    if (result.kind === "failed" || result.kind === "retry") return `${subscriber}: ${result.error}`;
+    return failedBefore(run, at, result) ? `${subscriber}: ${run.earlierOf(run.steps[at]!)?.error ?? "failed"}` : "";
+  });
+  return lines.filter((line) => line !== "").join("\n");
+}
+
+function hasShares(run: EventRun, results: readonly StepResult[]): boolean {
+  return run.earlier.length > 0 || results.some((result) => result.kind === "recorded");
+}
+
+function deliveriesOf(run: EventRun, results: readonly StepResult[]): Delivery[] {
+  return results.map((result, at) => deliveryOf(run, at, result)).filter(isGiven);
+}
+
+function deliveryOf(run: EventRun, at: number, result: StepResult): Delivery | undefined {
+  const step = run.steps[at]!;
+  const { subscriber } = step;
+  const attempts = run.attemptOf(step);
+  switch (result.kind) {
+    case "done":
+      return { subscriber, status: "done", attempts };
+    case "failed":
+    case "retry":
+      return { subscriber, status: result.kind, attempts, error: result.error };
+    case "recorded":
+    case "skipped":
+      return undefined;
+  }
+}
+
+function isGiven<T>(value: T | undefined): value is T {
+  return value !== undefined;
+}

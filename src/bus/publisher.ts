@@ -1,0 +1,177 @@
+/**
+ * Publishing: an event is checked, made a message, and appended to the journal. Calls no handler. SPEC: J40, J41, J45-J47, J66.
+ *
+ * Where this process has room for it, the row is written as already claimed by it, and the event goes to the dispatcher as
+ * soon as it is durable, without being read back. Otherwise it is written as pending, and the dispatcher is woken.
+ */
+import type { Host } from "../host/host.ts";
+import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
+import { ID_LENGTH_MAX, isId, type Message } from "../message/envelope.ts";
+import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
+import { causedBy, event as eventMessage, type Lineage } from "../message/lineage.ts";
+import { problemText, show, within } from "../message/problem.ts";
+import type { JournalEntry } from "../store/journal.ts";
+import type { Store } from "../store/store.ts";
+import type { Transaction } from "../store/transaction.ts";
+import { BusError, notPublished } from "./bus-error.ts";
+import { copyJson, type Event } from "./event.ts";
+import { EventRun } from "./event-run.ts";
+import type { EmitOptions, Emitter } from "./handler.ts";
+import type { HeldEvents } from "./held-events.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+import type { Topics } from "./topics.ts";
+
+export interface PublishOptions {
+  /** Names the conversation; everything that handlers emit carries it on. */
+  readonly correlation?: string;
+  /** The id of the message that caused this one. */
+  readonly causation?: string;
+  /** Gives up if it is aborted before the event is sent to the store; what was sent is stored or not, and the promise says so. */
+  readonly signal?: AbortSignal;
+}
+
+/** An event of `publishMany`. */
+export interface Publication extends Omit<PublishOptions, "signal"> {
+  readonly topic: string;
+  readonly source: string;
+  readonly payload: unknown;
+}
+
+/** Why events may not be handed to the own dispatcher, or that they may. */
+export type HandOver = "open" | "closed";
+
+const PENDING: JournalEntry["as"] = { status: "pending" };
+/** A payload stands one level deep in its message, and the message is what is bounded. */
+const PAYLOAD_LIMITS: JsonLimits = { bytesMax: PAYLOAD_BYTES_MAX, depthMax: DEPTH_MAX - 1, keysMax: OBJECT_KEYS_MAX };
+
+export class Publisher implements Emitter {
+  readonly #host: Host;
+  readonly #store: Store;
+  readonly #topics: Topics;
+  readonly #held: HeldEvents;
+  readonly #lease: LeaseKeeper;
+  readonly #subscriptions: Subscriptions;
+  /** Open while the dispatcher runs and has no backlog: what is older must not be overtaken for ever. */
+  handOver: HandOver = "closed";
+  #claimed: JournalEntry["as"] & { readonly status: "claimed" } = { status: "claimed", lease: 0 };
+
+  constructor(parts: {
+    host: Host;
+    store: Store;
+    topics: Topics;
+    held: HeldEvents;
+    lease: LeaseKeeper;
+    subscriptions: Subscriptions;
+  }) {
+    this.#host = parts.host;
+    this.#store = parts.store;
+    this.#topics = parts.topics;
+    this.#held = parts.held;
+    this.#lease = parts.lease;
+    this.#subscriptions = parts.subscriptions;
+  }
+
+  /** Appends events in order; resolves with their ids once they are durable. */
+  async publish(publications: readonly Publication[]): Promise<readonly number[]> {
+    return this.#append(publications.map((publication) => this.#entry(publication)));
+  }
+
+  async publishOne(publication: Publication): Promise<number> {
+    const [id] = await this.#append([this.#entry(publication)]);
+    return id!;
+  }
+
+  async emitNow(
+    cause: Event,
+    subscriberId: string,
+    topic: string,
+    payload: unknown,
+    { source = subscriberId }: EmitOptions = {},
+  ): Promise<number> {
+    const [id] = await this.#append([this.#entry({ topic, source, payload }, causedBy(cause.message))]);
+    return id!;
+  }
+
+  emitWith(
+    transaction: Transaction,
+    cause: Event,
+    subscriberId: string,
+    topic: string,
+    payload: unknown,
+    { source = subscriberId }: EmitOptions = {},
+  ): void {
+    transaction.entries.push(this.#entry({ topic, source, payload }, causedBy(cause.message)));
+  }
+
+  /** Marks as many entries as there is room for as claimed by this process; says how many. Unreserve them in any case. */
+  claim(entries: JournalEntry[]): number {
+    const lease = this.handOver === "open" ? this.#lease.current : undefined;
+    if (lease === undefined) return 0;
+    if (this.#claimed.lease !== lease) this.#claimed = { status: "claimed", lease };
+    const granted = this.#held.reserve(entries.length);
+    for (let at = 0; at < granted; at++) entries[at] = { ...entries[at]!, as: this.#claimed };
+    return granted;
+  }
+
+  /** Gives reserved room back, whether its events have come or not. */
+  withdraw(granted: number): void {
+    this.#held.unreserve(granted);
+  }
+
+  /** The entries are durable: what we claimed goes on its way, what waits is pointed out. */
+  arrived(entries: readonly JournalEntry[], ids: readonly number[]): void {
+    const runs: EventRun[] = [];
+    entries.forEach((entry, at) => {
+      if (entry.as.status === "claimed") runs.push(this.#runOf(entry, ids[at]!, entry.as.lease));
+    });
+    if (runs.length > 0) this.#held.receive(runs);
+    if (runs.length < entries.length) this.#held.listener?.backlog();
+  }
+
+  async #append(entries: JournalEntry[]): Promise<readonly number[]> {
+    const granted = this.claim(entries);
+    try {
+      const outcome = await this.#store.append(entries);
+      if (outcome.kind === "rejected") throw notPublished(outcome);
+      this.arrived(entries, outcome.ids);
+      return outcome.ids;
+    } finally {
+      this.withdraw(granted);
+    }
+  }
+
+  #runOf({ topic, source, message }: JournalEntry, id: number, lease: number): EventRun {
+    const claim = { lease, attempt: 1, deliveries: [] };
+    return new EventRun({ id, topic, source, message }, claim, this.#subscriptions.stepsFor(topic));
+  }
+
+  #entry(publication: Publication, lineage: Lineage = lineageOf(publication)): JournalEntry {
+    const { topic, source, payload } = publication;
+    const type = this.#topics.wire(topic);
+    if (!isId(source) || !isCleanText(source)) {
+      throw invalid(`source names who publishes, in 1 to ${ID_LENGTH_MAX} characters; got ${show(source)}`);
+    }
+    const impurity = findImpurity(payload, PAYLOAD_LIMITS);
+    if (impurity !== undefined)
+      throw invalid(`the event cannot be published: ${problemText(within("payload", impurity))}`);
+    const message: Message = eventMessage(this.#host, type, copyJson(payload as Json), lineage);
+    return { topic, source, message, as: PENDING };
+  }
+}
+
+function lineageOf({ correlation, causation }: Publication): Lineage {
+  const lineage: { correlation?: string; causation?: string } = {};
+  if (correlation !== undefined) lineage.correlation = named("correlation", correlation);
+  if (causation !== undefined) lineage.causation = named("causation", causation);
+  return lineage;
+}
+
+function named(what: string, id: string): string {
+  if (isId(id) && isCleanText(id)) return id;
+  throw invalid(`${what} must be a text of 1 to ${ID_LENGTH_MAX} characters, got ${show(id)}`);
+}
+
+function invalid(message: string): BusError {
+  return new BusError("BUS_EVENT_INVALID", message);
+}

@@ -1,0 +1,42 @@
+/**
+ * The events of one serial key of one subscription that this process knows of: those it holds, in order, and the earlier
+ * ones that it does not hold and that are not settled yet. Only the first may be handled, and only when nothing comes before
+ * it. SPEC: J64.
+ */
+import type { EventRun } from "./event-run.ts";
+
+export class SerialLane {
+  /** Which subscription and key; how `SerialOrder` finds it. */
+  readonly name: string;
+  /** Held here, ascending by id. */
+  readonly runs: EventRun[] = [];
+  /** Ids of unsettled events that are not held here. */
+  readonly blockers = new Set<number>();
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  add(run: EventRun): void {
+    let at = this.runs.length;
+    while (at > 0 && this.runs[at - 1]!.id > run.id) at--;
+    this.runs.splice(at, 0, run);
+  }
+
+  remove(run: EventRun): void {
+    const at = this.runs.indexOf(run);
+    if (at >= 0) this.runs.splice(at, 1);
+  }
+
+  /** The run that may be handled now, if one may. */
+  get first(): EventRun | undefined {
+    const [first] = this.runs;
+    if (first === undefined) return undefined;
+    for (const id of this.blockers) if (id < first.id) return undefined;
+    return first;
+  }
+
+  get isEmpty(): boolean {
+    return this.runs.length === 0 && this.blockers.size === 0;
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * Order for subscriptions that ask for it: of the events with one serial key, none is handled before every earlier one is
+ * settled, whichever process holds it. SPEC: J64, J65.
+ *
+ * A process knows the events it holds. Of the others it has to ask: before it handles event n, the journal is asked once for
+ * unsettled events up to n that are not held here; they become blockers of their lanes. What was asked is remembered
+ * (`#checkedThrough`), and ids that were held here need no asking, so that a process alone on its store asks hardly ever.
+ * A settled event never becomes unsettled again (but by `requeue`, which moves it to the end of the order), so a check stays
+ * true.
+ */
+import { JOURNAL_PAGE_ROWS, TOPICS_REMEMBERED_MAX } from "../limits.ts";
+import { fromError } from "../message/error-data.ts";
+import type { JournalRow } from "../store/journal.ts";
+import type { Store } from "../store/store.ts";
+import { makeEvent } from "./event.ts";
+import type { EventRun } from "./event-run.ts";
+import type { BusObserver } from "./observation.ts";
+import { SerialLane } from "./serial-lane.ts";
+import type { Step, Subscriptions } from "./subscriptions.ts";
+
+/** How a run has left this process. Only a settled one lets its successors go. */
+export type RunEnd = "settled" | "given-back";
+
+export class SerialOrder {
+  readonly #store: Store;
+  readonly #subscriptions: Subscriptions;
+  readonly #observe: BusObserver;
+  readonly #lanes = new Map<string, SerialLane>();
+  /** Runs held here, by id. */
+  readonly #held = new Map<number, EventRun>();
+  /** Lanes that wait for an event held elsewhere, by its id. */
+  readonly #blocked = new Map<number, Set<SerialLane>>();
+  /** Every event up to this id is settled, held here or a blocker. */
+  #checkedThrough = 0;
+  /** Ids above it that are or were held here. */
+  readonly #seen = new Set<number>();
+  /** The highest id that somebody waits to have checked. */
+  #wanted = 0;
+  #asking: "no" | "journal" | "blockers" = "no";
+  /** Settled here while the journal was being asked: its answer may still show them. */
+  readonly #settledMeanwhile = new Set<number>();
+  /** Told of a parked run that may go on. */
+  onOpen: (run: EventRun) => void = () => {};
+
+  constructor(parts: { store: Store; subscriptions: Subscriptions; observe: BusObserver }) {
+    this.#store = parts.store;
+    this.#subscriptions = parts.subscriptions;
+    this.#observe = parts.observe;
+  }
+
+  /** Takes a run's place in the order. Throws what a `serialBy` throws into its step's lane. */
+  arrive(run: EventRun): void {
+    if (!this.#subscriptions.hasSerial) return;
+    this.#see(run.id);
+    this.#held.set(run.id, run);
+    this.#unblock(run.id);
+    run.lanes = run.steps.map((step) =>
+      step.subscription.serialBy && !run.isOver(step) ? this.#enter(run, step) : undefined,
+    );
+  }
+
+  /** Whether the run's present step may be done now; if not, `onOpen` tells when. */
+  mayStart(run: EventRun): boolean {
+    const lane = run.lanes?.[run.position];
+    if (lane === undefined) return true;
+    if (this.#checkedThrough >= run.id) return lane.first === run;
+    this.#wanted = Math.max(this.#wanted, run.id);
+    void this.#ask();
+    return false;
+  }
+
+  /** The run has left: settled, or unsettled and somebody else's from now on. */
+  leave(run: EventRun, end: RunEnd): void {
+    if (!this.#held.delete(run.id)) return;
+    if (end === "settled" && this.#asking !== "no") this.#settledMeanwhile.add(run.id);
+    run.lanes?.forEach((lane, at) => {
+      if (lane === undefined) return;
+      lane.remove(run);
+      const isDone = run.results[at]?.kind === "done" || run.results[at]?.kind === "recorded";
+      if (end === "given-back" && !isDone) this.#block(run.id, lane);
+      this.#open(lane);
+    });
+  }
+
+  /** Looks again at what we wait for, after something may have been settled elsewhere. */
+  recheck(): void {
+    if (this.#blocked.size > 0) void this.#ask("blockers");
+  }
+
+  /** Why the serial key of a run's present step could not be had, if it could not. */
+  static keyError(run: EventRun, step: Step): string | undefined {
+    try {
+      keyOf(run.event, step);
+      return undefined;
+    } catch (error) {
+      return fromError(error).message;
+    }
+  }
+
+  #enter(run: EventRun, step: Step): SerialLane | undefined {
+    try {
+      const lane = this.#laneOf(step, keyOf(run.event, step));
+      lane.add(run);
+      return lane;
+    } catch {
+      // The step itself fails with this error when its turn comes (`keyError`).
+      return undefined;
+    }
+  }
+
+  #laneOf({ subscriber }: Step, key: string): SerialLane {
+    const name = `${subscriber}\0${key}`;
+    const known = this.#lanes.get(name);
+    if (known) return known;
+    const lane = new SerialLane(name);
+    this.#lanes.set(name, lane);
+    return lane;
+  }
+
+  #see(id: number): void {
+    if (id <= this.#checkedThrough) return;
+    // Forgetting only means that the journal is asked.
+    if (this.#seen.size >= TOPICS_REMEMBERED_MAX) this.#seen.clear();
+    this.#seen.add(id);
+    while (this.#seen.delete(this.#checkedThrough + 1)) this.#checkedThrough++;
+  }
+
+  #block(id: number, lane: SerialLane): void {
+    lane.blockers.add(id);
+    const lanes = this.#blocked.get(id) ?? new Set();
+    this.#blocked.set(id, lanes.add(lane));
+  }
+
+  #unblock(id: number): void {
+    const lanes = this.#blocked.get(id);
+    if (!lanes) return;
+    this.#blocked.delete(id);
+    for (const lane of lanes) {
+      lane.blockers.delete(id);
+      this.#open(lane);
+    }
+  }
+
+  #open(lane: SerialLane): void {
+    if (lane.isEmpty) this.#lanes.delete(lane.name);
+    const { first } = lane;
+    if (first?.state === "parked" && first.lanes?.[first.position] === lane) this.onOpen(first);
+  }
+
+  /** Asks until all that is wanted is known. One at a time. */
+  async #ask(what: "journal" | "blockers" = "journal"): Promise<void> {
+    if (this.#asking !== "no") return;
+    this.#asking = what;
+    try {
+      if (what === "blockers") await this.#askForBlockers();
+      while (this.#wanted > this.#checkedThrough) await this.#askForUnsettled(this.#wanted);
+    } catch (error) {
+      this.#observe({ kind: "store-trouble", doing: "keeping the serial order", error: fromError(error).message });
+    } finally {
+      this.#asking = "no";
+      this.#settledMeanwhile.clear();
+    }
+  }
+
+  async #askForUnsettled(through: number): Promise<void> {
+    // The middle question is framed, so that a row which changes sides between two of them is still seen.
+    const processing = { status: "processing", kind: "event" } as const;
+    const answers = await Promise.all([
+      this.#rows(processing, through),
+      this.#rows({ status: "pending", kind: "event" }, through),
+      this.#rows(processing, through),
+    ]);
+    for (const row of answers.flat()) this.#takeBlocker(row);
+    this.#checkedThrough = Math.max(this.#checkedThrough, through);
+    for (const id of this.#seen) if (id <= this.#checkedThrough) this.#seen.delete(id);
+    for (const lane of [...this.#lanes.values()]) this.#open(lane);
+  }
+
+  async #rows(filter: { status: "pending" | "processing"; kind: "event" }, through: number): Promise<JournalRow[]> {
+    const rows: JournalRow[] = [];
+    for (let cursor = this.#checkedThrough; ; ) {
+      const page = await this.#store.query({ ...filter, cursor, limit: JOURNAL_PAGE_ROWS });
+      rows.push(...page.filter((row) => row.id <= through));
+      const last = page.at(-1);
+      if (last === undefined || page.length < JOURNAL_PAGE_ROWS || last.id >= through) return rows;
+      cursor = last.id;
+    }
+  }
+
+  #takeBlocker(row: JournalRow): void {
+    if (this.#held.has(row.id) || this.#settledMeanwhile.has(row.id) || this.#seen.has(row.id)) return;
+    for (const lane of this.#lanesOf(row)) this.#block(row.id, lane);
+  }
+
+  /** The lanes in which an event of the journal has something left to do. */
+  #lanesOf({ id, topic, source, message, deliveries }: JournalRow): SerialLane[] {
+    if (message === undefined) return [];
+    const lanes: SerialLane[] = [];
+    for (const step of this.#subscriptions.stepsFor(topic)) {
+      if (!step.subscription.serialBy) continue;
+      const status = deliveries.find((delivery) => delivery.subscriber === step.subscriber)?.status;
+      if (status === "done" || status === "failed") continue;
+      try {
+        lanes.push(this.#laneOf(step, keyOf(makeEvent({ id, topic, source, message }), step)));
+      } catch {
+        // It will fail when it is handled, and holds nobody up.
+      }
+    }
+    return lanes;
+  }
+
+  async #askForBlockers(): Promise<void> {
+    for (const [id, lanes] of [...this.#blocked]) {
+      if (![...lanes].some((lane) => lane.runs.length > 0)) continue;
+      const [row] = await this.#store.query({ id, limit: 1 });
+      const left = row === undefined || isSettled(row) ? [] : this.#lanesOf(row);
+      if (left.length === 0) this.#unblock(id);
+    }
+  }
+
+  /** Throws when the order contradicts itself. */
+  checkInvariants(): void {
+    for (const lane of this.#lanes.values()) {
+      lane.runs.forEach((run, at) => {
+        if (at > 0 && lane.runs[at - 1]!.id >= run.id) throw new Error(`serial lane ${lane.name} is out of order`);
+        if (this.#held.get(run.id) !== run)
+          throw new Error(`serial lane ${lane.name} has event ${run.id}, not held here`);
+      });
+      for (const id of lane.blockers) {
+        if (!this.#blocked.get(id)?.has(lane)) throw new Error(`blocker ${id} of ${lane.name} is not known as one`);
+        if (this.#held.has(id)) throw new Error(`event ${id} is held here and a blocker`);
+      }
+    }
+  }
+}
+
+function isSettled({ status }: JournalRow): boolean {
+  return status === "done" || status === "failed";
+}
+
+function keyOf(event: EventRun["event"], { subscription }: Step): string {
+  const key: unknown = subscription.serialBy?.(event);
+  if (typeof key === "string") return key;
+  throw new TypeError(`serialBy of ${subscription.subscriberId} must give a string, got ${typeof key}`);
+}

@@ -1,0 +1,102 @@
+/**
+ * One subscription: who wants which topics, how its handler is called, and how many calls are under way. Kept in memory only:
+ * subscriptions are code and are made again at every start (ADR 004 §4). SPEC: J42-J44.
+ */
+import {
+  DISPATCH_CONCURRENCY_MAX,
+  HANDLER_TIMEOUT_MS,
+  SUBSCRIBER_ID_LENGTH_MAX,
+  TIMER_DELAY_MS_MAX,
+} from "../limits.ts";
+import { isCleanText } from "../message/json.ts";
+import { show } from "../message/problem.ts";
+import { checkTopicPattern, isWildcard } from "../message/topic-pattern.ts";
+import type { Replica } from "../store/replica.ts";
+import { BusError } from "./bus-error.ts";
+import type { Event } from "./event.ts";
+import type { EventRun } from "./event-run.ts";
+import type { Handler, TransactionalHandler } from "./handler.ts";
+import { checkRetryPolicy, NO_RETRY, type RetryPolicy } from "./retry-policy.ts";
+
+export interface SubscribeOptions {
+  /** Who handles: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
+  readonly subscriberId: string;
+  /** How often a failed delivery is tried; once unless given. */
+  readonly retry?: RetryPolicy;
+  /** A handler that takes longer counts as failed. */
+  readonly timeoutMs?: number;
+  /** Events for which this gives the same text are handled one after the other, in the order of the journal. */
+  readonly serialBy?: (event: Event) => string;
+  /** How many events this subscription handles at once, within the bus's own bound. */
+  readonly concurrency?: number;
+}
+
+export interface TransactionalOptions extends SubscribeOptions {
+  /** The space that the handler's transaction writes to: its writes, emits, receipt and delivery commit together. */
+  readonly space: Replica;
+}
+
+export type Call =
+  | { readonly kind: "plain"; readonly handler: Handler }
+  | { readonly kind: "transactional"; readonly handler: TransactionalHandler; readonly replica: Replica };
+
+export class Subscription {
+  readonly pattern: string;
+  readonly subscriberId: string;
+  readonly call: Call;
+  readonly retry: RetryPolicy;
+  readonly timeoutMs: number;
+  readonly serialBy: ((event: Event) => string) | undefined;
+  readonly concurrency: number;
+  /** False once unsubscribed: events that were matched before skip it. */
+  active = true;
+  /** Handlers of this subscription that run now. At most `concurrency`. */
+  running = 0;
+  /** Runs that have come to this subscription while it was busy, first come first. Empty while `running < concurrency`. */
+  readonly waiting: EventRun[] = [];
+
+  constructor(pattern: string, call: Call, options: SubscribeOptions) {
+    checkTopicPattern(pattern);
+    checkOptions(options);
+    this.pattern = pattern;
+    this.subscriberId = options.subscriberId;
+    this.call = call;
+    this.retry = options.retry ?? NO_RETRY;
+    this.timeoutMs = options.timeoutMs ?? HANDLER_TIMEOUT_MS;
+    this.serialBy = options.serialBy;
+    this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** How the journal names its share of an event. Topics and ids have no blanks, so that no two names are alike. */
+  get name(): string {
+    return isWildcard(this.pattern) ? `${this.subscriberId} ${this.pattern}` : this.subscriberId;
+  }
+}
+
+function checkOptions({ subscriberId, retry, timeoutMs, serialBy, concurrency }: SubscribeOptions): void {
+  if (!isSubscriberId(subscriberId)) {
+    throw misuse(
+      `subscriberId names who handles: 1 to ${SUBSCRIBER_ID_LENGTH_MAX} characters without blanks, got ${show(subscriberId)}`,
+    );
+  }
+  if (retry !== undefined) checkRetryPolicy(retry);
+  if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= TIMER_DELAY_MS_MAX)) {
+    throw misuse(`timeoutMs must be more than 0 and at most 100 years, got ${show(timeoutMs)}`);
+  }
+  if (serialBy !== undefined && typeof serialBy !== "function")
+    throw misuse("serialBy must be a function of the event");
+  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1)) {
+    throw misuse(
+      `concurrency must be a whole number of at least 1 (the bus as a whole runs ${DISPATCH_CONCURRENCY_MAX} unless told), got ${show(concurrency)}`,
+    );
+  }
+}
+
+function isSubscriberId(id: unknown): boolean {
+  if (typeof id !== "string" || id.length === 0 || id.length > SUBSCRIBER_ID_LENGTH_MAX) return false;
+  return isCleanText(id) && !/\s/.test(id);
+}
+
+function misuse(message: string): BusError {
+  return new BusError("BUS_MISUSE", message);
+}

@@ -1,0 +1,48 @@
+/**
+ * The journal as it grows, as an async iterator: first what is there, then, if asked to follow, what comes. SPEC: J76.
+ *
+ * It reads pages by id and keeps nothing but its position, so that a slow reader costs no memory. While it waits it is woken by
+ * what is published here and by the store's word of others' writes; the poll stands behind both.
+ */
+import type { Host } from "../host/host.ts";
+import { JOURNAL_PAGE_ROWS, POLL_INTERVAL_MS } from "../limits.ts";
+import { checkTopicPattern, isWildcard, matchesTopic } from "../message/topic-pattern.ts";
+import type { JournalRow } from "../store/journal.ts";
+import type { Store } from "../store/store.ts";
+import type { JournalSignal } from "./journal-signal.ts";
+
+export interface TailOptions {
+  /** Rows after this id; from the beginning unless given. */
+  readonly from?: number;
+  /** A topic or a pattern. */
+  readonly topic?: string;
+  /** Whether to wait for more at the end of the journal. */
+  readonly follow?: boolean;
+  /** Ends the iteration, without an error. */
+  readonly signal?: AbortSignal;
+}
+
+interface TailParts {
+  readonly host: Host;
+  readonly store: Store;
+  readonly signal: JournalSignal;
+}
+
+export async function* tail(parts: TailParts, options: TailOptions): AsyncGenerator<JournalRow, void, undefined> {
+  const { from = 0, topic, follow = false, signal } = options;
+  if (topic !== undefined) checkTopicPattern(topic);
+  const exact = topic !== undefined && !isWildcard(topic) ? { topic } : {};
+  let cursor = from;
+  while (!signal?.aborted) {
+    const mark = parts.signal.mark;
+    const rows = await parts.store.query({ ...exact, cursor, limit: JOURNAL_PAGE_ROWS });
+    for (const row of rows) {
+      if (signal?.aborted) return;
+      cursor = row.id;
+      if (topic === undefined || matchesTopic(topic, row.topic)) yield row;
+    }
+    if (rows.length === JOURNAL_PAGE_ROWS) continue;
+    if (!follow) return;
+    await parts.signal.after(mark, { host: parts.host, timeoutMs: POLL_INTERVAL_MS, signal });
+  }
+}

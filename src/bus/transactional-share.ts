@@ -1,0 +1,158 @@
+/**
+ * A subscriber's share of an event, handled in a transaction: the handler's writes and emits, the receipt, and the status of
+ * the delivery land in one commit or not at all. SPEC: J56-J59.
+ *
+ * ```
+ *   run the handler ──> commit ──committed──> recorded (the share) or settled (the whole event, when it was the last)
+ *        ^                │  │ the receipt is there ──> already handled
+ *        │                │  │ the claim is gone ────> lost
+ *        └─catch up, wait─┘  └ refused ──────────────> failed
+ *          a read has moved, what it stood on fell, the store was busy
+ * ```
+ * A handler may therefore run several times; its effect happens once. A run that read documents which were not in memory yet
+ * proves nothing, whatever came of it: it is run again when they are here.
+ */
+import type { Host } from "../host/host.ts";
+import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS, STALE_WINDOW_MS } from "../limits.ts";
+import type { CommitOutcome } from "../store/commit.ts";
+import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import type { Settlement } from "../store/journal.ts";
+import type { Replica } from "../store/replica.ts";
+import { StoreError } from "../store/store.ts";
+import type { Transaction } from "../store/transaction.ts";
+import { DONE, type EventRun } from "./event-run.ts";
+import { HandlerTransaction, type TransactionalHandler } from "./handler.ts";
+import { callHandler, type HandlerEnd } from "./handler-wait.ts";
+import { settlementOf, shareOf } from "./outcome.ts";
+import type { Publisher } from "./publisher.ts";
+import type { Slots } from "./slots.ts";
+import type { Step } from "./subscriptions.ts";
+
+export type ShareEnd =
+  /** The share is in the journal. */
+  | { readonly kind: "recorded" }
+  /** The share and with it the whole event is settled. */
+  | { readonly kind: "settled"; readonly settlement: Settlement }
+  /** The receipt shows that it was handled before; its share is still to be settled. */
+  | { readonly kind: "already" }
+  /** Somebody else holds the event, or the store has stopped: there is nothing we could settle. */
+  | { readonly kind: "lost" }
+  | { readonly kind: "failed"; readonly error: string };
+
+type Verdict = ShareEnd | { readonly kind: "again"; readonly why: string };
+
+const AGAIN_LOADED: Verdict = { kind: "again", why: "its documents were being loaded" };
+
+/** Where the receipt of a handling is: one document for each message and subscriber, ever. Its value is what the handler returned. */
+export function receiptOf(messageId: string, subscriber: string): DocumentRef {
+  return { scope: SHARED_SCOPE, id: `receipt:${messageId.length}:${messageId}:${subscriber}` };
+}
+
+export class TransactionalShare {
+  readonly #host: Host;
+  readonly #publisher: Publisher;
+  readonly #slots: Slots;
+
+  constructor(parts: { host: Host; publisher: Publisher; slots: Slots }) {
+    this.#host = parts.host;
+    this.#publisher = parts.publisher;
+    this.#slots = parts.slots;
+  }
+
+  /** Runs the handler until its commit stands, cannot stand, or has been tried for long enough. */
+  async handle(run: EventRun, step: Step, handler: TransactionalHandler, replica: Replica): Promise<ShareEnd> {
+    const untilMs = this.#host.monotonic() + STALE_WINDOW_MS;
+    for (let round = 0; ; round++) {
+      const verdict = await this.#once(run, step, handler, replica);
+      if (verdict.kind !== "again") return verdict;
+      if (run.state === "over") return { kind: "lost" };
+      if (this.#host.monotonic() >= untilMs) {
+        return { kind: "failed", error: `gave up after ${round + 1} runs in ${STALE_WINDOW_MS} ms: ${verdict.why}` };
+      }
+      await this.#catchUp(replica, verdict === AGAIN_LOADED ? 0 : round);
+    }
+  }
+
+  /** One run and its commit. */
+  async #once(run: EventRun, step: Step, handler: TransactionalHandler, replica: Replica): Promise<Verdict> {
+    const transaction = replica.transaction();
+    const { subscription } = step;
+    const facts = { event: run.event, subscriberId: subscription.subscriberId, attempt: run.attemptOf(step) };
+    const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
+    // Left behind, a handler must not write any more: its transaction ends with the waiting.
+    const cancel = (reason: Error) => {
+      context.cancel(reason);
+      transaction.abort();
+    };
+    run.cancel = cancel;
+    const wait = { host: this.#host, timeoutMs: subscription.timeoutMs, cancel };
+    const called = callHandler(() => handler(run.event, context), wait);
+    const end = called instanceof Promise ? await this.#slots.during(step, called) : called;
+    run.cancel = undefined;
+    const verdict = withoutCommit(run, context, end);
+    if (verdict === undefined)
+      return this.#commit(run, step, transaction, end.kind === "returned" ? end.value : undefined);
+    transaction.abort();
+    return verdict;
+  }
+
+  async #commit(run: EventRun, step: Step, transaction: Transaction, value: unknown): Promise<Verdict> {
+    const receipt = receiptOf(run.facts.message.metadata.id, step.subscriber);
+    const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
+    try {
+      transaction.preconditions.push({ kind: "absent", ...receipt });
+      transaction.write(receipt, [], value ?? {});
+    } catch (error) {
+      transaction.abort();
+      return { kind: "failed", error: `what the handler returned cannot be its receipt: ${messageOf(error)}` };
+    }
+    transaction.settlements.push(settlement);
+    const { entries } = transaction;
+    const granted = this.#publisher.claim(entries);
+    try {
+      const outcome = await transaction.commit().outcome;
+      if (outcome.kind === "committed" && entries.length > 0) this.#publisher.arrived(entries, outcome.journalIds);
+      return verdictOn(outcome, settlement);
+    } finally {
+      this.#publisher.withdraw(granted);
+    }
+  }
+
+  /** Waits for what the next run needs: the documents it asked for, others' commits, and a little chance to be alone. */
+  async #catchUp(replica: Replica, round: number): Promise<void> {
+    await replica.loadsSettled();
+    if (round > 0) {
+      const boundMs = Math.min(STALE_BACKOFF_START_MS * 2 ** (round - 1), STALE_BACKOFF_MAX_MS);
+      await new Promise<void>((resolve) => this.#host.timer(this.#host.random() * boundMs, resolve));
+    }
+    await replica.catchUp();
+  }
+}
+
+function verdictOn(outcome: CommitOutcome, settlement: Settlement): Verdict {
+  if (outcome.kind === "committed") {
+    return settlement.outcome.kind === "partial" ? { kind: "recorded" } : { kind: "settled", settlement };
+  }
+  // Whatever felled the commit beneath, this one may do without it.
+  if (outcome.reason === "fell-with" || outcome.class === "stale") return { kind: "again", why: outcome.message };
+  if (outcome.reason === "document-exists") return { kind: "already" };
+  if (outcome.reason === "lease-lost" || outcome.reason === "store-stopped") return { kind: "lost" };
+  // Whether it is there, only the store can tell after it was opened again; the receipt will.
+  if (outcome.class === "unknown") return { kind: "lost" };
+  return outcome.class === "failed"
+    ? { kind: "again", why: outcome.message }
+    : { kind: "failed", error: outcome.message };
+}
+
+/** What a run comes to that is not to be committed; undefined when it is. */
+function withoutCommit(run: EventRun, context: HandlerTransaction, end: HandlerEnd): Verdict | undefined {
+  if (run.state === "over") return { kind: "lost" };
+  if (end.kind === "returned") return context.sawUnloaded ? AGAIN_LOADED : undefined;
+  if (end.reason === "timeout") return { kind: "failed", error: end.error };
+  if (context.sawUnloaded) return AGAIN_LOADED;
+  return end.reason === "stale" ? { kind: "again", why: end.error } : { kind: "failed", error: end.error };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof StoreError ? error.message : String(error);
+}

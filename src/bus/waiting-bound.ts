@@ -1,0 +1,43 @@
+/**
+ * How many claimed events may wait in this process for a handler. SPEC: J67.
+ *
+ * Many, while handlers are fast: then events are taken over as they are written and nobody reads them back. Few, while they
+ * are slow: what waits here could be handled by another process. So the bound doubles when it was what stood in the way, and
+ * is halved when an event has waited too long.
+ */
+import { EVENT_WAIT_MS_MAX, EVENTS_WAITING_MAX, EVENTS_WAITING_START } from "../limits.ts";
+
+export class WaitingBound {
+  readonly #min: number;
+  #limit: number;
+  /** Somebody was turned away since the last change. */
+  #wanted = false;
+
+  /** Never below the number of handlers that run at once. */
+  constructor(min: number) {
+    this.#min = min;
+    this.#limit = Math.max(min, EVENTS_WAITING_START);
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  turnedAway(): void {
+    this.#wanted = true;
+  }
+
+  /** Nothing waits any more. */
+  ranDry(): void {
+    if (!this.#wanted) return;
+    this.#wanted = false;
+    this.#limit = Math.min(EVENTS_WAITING_MAX, this.#limit * 2);
+  }
+
+  /** The event that has waited longest has waited so long. */
+  waited(ms: number): void {
+    if (ms <= EVENT_WAIT_MS_MAX) return;
+    this.#wanted = false;
+    this.#limit = Math.max(this.#min, this.#limit >> 1);
+  }
+}
