@@ -7,13 +7,11 @@ import { jsonBytes } from "./json-copy.ts";
 
 export function findRefusal(entries: readonly JournalEntry[], journal: JournalTable): Rejection | undefined {
   for (const { message } of entries) {
-    const bytes = jsonBytes(message.data);
+    const { id, timestamp, correlation, causation, ...further } = message.metadata;
+    const bytes = Math.max(jsonBytes(message.data), jsonBytes(further));
     if (bytes <= PAYLOAD_BYTES_MAX) continue;
-    return rejected(
-      "refused",
-      "too-large",
-      `the data of message ${message.metadata.id} takes ${bytes} bytes; at most ${PAYLOAD_BYTES_MAX} fit in a journal row`,
-    );
+    const what = `message ${id} has ${bytes} bytes of data or further metadata`;
+    return rejected("refused", "too-large", `${what}; at most ${PAYLOAD_BYTES_MAX} fit in a journal row`);
   }
   const other = journal.findOtherContent(entries);
   if (other === undefined) return undefined;

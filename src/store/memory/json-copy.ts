@@ -2,8 +2,6 @@
  * Copies through JSON text. What comes in and goes out is copied, as a file would, so that nobody can change what is stored by
  * changing an object he once gave or got (rule S16).
  */
-import type { Json } from "../../message/json.ts";
-
 const encoder = new TextEncoder();
 
 export function copyJson<T>(value: T): T {
@@ -12,7 +10,7 @@ export function copyJson<T>(value: T): T {
 }
 
 /** Length of the value's JSON text in UTF-8. */
-export function jsonBytes(value: Json): number {
+export function jsonBytes(value: unknown): number {
   return utf8Bytes(JSON.stringify(value));
 }
 

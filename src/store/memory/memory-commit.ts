@@ -2,7 +2,7 @@
  * A commit in memory: decided by the common rules, prepared without touching anything, then stored as a whole. Nothing between
  * the first and the last store can fail, which is what makes it atomic. SPEC: S5-S13.
  */
-import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
+import type { CommitOutcome, CommitRequest } from "../commit.ts";
 import { type CommitFacts, decideCommit } from "../commit-rules.ts";
 import { PatchError } from "../patch.ts";
 import { StoreError } from "../store.ts";
@@ -25,13 +25,13 @@ export function commitTo(disk: MemoryDisk, request: CommitRequest, nowMs: number
   for (const change of request.due) disk.due.change(change);
   const { digest } = request;
   const { sequence } = space;
-  disk.commits.set(commitKey(request), { digest, sequence, journalIds });
+  disk.remember(request, { digest, sequence, journalIds });
   return { kind: "committed", sequence, journalIds: [...journalIds], replayed: false };
 }
 
 function factsOf(disk: MemoryDisk, space: SpaceTable): CommitFacts {
   return {
-    commitOf: (identity) => disk.commits.get(commitKey(identity)),
+    commitOf: (identity) => disk.commitOf(identity),
     head: (ref) => space.head(ref),
     writtenSince: (ref, sequence, exceptSession) => space.writtenSince(ref, sequence, exceptSession),
     hasDueRow: (kind, key) => disk.due.has(kind, key),
@@ -48,8 +48,4 @@ function prepare(space: SpaceTable, request: CommitRequest): PreparedDocuments {
       cause: error,
     });
   }
-}
-
-function commitKey({ session, localSequence }: CommitIdentity): string {
-  return `${session}\0${localSequence}`;
 }

@@ -173,6 +173,11 @@ export function valueCases(open: OpenStore): void {
       expect(await at.store.commit(request)).toMatchObject(tooLarge);
       expect((await at.store.count()).pending).toBe(1);
       expect(await currentValue(at.store, "a")).toBeUndefined();
+      const spacious = entry();
+      const metadata = { ...spacious.message.metadata, trace: "x".repeat(PAYLOAD_BYTES_MAX) };
+      expect(await at.store.append([{ ...spacious, message: { ...spacious.message, metadata } }])).toMatchObject(
+        tooLarge,
+      );
       const escaped = "\n".repeat((PAYLOAD_BYTES_MAX - 2) / 2);
       expect(await at.store.append([entry({ data: escaped })])).toMatchObject({ kind: "appended" });
       expect(await at.store.append([entry({ data: `${escaped}x` })])).toMatchObject(tooLarge);
