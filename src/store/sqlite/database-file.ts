@@ -44,11 +44,15 @@ export function prepareFile(options: ResolvedOptions): FileState {
 
 /** The name of a new file is durable only when its directory is. */
 export function flushDirectory(path: string): void {
-  const directory = openSync(dirname(path), "r");
   try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
+    const directory = openSync(dirname(path), "r");
+    try {
+      fsyncSync(directory);
+    } finally {
+      closeSync(directory);
+    }
+  } catch (error) {
+    throw openFailed(`The directory of ${path} cannot be flushed to disk: ${messageOf(error)}.`, error);
   }
 }
 
@@ -72,12 +76,17 @@ function inspect(path: string): FileState {
   const header = readHeader(path);
   if (header.toString("latin1", 0, MAGIC.length) !== MAGIC) {
     // A process that died while it made the file leaves a rollback journal; the engine undoes what it had written.
-    if ((statOrUndefined(`${path}-journal`)?.size ?? 0) > 0) return "empty";
+    if (hasRollbackJournal(path)) return "empty";
     throw notOurs(path, "is not a SQLite database");
   }
   const id = header.length >= HEADER_BYTES ? header.readInt32BE(APPLICATION_ID_OFFSET) : 0;
   if (id !== APPLICATION_ID) throw notOurs(path, "is a database of another program");
-  return "ours";
+  // Nothing but making a file uses a rollback journal, and a connection that can only read could not undo it.
+  return hasRollbackJournal(path) ? "empty" : "ours";
+}
+
+function hasRollbackJournal(path: string): boolean {
+  return (statOrUndefined(`${path}-journal`)?.size ?? 0) > 0;
 }
 
 function readHeader(path: string): Buffer {

@@ -51,11 +51,36 @@ function openOnce(options: ResolvedOptions): Store {
     requireEngine(connection);
     if (!options.readOnly) migrate(connection, options);
     configure(connection, options, options.readOnly);
-    if (state === "empty") flushDirectory(options.path);
+    if (!options.readOnly) {
+      flushNames(connection, options);
+      copyLeftLog(connection);
+    }
     return new SqliteStore(connection, options);
   } catch (error) {
     connection.close();
     throw error;
+  }
+}
+
+/** The engine flushes the directory too when it has made its log, but does not look whether that worked. */
+function flushNames(connection: Connection, options: ResolvedOptions): void {
+  // Any read makes the log.
+  readPragma(connection, "user_version");
+  flushDirectory(options.path);
+}
+
+/**
+ * A log that a dead process left may end with a commit whose flush had failed: it is in the system's memory, and a later flush
+ * succeeds without writing it. What is added behind it would be lost with it, so the log is copied into the database and
+ * begun anew. Where that is refused another process is alive, and the engine's index of the log still knows where it ended.
+ */
+function copyLeftLog(connection: Connection): void {
+  try {
+    connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    // A full disk can still be read.
+    const trouble = engineTrouble(error);
+    if (trouble !== "busy" && trouble !== "full") throw error;
   }
 }
 
