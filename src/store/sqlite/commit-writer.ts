@@ -83,6 +83,21 @@ export function ownSettlement(settlement: Settlement): Settlement {
   return deliveries === undefined ? own : { ...own, deliveries: deliveries.map((delivery) => ({ ...delivery })) };
 }
 
+/** For the planted fault `receipt-outside-transaction`: a commit without the documents it guards, and those by themselves. */
+export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; later: EncodedCommit | undefined } {
+  const { request, patches } = commit;
+  const isReceipt = ({ scope, id }: DocumentRef) =>
+    request.preconditions.some((one) => one.kind === "absent" && one.scope === scope && one.id === id);
+  const receipts = patches.filter(isReceipt);
+  if (receipts.length === 0) return { now: commit, later: undefined };
+  const session = `${request.session} later`;
+  const later = { ...request, session, reads: [], settlements: [], dependsOn: [], due: [], basisRemoved: [] };
+  return {
+    now: { ...commit, patches: patches.filter((patch) => !isReceipt(patch)) },
+    later: { ...commit, request: later, patches: receipts, entries: [], due: [], basis: [], labels: [] },
+  };
+}
+
 /** Several patches of one document are one: the patches of a commit are applied in order anyway. */
 function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
   if (patches.length < 2) return patches;

@@ -17,9 +17,10 @@
 import type { Host } from "../../host/host.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import { StoreError } from "../store.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, Statement } from "./connection.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
-import { engineTrouble, messageOf } from "./sqlite-error.ts";
+import { engineTrouble, failureOf, messageOf } from "./sqlite-error.ts";
 import type { TableCache } from "./table-cache.ts";
 import { TurnFile } from "./turn-file.ts";
 
@@ -59,6 +60,7 @@ export class GroupCommit {
   readonly #host: Host;
   readonly #tuning: SqliteTuning;
   readonly #turn: TurnFile;
+  readonly #checkpoints: Checkpoints;
   readonly #answersEarly: boolean;
   #queue: Job[] = [];
   #queueBytes = 0;
@@ -68,13 +70,11 @@ export class GroupCommit {
   /** When the pause for another process began; undefined outside one. */
   #pausedSince: number | undefined;
   #dataVersion: unknown;
-  #checkpointDue = false;
   readonly #drained: (() => void)[] = [];
   readonly #begin: Statement;
   readonly #beginRead: Statement;
   readonly #commit: Statement;
   readonly #version: Statement;
-  readonly #walState: Statement;
 
   constructor(connection: Connection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
     this.#connection = connection;
@@ -83,12 +83,12 @@ export class GroupCommit {
     this.#host = options.host;
     this.#tuning = options.tuning;
     this.#turn = new TurnFile(options.path, options.host);
+    this.#checkpoints = new Checkpoints(connection, options.tuning.checkpointPages);
     this.#answersEarly = options.plantedBug === "ack-before-commit";
     this.#begin = connection.prepare("BEGIN IMMEDIATE");
     this.#beginRead = connection.prepare("BEGIN");
     this.#commit = connection.prepare("COMMIT");
     this.#version = connection.prepare("PRAGMA data_version");
-    this.#walState = connection.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#dataVersion = this.#readVersion();
   }
 
@@ -185,7 +185,8 @@ export class GroupCommit {
         if (callers === "waiting") job.succeed();
       }
       this.#events.written();
-      this.#checkpointWhenDue();
+      // In a task of its own: it takes as long as several batches, and callers should have their answers first.
+      if (this.#checkpoints.becomesDue()) this.#host.task(() => this.#checkpoint());
     }
     this.#rest();
   }
@@ -285,14 +286,14 @@ export class GroupCommit {
 
   /** The same jobs again, each in a savepoint: what throws is told so and undone by itself. */
   #runOneByOne(jobs: readonly Job[]): Job[] | undefined {
-    const done: Job[] = [];
+    const unanswered = new Set(jobs);
     try {
       this.#begin.run();
-      for (const job of jobs) if (this.#runAlone(job)) done.push(job);
-      return done.length > 0 ? done : this.#nothingLeft();
+      for (const job of jobs) if (!this.#runAlone(job)) unanswered.delete(job);
+      return unanswered.size > 0 ? [...unanswered] : this.#nothingLeft();
     } catch (error) {
       this.#undo();
-      this.#failBatch(done, error);
+      this.#failBatch([...unanswered], error);
       return undefined;
     }
   }
@@ -341,7 +342,7 @@ export class GroupCommit {
 
   #failBatch(jobs: readonly Job[], error: unknown): void {
     const trouble = engineTrouble(error);
-    const rejection = failureOf(trouble, messageOf(error));
+    const rejection = failureOf(error);
     for (const job of jobs) job.fail(rejection);
     if (trouble === "flush" || trouble === "corrupt") this.#stop(error);
   }
@@ -376,22 +377,10 @@ export class GroupCommit {
     for (const job of taken) this.#queueBytes -= job.bytes;
   }
 
-  /**
-   * Copies the log into the database once it is long. In a task of its own, because it takes as long as several batches and
-   * callers should have their answers first; by ourselves, because the engine's automatic way hides its errors.
-   */
-  #checkpointWhenDue(): void {
-    const { log, checkpointed } = this.#walState.get() ?? {};
-    if (Number(log) - Number(checkpointed) < this.#tuning.checkpointPages || this.#checkpointDue) return;
-    this.#checkpointDue = true;
-    this.#host.task(() => this.#checkpoint());
-  }
-
   #checkpoint(): void {
-    this.#checkpointDue = false;
     if (this.#state.kind === "closed" || this.#state.kind === "stopped" || this.#connection.inTransaction) return;
     try {
-      this.#connection.exec("PRAGMA wal_checkpoint(PASSIVE)");
+      this.#checkpoints.run();
     } catch (error) {
       const trouble = engineTrouble(error);
       // The log keeps what was committed; a full disk or a reader in the way only means that it stays longer.
@@ -401,18 +390,5 @@ export class GroupCommit {
 
   #readVersion(): unknown {
     return this.#version.get()?.["data_version"];
-  }
-}
-
-function failureOf(trouble: ReturnType<typeof engineTrouble>, detail: string): Rejection {
-  switch (trouble) {
-    case "full":
-      return rejected("failed", "store-full", `there is no space left on the device (${detail}); nothing was written`);
-    case "busy":
-      return rejected("failed", "store-busy", `another process holds the write lock (${detail})`);
-    case "read-only":
-      return rejected("failed", "io-error", `the database cannot be written (${detail}); check its owner and mode`);
-    default:
-      return rejected("failed", "io-error", `the database could not be written (${detail}); nothing was written`);
   }
 }

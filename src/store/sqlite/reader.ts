@@ -1,6 +1,10 @@
 /** A second connection that can only read, for what reads long: it sees one moment while the writer goes on. */
+import type { DocumentRef } from "../document.ts";
+import type { LoadResult } from "../store.ts";
 import { type Connection, configure, openConnection } from "./connection.ts";
+import { DocumentReads } from "./document-reads.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { Tables } from "./tables.ts";
 
 export interface Reader extends AsyncDisposable {
   readonly connection: Connection;
@@ -18,4 +22,25 @@ export function openReader(options: ResolvedOptions): Reader {
       connection.close();
     },
   };
+}
+
+/** Documents as of one moment, with pauses in which the event loop goes on. */
+export async function loadInSlices(
+  options: ResolvedOptions,
+  space: string,
+  refs: readonly DocumentRef[],
+  sliceLength: number,
+): Promise<LoadResult> {
+  const own = refs.map(({ scope, id }) => ({ scope, id }));
+  await using reader = openReader(options);
+  const reads = new DocumentReads(new Tables(reader.connection, false), options.tuning.feedCommits);
+  const documents: LoadResult["documents"][number][] = [];
+  let sequence = 0;
+  for (let from = 0; from < own.length; from += sliceLength) {
+    const page = reads.load(space, own.slice(from, from + sliceLength));
+    documents.push(...page.documents);
+    sequence = page.sequence;
+    await options.host.yield();
+  }
+  return { sequence, documents };
 }

@@ -10,6 +10,7 @@
  * | READONLY, CANTOPEN      | read-only  | fails the batch, goes on                            |
  * | anything else           | undefined  | a bug: the one job that caused it gets the error    |
  */
+import { type Rejection, rejected } from "../rejection.ts";
 
 export type EngineTrouble = "busy" | "full" | "io" | "flush" | "corrupt" | "read-only";
 
@@ -45,6 +46,21 @@ export function engineTrouble(error: unknown): EngineTrouble | undefined {
       return "read-only";
     default:
       return undefined;
+  }
+}
+
+/** What the callers of a batch are told that was rolled back. */
+export function failureOf(error: unknown): Rejection {
+  const detail = messageOf(error);
+  switch (engineTrouble(error)) {
+    case "full":
+      return rejected("failed", "store-full", `there is no space left on the device (${detail}); nothing was written`);
+    case "busy":
+      return rejected("failed", "store-busy", `another process holds the write lock (${detail})`);
+    case "read-only":
+      return rejected("failed", "io-error", `the database cannot be written (${detail}); check its owner and mode`);
+    default:
+      return rejected("failed", "io-error", `the database could not be written (${detail}); nothing was written`);
   }
 }
 

@@ -33,7 +33,7 @@ import {
   StoreError,
   type StoreStats,
 } from "../store.ts";
-import { CommitWriter, type EncodedCommit, encodeCommit, ownSettlement } from "./commit-writer.ts";
+import { CommitWriter, type EncodedCommit, encodeCommit, ownSettlement, splitReceipts } from "./commit-writer.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
 import { encodeDueChange } from "./due-table.ts";
@@ -43,7 +43,7 @@ import { countJournal, queryJournal } from "./journal-query.ts";
 import { JournalRetention, startRetention } from "./journal-retention.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { errorOf, PendingJob } from "./pending-job.ts";
-import { openReader } from "./reader.ts";
+import { loadInSlices, openReader } from "./reader.ts";
 import { engineTrouble, messageOf } from "./sqlite-error.ts";
 import { Tables } from "./tables.ts";
 import { Upkeep } from "./upkeep.ts";
@@ -97,18 +97,7 @@ export class SqliteStore implements Store {
     for (const ref of refs) checkRef(ref);
     if (refs.length <= LOAD_AT_ONCE_MAX) return this.#read(() => this.#reads.load(space, refs));
     this.#requireOpen();
-    const own = refs.map(({ scope, id }) => ({ scope, id }));
-    await using reader = openReader(this.#options);
-    const reads = new DocumentReads(new Tables(reader.connection, false), this.#options.tuning.feedCommits);
-    const documents: LoadResult["documents"][number][] = [];
-    let sequence = 0;
-    for (let from = 0; from < own.length; from += LOAD_AT_ONCE_MAX) {
-      const page = reads.load(space, own.slice(from, from + LOAD_AT_ONCE_MAX));
-      documents.push(...page.documents);
-      sequence = page.sequence;
-      await this.#host.yield();
-    }
-    return { sequence, documents };
+    return loadInSlices(this.#options, space, refs, LOAD_AT_ONCE_MAX);
   }
 
   commit(request: CommitRequest): Promise<CommitOutcome> {
@@ -287,10 +276,16 @@ export class SqliteStore implements Store {
     if (this.#closing) throw new StoreError("STORE_CLOSED", "the store was closed; open it again to go on");
   }
 
+  #requireWritable(): void {
+    this.#requireOpen();
+    if (!this.#options.readOnly) return;
+    throw new StoreError("STORE_READ_ONLY", "the store was opened with readOnly: true; open it without to write");
+  }
+
   /** A write whose outcome is a value: what kept it from being written is one as well. */
   #submit<T>(prepare: () => Prepared<T> | Rejection): Promise<T | Rejection> {
     return new Promise((resolve, reject) => {
-      this.#requireOpen();
+      this.#requireWritable();
       const prepared = prepare();
       if ("kind" in prepared) return resolve(prepared);
       const fail = (cause: Rejection | Error) => (cause instanceof Error ? reject(cause) : resolve(cause));
@@ -304,7 +299,7 @@ export class SqliteStore implements Store {
    */
   #write<T>(touches: "journal" | "nothing", prepare: () => () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#requireOpen();
+      this.#requireWritable();
       const prepared = prepare();
       const work = () => {
         this.#touched.journal ||= touches === "journal";
@@ -344,20 +339,9 @@ export class SqliteStore implements Store {
 
   /** The planted fault: documents that must be absent are written by a second transaction, some time after the first. */
   #withReceiptLater(commit: EncodedCommit): Prepared<CommitOutcome> {
-    const { preconditions } = commit.request;
-    const isReceipt = ({ scope, id }: DocumentRef) =>
-      preconditions.some((one) => one.kind === "absent" && one.scope === scope && one.id === id);
-    const receipts = commit.patches.filter(isReceipt);
-    const rest = commit.patches.filter((patch) => !isReceipt(patch));
-    const work = () => this.#writeCommit({ ...commit, patches: rest });
-    if (receipts.length > 0) {
-      const { request } = commit;
-      const later = { ...request, session: `${request.session} later`, settlements: [], dependsOn: [] };
-      const writeLater = () =>
-        this.#writeCommit({ ...commit, request: later, patches: receipts, entries: [], due: [] });
-      this.#host.timer(5, () => void this.#write("nothing", () => writeLater));
-    }
-    return { bytes: commit.bytes, work };
+    const { now, later } = splitReceipts(commit);
+    if (later) this.#host.timer(5, () => void this.#write("nothing", () => () => this.#writeCommit(later)));
+    return { bytes: now.bytes, work: () => this.#writeCommit(now) };
   }
 
   /** Whether somebody else has written since the last look. */

@@ -5,7 +5,7 @@
  *
  * A note is a hint and nothing else: losing one costs a little waiting, a stale one (its process died) is removed after a second.
  */
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Host } from "../../host/host.ts";
 
 const STALE_MS = 1_000;
@@ -47,6 +47,8 @@ export class TurnFile {
   }
 
   #read(): { token: string; atMs: number } | undefined {
+    // Asked before every batch, and there almost never: a look is cheaper than an error.
+    if (!existsSync(this.#path)) return undefined;
     const [token, at] = attempt(() => readFileSync(this.#path, "utf8"))?.split(" ") ?? [];
     return token === undefined || at === undefined ? undefined : { token, atMs: Number(at) };
   }
