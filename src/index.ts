@@ -3,6 +3,19 @@
  * needs Node is behind a path of its own (`millrace/sqlite`), and so is what only tests need (`millrace/testing`).
  */
 
+// Publish and subscribe over the journal.
+export type { Failures, RequeueQuery, Trace, TraceNode } from "./bus/audit.ts";
+export { BusError, type BusErrorCode } from "./bus/bus-error.ts";
+export type { Event } from "./bus/event.ts";
+export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";
+export type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./bus/handler.ts";
+export type { BusObservation, BusObserver } from "./bus/observation.ts";
+export type { Publication, PublishOptions } from "./bus/publisher.ts";
+export type { RetentionPolicy } from "./bus/retention.ts";
+export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
+export type { SubscribeOptions, TransactionalOptions } from "./bus/subscription.ts";
+export type { TailOptions } from "./bus/tail.ts";
+
 // Time, chance and tasks.
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "./host/host.ts";
 export { systemHost } from "./host/system-host.ts";

@@ -11,7 +11,7 @@ export const ROOMS: readonly Room[] = [
   { name: "message", does: "the envelope of everything that is sent and stored", built: true },
   { name: "host", does: "time, chance and tasks, real and simulated", built: true },
   { name: "store", does: "documents, transactions, journal, due table", built: true },
-  { name: "bus", does: "publish and subscribe over the journal", built: false },
+  { name: "bus", does: "publish and subscribe over the journal", built: true },
   { name: "scheduler", does: "recomputes what is derived and observed", built: false },
   { name: "cells", does: "state as its users touch it", built: false },
   { name: "loop", does: "lanes, routing, actors, timers", built: false },

@@ -1,0 +1,86 @@
+/** Everything that a reader may copy runs: `examples/`, and the TypeScript in README.md and `docs/`. Against the built package. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ROOT } from "../repo/program.ts";
+import { saidOutput, typescriptBlocks } from "./code-block.ts";
+import { UserProject } from "./user-project.ts";
+
+const examples = readdirSync(join(ROOT, "examples")).filter((name) => name.endsWith(".ts"));
+const pages = [
+  "README.md",
+  ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join("docs", name)),
+];
+const blocks = pages.flatMap((page) => typescriptBlocks(page, readFileSync(join(ROOT, page), "utf8")));
+const programs = [
+  ...examples.map((name) => ({ place: `examples/${name}`, code: readFileSync(join(ROOT, "examples", name), "utf8") })),
+  ...blocks,
+].map((program) => ({ ...program, file: `${program.place.replaceAll(/\W/g, "-")}.ts` }));
+
+let project: UserProject;
+beforeAll(async () => {
+  project = await UserProject.build();
+  for (const { file, code } of programs) project.write(file, code);
+});
+afterAll(() => project?.[Symbol.dispose]());
+
+describe("examples", () => {
+  test("[K7] there are some, in examples/ and in the README", () => {
+    expect(examples.length).toBeGreaterThan(3);
+    expect(blocks.map(({ place }) => place)).toContainEqual(expect.stringMatching(/^README\.md:/));
+  });
+
+  test("[K7] they compile against the built package", async () => {
+    expect(await project.check()).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+
+  test.for(programs)("[K7] $place runs and prints what it says", async ({ place, file, code }) => {
+    const ended = await project.run(file);
+    expect(ended).toMatchObject({ code: 0, stderr: "" });
+    const said = saidOutput(code);
+    if (place.startsWith("examples/")) expect(said, "ends with a comment // prints:").toBeDefined();
+    if (said !== undefined) expect(ended.stdout).toBe(said);
+  });
+
+  test("[K7] blocks and said output are found as they are written", () => {
+    const text = "text\n```ts\nfoo();\n// prints:\n// a\n//\n//  b\n```\n```\nnot this\n```\n";
+    const [block, ...others] = typescriptBlocks("page.md", text);
+    expect(others).toEqual([]);
+    expect(block?.place).toBe("page.md:2");
+    expect(saidOutput(block!.code)).toBe("a\n\n b\n");
+    expect(saidOutput("foo();\n")).toBeUndefined();
+  });
+});
+
+describe("the package", () => {
+  test("[K6] every exported path is there after a build, with its types", async () => {
+    const { exports, bin } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    const paths = [exports, bin].flatMap(pathsIn);
+    expect(paths.length).toBeGreaterThan(6);
+    for (const path of paths) expect(readFileSync(join(project.packageFolder, path)).length, path).toBeGreaterThan(0);
+  });
+
+  test("[K6] every entry point loads, and its exports are those of the source", async () => {
+    const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    for (const [entry, target] of Object.entries<{ default: string }>(exports)) {
+      if (entry === "./package.json") continue;
+      const name = join("millrace", entry);
+      project.write("load.mjs", `console.log(JSON.stringify(Object.keys(await import(${JSON.stringify(name)}))))`);
+      const ended = await project.run("load.mjs");
+      expect(ended, name).toMatchObject({ code: 0, stderr: "" });
+      const source = target.default.replace(/^\.\/dist/, "src").replace(/js$/, "ts");
+      expect(JSON.parse(ended.stdout)).toEqual(Object.keys(await import(join(ROOT, source))).sort());
+    }
+  });
+
+  test("[K6] the installed command runs", async () => {
+    const ended = await project.run(join("node_modules", "millrace", "bin", "millrace.mjs"), "--version");
+    expect(ended).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: "" });
+  });
+});
+
+function pathsIn(value: unknown): string[] {
+  return typeof value === "string" ? [value] : Object.values(value as object).flatMap(pathsIn);
+}
