@@ -14,10 +14,23 @@ import { StoreError } from "./store.ts";
 
 /**
  * The value as the replica may keep it: `previous` itself where nothing differs. What is kept that way is frozen, since it now
- * stands in two places. Throws for what is not pure JSON.
+ * stands in two places. Throws for what is not pure JSON, and for what is nested too deeply at that depth of its document.
  */
-export function admit(value: unknown, previous: Json | undefined): Json {
-  return new Admission().admit(value, previous, 0);
+export function admit(value: unknown, previous: Json | undefined, depth = 0): Json {
+  if (isPlainLeaf(value, previous)) return value;
+  return new Admission().admit(value, previous, depth);
+}
+
+/** A leaf that needs no further look; what is wrong with another, `Admission` says. */
+function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json {
+  switch (typeof value) {
+    case "string":
+      return value === previous || isCleanText(value);
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0);
+    default:
+      return typeof value === "boolean" || value === null;
+  }
 }
 
 class Admission {
@@ -27,17 +40,13 @@ class Admission {
 
   admit(value: unknown, previous: Json | undefined, depth: number): Json {
     if (++this.#visited > DOCUMENT_VALUES_MAX) throw this.#refuse(`holds more than ${DOCUMENT_VALUES_MAX} values`);
+    if (isPlainLeaf(value, previous)) return value;
     switch (typeof value) {
       case "string":
-        if (value === previous || isCleanText(value)) return value;
         throw this.#refuse("must not contain NUL or a lone surrogate");
-      case "boolean":
-        return value;
       case "number":
-        if (Number.isFinite(value) && !Object.is(value, -0)) return value;
         throw this.#refuse(`must be a finite number and not -0, got ${show(value)}`);
       case "object":
-        if (value === null) return null;
         // What a reader was handed is frozen and ours; the same object at the same place is the same value.
         if (value === previous) return previous;
         if (depth >= DEPTH_MAX) throw this.#refuse(`is nested deeper than ${DEPTH_MAX}, or contains itself`);
@@ -93,13 +102,19 @@ class Admission {
   }
 }
 
+/** Whether readers may hold it: then it is frozen, with everything below it, and is never changed again. */
+export function isHandedOut(container: object): boolean {
+  // Nothing here is made non-extensible but by freezing. `Object.isFrozen` looks at every property of a wide object.
+  return !Object.isExtensible(container);
+}
+
 /** Freezes a value that leaves the replica, down to what is frozen already, and gives it back. */
 export function handOut<T extends Json | undefined>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  if (typeof value !== "object" || value === null || isHandedOut(value)) return value;
   const open: object[] = [Object.freeze(value)];
   for (let container = open.pop(); container !== undefined; container = open.pop()) {
     for (const child of Object.values(container)) {
-      if (typeof child === "object" && child !== null && !Object.isFrozen(child)) open.push(Object.freeze(child));
+      if (typeof child === "object" && child !== null && !isHandedOut(child)) open.push(Object.freeze(child));
     }
   }
   return value;
@@ -107,5 +122,5 @@ export function handOut<T extends Json | undefined>(value: T): T {
 
 /** In-place writing: what was handed out is copied, what was not is the replica's own. */
 export function ownUnlessHandedOut(container: Container): Container {
-  return Object.isFrozen(container) ? shallowCopy(container) : container;
+  return isHandedOut(container) ? shallowCopy(container) : container;
 }

@@ -2,48 +2,45 @@
  * Turning a transaction into the request that a backend gets: what it read and as of when, what it stands on, what it writes.
  */
 import type { CommitIdentity, CommitRequest, DocumentPatch, ReadClaim } from "./commit.ts";
+import { PayloadDigest } from "./payload-digest.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
-import type { Transaction } from "./transaction.ts";
+import type { CommitExtras, DocumentPart } from "./transaction.ts";
 
 /** As of which sequence the replica's copy of a document is; 0 for one that was read while it was not here. */
 export function sequenceSeen(document: ReplicaDocument, position: number): number {
-  return document.state === "loaded" ? Math.max(document.loadedAt, position) : 0;
+  return document.isKnown ? Math.max(document.loadedAt, position) : 0;
 }
 
-export function readClaims(transaction: Transaction, position: number): ReadClaim[] {
+export function readClaims(parts: readonly DocumentPart[], position: number): ReadClaim[] {
   const claims: ReadClaim[] = [];
-  for (const [document, reads] of transaction.reads.entries()) {
+  for (const { document, log } of parts) {
+    const { scope, id } = document;
     const sequence = sequenceSeen(document, position);
-    for (const { path, depth } of reads) claims.push({ scope: document.scope, id: document.id, path, depth, sequence });
+    for (const { path, depth } of log.reads) claims.push({ scope, id, path, depth, sequence });
   }
   return claims;
 }
 
 /** Local sequences of the pending commits that the transaction read from or writes over. */
-export function standsOn(transaction: Transaction): number[] {
-  const found = new Set<number>();
-  for (const [document, reads] of transaction.reads.entries()) {
+export function standsOn(parts: readonly DocumentPart[]): readonly number[] {
+  let found: Set<number> | undefined;
+  for (const { document, log, draft } of parts) {
     if (document.pending.length === 0) continue;
-    for (const { path, depth } of reads) {
-      for (const commit of document.pendingBeneath(path, depth)) found.add(commit.localSequence);
-    }
+    found ??= new Set();
+    for (const { path, depth } of log.reads) document.addPendingBeneath(path, depth, found);
+    for (const { path } of draft?.operations ?? []) document.addPendingBeneath(path, "deep", found);
   }
-  for (const [document, draft] of transaction.drafts) {
-    if (document.pending.length === 0) continue;
-    for (const { path } of draft.operations) {
-      for (const commit of document.pendingBeneath(path, "deep")) found.add(commit.localSequence);
-    }
-  }
-  return [...found].sort((a, b) => a - b);
+  return inOrder(found);
 }
 
-/** What a commit may carry besides what it read and wrote. */
-type Extras = Pick<
-  Transaction,
-  "preconditions" | "entries" | "settlements" | "due" | "basis" | "basisRemoved" | "labels"
->;
+export function inOrder(localSequences: ReadonlySet<number> | undefined): readonly number[] {
+  if (localSequences === undefined || localSequences.size === 0) return NONE;
+  return [...localSequences].sort((a, b) => a - b);
+}
 
-export const NOTHING_ELSE: Extras = {
+const NONE: readonly number[] = [];
+
+const NOTHING_ELSE: Readonly<CommitExtras> = {
   preconditions: [],
   entries: [],
   settlements: [],
@@ -55,46 +52,35 @@ export const NOTHING_ELSE: Extras = {
 
 export function buildRequest(
   identity: CommitIdentity & { readonly space: string },
-  transaction: Extras,
   parts: {
     readonly reads: readonly ReadClaim[];
     readonly patches: readonly DocumentPatch[];
     readonly dependsOn: readonly number[];
   },
+  extras: Readonly<CommitExtras> = NOTHING_ELSE,
 ): CommitRequest {
-  const { preconditions, entries, settlements, due, basis, basisRemoved, labels } = transaction;
-  const payload = { patches: parts.patches, preconditions, entries, settlements, due, basis, basisRemoved, labels };
+  const digest = new PayloadDigest();
+  digest.add(parts.patches);
+  if (extras !== NOTHING_ELSE) digest.add(extras);
   return {
     space: identity.space,
     session: identity.session,
     localSequence: identity.localSequence,
-    digest: digest(JSON.stringify(payload)),
+    digest: digest.toString(),
     reads: parts.reads,
+    patches: parts.patches,
     dependsOn: parts.dependsOn,
-    ...payload,
+    preconditions: extras.preconditions,
+    entries: extras.entries,
+    settlements: extras.settlements,
+    due: extras.due,
+    basis: extras.basis,
+    basisRemoved: extras.basisRemoved,
+    labels: extras.labels,
   };
 }
 
-/** Whether the backend has nothing to do for it. */
-export function isEmpty(request: CommitRequest): boolean {
-  const { patches, preconditions, entries, settlements, due, basis, basisRemoved, labels } = request;
-  const parts = [patches, preconditions, entries, settlements, due, basis, basisRemoved, labels];
-  return parts.every((part) => part.length === 0);
-}
-
-/**
- * A 53-bit digest of a text. It tells a repeated commit from another that wrongly carries the same identity, which only a
- * mistake can make; nothing here has to withstand an adversary, and every commit pays for it.
- */
-function digest(text: string): string {
-  let a = 0xdeadbeef;
-  let b = 0x41c6ce57;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    a = Math.imul(a ^ unit, 2_654_435_761);
-    b = Math.imul(b ^ unit, 1_597_334_677);
-  }
-  a = Math.imul(a ^ (a >>> 16), 2_246_822_507) ^ Math.imul(b ^ (b >>> 13), 3_266_489_909);
-  b = Math.imul(b ^ (b >>> 16), 2_246_822_507) ^ Math.imul(a ^ (a >>> 13), 3_266_489_909);
-  return (4_294_967_296 * (2_097_151 & b) + (a >>> 0)).toString(36);
+/** Whether there is nothing in it that a backend would have to hear of. */
+export function isNothing(extras: Readonly<CommitExtras> | undefined): boolean {
+  return extras === undefined || Object.values(extras).every((part) => part.length === 0);
 }

@@ -1,64 +1,80 @@
 /**
  * What becomes of a replica's commits, and what others have committed: the pending commits in order, the position up to which
- * the feed is integrated, and the three things that move them: the backend's answer, the feed, a fall.
+ * the feed is integrated, and the three things that move them: the backend's answer, the feed, a fall. SPEC: S47-S53, S67-S71.
  *
  * An own commit is confirmed in feed order. Its answer may overtake others' commits that were made before it; then it waits
  * until the feed has brought those. A commit that falls takes with it whatever was stacked on it.
+ *
+ * The backend lets a session's own writes pass unseen, because its replica has applied them. A commit of which nobody knows
+ * whether it landed breaks that: it is taken back here and may be there. So the replica goes on under a new session, to which
+ * that commit, should it turn up, is anybody else's.
  */
+import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
-import { equal } from "../message/equality.ts";
-import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
 import type { CommitOutcome } from "./commit.ts";
 import type { DocumentTable } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
-import type { PathOperation } from "./path-operation.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import { type Rejection, rejected } from "./rejection.ts";
-import type { ReplicaDocument } from "./replica-document.ts";
-import type { FeedCommit, Store } from "./store.ts";
+import { type FeedCommit, type Store, StoreError } from "./store.ts";
 
 export class Confirmation {
   /** Everything up to this commit sequence is integrated. */
   position: number;
+  /** Under which new commits are made. */
+  session: string;
   readonly #space: string;
-  readonly #session: string;
+  readonly #host: Host;
   readonly #store: Store;
   readonly #documents: DocumentTable;
   readonly #notifier: Notifier;
-  /** In the order they were applied; what stands on another comes after it. */
-  #pending: PendingCommit[] = [];
+  /** By local sequence, in the order they were applied; what stands on another comes after it. */
+  readonly #pending = new Map<number, PendingCommit>();
   #catchingUp: Promise<void> | undefined;
   /** Something happened while catching up, so that one more look is needed. */
   #again = false;
 
   constructor(options: {
     space: string;
-    session: string;
+    host: Host;
     store: Store;
     documents: DocumentTable;
     notifier: Notifier;
     position: number;
   }) {
     this.#space = options.space;
-    this.#session = options.session;
+    this.#host = options.host;
     this.#store = options.store;
     this.#documents = options.documents;
     this.#notifier = options.notifier;
     this.position = options.position;
+    this.session = options.host.id();
   }
 
-  get pending(): readonly PendingCommit[] {
+  /** By local sequence, oldest first. */
+  get pending(): ReadonlyMap<number, PendingCommit> {
     return this.#pending;
   }
 
-  /** Sends a commit that has been applied, and awaits its fate. */
-  send(pending: PendingCommit): void {
-    this.#pending.push(pending);
-    this.#store.commit(pending.request).then(
+  /** Sends a commit that has been applied, and awaits its fate; one that cannot be made any more falls at once. */
+  send(pending: PendingCommit, refusal: Rejection | undefined = this.#refusal(pending)): void {
+    this.#pending.set(pending.localSequence, pending);
+    const answer = refusal ? Promise.resolve(refusal) : this.#store.commit(pending.request);
+    answer.then(
       (outcome) => this.#answered(pending, outcome),
-      (error: unknown) => this.#answered(pending, rejected("failed", "store-stopped", messageOf(error))),
+      (error: unknown) => this.#answered(pending, rejectionFor(error)),
     );
+  }
+
+  /** A commit can name only commits of its own session as those it stands on. */
+  #refusal(pending: PendingCommit): Rejection | undefined {
+    for (const localSequence of pending.request.dependsOn) {
+      if (this.#pending.get(localSequence)?.session === pending.session) continue;
+      const message = `stands on commit ${localSequence} of an earlier session, which has no answer yet; run it again`;
+      return rejected("stale", "read-moved", message);
+    }
+    return undefined;
   }
 
   #answered(pending: PendingCommit, outcome: CommitOutcome): void {
@@ -68,7 +84,7 @@ export class Confirmation {
       this.#fall(pending, outcome);
     } else if (pending.state === "integrated") {
       pending.finish("confirmed", outcome);
-    } else if (pending.documents.length === 0 || outcome.sequence <= this.position + 1) {
+    } else if (!pending.movesSpace || outcome.sequence <= this.position + 1) {
       this.#confirm(pending, outcome.sequence);
       pending.finish("confirmed", outcome);
     } else {
@@ -80,13 +96,9 @@ export class Confirmation {
 
   /** The commit's changes are now part of the confirmed state. */
   #confirm(pending: PendingCommit, sequence: number): void {
-    this.#pending = this.#pending.filter((other) => other !== pending);
-    if (pending.documents.length > 0) this.position = Math.max(this.position, sequence);
-    for (const document of pending.documents) {
-      const index = document.pending.findIndex((share) => share.commit === pending);
-      const [share] = document.pending.splice(index, 1);
-      if (share) document.confirmed(share.operations, sequence);
-    }
+    this.#pending.delete(pending.localSequence);
+    if (pending.movesSpace) this.position = Math.max(this.position, sequence);
+    for (const share of pending.shares) share.document.confirm(share, sequence);
   }
 
   // The feed ---------------------------------------------------------------------------------------------------------
@@ -113,8 +125,8 @@ export class Confirmation {
 
   #integrate(commit: FeedCommit): void {
     if (commit.sequence <= this.position) return;
-    const own = commit.session === this.#session ? this.#ownPending(commit.localSequence) : undefined;
-    if (own) {
+    const own = this.#pending.get(commit.localSequence);
+    if (own && own.session === commit.session) {
       this.#confirm(own, commit.sequence);
       own.state = "integrated";
       if (own.answer) own.finish("confirmed", own.answer);
@@ -123,55 +135,56 @@ export class Confirmation {
     this.position = commit.sequence;
     const changes = commit.patches.flatMap((patch) => {
       const document = this.#documents.find(patch);
-      return document ? integrateInto(document, patch.operations, commit.sequence) : [];
+      return document ? document.integrate(patch.operations, commit.sequence) : [];
     });
-    this.#documents.written(changes);
     const { session, localSequence } = commit;
+    this.#documents.written(changes);
     this.#notifier.tell({ kind: "integrate", changes, commit: { session, localSequence } });
-  }
-
-  #ownPending(localSequence: number): PendingCommit | undefined {
-    return this.#pending.find((pending) => pending.localSequence === localSequence);
   }
 
   /** The feed no longer reaches back to our position: every document that is here is read anew. */
   async #reload(): Promise<void> {
-    const documents = this.#documents.loaded();
-    const result = await this.#store.load(this.#space, documents);
-    this.#documents.turn?.seal();
-    this.position = Math.max(this.position, result.sequence);
-    // What the load has seen is no longer pending on top of it.
-    for (const pending of this.#pending) {
-      if (pending.answer?.kind !== "committed" || pending.answer.sequence > this.position) continue;
+    let behind = this.#documents.loaded();
+    let position: number | undefined;
+    // What was loaded meanwhile may be older than what came back, so look until there is none of that.
+    while (position === undefined || behind.length > 0) {
+      const result = await this.#store.load(this.#space, behind);
+      this.#documents.turn?.seal();
+      const changes: Change[] = [];
+      behind.forEach((document, i) => {
+        const loaded = result.documents[i];
+        if (loaded) changes.push(...this.#documents.rebaseOn(document, loaded, result.sequence));
+      });
+      position ??= result.sequence;
+      // What is still on its way must not be older either.
+      this.#documents.loadsFrom = position;
+      this.#documents.written(changes);
+      this.#notifier.tell({ kind: "integrate", changes });
+      const from = position;
+      behind = this.#documents.loaded().filter((document) => document.loadedAt < from);
+    }
+    this.position = Math.max(this.position, position);
+    for (const pending of this.#pending.values()) {
+      if (pending.answer === undefined || pending.answer.sequence > this.position) continue;
       this.#confirm(pending, pending.answer.sequence);
       pending.finish("confirmed", pending.answer);
     }
-    const changes = documents.flatMap((document, i) => {
-      const loaded = result.documents[i];
-      return loaded ? this.#documents.rebaseOn(document, loaded, result.sequence) : [];
-    });
-    this.#documents.written(changes);
-    this.#notifier.tell({ kind: "integrate", changes });
   }
 
   // Falls ------------------------------------------------------------------------------------------------------------
 
   #fall(pending: PendingCommit, rejection: Rejection): void {
-    const fallen = new Set([pending]);
-    for (const other of this.#pending) {
-      if (other.request.dependsOn.some((local) => isAmong(fallen, local))) fallen.add(other);
+    const fallen = new Map([[pending.localSequence, pending]]);
+    for (const other of this.#pending.values()) {
+      if (other.request.dependsOn.some((local) => fallen.has(local))) fallen.set(other.localSequence, other);
     }
-    this.#pending = this.#pending.filter((other) => !fallen.has(other));
-    const touched = new Set([...fallen].flatMap((commit) => commit.documents));
-    const changes = [...touched].flatMap((document) =>
-      document.rebase(
-        () => {},
-        [],
-        (commit) => !fallen.has(commit),
-      ),
-    );
+    for (const localSequence of fallen.keys()) this.#pending.delete(localSequence);
+    if (rejection.class === "unknown") this.session = this.#host.id();
+    const documents = new Set([...fallen.values()].flatMap(({ shares }) => shares.map(({ document }) => document)));
+    const isKept = (commit: PendingCommit) => !fallen.has(commit.localSequence);
+    const changes = [...documents].flatMap((document) => document.rebase(() => {}, [], isKept));
     this.#documents.written(changes);
-    for (const commit of fallen) {
+    for (const commit of fallen.values()) {
       const message = `stacked on commit ${pending.localSequence}, which was rejected: ${rejection.message}`;
       commit.finish("fallen", commit === pending ? rejection : rejected(rejection.class, "fell-with", message));
     }
@@ -180,35 +193,11 @@ export class Confirmation {
   }
 }
 
-function integrateInto(document: ReplicaDocument, operations: readonly PathOperation[], sequence: number): Change[] {
-  if (document.state === "loading") document.missed.push({ sequence, operations });
-  if (document.state !== "loaded" || sequence <= document.loadedAt) return [];
-  const adopt = (operation: PathOperation): PathOperation => {
-    if (operation.op !== "set") return operation;
-    return { ...operation, value: admit(operation.value, document.read(operation.path)) };
-  };
-  if (document.pending.length === 0) {
-    return operations.map((operation) => document.apply(adopt(operation)).change).filter((change) => !isSame(change));
-  }
-  const apply = () => {
-    for (const operation of operations) document.apply(adopt(operation));
-  };
-  return document.rebase(
-    apply,
-    operations.map((operation) => operation.path),
-    () => true,
-  );
-}
-
-function isSame(change: Change): boolean {
-  return equal(change.before, change.after);
-}
-
-function isAmong(commits: ReadonlySet<PendingCommit>, localSequence: number): boolean {
-  for (const commit of commits) if (commit.localSequence === localSequence) return true;
-  return false;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+/** What an error of the backend means for the commit that it struck. */
+function rejectionFor(error: unknown): Rejection {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof StoreError)) return rejected("unknown", "no-answer", message);
+  // Misuse is found before anything is written; a store that has stopped takes nothing more.
+  if (error.code === "STORE_MISUSE") return rejected("refused", "protocol", message);
+  return rejected("failed", "store-stopped", message);
 }

@@ -53,15 +53,20 @@ export class DocumentLoader {
     this.#wanted = [];
     this.#inFlight++;
     try {
-      this.#home.arrived(documents, await this.#store.load(this.#space, documents));
-    } catch (error) {
-      for (const document of documents) {
-        document.state = "absent";
-        document.loadError = error;
-      }
+      const result = await this.#load(documents);
+      if (result) this.#home.arrived(documents, result);
     } finally {
       this.#inFlight--;
       if (this.idle) for (const resolve of this.#waiting.splice(0)) resolve();
+    }
+  }
+
+  async #load(documents: readonly ReplicaDocument[]): Promise<LoadResult | undefined> {
+    try {
+      return await this.#store.load(this.#space, documents);
+    } catch (error) {
+      for (const document of documents) if (document.state === "loading") document.loadFailed(error);
+      return undefined;
     }
   }
 }

@@ -1,18 +1,20 @@
 /**
  * The documents of a replica: which are here, which are being loaded, which may be dropped, and what was written to them since
- * the oldest open transaction began. Bounded: beyond its maximum it drops documents that nobody observes and nothing pends on,
- * those not touched since the last sweep first.
+ * the oldest open transaction began. Bounded: beyond its maximum it drops documents that nobody holds and nothing pends on,
+ * those not touched since the last sweep first. SPEC: S60-S66, S72.
  */
 import type { Host } from "../host/host.ts";
+import { isCleanText } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
-import { type DocumentRef, documentKey } from "./document.ts";
+import type { DocumentRef } from "./document.ts";
 import { DocumentLoader } from "./document-loader.ts";
 import type { Notifier } from "./notifier.ts";
 import { applyOperations } from "./patch.ts";
 import { ReplicaDocument } from "./replica-document.ts";
-import type { LoadedDocument, LoadResult, Store } from "./store.ts";
+import { type LoadedDocument, type LoadResult, type Store, StoreError } from "./store.ts";
+import type { DocumentPart } from "./transaction.ts";
 
 /** Changes that were made to documents in place and are not a commit yet. */
 export interface OpenTurn {
@@ -24,8 +26,16 @@ export class DocumentTable {
   readonly loader: DocumentLoader;
   /** Sealed before anything else happens to the documents, so that every change lies in its commit's place. */
   turn: OpenTurn | undefined;
-  readonly #documents = new Map<string, ReplicaDocument>();
+  /** Loads of an older state than this come too late: the feed has no more of what lies between. */
+  loadsFrom = 0;
+  /** Whether a document that this replica has written was dropped: then one that is not here may be its own work. */
+  hasDroppedOwn = false;
+  /** By scope, then by id: two look-ups of names that are there are cheaper than making one name of both. */
+  readonly #scopes = new Map<string, Map<string, ReplicaDocument>>();
+  #size = 0;
   readonly #residentMax: number;
+  /** The size at which to look again for what can be dropped. */
+  #sweepAt: number;
   readonly #notifier: Notifier;
   /** Counts what was applied here, by whomever; reads remember it. */
   #tick = 1;
@@ -36,6 +46,7 @@ export class DocumentTable {
   constructor(options: { store: Store; space: string; host: Host; residentMax: number; notifier: Notifier }) {
     this.loader = new DocumentLoader(options.store, options.space, options.host, this);
     this.#residentMax = options.residentMax;
+    this.#sweepAt = options.residentMax;
     this.#notifier = options.notifier;
   }
 
@@ -44,12 +55,12 @@ export class DocumentTable {
   }
 
   get size(): number {
-    return this.#documents.size;
+    return this.#size;
   }
 
   /** The document if it is known here; asks for no load. */
   find(ref: DocumentRef): ReplicaDocument | undefined {
-    return this.#documents.get(documentKey(ref));
+    return this.#scopes.get(ref.scope)?.get(ref.id);
   }
 
   /** The document, after asking for its load if it is not here. */
@@ -61,19 +72,29 @@ export class DocumentTable {
 
   /** The document as far as it is known, for whoever replaces it whole without reading it. */
   place(ref: DocumentRef): ReplicaDocument {
-    const key = documentKey(ref);
-    let document = this.#documents.get(key);
-    if (!document) {
-      if (this.#documents.size >= this.#residentMax) this.#dropSome();
-      document = new ReplicaDocument(ref);
-      this.#documents.set(key, document);
-    }
+    const document = this.find(ref) ?? this.#add(ref);
     document.touched = true;
     return document;
   }
 
+  #add(ref: DocumentRef): ReplicaDocument {
+    if (!isCleanText(ref.scope) || !isCleanText(ref.id)) {
+      throw new StoreError("STORE_MISUSE", "a document's scope and id must not contain NUL or a lone surrogate");
+    }
+    if (this.#size >= this.#sweepAt) this.#dropSome();
+    const document = new ReplicaDocument(ref);
+    const scope = this.#scopes.get(ref.scope) ?? new Map<string, ReplicaDocument>();
+    this.#scopes.set(ref.scope, scope.set(ref.id, document));
+    this.#size++;
+    return document;
+  }
+
+  *all(): Iterable<ReplicaDocument> {
+    for (const scope of this.#scopes.values()) yield* scope.values();
+  }
+
   loaded(): ReplicaDocument[] {
-    return [...this.#documents.values()].filter((document) => document.state === "loaded");
+    return [...this.all()].filter((document) => document.state === "loaded");
   }
 
   // Writes that open transactions have to know of ----------------------------------------------------------------------
@@ -82,9 +103,10 @@ export class DocumentTable {
     this.#openTransactions++;
   }
 
-  transactionEnded(): void {
+  transactionEnded(parts: readonly DocumentPart[]): void {
+    for (const { document } of parts) document.observers--;
     this.#openTransactions--;
-    if (this.#openTransactions > 0) return;
+    if (this.#openTransactions > 0 || this.#remembering.size === 0) return;
     for (const document of this.#remembering) document.forget();
     this.#remembering.clear();
   }
@@ -96,16 +118,17 @@ export class DocumentTable {
     if (this.#openTransactions === 0) return;
     for (const change of changes) {
       const document = this.find(change);
-      if (!document) continue;
-      document.remember(this.#tick, change.path);
-      this.#remembering.add(document);
+      if (document) this.#remember(document, change.path);
     }
   }
 
   /** A change made in place by a turn. */
   writtenAt(document: ReplicaDocument, path: Path): void {
     this.#tick++;
-    if (this.#openTransactions === 0) return;
+    if (this.#openTransactions > 0) this.#remember(document, path);
+  }
+
+  #remember(document: ReplicaDocument, path: Path): void {
     document.remember(this.#tick, path);
     this.#remembering.add(document);
   }
@@ -115,10 +138,12 @@ export class DocumentTable {
   /** A load came back. */
   arrived(documents: readonly ReplicaDocument[], result: LoadResult): void {
     this.turn?.seal();
-    const changes = documents.flatMap((document, i) => {
-      document.state = "loaded";
-      document.loadError = undefined;
-      return this.rebaseOn(document, result.documents[i] as LoadedDocument, result.sequence);
+    const changes: Change[] = [];
+    documents.forEach((document, i) => {
+      const loaded = result.documents[i] as LoadedDocument;
+      if (document.state === "loaded") document.labels = loaded.labels;
+      else if (result.sequence < this.loadsFrom) this.loader.request(document);
+      else changes.push(...this.rebaseOn(document, loaded, result.sequence));
     });
     this.written(changes);
     this.#notifier.tell({ kind: "pull", changes });
@@ -128,43 +153,45 @@ export class DocumentTable {
   rebaseOn(document: ReplicaDocument, loaded: LoadedDocument, sequence: number): Change[] {
     const missed = document.missed.filter((commit) => commit.sequence > sequence);
     document.missed = [];
+    document.state = "loaded";
+    document.loadError = undefined;
     document.loadedAt = sequence;
     document.labels = loaded.labels;
+    const operations = missed.flatMap((commit) => commit.operations);
     const rebase = () => {
-      const next = applyOperations(
-        loaded.value,
-        missed.flatMap((commit) => commit.operations),
-      );
+      const next = applyOperations(loaded.value, operations);
       document.value = next === undefined || document.value === undefined ? next : admit(next, document.value);
     };
-    return document.rebase(rebase, [[]], () => true);
+    // What was answered with an earlier sequence is in what was loaded, even if the feed has not come to it yet.
+    return document.rebase(rebase, [[]], ({ answer }) => answer === undefined || answer.sequence > sequence);
   }
 
   // Memory -----------------------------------------------------------------------------------------------------------
 
   /** Drops up to a tenth of the documents: one sweep spares what was touched since the last, a second does not. */
   #dropSome(): void {
-    let wanted = Math.max(1, Math.floor(this.#residentMax / 10));
-    for (let sweep = 0; sweep < 2 && wanted > 0; sweep++) {
-      for (const [key, document] of this.#documents) {
-        if (wanted === 0) return;
-        if (document.touched) {
-          document.touched = false;
-        } else if (this.#isDroppable(document)) {
-          this.#documents.delete(key);
-          wanted--;
-        }
+    const step = Math.max(1, Math.floor(this.#residentMax / 10));
+    const target = this.#residentMax - step;
+    for (let sweep = 0; sweep < 2; sweep++) {
+      for (const document of this.all()) {
+        if (this.#size <= target) break;
+        if (document.touched) document.touched = false;
+        else if (isDroppable(document)) this.#drop(document);
       }
     }
+    // What cannot be dropped now is not looked at again for every single document that is added.
+    this.#sweepAt = Math.max(this.#residentMax, this.#size + step);
   }
 
-  #isDroppable(document: ReplicaDocument): boolean {
-    // An open transaction may have read any document; it must meet the same one when it commits.
-    return (
-      document.state !== "loading" &&
-      document.observers === 0 &&
-      document.pending.length === 0 &&
-      this.#openTransactions === 0
-    );
+  #drop(document: ReplicaDocument): void {
+    const scope = this.#scopes.get(document.scope);
+    scope?.delete(document.id);
+    if (scope?.size === 0) this.#scopes.delete(document.scope);
+    this.#size--;
+    if (document.writtenHere) this.hasDroppedOwn = true;
   }
+}
+
+function isDroppable(document: ReplicaDocument): boolean {
+  return document.state !== "loading" && document.observers === 0 && document.pending.length === 0;
 }

@@ -1,12 +1,13 @@
 /**
  * What one open transaction has written to one document, and how its own reads see it.
  *
- * Few writes stay a list that reads look through: writing one key of a wide document copies nothing. With more writes, or
+ * Few writes stay a list that reads look through: writing a few keys of a wide document copies nothing. With more writes, or
  * when a read needs a container that was written into, the document is materialised once: containers along the
- * written paths are copied (each once per transaction) and further writes go there directly.
+ * written paths are copied (each once, and again after a reader was handed them) and further writes go there directly.
  */
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
+import { isHandedOut } from "./admit.ts";
 import { applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
 import { isPrefix, overlap, type PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
@@ -14,54 +15,121 @@ import { StoreError } from "./store.ts";
 /** Writes that are looked through one by one before the document is materialised. */
 const LISTED_MAX = 8;
 
+/** What a draft is written over. */
+export interface DraftBase {
+  readonly value: Json | undefined;
+}
+
 export class Draft {
   /** In the order written; a second write to the path of the last one replaces it. */
   readonly operations: PathOperation[] = [];
-  readonly #base: () => Json | undefined;
-  /** The document as the transaction sees it, once materialised. */
-  #view: Json | undefined;
-  #materialised = false;
-  /** Containers of the view that this draft has copied and may write into. */
-  readonly #fresh = new Set<Container>();
+  readonly #base: DraftBase;
+  /** Exists once the document is materialised. */
+  #view: View | undefined;
 
-  constructor(base: () => Json | undefined) {
+  constructor(base: DraftBase) {
     this.#base = base;
   }
 
-  read(path: Path): Json | undefined {
-    if (!this.#materialised) {
+  /**
+   * The replica's tick as of which the document is seen through this draft. A view stays where it was made, in parts: what is
+   * written to the document afterwards may or may not show in it.
+   */
+  seenAt(now: number): number {
+    return this.#view ? this.#view.tick : now;
+  }
+
+  /** Whether what lies at the path is the transaction's own doing, whatever the document holds. */
+  covers(path: Path): boolean {
+    if (this.#view) return this.#view.covers(path);
+    return this.operations.some((operation) => operation.op !== "splice" && isPrefix(operation.path, path));
+  }
+
+  read(path: Path, now: number): Json | undefined {
+    if (!this.#view) {
       const last = this.operations.findLast((operation) => overlap(operation.path, path));
-      if (!last) return at(this.#base(), path);
+      if (!last) return at(this.#base.value, path);
       if (last.op === "set" && isPrefix(last.path, path)) return getAt(last.value, path.slice(last.path.length));
       if (last.op === "delete" && isPrefix(last.path, path)) return undefined;
-      this.#materialise();
     }
-    return at(this.#view, path);
+    return at(this.#materialised(now).value, path);
   }
 
-  write(operation: PathOperation): void {
+  /**
+   * The container at the path, for whoever writes into it: an object as it was before what is written below it, an array with
+   * its present length. So two writes to one wide object do not materialise it.
+   */
+  container(path: Path, now: number): Json | undefined {
+    if (this.#view) return at(this.#view.value, path);
+    let writtenBelow = false;
+    for (let i = this.operations.length - 1; i >= 0; i--) {
+      const operation = this.operations[i] as PathOperation;
+      if (!overlap(operation.path, path)) continue;
+      if (operation.path.length > path.length) {
+        writtenBelow = true;
+        continue;
+      }
+      if (operation.op === "delete") return undefined;
+      if (operation.op === "splice") return this.read(path, now);
+      const container = getAt(operation.value, path.slice(operation.path.length));
+      return writtenBelow && Array.isArray(container) ? this.read(path, now) : container;
+    }
+    const container = at(this.#base.value, path);
+    return writtenBelow && Array.isArray(container) ? this.read(path, now) : container;
+  }
+
+  write(operation: PathOperation, now: number): void {
     const last = this.operations.at(-1);
-    if (last && operation.op === "set" && last.op === "set" && samePath(last.path, operation.path))
-      this.operations.pop();
+    if (last?.op === "set" && operation.op === "set" && samePath(last.path, operation.path)) this.operations.pop();
     this.operations.push(operation);
-    if (this.#materialised) this.#apply(operation);
-    else if (this.operations.length > LISTED_MAX) this.#materialise();
+    if (this.#view) this.#view.apply(operation);
+    else if (this.operations.length > LISTED_MAX) this.#materialised(now);
   }
 
-  #materialise(): void {
-    this.#materialised = true;
-    this.#view = this.#base();
-    for (const operation of this.operations) this.#apply(operation);
+  #materialised(now: number): View {
+    if (!this.#view) {
+      this.#view = new View(this.#base.value, now);
+      for (const operation of this.operations) this.#view.apply(operation);
+    }
+    return this.#view;
+  }
+}
+
+/** The document as the transaction sees it, once that takes more than looking through a list. */
+class View {
+  value: Json | undefined;
+  readonly tick: number;
+  /** Containers that were copied for this view and may be written into, until a reader is handed them. */
+  readonly #fresh = new Set<Container>();
+  /** The paths that were set or deleted. */
+  readonly #covered = new Set<string>();
+
+  constructor(value: Json | undefined, tick: number) {
+    this.value = value;
+    this.tick = tick;
   }
 
-  #apply(operation: PathOperation): void {
+  covers(path: Path): boolean {
+    for (let length = path.length; length >= 0; length--) {
+      if (this.#covered.has(JSON.stringify(path.slice(0, length)))) return true;
+    }
+    return false;
+  }
+
+  apply(operation: PathOperation): void {
     try {
-      this.#view = applyOperation(this.#view, operation, (container) => copyOnce(container, this.#fresh)).root;
+      this.value = applyOperation(this.value, operation, (container) => this.#own(container)).root;
     } catch (error) {
       if (!(error instanceof PatchError)) throw error;
       const message = "what the transaction had written into has been replaced meanwhile; run it again";
       throw new StoreError("STORE_STALE", message, { cause: error });
     }
+    if (operation.op !== "splice") this.#covered.add(JSON.stringify(operation.path));
+  }
+
+  #own(container: Container): Container {
+    if (isHandedOut(container)) this.#fresh.delete(container);
+    return copyOnce(container, this.#fresh);
   }
 }
 

@@ -11,7 +11,8 @@ import type { PathOperation } from "./path-operation.ts";
 
 /** The operations that turn `before` into `after` at the path, or undefined where putting `after` whole is as good. */
 export function narrow(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
-  if (!isWide(after)) return undefined;
+  // Where there was no such container before, nothing is left out that somebody could have changed.
+  if (!isWide(after) || !isSameKind(before, after)) return undefined;
   const operations: PathOperation[] = [];
   return collect(path, before, after, operations) ? operations : undefined;
 }
@@ -19,6 +20,10 @@ export function narrow(path: Path, before: Json | undefined, after: Json): PathO
 function isWide(value: Json): boolean {
   if (Array.isArray(value)) return value.length >= NARROW_FROM_CHILDREN;
   return isJsonObject(value) && Object.keys(value).length >= NARROW_FROM_CHILDREN;
+}
+
+function isSameKind(before: Json | undefined, after: Json): boolean {
+  return Array.isArray(after) ? Array.isArray(before) : isJsonObject(before);
 }
 
 /** False when there are more differences than are worth listing. */

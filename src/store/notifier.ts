@@ -1,17 +1,25 @@
 /**
  * Tells listeners what changed, synchronously and in order. A listener may commit: what that changes is told after the
  * present notification has reached everybody. Listeners must not throw; one that does ends the call that made the change,
- * after the others were told.
+ * after the others were told. Whoever subscribes hears of what happens afterwards, not of what is still being told.
  */
 import type { Notification, NotificationListener } from "./change.ts";
 
+interface Queued {
+  readonly notification: Notification;
+  readonly ordinal: number;
+  readonly except: NotificationListener | undefined;
+}
+
 export class Notifier {
-  readonly #listeners = new Set<NotificationListener>();
-  readonly #queue: { readonly notification: Notification; readonly except: NotificationListener | undefined }[] = [];
+  /** With the ordinal of the first notification each is to hear. */
+  readonly #listeners = new Map<NotificationListener, number>();
+  readonly #queue: Queued[] = [];
+  #nextOrdinal = 0;
   #telling = false;
 
   subscribe(listener: NotificationListener): () => void {
-    this.#listeners.add(listener);
+    this.#listeners.set(listener, this.#nextOrdinal);
     return () => {
       this.#listeners.delete(listener);
     };
@@ -24,13 +32,13 @@ export class Notifier {
 
   tell(notification: Notification, except?: NotificationListener): void {
     if (notification.changes.length === 0) return;
-    this.#queue.push({ notification, except });
+    this.#queue.push({ notification, except, ordinal: this.#nextOrdinal++ });
     if (this.#telling) return;
     this.#telling = true;
     const errors: unknown[] = [];
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      for (const listener of this.#listeners) {
-        if (listener === next.except) continue;
+      for (const [listener, from] of this.#listeners) {
+        if (listener === next.except || from > next.ordinal) continue;
         try {
           listener(next.notification);
         } catch (error) {

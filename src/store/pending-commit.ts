@@ -7,34 +7,58 @@
  *      └──rejected, or a commit it stands on is──> fallen
  * ```
  */
-import type { CommitIdentity, CommitOutcome, CommitRequest } from "./commit.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest, Committed } from "./commit.ts";
+import type { PathOperation } from "./path-operation.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+
+/** A pending commit's share of one document. */
+export interface PendingShare {
+  readonly commit: PendingCommit;
+  readonly document: ReplicaDocument;
+  readonly operations: readonly PathOperation[];
+  /** Take the operations back, last first; made anew whenever the share is applied again over another base. */
+  inverses: PathOperation[];
+}
 
 export class PendingCommit implements CommitIdentity {
   readonly session: string;
   readonly localSequence: number;
   readonly request: CommitRequest;
-  /** The documents it changed. */
-  readonly documents: readonly ReplicaDocument[];
+  /** What it did to the documents it changed; filled by whoever makes it. */
+  readonly shares: PendingShare[] = [];
   state: "pending" | "integrated" | "confirmed" | "fallen" = "pending";
-  /** Resolves when the commit is durable and integrated, or has fallen. Never rejects. */
-  readonly outcome: Promise<CommitOutcome>;
-  #resolve!: (outcome: CommitOutcome) => void;
   /** The backend's answer, while it waits for the feed to reach it. */
-  answer: CommitOutcome | undefined;
+  answer: Committed | undefined;
+  /** What became of it; undefined until then. */
+  #result: CommitOutcome | undefined;
+  /** Made when first asked for: most commits are never waited for one by one. */
+  #outcome: Promise<CommitOutcome> | undefined;
+  #resolve: ((outcome: CommitOutcome) => void) | undefined;
 
-  constructor(request: CommitRequest, documents: readonly ReplicaDocument[]) {
+  constructor(request: CommitRequest) {
     this.session = request.session;
     this.localSequence = request.localSequence;
     this.request = request;
-    this.documents = documents;
-    this.outcome = new Promise((resolve) => {
-      this.#resolve = resolve;
-    });
   }
 
-  finish(state: "confirmed" | "fallen", outcome: CommitOutcome): void {
+  /** Whether it moves the space's sequence, and so has a place in the feed. */
+  get movesSpace(): boolean {
+    return this.request.patches.length > 0 || this.request.labels.length > 0;
+  }
+
+  /** Resolves when the commit is durable and integrated, or has fallen. Never rejects. */
+  get outcome(): Promise<CommitOutcome> {
+    this.#outcome ??= this.#result
+      ? Promise.resolve(this.#result)
+      : new Promise((resolve) => {
+          this.#resolve = resolve;
+        });
+    return this.#outcome;
+  }
+
+  finish(state: "confirmed" | "fallen", result: CommitOutcome): void {
     this.state = state;
-    this.#resolve(outcome);
+    this.#result = result;
+    this.#resolve?.(result);
   }
 }

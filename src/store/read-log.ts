@@ -1,10 +1,9 @@
 /**
- * What one transaction has read, document by document: path, depth and the replica's tick at the first read. The commit is
+ * What one transaction has read of one document: path, depth and the replica's tick at the first such read. The commit is
  * checked against it twice: here, against what this process has applied since, and by the backend, against other sessions.
  */
 import type { Path } from "../message/path.ts";
 import type { ReadDepth } from "./commit.ts";
-import type { ReplicaDocument } from "./replica-document.ts";
 
 export interface LoggedRead {
   readonly path: Path;
@@ -13,24 +12,35 @@ export interface LoggedRead {
   readonly tick: number;
 }
 
-const DEPTHS: readonly ReadDepth[] = ["reach", "shallow", "deep"];
+/** Reads that are looked through one by one; beyond, a set of their names tells whether one is known. */
+const LISTED_MAX = 16;
 
 export class ReadLog {
-  /** Reads by document, then by path and depth; the first read of a path counts, it saw the oldest state. */
-  readonly #documents = new Map<ReplicaDocument, Map<string, LoggedRead>>();
+  /** Each path and depth once: the first read counts, it saw the oldest state. */
+  readonly reads: LoggedRead[] = [];
+  #names: Set<string> | undefined;
 
-  add(document: ReplicaDocument, path: Path, depth: ReadDepth, tick: number): void {
-    let reads = this.#documents.get(document);
-    if (!reads) {
-      reads = new Map();
-      this.#documents.set(document, reads);
+  add(path: Path, depth: ReadDepth, tick: number): void {
+    if (this.#isKnown(path, depth)) return;
+    this.reads.push({ path, depth, tick });
+    this.#names?.add(nameOf(path, depth));
+  }
+
+  #isKnown(path: Path, depth: ReadDepth): boolean {
+    if (this.reads.length <= LISTED_MAX) {
+      return this.reads.some((read) => read.depth === depth && samePath(read.path, path));
     }
-    // A NUL is in no key, so this is one text per path; the depth goes first.
-    const key = `${DEPTHS.indexOf(depth)}\0${path.join("\0")}`;
-    if (!reads.has(key)) reads.set(key, { path, depth, tick });
+    this.#names ??= new Set(this.reads.map((read) => nameOf(read.path, read.depth)));
+    return this.#names.has(nameOf(path, depth));
   }
+}
 
-  *entries(): Iterable<readonly [ReplicaDocument, Iterable<LoggedRead>]> {
-    for (const [document, reads] of this.#documents) yield [document, reads.values()];
-  }
+function nameOf(path: Path, depth: ReadDepth): string {
+  return `${depth} ${JSON.stringify(path)}`;
+}
+
+function samePath(a: Path, b: Path): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }

@@ -3,30 +3,30 @@
  * on it, and what was written to it lately.
  *
  * ```
- *   absent ──first read──> loading ──arrives──> loaded ──nobody observes it, memory is short──> dropped (absent)
- *     │                       └──load fails──> absent (`loadError` says why; the next read tries again)
+ *   absent ──first read──> loading ──arrives──> loaded ──nobody holds it, memory is short──> dropped (absent)
+ *     │                       │└──load fails──> absent (`loadError` says why; the next read tries again)
  *     └──replaced whole by an own commit that is confirmed──> loaded
  * ```
+ *
+ * Before it is loaded, the first thing pending on it replaces it whole, since nothing else can be written to it.
  */
 import { RECENT_WRITES_MAX } from "../limits.ts";
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
-import { handOut, ownUnlessHandedOut } from "./admit.ts";
+import { admit, handOut, isHandedOut, ownUnlessHandedOut } from "./admit.ts";
 import type { Change } from "./change.ts";
 import type { ReadDepth } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
-import { applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
-import { isPrefix, type PathOperation, writeTouchesRead } from "./path-operation.ts";
-import type { PendingCommit } from "./pending-commit.ts";
+import { type Applied, applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
+import { isPrefix, overlap, type PathOperation, writeTouchesRead } from "./path-operation.ts";
+import type { PendingCommit, PendingShare } from "./pending-commit.ts";
 import type { LoggedRead } from "./read-log.ts";
 
-/** A pending commit's share of one document. */
-export interface PendingShare {
-  readonly commit: PendingCommit;
-  readonly operations: readonly PathOperation[];
-  /** Take the operations back, last first; made anew whenever the share is applied again over another base. */
-  inverses: PathOperation[];
+/** A value that readers hold, and where it stood. */
+interface Held {
+  readonly path: Path;
+  readonly value: Json | undefined;
 }
 
 export class ReplicaDocument implements DocumentRef {
@@ -41,14 +41,16 @@ export class ReplicaDocument implements DocumentRef {
   labels: readonly { readonly path: readonly string[]; readonly labels: readonly string[] }[] = [];
   /** Pending shares in commit order; their operations are applied to `value`. */
   readonly pending: PendingShare[] = [];
-  /** Confirmed operations that arrived while the document was loading, to be applied where the load did not see them. */
+  /** Others' commits that arrived while the document was loading, to be applied where the load did not see them. */
   missed: { readonly sequence: number; readonly operations: readonly PathOperation[] }[] = [];
-  /** How many hold on to it; while above zero it is not dropped. */
+  /** How many hold on to it (observers, open transactions); while above zero it is not dropped. */
   observers = 0;
   /** What the scheduler keeps beside the document; the store never looks at it. */
   attachment: object | undefined;
   /** Read or written since the last sweep of the eviction clock. */
   touched = true;
+  /** Whether a commit of this replica has changed it in the backend. */
+  writtenHere = false;
   /** Writes since the oldest open transaction began, as (tick, path). */
   #recent: { readonly tick: number; readonly path: Path }[] = [];
   /** Reads up to this tick can no longer be checked: writes after it were dropped from `recent`. */
@@ -60,66 +62,128 @@ export class ReplicaDocument implements DocumentRef {
   }
 
   read(path: Path): Json | undefined {
-    return this.value === undefined ? undefined : getAt(this.value, path);
+    return at(this.value, path);
+  }
+
+  /** Whether the value is all there is to know: loaded, or replaced whole by a pending commit. */
+  get isKnown(): boolean {
+    return this.state === "loaded" || this.pending.length > 0;
   }
 
   /** Applies one operation in place and tells what changed. */
   apply(operation: PathOperation): { readonly change: Change; readonly inverse: PathOperation } {
     const before = handOut(this.read(operation.path));
-    const { root, inverse } = applyOperation(this.value, operation, ownUnlessHandedOut);
-    this.value = root;
+    const { inverse } = this.#apply(operation);
     return { change: this.#change(operation.path, before, handOut(this.read(operation.path))), inverse };
+  }
+
+  /** Others' operations, confirmed with that sequence. They go beneath what is pending; the net changes come back. */
+  integrate(operations: readonly PathOperation[], sequence: number): Change[] {
+    if (this.state === "loading") this.missed.push({ sequence, operations });
+    if (this.state !== "loaded" || sequence <= this.loadedAt) return [];
+    const foreign = operations.map((operation) => operation.path);
+    const isPendingAbove = this.pending.some((share) =>
+      share.operations.some((own) => foreign.some((path) => overlap(path, own.path))),
+    );
+    if (!isPendingAbove) {
+      return operations.map((operation) => this.apply(this.#adopt(operation)).change).filter(isDifferent);
+    }
+    const beneath = () => {
+      for (const operation of operations) this.#apply(this.#adopt(operation));
+    };
+    return this.rebase(beneath, foreign, () => true);
+  }
+
+  /** An operation from elsewhere, with the identities of what is here already. */
+  #adopt(operation: PathOperation): PathOperation {
+    if (operation.op !== "set") return operation;
+    return { ...operation, value: admit(operation.value, this.read(operation.path)) };
   }
 
   /**
    * Takes back all pending shares, lets `change` alter what lies beneath, and applies the shares in `keep` again. Returns the net
-   * changes. A share that no longer fits loses its effect here; the backend will reject its commit for the same reason.
+   * changes; whatever is equal afterwards keeps its identity. A share that no longer fits loses its effect here; the backend will
+   * reject its commit for the same reason.
    */
   rebase(change: () => void, foreignPaths: readonly Path[], keep: (commit: PendingCommit) => boolean): Change[] {
     const written = this.pending.flatMap((share) => share.operations.map((operation) => operation.path));
     const paths = outermost([...foreignPaths, ...written]);
     const befores = paths.map((path) => handOut(this.read(path)));
-    for (const share of this.pending.toReversed()) this.#undo(share);
+    const held = outermost(paths.map((path) => this.#heldAlong(path))).map((path) => ({
+      path,
+      value: this.read(path),
+    }));
+    for (let i = this.pending.length - 1; i >= 0; i--) this.#undo(this.pending[i] as PendingShare);
     change();
-    const kept = this.pending.filter((share) => keep(share.commit));
-    this.pending.length = 0;
-    for (const share of kept) {
-      this.#redo(share);
-      this.pending.push(share);
-    }
-    return paths
-      .map((path, i) => this.#change(path, befores[i], handOut(this.read(path))))
-      .filter(({ before, after }) => !Object.is(before, after));
+    const shares = this.pending.splice(0);
+    for (const share of shares) if (keep(share.commit)) this.#redo(share);
+    for (const one of held) this.#keepIdentity(one);
+    const changes = paths.map((path, i) => this.#change(path, befores[i], handOut(this.read(path))));
+    // What went goes last first, so that an array loses its elements from the end.
+    const gone = changes.filter((change) => change.after === undefined).reverse();
+    return [...gone, ...changes.filter((change) => change.after !== undefined)].filter(isDifferent);
   }
 
   #undo(share: PendingShare): void {
-    for (const inverse of share.inverses.toReversed()) {
-      this.value = applyOperation(this.value, inverse, ownUnlessHandedOut).root;
-    }
+    for (let i = share.inverses.length - 1; i >= 0; i--) this.#apply(share.inverses[i] as PathOperation);
     share.inverses = [];
   }
 
   #redo(share: PendingShare): void {
+    this.pending.push(share);
     for (const operation of share.operations) {
       try {
-        const { root, inverse } = applyOperation(this.value, operation, ownUnlessHandedOut);
-        this.value = root;
-        share.inverses.push(inverse);
+        share.inverses.push(this.#apply(operation).inverse);
       } catch (error) {
         if (!(error instanceof PatchError)) throw error;
       }
     }
   }
 
-  /** A pending share's operations became part of the confirmed state, with that sequence. */
-  confirmed(operations: readonly PathOperation[], sequence: number): void {
-    if (this.state === "loading") {
-      this.missed.push({ sequence, operations });
-    } else if (this.state === "absent" && operations[0]?.op === "set" && operations[0].path.length === 0) {
-      // Made or replaced whole without having been read: it is exactly what we wrote, nobody has to load it.
-      this.state = "loaded";
-      this.loadedAt = sequence;
+  /** The shortest part of the path at which a reader was handed what lies there. */
+  #heldAlong(path: Path): Path {
+    let value = this.value;
+    for (let depth = 0; depth < path.length; depth++) {
+      if (typeof value !== "object" || value === null || isHandedOut(value)) return path.slice(0, depth);
+      value = at(value, path.slice(depth, depth + 1));
     }
+    return path;
+  }
+
+  /** What is equal to what readers hold becomes that again. */
+  #keepIdentity({ path, value }: Held): void {
+    const now = this.read(path);
+    if (now === undefined || Object.is(now, value)) return;
+    const shared = admit(now, value);
+    if (Object.is(shared, now)) return;
+    this.#apply({ op: "set", path, value: shared });
+  }
+
+  #apply(operation: PathOperation): Applied {
+    const applied = applyOperation(this.value, operation, ownUnlessHandedOut);
+    this.value = applied.root;
+    return applied;
+  }
+
+  /** The load came back with nothing; the next read asks again, and that load will show what is missed until then. */
+  loadFailed(error: unknown): void {
+    this.state = "absent";
+    this.loadError = error;
+    this.missed = [];
+  }
+
+  /** A pending share became part of the confirmed state, with that sequence. */
+  confirm(share: PendingShare, sequence: number): void {
+    this.writtenHere = true;
+    const index = this.pending.indexOf(share);
+    // A load that saw the commit has taken the share away already.
+    if (index < 0) return;
+    this.pending.splice(index, 1);
+    if (this.state === "loaded") return;
+    // Made or replaced whole without having been read: it is exactly what we wrote, nobody has to load it.
+    this.state = "loaded";
+    this.loadedAt = sequence;
+    this.missed = [];
   }
 
   /** What a share that has just been applied changed, outermost paths only; made from its inverses and the present value. */
@@ -163,15 +227,19 @@ export class ReplicaDocument implements DocumentRef {
   /** Whether something read then has been written since. */
   hasMoved(read: LoggedRead): boolean {
     if (read.tick < this.#recentFrom) return true;
-    return this.#recent.some(({ tick, path }) => tick > read.tick && writeTouchesRead(path, read.path, read.depth));
+    for (const { tick, path } of this.#recent) {
+      if (tick > read.tick && writeTouchesRead(path, read.path, read.depth)) return true;
+    }
+    return false;
   }
 
-  /** The pending commits whose writes a read (or a write) at this path stands on, newest first. */
-  *pendingBeneath(path: Path, depth: ReadDepth): Iterable<PendingCommit> {
-    for (const share of this.pending.toReversed()) {
-      const touching = share.operations.find((operation) => writeTouchesRead(operation.path, path, depth));
+  /** Adds the pending commits whose writes a read (or a write) at this path stands on. */
+  addPendingBeneath(path: Path, depth: ReadDepth, found: Set<number>): void {
+    for (let i = this.pending.length - 1; i >= 0; i--) {
+      const { commit, operations } = this.pending[i] as PendingShare;
+      const touching = operations.find((operation) => writeTouchesRead(operation.path, path, depth));
       if (!touching) continue;
-      yield share.commit;
+      found.add(commit.localSequence);
       // It wrote all of what was read, and itself stands on whatever was there before.
       if (isPrefix(touching.path, path)) return;
     }
@@ -180,6 +248,10 @@ export class ReplicaDocument implements DocumentRef {
 
 function at(value: Json | undefined, path: Path): Json | undefined {
   return value === undefined ? undefined : getAt(value, path);
+}
+
+function isDifferent({ before, after }: Change): boolean {
+  return !Object.is(before, after);
 }
 
 /** The paths without those that lie beneath another of them. */

@@ -4,27 +4,29 @@
  * changes what readers see is announced (`change.ts`).
  *
  * Composes `document-table` (what is here), `confirmation` (what becomes of commits) and `notifier` (who is told).
- * SPEC: S8-S17. Not here: which rows a commit becomes (backends), who runs a stale transaction again (its author).
+ * SPEC: S40-S75. Not here: which rows a commit becomes (backends), who runs a stale transaction again (its author).
  */
 import type { Host } from "../host/host.ts";
 import { RESIDENT_DOCUMENTS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
-import { admit, handOut } from "./admit.ts";
-import type { Change, NotificationListener } from "./change.ts";
-import type { CommitOutcome, CommitRequest, ReadClaim } from "./commit.ts";
-import { buildRequest, isEmpty, NOTHING_ELSE, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
+import { handOut } from "./admit.ts";
+import { type Application, applyDraft, type Share } from "./apply-draft.ts";
+import type { NotificationListener } from "./change.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch, ReadClaim } from "./commit.ts";
+import { buildRequest, inOrder, isNothing, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import { DocumentTable, type OpenTurn } from "./document-table.ts";
-import { narrow } from "./narrow.ts";
 import { Notifier } from "./notifier.ts";
-import type { PathOperation } from "./path-operation.ts";
 import { PendingCommit } from "./pending-commit.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import { checkDocument, checkPending } from "./replica-invariants.ts";
 import { type Store, StoreError } from "./store.ts";
-import { type Commit, Transaction, type TransactionOptions } from "./transaction.ts";
+import { type Commit, type DocumentPart, Transaction, type TransactionOptions } from "./transaction.ts";
+
+export type { Share };
 
 export interface ReplicaOptions {
   readonly store: Store;
@@ -32,12 +34,6 @@ export interface ReplicaOptions {
   readonly host: Host;
   /** Documents kept in memory; those that nobody observes go first. */
   readonly residentDocumentsMax?: number;
-}
-
-/** What a commit did to one document, and how to take it back. */
-export interface Share {
-  readonly operations: PathOperation[];
-  readonly inverses: PathOperation[];
 }
 
 export interface AdoptOptions extends TransactionOptions {
@@ -48,8 +44,6 @@ export interface AdoptOptions extends TransactionOptions {
 
 export class Replica implements AsyncDisposable {
   readonly space: string;
-  /** Identifies this replica's commits; new for every replica object. */
-  readonly session: string;
   readonly #notifier = new Notifier();
   readonly #documents: DocumentTable;
   readonly #confirmation: Confirmation;
@@ -67,10 +61,8 @@ export class Replica implements AsyncDisposable {
     const { store, space, host, residentDocumentsMax: residentMax = RESIDENT_DOCUMENTS_MAX } = options;
     const notifier = this.#notifier;
     this.space = space;
-    this.session = host.id();
     this.#documents = new DocumentTable({ store, space, host, residentMax, notifier });
-    const { session } = this;
-    this.#confirmation = new Confirmation({ space, session, store, documents: this.#documents, notifier, position });
+    this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#unwatch = store.watch(({ spaces }) => {
       if (spaces !== undefined && !spaces.includes(space)) return;
       // What cannot be read now is read on the next occasion: the position has not moved.
@@ -95,6 +87,7 @@ export class Replica implements AsyncDisposable {
     return this.#documents.place(ref);
   }
 
+  /** The document if it is known here. */
   find(ref: DocumentRef): ReplicaDocument | undefined {
     return this.#documents.find(ref);
   }
@@ -138,8 +131,13 @@ export class Replica implements AsyncDisposable {
     return this.#confirmation.position;
   }
 
+  /** Identifies the commits that are made now; new for every replica, and after a commit whose fate is unknown. */
+  get session(): string {
+    return this.#confirmation.session;
+  }
+
   get pendingCommits(): number {
-    return this.#confirmation.pending.length;
+    return this.#confirmation.pending.size;
   }
 
   get residentDocuments(): number {
@@ -158,33 +156,34 @@ export class Replica implements AsyncDisposable {
   // Committing -------------------------------------------------------------------------------------------------------
 
   transaction(options: TransactionOptions = {}): Transaction {
-    if (this.#closed) throw new StoreError("STORE_CLOSED", `the replica of space "${this.space}" is closed`);
+    this.#requireOpen();
     this.#documents.transactionOpened();
     return new Transaction(this, options);
   }
 
   /** Called by a transaction that gives up. */
-  abandon(_transaction: Transaction): void {
-    this.#documents.transactionEnded();
+  abandon({ parts }: Transaction): void {
+    this.#documents.transactionEnded(parts);
   }
 
   /** Applies a transaction and sends it on its way. Called by the transaction itself. */
-  commit(transaction: Transaction): Commit {
+  commit({ parts, extras, options }: Transaction): Commit {
     this.#documents.turn?.seal();
+    const rejection = firstMoved(parts) ?? this.#firstNotKnown(parts);
+    this.#documents.transactionEnded(parts);
+    this.#requireOpen();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
-    const moved = firstMoved(transaction);
-    this.#documents.transactionEnded();
-    if (moved) return { ...identity, outcome: Promise.resolve(moved) };
+    if (rejection) return { ...identity, outcome: Promise.resolve(rejection) };
 
-    const dependsOn = standsOn(transaction);
-    const reads = readClaims(transaction, this.position);
-    const { shares, changes } = this.#apply(transaction, reads);
-    const patches = [...shares].map(([{ scope, id }, { operations }]) => ({ scope, id, operations }));
-    const request = buildRequest({ space: this.space, ...identity }, transaction, { reads, patches, dependsOn });
-    if (isEmpty(request)) return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
+    const dependsOn = standsOn(parts);
+    const claims = readClaims(parts, this.position);
+    const application: Application = { changes: [], claims };
+    const shares = this.#apply(parts, application);
+    if (shares.size === 0 && isNothing(extras)) return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
 
+    const request = buildRequest(this.#in(identity), { reads: claims, patches: patchesOf(shares), dependsOn }, extras);
     const pending = this.#send(request, shares);
-    this.#notifier.tell({ kind: "commit", changes, commit: identity, ...transaction.options });
+    this.#notifier.tell({ kind: "commit", changes: application.changes, commit: identity, ...options });
     return pending;
   }
 
@@ -194,22 +193,16 @@ export class Replica implements AsyncDisposable {
    */
   adopt(shares: ReadonlyMap<ReplicaDocument, Share>, { except, reads, ...options }: AdoptOptions): Commit {
     const identity = { session: this.session, localSequence: ++this.#localSequence };
-    const dependsOn = new Set<number>();
-    const patches = [...shares].map(([document, { operations }]) => {
-      if (document.pending.length > 0) {
-        for (const { path } of operations) {
-          for (const commit of document.pendingBeneath(path, "deep")) dependsOn.add(commit.localSequence);
-        }
+    const found = new Set<number>();
+    for (const read of reads) this.find(read)?.addPendingBeneath(read.path, read.depth, found);
+    for (const [document, { operations }] of shares) {
+      for (const { path } of operations) {
+        document.addPendingBeneath(path, "deep", found);
+        this.#documents.writtenAt(document, path);
       }
-      for (const { path } of operations) this.#documents.writtenAt(document, path);
-      return { scope: document.scope, id: document.id, operations };
-    });
-    const request = buildRequest({ space: this.space, ...identity }, NOTHING_ELSE, {
-      reads,
-      patches,
-      dependsOn: [...dependsOn].sort((a, b) => a - b),
-    });
-    const pending = this.#send(request, shares);
+    }
+    const parts = { reads, patches: patchesOf(shares), dependsOn: inOrder(found) };
+    const pending = this.#send(buildRequest(this.#in(identity), parts), shares);
     this.#notifier.tellOthers(except, () => ({
       kind: "commit",
       changes: [...shares].flatMap(([document, share]) => document.changesOf(share)),
@@ -226,63 +219,59 @@ export class Replica implements AsyncDisposable {
 
   /** Sent before it is told: what a listener commits upon it comes after it. */
   #send(request: CommitRequest, shares: ReadonlyMap<ReplicaDocument, Share>): PendingCommit {
-    const pending = new PendingCommit(request, [...shares.keys()]);
-    for (const [document, share] of shares) document.pending.push({ commit: pending, ...share });
-    this.#confirmation.send(pending);
-    return pending;
+    const commit = new PendingCommit(request);
+    for (const [document, { operations, inverses }] of shares) {
+      const share = { commit, document, operations, inverses };
+      document.pending.push(share);
+      commit.shares.push(share);
+    }
+    this.#confirmation.send(commit);
+    return commit;
   }
 
-  /** Applies the drafts in place. Writes that change nothing are left out; wide replacements become their differences. */
-  #apply(transaction: Transaction, reads: ReadClaim[]): { shares: Map<ReplicaDocument, Share>; changes: Change[] } {
+  #in({ session, localSequence }: CommitIdentity): CommitIdentity & { readonly space: string } {
+    return { space: this.space, session, localSequence };
+  }
+
+  /** Applies the drafts in place; documents that nothing happened to are left out. */
+  #apply(parts: readonly DocumentPart[], application: Application): Map<ReplicaDocument, Share> {
     const shares = new Map<ReplicaDocument, Share>();
-    const changes: Change[] = [];
-    for (const [document, draft] of transaction.drafts) {
-      const share: Share = { operations: [], inverses: [] };
-      for (const operation of draft.operations) {
-        for (const effective of this.#effective(document, operation, reads)) {
-          const { change, inverse } = document.apply(effective);
-          share.operations.push(effective);
-          share.inverses.push(inverse);
-          changes.push(change);
-        }
-      }
+    for (const { document, draft } of parts) {
+      if (!draft) continue;
+      const share = applyDraft(document, draft.operations, sequenceSeen(document, this.position), application);
       if (share.operations.length > 0) shares.set(document, share);
     }
-    this.#documents.written(changes);
-    return { shares, changes };
+    this.#documents.written(application.changes);
+    return shares;
   }
 
-  /** What an operation comes to against the present value. */
-  #effective(document: ReplicaDocument, operation: PathOperation, reads: ReadClaim[]): readonly PathOperation[] {
-    if (operation.op !== "set") return [operation];
-    const before = document.read(operation.path);
-    const value = admit(operation.value, before);
-    if (Object.is(before, value)) return [];
-    const differences = narrow(operation.path, before, value);
-    if (!differences) return [{ op: "set", path: operation.path, value }];
-    // The differences stand for the whole only as long as the rest is what it was.
-    const { scope, id } = document;
-    const sequence = sequenceSeen(document, this.position);
-    reads.push({ scope, id, path: operation.path, depth: "deep", sequence });
-    return differences;
+  /** A read of a document that is not here, though the backend may hold what this very session wrote to it. */
+  #firstNotKnown(parts: readonly DocumentPart[]): Rejection | undefined {
+    if (!this.#documents.hasDroppedOwn) return undefined;
+    for (const { document, log } of parts) {
+      if (document.isKnown || log.reads.length === 0) continue;
+      const message = `${document.scope}/${document.id} was read before it was loaded; run it again when it is`;
+      return rejected("stale", "read-moved", message);
+    }
+    return undefined;
   }
 
   /** A transaction that only read is as good as the commits it read from. */
   async #outcomeOfReading(dependsOn: readonly number[]): Promise<CommitOutcome> {
-    const beneath = this.#confirmation.pending.filter((pending) => dependsOn.includes(pending.localSequence));
-    for (const pending of beneath) {
-      const outcome = await pending.outcome;
-      if (outcome.kind !== "rejected") continue;
+    const { position } = this;
+    for (const beneath of dependsOn.map((local) => this.#confirmation.pending.get(local))) {
+      const outcome = await beneath?.outcome;
+      if (outcome?.kind !== "rejected") continue;
       return rejected(outcome.class, "fell-with", `read from a commit that was rejected: ${outcome.message}`);
     }
-    return { kind: "committed", sequence: this.position, journalIds: [], replayed: false };
+    return { kind: "committed", sequence: position, journalIds: [], replayed: false };
   }
 
   // Life -------------------------------------------------------------------------------------------------------------
 
   /** Resolves when every commit made so far is confirmed or has fallen. */
   async settled(): Promise<void> {
-    await Promise.all(this.#confirmation.pending.map((pending) => pending.outcome));
+    await Promise.all([...this.#confirmation.pending.values()].map((pending) => pending.outcome));
   }
 
   /** Waits for the pending commits, then stops listening. Transactions cannot be begun any more. */
@@ -292,19 +281,35 @@ export class Replica implements AsyncDisposable {
     this.#unwatch();
   }
 
+  /** Throws if the replica contradicts itself. */
+  checkInvariants(): void {
+    checkPending(this.#confirmation.pending);
+    for (const document of this.#documents.all()) checkDocument(document, this.#confirmation.pending);
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #requireOpen(): void {
+    if (this.#closed) throw new StoreError("STORE_CLOSED", `the replica of space "${this.space}" is closed`);
   }
 }
 
 /** The first read that somebody in this process has written since. */
-function firstMoved(transaction: Transaction): Rejection | undefined {
-  for (const [document, reads] of transaction.reads.entries()) {
-    for (const read of reads) {
+function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
+  for (const { document, log } of parts) {
+    for (const read of log.reads) {
       if (!document.hasMoved(read)) continue;
       const where = `${document.scope}/${document.id} /${read.path.join("/")}`;
       return rejected("stale", "read-moved", `${where} changed while the transaction was open; run it again`);
     }
   }
   return undefined;
+}
+
+function patchesOf(shares: ReadonlyMap<ReplicaDocument, Share>): DocumentPatch[] {
+  const patches: DocumentPatch[] = [];
+  for (const [{ scope, id }, { operations }] of shares) patches.push({ scope, id, operations });
+  return patches;
 }

@@ -1,9 +1,13 @@
 /**
  * One unit of work on a replica. Reads are logged with their depth, own reads see own writes, writes are buffered until
  * `commit` applies them all at once. Lives until it is committed or aborted, across awaits if need be; what it read may
- * move meanwhile, and then its commit is stale.
+ * move meanwhile, and then its commit is stale. SPEC: S40-S45, S54-S59.
+ *
+ * Every patch must fit the document it meets in the backend, so a write also reads: that the container it goes into is still
+ * there (`reach`), that what it removes is, how long the array is that it appends to. What the transaction itself has put there
+ * it need not read.
  */
-import type { Json } from "../message/json.ts";
+import { isCleanText, type Json } from "../message/json.ts";
 import { arrayIndex, type Path } from "../message/path.ts";
 import { admit, handOut } from "./admit.ts";
 import type { CommitIdentity, CommitOutcome, LabelWrite, NodeBasis, Precondition, ReadDepth } from "./commit.ts";
@@ -11,6 +15,7 @@ import type { DocumentRef } from "./document.ts";
 import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
+import { type Container, childOf } from "./patch.ts";
 import { ReadLog } from "./read-log.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { StoreError } from "./store.ts";
@@ -27,6 +32,24 @@ export interface Commit extends CommitIdentity {
   readonly outcome: Promise<CommitOutcome>;
 }
 
+/** What a commit may carry besides what it read and wrote. */
+export interface CommitExtras {
+  readonly preconditions: Precondition[];
+  readonly entries: JournalEntry[];
+  readonly settlements: Settlement[];
+  readonly due: DueChange[];
+  readonly basis: NodeBasis[];
+  readonly basisRemoved: string[];
+  readonly labels: LabelWrite[];
+}
+
+/** What a transaction did with one document. */
+export interface DocumentPart {
+  readonly document: ReplicaDocument;
+  readonly log: ReadLog;
+  draft: Draft | undefined;
+}
+
 /** What a transaction needs of its replica. */
 export interface TransactionHome {
   /** The document, after asking for its load if it is not here. */
@@ -41,17 +64,14 @@ export interface TransactionHome {
 
 export class Transaction {
   readonly options: TransactionOptions;
-  readonly reads = new ReadLog();
-  readonly drafts = new Map<ReplicaDocument, Draft>();
-  readonly preconditions: Precondition[] = [];
-  readonly entries: JournalEntry[] = [];
-  readonly settlements: Settlement[] = [];
-  readonly due: DueChange[] = [];
-  readonly basis: NodeBasis[] = [];
-  readonly basisRemoved: string[] = [];
-  readonly labels: LabelWrite[] = [];
+  /** Documents in the order they were first met; each is held in memory until the transaction ends. */
+  readonly parts: DocumentPart[] = [];
   state: "open" | "committed" | "aborted" = "open";
+  /** Made when first asked for: most transactions carry nothing but reads and writes. */
+  extras: CommitExtras | undefined;
   readonly #home: TransactionHome;
+  /** Finds a part once there are many. */
+  #index: Map<ReplicaDocument, DocumentPart> | undefined;
 
   constructor(home: TransactionHome, options: TransactionOptions) {
     this.#home = home;
@@ -60,40 +80,64 @@ export class Transaction {
 
   /** The value at the path, frozen; undefined where there is none or where the document is still loading. */
   read(ref: DocumentRef, path: Path = [], depth: "deep" | "shallow" = "deep"): Json | undefined {
-    const document = this.#logged(ref, path, depth);
-    return handOut(this.#peek(document, path));
+    const part = this.#reading(ref, path, depth);
+    return handOut(this.#peek(part, path));
   }
 
   /** Puts a value. Its parent must be there; the empty path makes or replaces the document. */
   write(ref: DocumentRef, path: Path, value: unknown): void {
-    const document = this.#parentOf(ref, path, "write");
-    this.#draft(document).write({ op: "set", path, value: admit(value, this.#peek(document, path)) });
+    const part = path.length === 0 ? this.#part(this.#place(ref)) : this.#writingInto(ref, path, "write");
+    const admitted = admit(value, this.#peek(part, path), path.length);
+    this.#draft(part).write({ op: "set", path, value: admitted }, this.#home.tick);
   }
 
   /** Removes an object's key, or with the empty path the document (a tombstone stays). Removing what is not there is fine. */
   remove(ref: DocumentRef, path: Path): void {
-    const document = this.#parentOf(ref, path, "remove");
-    if (this.#peek(document, path) === undefined) {
-      // It was absent when we looked, which is all that was asked for: a read, so that a writer in between is noticed.
-      this.reads.add(document, path, "deep", this.#home.tick);
-      return;
-    }
-    if (path.length > 0 && Array.isArray(this.#peek(document, path.slice(0, -1)))) {
-      throw misuse(`cannot remove ${show(ref, path)}: it is an array element; use splice`);
-    }
-    this.#draft(document).write({ op: "delete", path });
+    if (path.length > 0) this.#writingInto(ref, path, "remove");
+    // That it is there, or is not: somebody else may remove or make it meanwhile.
+    const part = this.#reading(ref, path, "reach");
+    if (this.#peek(part, path) === undefined) return;
+    this.#draft(part).write({ op: "delete", path }, this.#home.tick);
   }
 
   /** Replaces `remove` elements of the array at the path from `index` on. */
   splice(ref: DocumentRef, path: Path, index: number, remove: number, insert: readonly unknown[]): void {
-    const document = this.#logged(ref, path, "shallow");
-    const array = this.#peek(document, path);
+    const part = this.#reading(ref, path, "shallow");
+    const array = this.#peek(part, path);
     if (!Array.isArray(array)) throw misuse(`cannot splice ${show(ref, path)}: there is no array`);
     if (!isCount(index) || !isCount(remove) || index + remove > array.length) {
       throw misuse(`cannot splice ${show(ref, path)} at ${index} over ${remove}: it has ${array.length} elements`);
     }
-    const items = insert.map((item, i) => admit(item, array[index + i]));
-    this.#draft(document).write({ op: "splice", path, index, remove, insert: items });
+    const items = insert.map((item, i) => admit(item, i < remove ? array[index + i] : undefined, path.length + 1));
+    this.#draft(part).write({ op: "splice", path, index, remove, insert: items }, this.#home.tick);
+  }
+
+  get preconditions(): Precondition[] {
+    return this.#extras().preconditions;
+  }
+
+  get entries(): JournalEntry[] {
+    return this.#extras().entries;
+  }
+
+  get settlements(): Settlement[] {
+    return this.#extras().settlements;
+  }
+
+  get due(): DueChange[] {
+    return this.#extras().due;
+  }
+
+  get basis(): NodeBasis[] {
+    return this.#extras().basis;
+  }
+
+  get basisRemoved(): string[] {
+    return this.#extras().basisRemoved;
+  }
+
+  get labels(): LabelWrite[] {
+    return this.#extras().labels;
   }
 
   /** Applies everything to the replica now; the backend's word comes with `outcome`. */
@@ -114,55 +158,94 @@ export class Transaction {
     this.abort();
   }
 
-  #peek(document: ReplicaDocument, path: Path): Json | undefined {
-    const draft = this.drafts.get(document);
-    return draft ? draft.read(path) : document.read(path);
+  #peek(part: DocumentPart, path: Path): Json | undefined {
+    return part.draft ? part.draft.read(path, this.#home.tick) : part.document.read(path);
   }
 
-  #draft(document: ReplicaDocument): Draft {
-    let draft = this.drafts.get(document);
-    if (!draft) {
-      draft = new Draft(() => document.value);
-      this.drafts.set(document, draft);
-    }
-    return draft;
+  #draft(part: DocumentPart): Draft {
+    part.draft ??= new Draft(part.document);
+    return part.draft;
   }
 
-  #logged(ref: DocumentRef, path: Path, depth: ReadDepth): ReplicaDocument {
+  #extras(): CommitExtras {
     this.#requireOpen();
-    const document = this.#home.touch(ref);
-    this.reads.add(document, path, depth, this.#home.tick);
-    return document;
+    this.extras ??= noExtras();
+    return this.extras;
   }
 
-  /** Checks that the path can be written, and claims that its parent stays. */
-  #parentOf(ref: DocumentRef, path: Path, verb: "write" | "remove"): ReplicaDocument {
-    if (path.length === 0) {
-      this.#requireOpen();
-      return verb === "write" ? this.#home.place(ref) : this.#home.touch(ref);
+  #place(ref: DocumentRef): ReplicaDocument {
+    this.#requireOpen();
+    return this.#home.place(ref);
+  }
+
+  #part(document: ReplicaDocument): DocumentPart {
+    const known = this.#known(document);
+    if (known) return known;
+    const part = { document, log: new ReadLog(), draft: undefined };
+    document.observers++;
+    this.parts.push(part);
+    this.#index?.set(document, part);
+    return part;
+  }
+
+  #known(document: ReplicaDocument): DocumentPart | undefined {
+    if (this.parts.length <= LISTED_PARTS_MAX) {
+      for (const part of this.parts) if (part.document === document) return part;
+      return undefined;
     }
+    this.#index ??= new Map(this.parts.map((part) => [part.document, part]));
+    return this.#index.get(document);
+  }
+
+  /** The part of a document, after logging a read of what is not the transaction's own. */
+  #reading(ref: DocumentRef, path: Path, depth: ReadDepth): DocumentPart {
+    const part = this.#part(this.#place(ref));
+    if (part.draft?.covers(path)) return part;
+    if (part.document.state === "absent") this.#home.touch(ref);
+    part.log.add(path, depth, this.#seenAt(part));
+    return part;
+  }
+
+  #seenAt(part: DocumentPart): number {
+    const { tick } = this.#home;
+    return part.draft ? part.draft.seenAt(tick) : tick;
+  }
+
+  /** Checks that the path can be written, and reads that the container around it is there. */
+  #writingInto(ref: DocumentRef, path: Path, verb: "write" | "remove"): DocumentPart {
     const parentPath = path.slice(0, -1);
-    const document = this.#logged(ref, parentPath, "reach");
-    const parent = this.#peek(document, parentPath);
+    const key = path[path.length - 1] as string;
+    const part = this.#reading(ref, parentPath, "reach");
+    const { draft, document } = part;
+    const parent = draft ? draft.container(parentPath, this.#home.tick) : document.read(parentPath);
     if (typeof parent !== "object" || parent === null) {
-      throw misuse(
-        `cannot ${verb} ${show(ref, path)}: there is no container at ${show(ref, parentPath)}; write that first`,
-      );
+      const where = show(ref, parentPath);
+      throw misuse(`cannot ${verb} ${show(ref, path)}: there is no container at ${where}; write that first`);
     }
     if (Array.isArray(parent)) {
-      const index = arrayIndex(path.at(-1) as string);
-      if (index === undefined || index > parent.length) {
-        throw misuse(`cannot ${verb} ${show(ref, path)}: the array takes the indexes 0 to ${parent.length}`);
-      }
+      if (verb === "remove") throw misuse(`cannot remove ${show(ref, path)}: it is an array element; use splice`);
+      const index = arrayIndex(key) ?? Number.POSITIVE_INFINITY;
       // Appending depends on where the end is.
-      if (index === parent.length) this.reads.add(document, parentPath, "shallow", this.#home.tick);
+      if (index >= parent.length) this.#reading(ref, parentPath, "shallow");
+      if (index > parent.length) {
+        throw misuse(`cannot write ${show(ref, path)}: the array takes the indexes 0 to ${parent.length}`);
+      }
+    } else if (childOf(parent as Container, key) === undefined && !isCleanText(key)) {
+      throw misuse(`cannot ${verb} in ${show(ref, parentPath)}: a key must not contain NUL or a lone surrogate`);
     }
-    return document;
+    return part;
   }
 
   #requireOpen(): void {
     if (this.state !== "open") throw misuse(`the transaction is ${this.state}; begin another`);
   }
+}
+
+/** Documents of a transaction that are looked through one by one. */
+const LISTED_PARTS_MAX = 8;
+
+function noExtras(): CommitExtras {
+  return { preconditions: [], entries: [], settlements: [], due: [], basis: [], basisRemoved: [], labels: [] };
 }
 
 function isCount(value: number): boolean {

@@ -1,0 +1,67 @@
+/**
+ * A 53-bit digest of what a commit carries. It tells a repeated commit from another that wrongly carries the same identity,
+ * which only a mistake can make; nothing here has to withstand an adversary, and every commit pays for it. So it walks the
+ * values instead of writing them out as text first.
+ */
+import type { Json } from "../message/json.ts";
+
+/** Anything that JSON could hold, with the optional fields of our own records. */
+type Digestible = Json | undefined | object;
+
+export class PayloadDigest {
+  #a = 0xdeadbeef;
+  #b = 0x41c6ce57;
+
+  add(value: Digestible): void {
+    switch (typeof value) {
+      case "string":
+        this.#text(value);
+        break;
+      case "number":
+        if ((value | 0) === value) this.#mix(value, 2);
+        else this.#text(String(value));
+        break;
+      case "boolean":
+        this.#mix(value ? 1 : 0, 3);
+        break;
+      case "object":
+        if (value === null) this.#mix(0, 4);
+        else this.#container(value);
+        break;
+      default:
+        this.#mix(0, 5);
+    }
+  }
+
+  #container(value: object): void {
+    if (Array.isArray(value)) {
+      this.#mix(value.length, 6);
+      for (const item of value) this.add(item);
+      return;
+    }
+    const keys = Object.keys(value);
+    this.#mix(keys.length, 7);
+    for (const key of keys) {
+      this.#text(key);
+      this.add((value as { [key: string]: Digestible })[key]);
+    }
+  }
+
+  #text(text: string): void {
+    this.#mix(text.length, 1);
+    for (let i = 0; i < text.length; i++) this.#mix(text.charCodeAt(i), 0);
+  }
+
+  #mix(word: number, kind: number): void {
+    this.#a = Math.imul(this.#a ^ word, 2_654_435_761) + kind;
+    this.#b = Math.imul(this.#b ^ word, 1_597_334_677) + kind;
+  }
+
+  toString(): string {
+    let a = this.#a;
+    let b = this.#b;
+    a = Math.imul(a ^ (a >>> 16), 2_246_822_507) ^ Math.imul(b ^ (b >>> 13), 3_266_489_909);
+    b = Math.imul(b ^ (b >>> 16), 2_246_822_507) ^ Math.imul(a ^ (a >>> 13), 3_266_489_909);
+    return (4_294_967_296 * (2_097_151 & b) + (a >>> 0)).toString(36);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What is true of a replica whenever nothing of it is running: `Replica.checkInvariants` for tests and the simulator. Walks
+ * everything, so it is no check for production.
+ */
+import { equal } from "../message/equality.ts";
+import type { Json } from "../message/json.ts";
+import { isHandedOut } from "./admit.ts";
+import { applyOperations, PatchError } from "./patch.ts";
+import type { PathOperation } from "./path-operation.ts";
+import type { PendingCommit } from "./pending-commit.ts";
+import type { ReplicaDocument } from "./replica-document.ts";
+
+export function checkDocument(document: ReplicaDocument, pending: ReadonlyMap<number, PendingCommit>): void {
+  const check = checker(`document ${document.scope}/${document.id}`);
+  const first = document.pending[0]?.operations[0];
+  check(document.observers >= 0, "is held by less than nobody");
+  check(document.state === "loaded" || !first || isWhole(first), "is not loaded, and a part of it is pending");
+  check(document.state === "loading" || document.missed.length === 0, "keeps missed commits and is not loading");
+  check(!containsUnfrozenBelowFrozen(document.value), "has a container that can change inside one that was handed out");
+
+  let last = 0;
+  for (const { commit, document: home } of document.pending) {
+    check(home === document, "has a share of another document");
+    check(pending.get(commit.localSequence) === commit, `has a share of commit ${commit.localSequence}, which is over`);
+    check(commit.localSequence > last, "has its shares out of order");
+    last = commit.localSequence;
+  }
+  const inverses = document.pending.flatMap((share) => share.inverses).reverse();
+  const confirmed = applyOperations(document.value, inverses);
+  const operations = document.pending.flatMap((share) => share.operations);
+  check(equal(applyWhatFits(confirmed, operations), document.value), "is not its confirmed state with what is pending");
+}
+
+export function checkPending(pending: ReadonlyMap<number, PendingCommit>): void {
+  let last = 0;
+  for (const [localSequence, commit] of pending) {
+    const check = checker(`commit ${localSequence}`);
+    check(commit.localSequence === localSequence && localSequence > last, "is out of order");
+    check(commit.state !== "fallen" && commit.state !== "integrated", `is pending and ${commit.state}`);
+    check(
+      commit.request.dependsOn.every((beneath) => beneath < localSequence),
+      "stands on a later one",
+    );
+    for (const share of commit.shares) {
+      const { answer } = commit;
+      const isLoaded = answer !== undefined && answer.sequence <= share.document.loadedAt;
+      check(isLoaded || share.document.pending.includes(share), "has a share that its document does not know");
+    }
+    last = localSequence;
+  }
+}
+
+function checker(subject: string): (holds: boolean, problem: string) => void {
+  return (holds, problem) => {
+    if (!holds) throw new Error(`Replica: ${subject} ${problem}`);
+  };
+}
+
+function isWhole(operation: PathOperation): boolean {
+  return operation.op === "set" && operation.path.length === 0;
+}
+
+function applyWhatFits(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
+  let result = value;
+  for (const operation of operations) {
+    try {
+      result = applyOperations(result, [operation]);
+    } catch (error) {
+      // A share that no longer fits has no effect until the backend has rejected its commit.
+      if (!(error instanceof PatchError)) throw error;
+    }
+  }
+  return result;
+}
+
+function containsUnfrozenBelowFrozen(value: Json | undefined, isBelowFrozen = false): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const isFrozen = isHandedOut(value);
+  if (isBelowFrozen && !isFrozen) return true;
+  return Object.values(value).some((child) => containsUnfrozenBelowFrozen(child, isFrozen));
+}
