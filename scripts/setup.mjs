@@ -14,7 +14,9 @@ if (reason) process.exitCode = install(reason);
 function install(because) {
   console.log(`setup: installing dependencies (${because}); this takes about half a minute`);
   const started = Date.now();
-  const args = ["ci", "--no-audit", "--no-fund", "--loglevel=error"];
+  // Not `npm ci`: it refuses a lock file made where the registry has no binaries for some other platform. This takes what the
+  // lock file says as well, and leaves the lock file as it is.
+  const args = ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"];
   const npm = spawnSync("npm", args, { cwd: root, stdio: "inherit", shell: process.platform === "win32" });
   if (npm.status !== 0) {
     console.error(`setup: "npm ${args.join(" ")}" failed; check the network and try again`);
