@@ -115,9 +115,11 @@ export class Confirmation {
   async #readFeed(): Promise<void> {
     while (this.#again) {
       this.#again = false;
-      const page = await this.#store.changesSince(this.#space, this.position, FEED_PAGE_COMMITS);
+      const asked = this.position;
+      const page = await this.#store.changesSince(this.#space, asked, FEED_PAGE_COMMITS);
       this.#documents.turn?.seal();
-      if (page.gap) await this.#reload();
+      // Own commits may have been confirmed meanwhile; then there is perhaps no gap any more.
+      if (page.gap && asked === this.position) await this.#reload();
       else for (const commit of page.commits) this.#integrate(commit);
       if (this.position < page.head) this.#again = true;
     }
@@ -150,6 +152,8 @@ export class Confirmation {
     while (position === undefined || behind.length > 0) {
       const result = await this.#store.load(this.#space, behind);
       this.#documents.turn?.seal();
+      // The same again: what is here is newer than what came.
+      if (result.sequence < this.position) continue;
       const changes: Change[] = [];
       behind.forEach((document, i) => {
         const loaded = result.documents[i];
