@@ -1,0 +1,160 @@
+import { describe, expect, test } from "#test";
+import { BusError } from "../../src/bus/bus-error.ts";
+import { PAYLOAD_BYTES_MAX } from "../../src/limits.ts";
+import { setup, withFaults } from "./bus-setup.ts";
+
+async function refusal(publishing: Promise<unknown>): Promise<unknown> {
+  return publishing.then(
+    () => "published",
+    (error: unknown) => (error instanceof Error && "code" in error ? error.code : error),
+  );
+}
+
+describe("publishing", () => {
+  test("[J40] an event has a positive, increasing id, is pending, and calls no handler before the start", async () => {
+    const { bus, act, row } = setup();
+    let calls = 0;
+    bus.subscribe("tick", () => void calls++, { subscriberId: "s" });
+    const ids = [await act(() => bus.publish("tick", "clock", 1)), await act(() => bus.publish("tick", "clock", 2))];
+    expect(ids).toEqual([1, 2]);
+    expect((await row(1)).status).toBe("pending");
+    expect(calls).toBe(0);
+  });
+
+  test("[J40] no handler has been called when publish returns its promise, nor is one awaited by it", async () => {
+    const { bus, act } = setup();
+    let calls = 0;
+    const never = new Promise<void>(() => {});
+    bus.subscribe(
+      "tick",
+      () => {
+        calls++;
+        return never;
+      },
+      { subscriberId: "s" },
+    );
+    await act(() => bus.start());
+    const publishing = bus.publish("tick", "clock", 1);
+    expect(calls).toBe(0);
+    await act(() => publishing);
+    expect(calls).toBe(1);
+  });
+
+  test("[J40] what was acknowledged is in the journal of a new bus", async () => {
+    const { bus, act, another } = setup();
+    const id = await act(() => bus.publish("email.received", "mail", { from: "ada" }, { correlation: "c" }));
+    const [row] = await act(() => another().query({ id, limit: 1 }));
+    expect(row?.message?.data).toEqual({ from: "ada" });
+    expect(row?.source).toBe("mail");
+    expect(row?.message?.type).toBe("Email.Received");
+  });
+
+  test("[J41] two topics of one type are refused when the second is wired, by publishing or subscribing", async () => {
+    const { bus, act } = setup();
+    await act(() => bus.publish("email.received", "mail", null));
+    expect(await act(() => refusal(bus.publish("Email.Received", "mail", null)))).toBe("topic-collision");
+    expect(() => bus.subscribe("email.Received", () => {}, { subscriberId: "s" })).toThrow("rename one");
+    expect(await act(() => refusal(bus.publish("email..received", "mail", null)))).toBe("topic-invalid");
+  });
+
+  test("[J45] what is not pure JSON is refused and leaves no row", async () => {
+    const { bus, act, store } = setup();
+    const cyclic: { self?: unknown } = {};
+    cyclic.self = cyclic;
+    const payloads = [undefined, 1n, cyclic, new Date(0), Number.NaN, { a: undefined }, "\0", [() => 1], new Map()];
+    for (const payload of payloads) {
+      expect(await act(() => refusal(bus.publish("tick", "clock", payload as never)))).toBe("BUS_EVENT_INVALID");
+    }
+    for (const source of ["", "\0", "x".repeat(256)]) {
+      expect(await act(() => refusal(bus.publish("tick", source, null)))).toBe("BUS_EVENT_INVALID");
+    }
+    expect(await act(() => refusal(bus.publish("tick", "clock", null, { correlation: "" })))).toBe("BUS_EVENT_INVALID");
+    expect(await store.count()).toEqual({ pending: 0, processing: 0, done: 0, failed: 0 });
+  });
+
+  test("[J45] unicode, odd keys and a payload of 1 MiB come back as they were; one byte more is refused", async () => {
+    const { bus, act, row } = setup();
+    const odd = { "": 1, __proto__x: [null, "é€😀"], "a b": { "\n": "\t" } };
+    expect((await row(await act(() => bus.publish("tick", "clock", odd)))).message?.data).toEqual(odd);
+    const full = "x".repeat(PAYLOAD_BYTES_MAX - 2);
+    expect((await row(await act(() => bus.publish("tick", "clock", full)))).message?.data).toBe(full);
+    expect(await act(() => refusal(bus.publish("tick", "clock", `${full}x`)))).toBe("BUS_REFUSED");
+  });
+
+  test("[J45] a publisher that changes its payload afterwards changes nothing that handlers see", async () => {
+    const { bus, act } = setup();
+    const seen: unknown[] = [];
+    bus.subscribe("tick", (event) => void seen.push(event.payload), { subscriberId: "s" });
+    await act(() => bus.start());
+    const payload = { list: [1] };
+    const publishing = bus.publish("tick", "clock", payload);
+    payload.list.push(2);
+    await act(() => publishing);
+    expect(seen).toEqual([{ list: [1] }]);
+  });
+
+  test("[J46] correlation and causation are kept, and never invented", async () => {
+    const { bus, act, row } = setup();
+    const given = await row(await act(() => bus.publish("tick", "clock", 1, { correlation: "c-1", causation: "m-1" })));
+    expect(given.message?.metadata).toMatchObject({ correlation: "c-1", causation: "m-1" });
+    const plain = await row(await act(() => bus.publish("tick", "clock", 1)));
+    expect(Object.keys(plain.message?.metadata ?? {}).sort()).toEqual(["id", "timestamp"]);
+  });
+
+  test("[J46] what a handler emits carries the event's correlation, and the event as its cause", async () => {
+    const { bus, act, row } = setup();
+    bus.subscribe("email.received", (_event, context) => context.emit("user.notify", { text: "mail" }), {
+      subscriberId: "notifier",
+    });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("email.received", "mail", {}, { correlation: "c-1" }));
+    const cause = await row(id);
+    const effect = await row(id + 1);
+    expect(effect.topic).toBe("user.notify");
+    expect(effect.source).toBe("notifier");
+    expect(effect.message?.metadata.correlation).toBe("c-1");
+    expect(effect.message?.metadata.causation).toBe(cause.message?.metadata.id);
+  });
+
+  test("[J47] many events are stored in order, all or none", async () => {
+    const { bus, act, store } = setup();
+    const events = [1, 2, 3].map((payload) => ({ topic: "tick", source: "clock", payload }));
+    expect(await act(() => bus.publishMany(events))).toEqual([1, 2, 3]);
+    const bad = [...events, { topic: "tick", source: "clock", payload: Number.NaN }];
+    expect(await act(() => refusal(bus.publishMany(bad)))).toBe("BUS_EVENT_INVALID");
+    expect((await store.count()).pending).toBe(3);
+    expect(await act(() => bus.publishMany([]))).toEqual([]);
+  });
+
+  test("[J47] an aborted signal keeps an event from being sent", async () => {
+    const { bus, act, store } = setup();
+    const signal = AbortSignal.abort(new Error("never mind"));
+    expect(await act(() => refusal(bus.publish("tick", "clock", 1, { signal })))).toEqual(new Error("never mind"));
+    expect((await store.count()).pending).toBe(0);
+  });
+
+  test("[J47] a store that cannot write makes publish reject with what to do, and the bus lives on", async () => {
+    const good = setup();
+    const outcomes = [
+      { class: "failed", reason: "store-full" },
+      { class: "unknown", reason: "io-error" },
+    ] as const;
+    const answers = outcomes.map((outcome) => ({ kind: "rejected", message: "no space", ...outcome }) as const);
+    const store = withFaults(good.store, {
+      append: (entries) => Promise.resolve(answers.shift() ?? good.store.append(entries)),
+    });
+    const { bus, act } = setup({ store });
+    expect(await act(() => refusal(bus.publish("tick", "clock", 1)))).toBe("BUS_NOT_STORED");
+    expect(await act(() => refusal(bus.publish("tick", "clock", 1)))).toBe("BUS_UNKNOWN");
+    expect(await act(() => bus.publish("tick", "clock", 1))).toBe(1);
+  });
+
+  test("[J47] after stop, publish and start are refused; stop before start does nothing else", async () => {
+    const { bus, act, another } = setup();
+    await act(() => bus.stop());
+    expect(await act(() => refusal(bus.publish("tick", "clock", 1)))).toBe("BUS_STOPPED");
+    expect(await act(() => refusal(bus.start()))).toBe("BUS_STOPPED");
+    expect(() => bus.subscribe("tick", () => {}, { subscriberId: "s" })).toThrow(BusError);
+    expect(await act(() => another().publish("tick", "clock", 1))).toBe(1);
+  });
+});

@@ -1,0 +1,174 @@
+import { describe, expect, test } from "#test";
+import { HANDLER_TIMEOUT_MS } from "../../src/limits.ts";
+import { deferred, setup } from "./bus-setup.ts";
+
+describe("retries, timeouts, requeueing", () => {
+  test("[J60] a failed event is not tried again by itself, ever", async () => {
+    const { bus, act, host, row } = setup();
+    let calls = 0;
+    bus.subscribe(
+      "tick",
+      () => {
+        calls++;
+        throw new Error("no");
+      },
+      { subscriberId: "s" },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await host.advance(3_600_000);
+    expect(calls).toBe(1);
+    expect((await row(id)).status).toBe("failed");
+  });
+
+  test("[J61] a subscription that asks for it is tried again, with growing waits drawn between half and whole", async () => {
+    const { bus, act, host, row } = setup();
+    const atMs: number[] = [];
+    bus.subscribe(
+      "tick",
+      () => {
+        atMs.push(host.monotonic());
+        throw new Error(`try ${atMs.length}`);
+      },
+      { subscriberId: "s", retry: { attempts: 4, backoff: { startMs: 1_000, factor: 2, maxMs: 3_000 } } },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    expect(await row(id)).toMatchObject({ status: "pending", error: "s: try 1" });
+    await host.advance(60_000);
+    expect(atMs).toHaveLength(4);
+    const waits = atMs.slice(1).map((at, i) => at - atMs[i]!);
+    for (const [i, bound] of [1_000, 2_000, 3_000].entries()) {
+      expect(waits[i]! >= bound / 2 && waits[i]! <= bound).toBe(true);
+    }
+    expect(await row(id)).toMatchObject({ status: "failed", error: "s: try 4" });
+    expect((await row(id)).deliveries).toMatchObject([{ subscriber: "s", status: "failed", attempts: 4 }]);
+  });
+
+  test("[J55] a retry runs only what has not succeeded, and not what has failed for good", async () => {
+    const { bus, act, host, row } = setup();
+    const calls: string[] = [];
+    bus.subscribe("tick", () => void calls.push("a"), { subscriberId: "a" });
+    bus.subscribe(
+      "tick",
+      (_event, { attempt }) => {
+        calls.push(`b${attempt}`);
+        if (attempt < 3) throw new Error("not yet");
+      },
+      { subscriberId: "b", retry: { attempts: 3 } },
+    );
+    bus.subscribe(
+      "tick",
+      () => {
+        calls.push("c");
+        throw new Error("never");
+      },
+      { subscriberId: "c" },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await host.advance(60_000);
+    expect(calls).toEqual(["a", "b1", "c", "b2", "b3"]);
+    expect(await row(id)).toMatchObject({ status: "failed", error: "c: never" });
+  });
+
+  test("[J61] an attempt that is due survives the process that put it off", async () => {
+    const { bus, act, host, another, row } = setup();
+    const subscribe = (to: typeof bus, calls: number[]) =>
+      to.subscribe(
+        "tick",
+        (event, { attempt }) => {
+          calls.push(attempt);
+          if (attempt === 1) throw new Error("no");
+        },
+        { subscriberId: "s", retry: { attempts: 2, backoff: { startMs: 10_000, factor: 1 } } },
+      );
+    const first: number[] = [];
+    subscribe(bus, first);
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await act(() => bus.stop());
+    const other = another();
+    const second: number[] = [];
+    subscribe(other, second);
+    await act(() => other.start());
+    expect([first, second]).toEqual([[1], []]);
+    await host.advance(10_000);
+    expect(second).toEqual([2]);
+    expect((await row(id)).status).toBe("done");
+  });
+
+  test("[J75] a failed event is requeued one by one, in bulk, or by query, and succeeds where it has not", async () => {
+    const { bus, act, store } = setup();
+    let broken = true;
+    const calls: string[] = [];
+    for (const topic of ["tick", "tock"] as const) {
+      bus.subscribe(topic, (event) => void calls.push(`a${event.id}`), { subscriberId: "a" });
+      bus.subscribe(
+        topic,
+        (event) => {
+          calls.push(`b${event.id}`);
+          if (broken) throw new Error("broken");
+        },
+        { subscriberId: "b" },
+      );
+    }
+    await act(() => bus.start());
+    for (const topic of ["tick", "tick", "tock", "tock"]) await act(() => bus.publish(topic, "clock", 1));
+    expect((await bus.failures()).count).toBe(4);
+    expect((await bus.failures({ limit: 2 })).rows.map((row) => row.id)).toEqual([4, 3]);
+    broken = false;
+    calls.length = 0;
+    expect(await act(() => bus.requeue(1))).toEqual([1]);
+    expect(await act(() => bus.requeue([1, 2, 77]))).toEqual([2]);
+    expect(await act(() => bus.requeue({ topic: "tock" }))).toEqual([3, 4]);
+    expect(calls).toEqual(["b1", "b2", "b3", "b4"]);
+    expect(await store.count()).toMatchObject({ failed: 0, done: 4 });
+  });
+
+  test("[J62] a handler that hangs fails by its timeout, its signal is aborted, and others go on", async () => {
+    const { bus, act, host, row } = setup();
+    let signal: AbortSignal | undefined;
+    bus.subscribe(
+      "hang",
+      (_event, context) => {
+        signal = context.signal;
+        return new Promise(() => {});
+      },
+      { subscriberId: "s", timeoutMs: 100 },
+    );
+    bus.subscribe("hang", () => {}, { subscriberId: "next" });
+    bus.subscribe("other", () => {}, { subscriberId: "s" });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("hang", "x", 1));
+    const other = await act(() => bus.publish("other", "x", 1));
+    expect((await row(other)).status).toBe("done");
+    expect(signal?.aborted).toBe(false);
+    await host.advance(100);
+    expect(signal?.aborted).toBe(true);
+    expect(await row(id)).toMatchObject({ status: "failed", error: "s: the handler timed out after 100 ms" });
+    expect((await row(id)).deliveries.map(({ status }) => status)).toEqual(["failed", "done"]);
+  });
+
+  test("[J62] the timeout is five minutes unless given", async () => {
+    const { bus, act, host, row } = setup();
+    bus.subscribe("hang", () => new Promise(() => {}), { subscriberId: "s" });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("hang", "x", 1));
+    await host.advance(HANDLER_TIMEOUT_MS - 1);
+    expect((await row(id)).status).toBe("processing");
+    await host.advance(1);
+    expect((await row(id)).status).toBe("failed");
+  });
+
+  test("[J63] what a handler does after its timeout changes nothing", async () => {
+    const { bus, act, host, row } = setup();
+    const gate = deferred();
+    bus.subscribe("hang", () => gate.promise, { subscriberId: "s", timeoutMs: 100 });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("hang", "x", 1));
+    await host.advance(100);
+    await act(async () => gate.resolve());
+    expect((await row(id)).status).toBe("failed");
+  });
+});

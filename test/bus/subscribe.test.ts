@@ -1,0 +1,140 @@
+import { describe, expect, test } from "#test";
+import type { Event } from "../../src/bus/event.ts";
+import { EventBus } from "../../src/bus/event-bus.ts";
+import { recorder, setup } from "./bus-setup.ts";
+
+describe("subscribing", () => {
+  test("[J42] an event reaches every subscriber of its topic or of a pattern that names it, in the order of subscribing", async () => {
+    const { bus, act } = setup();
+    const calls: string[] = [];
+    for (const pattern of ["email.received", "email.*", "*.received", "**", "email.sent", "*", "email.received.*"]) {
+      bus.subscribe(pattern, () => void calls.push(pattern), { subscriberId: "s" });
+    }
+    await act(() => bus.start());
+    await act(() => bus.publish("email.received", "mail", {}));
+    expect(calls).toEqual(["email.received", "email.*", "*.received", "**"]);
+  });
+
+  test("[J42] subscriptions live in memory: a new bus has none", async () => {
+    const { bus, act, another, row } = setup();
+    bus.subscribe("tick", () => {}, { subscriberId: "s" });
+    const other = another();
+    await act(() => other.start());
+    const id = await act(() => other.publish("tick", "clock", 1));
+    expect((await row(id)).error).toBe("no subscriber");
+  });
+
+  test("[J42] subscribing while it runs counts from the next event on", async () => {
+    const { bus, act } = setup();
+    const { ids, handler } = recorder();
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "clock", 1));
+    bus.subscribe("tick", handler, { subscriberId: "s" });
+    await act(() => bus.publish("tick", "clock", 2));
+    expect(ids).toEqual([2]);
+  });
+
+  test("[J43] unsubscribe removes that subscriber from that topic only; an unknown one is no error", async () => {
+    const { bus, act } = setup();
+    const calls: string[] = [];
+    bus.subscribe("tick", () => void calls.push("a"), { subscriberId: "a" });
+    bus.subscribe("tick", () => void calls.push("b"), { subscriberId: "b" });
+    bus.subscribe("*", () => void calls.push("a*"), { subscriberId: "a" });
+    await act(() => bus.start());
+    expect(bus.unsubscribe("tick", "a")).toBe(true);
+    expect(bus.unsubscribe("tick", "a")).toBe(false);
+    expect(bus.unsubscribe("tock", "b")).toBe(false);
+    await act(() => bus.publish("tick", "clock", 1));
+    expect(calls).toEqual(["b", "a*"]);
+  });
+
+  test("[J44] one subscriber twice on a topic: both run, each with its own share, and both are removed together", async () => {
+    const { bus, act, row } = setup();
+    const calls: string[] = [];
+    bus.subscribe("tick", () => void calls.push("first"), { subscriberId: "a" });
+    bus.subscribe(
+      "tick",
+      () => {
+        calls.push("second");
+        throw new Error("no");
+      },
+      { subscriberId: "a" },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    expect(calls).toEqual(["first", "second"]);
+    expect((await row(id)).deliveries.map(({ subscriber, status }) => `${subscriber}: ${status}`)).toEqual([
+      "a: done",
+      "a 2: failed",
+    ]);
+    bus.unsubscribe("tick", "a");
+    await act(() => bus.publish("tick", "clock", 2));
+    expect(calls).toEqual(["first", "second"]);
+  });
+
+  test("[J44] bad options are refused with a sentence", () => {
+    const { bus } = setup();
+    const refused: [object, string][] = [
+      [{ subscriberId: "" }, "subscriberId"],
+      [{ subscriberId: "two words" }, "without blanks"],
+      [{ subscriberId: "s", retry: { attempts: 0 } }, "at least 1"],
+      [{ subscriberId: "s", retry: { attempts: 2, backoff: { factor: 0.5 } } }, "backoff"],
+      [{ subscriberId: "s", timeoutMs: 0 }, "timeoutMs"],
+      [{ subscriberId: "s", concurrency: 0.5 }, "concurrency"],
+    ];
+    for (const [options, message] of refused) {
+      expect(() => bus.subscribe("tick", () => {}, options as never)).toThrow(message);
+    }
+    expect(() => bus.subscribe("tick.**.x", () => {}, { subscriberId: "s" })).toThrow("not a topic pattern");
+    expect(() => bus.subscribe("tick", "not a function" as never, { subscriberId: "s" })).toThrow("function");
+  });
+
+  test("[J48] a handler sees a frozen event with the ADR's fields, and nothing of the journal's own", async () => {
+    const { bus, act, host } = setup();
+    let seen: Event | undefined;
+    bus.subscribe("email.received", (event) => void (seen = event), { subscriberId: "s" });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("email.received", "mail", { to: ["ada"] }, { correlation: "c" }));
+    expect(seen).toMatchObject({
+      id,
+      topic: "email.received",
+      source: "mail",
+      payload: { to: ["ada"] },
+      createdAtMs: host.now(),
+      correlation: "c",
+      status: "processing",
+    });
+    expect(Object.keys(seen ?? {})).not.toContain("error");
+    expect(() => void ((seen as { id: number }).id = 9)).toThrow();
+    expect(() => (seen?.payload as { to: string[] }).to.push("eve")).toThrow();
+    expect(Object.isFrozen(seen?.message) && Object.isFrozen(seen?.message.metadata)).toBe(true);
+  });
+
+  test("[J48] an event that is read from the journal is seen as one that was handed over", async () => {
+    const { bus, act } = setup();
+    const seen: Event[] = [];
+    bus.subscribe("tick", (event) => void seen.push(event), { subscriberId: "s" });
+    await act(() => bus.publish("tick", "clock", { n: [1] }));
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "clock", { n: [1] }));
+    const [read, handed] = seen;
+    expect({ ...read, id: 0, message: 0 }).toEqual({ ...handed, id: 0, message: 0 });
+    expect(Object.isFrozen(read?.payload)).toBe(true);
+  });
+
+  test("[J48] payloads are typed by topic where an application says so", async () => {
+    const { host, store, act } = setup();
+    interface Mail {
+      readonly from: string;
+    }
+    const bus = new EventBus<{ "email.received": Mail; tick: number }>({ host, store });
+    const seen: (string | number)[] = [];
+    bus.subscribe("email.received", (event) => void seen.push(event.payload.from), { subscriberId: "s" });
+    bus.subscribe("*", (event) => void seen.push(event.payload as number), { subscriberId: "s" });
+    // @ts-expect-error: the payload of a mail is no number
+    expect(await act(() => bus.publish("email.received", "mail", 7))).toBe(1);
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "clock", 3));
+    expect(seen).toEqual([undefined, 3]);
+  });
+});

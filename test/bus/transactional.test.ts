@@ -1,0 +1,269 @@
+import { describe, expect, test } from "#test";
+import { receiptOf } from "../../src/bus/transactional-share.ts";
+import { STALE_WINDOW_MS } from "../../src/limits.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { Replica } from "../../src/store/replica.ts";
+import { deferred, type Setup, setup, withFaults } from "./bus-setup.ts";
+
+const COUNTER = { scope: SHARED_SCOPE, id: "counter" };
+
+async function stored({ store }: Setup, ref: { scope: string; id: string }): Promise<unknown> {
+  return (await store.load("home", [ref])).documents[0]?.value;
+}
+
+describe("transactional handlers", () => {
+  test("[J56] writes, emits, receipt and status are there together, in one commit for the last handler", async () => {
+    const all = setup();
+    const { bus, act, row, host, disk, another } = all;
+    void bus;
+    const inner = memoryStore({ host, disk });
+    const asked = { commit: 0, settle: 0 };
+    const store = withFaults(inner, {
+      commit: (request) => {
+        asked.commit++;
+        return inner.commit(request);
+      },
+      settle: (settlements) => {
+        asked.settle += settlements.filter(({ id }) => id === 1).length;
+        return inner.settle(settlements);
+      },
+    });
+    const own = another({ store });
+    const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
+    own.subscribe(
+      "tick",
+      (event, tx) => {
+        tx.write(COUNTER, [], { n: event.payload });
+        tx.emit("counted", { n: event.payload });
+        return { counted: true };
+      },
+      { subscriberId: "counter", space: replica },
+    );
+    await act(() => own.start());
+    const id = await act(() => own.publish("tick", "clock", 7, { correlation: "c" }));
+    expect(await stored(all, COUNTER)).toEqual({ n: 7 });
+    const { message, status, deliveries } = await row(id);
+    expect({ status, deliveries }).toEqual({ status: "done", deliveries: [] });
+    expect(await stored(all, receiptOf(message!.metadata.id, "counter"))).toEqual({ counted: true });
+    const emitted = await row(2);
+    expect(emitted).toMatchObject({ topic: "counted", source: "counter", status: "done" });
+    expect(emitted.message?.metadata).toMatchObject({ correlation: "c", causation: message?.metadata.id });
+    expect(asked).toEqual({ commit: 1, settle: 0 });
+  });
+
+  test("[J56] a handler that throws leaves nothing behind", async () => {
+    const all = setup();
+    const { bus, act, row, store } = all;
+    const replica = await all.replica();
+    bus.subscribe(
+      "tick",
+      (_event, tx) => {
+        tx.write(COUNTER, [], 1);
+        tx.emit("counted", 1);
+        throw new Error("no");
+      },
+      { subscriberId: "counter", space: replica },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 7));
+    expect(await row(id)).toMatchObject({ status: "failed", error: "counter: no" });
+    expect(await stored(all, COUNTER)).toBeUndefined();
+    expect(await store.count()).toMatchObject({ done: 0, failed: 1 });
+    expect(replica.pendingCommits).toBe(0);
+  });
+
+  test("[J57] a redelivery that finds the receipt is done, and its handler's work is not repeated", async () => {
+    const all = setup();
+    const { bus, act, host, store, row } = all;
+    const replica = await all.replica();
+    // Handled by a process that died before the others of the event were: its share is known by the receipt alone.
+    const id = await act(() => bus.publish("tick", "clock", 7));
+    const { message } = await row(id);
+    const receipt = receiptOf(message!.metadata.id, "counter");
+    const other = await host.run(() => Replica.open({ store, host, space: "home" }));
+    const earlier = other.transaction();
+    earlier.write(receipt, [], {});
+    earlier.write(COUNTER, [], { n: 1 });
+    await act(() => earlier.commit().outcome);
+    bus.subscribe(
+      "tick",
+      (_event, tx) => {
+        const { n } = (tx.read(COUNTER) ?? { n: 0 }) as { n: number };
+        tx.write(COUNTER, [], { n: n + 1 });
+        tx.emit("counted", n);
+      },
+      { subscriberId: "counter", space: replica },
+    );
+    await act(() => bus.start());
+    expect((await row(id)).status).toBe("done");
+    expect(await stored(all, COUNTER)).toEqual({ n: 1 });
+    expect(replica.peek(COUNTER)).toEqual({ n: 1 });
+    expect((await store.count()).done).toBe(1);
+  });
+
+  test("[J57] receipts of different messages and subscribers never meet", () => {
+    const names = [receiptOf("a", "b:c"), receiptOf("a:b", "c"), receiptOf("a", "b"), receiptOf("1:a", "b")];
+    expect(new Set(names.map(({ id }) => id)).size).toBe(names.length);
+  });
+
+  test("[J58] a handler whose reads moved is run again until its commit stands", async () => {
+    const all = setup();
+    const { bus, act, host, another, store } = all;
+    const replicas = [await all.replica(), await host.run(() => Replica.open({ store, host, space: "home" }))];
+    const buses = [bus, another()];
+    let runs = 0;
+    for (const [i, one] of buses.entries()) {
+      one.subscribe(
+        "tick",
+        async (_event, tx) => {
+          runs++;
+          const n = (tx.read(COUNTER) ?? 0) as number;
+          await host.yield();
+          tx.write(COUNTER, [], n + 1);
+        },
+        { subscriberId: "counter", space: replicas[i]! },
+      );
+      await act(() => one.start());
+    }
+    for (let i = 0; i < 20; i++) await act(() => buses[i % 2]!.publish("tick", "clock", i));
+    const many = Array.from({ length: 20 }, (_, payload) => ({ topic: "tick", source: "clock", payload }));
+    const publishing = buses.map((one) => one.publishMany(many));
+    await act(() => Promise.all(publishing));
+    await host.advance(STALE_WINDOW_MS);
+    expect(await stored(all, COUNTER)).toBe(60);
+    expect(runs > 60).toBe(true);
+    expect((await store.count()).done).toBe(60);
+  });
+
+  test("[J58] a document that is not in memory is loaded first: no handler decides on what it could not see", async () => {
+    const all = setup();
+    const { bus, act, host, store } = all;
+    const writer = await all.replica();
+    const tx = writer.transaction();
+    tx.write(COUNTER, [], { n: 41 });
+    await act(() => tx.commit().outcome);
+    const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
+    bus.subscribe(
+      "tick",
+      (_event, tx) => {
+        // On a document that is not there this throws; while it is loading that says nothing.
+        tx.write(COUNTER, ["n"], (tx.read(COUNTER, ["n"]) as number) + 1);
+      },
+      { subscriberId: "counter", space: replica },
+    );
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "clock", 1));
+    expect(await stored(all, COUNTER)).toEqual({ n: 42 });
+    expect((await store.count()).failed).toBe(0);
+  });
+
+  test("[J58] reads that never hold still fail the delivery after the window, with the reason", async () => {
+    const all = setup();
+    const { host, disk, another, act, row } = all;
+    const inner = memoryStore({ host, disk });
+    const stale = { kind: "rejected", class: "stale", reason: "read-moved", message: "it moved" } as const;
+    const store = withFaults(inner, { commit: async () => stale });
+    const bus = another({ store });
+    const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
+    let runs = 0;
+    bus.subscribe("tick", () => void runs++, { subscriberId: "s", space: replica });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    expect((await row(id)).status).toBe("processing");
+    await host.advance(STALE_WINDOW_MS + 1_000);
+    expect((await row(id)).status).toBe("failed");
+    expect((await row(id)).error).toContain("it moved");
+    expect(runs > 50).toBe(true);
+  });
+
+  test("[J59] several transactional handlers of one event each have their share; a retry runs the missing one only", async () => {
+    const all = setup();
+    const { bus, act, host, row } = all;
+    const replica = await all.replica();
+    const calls: string[] = [];
+    const part = (name: string) => ({ scope: SHARED_SCOPE, id: name });
+    for (const name of ["a", "b", "c"]) {
+      bus.subscribe(
+        "tick",
+        (_event, tx) => {
+          calls.push(name);
+          tx.write(part(name), [], ((tx.read(part(name)) ?? 0) as number) + 1);
+          if (name === "b" && tx.attempt === 1) throw new Error("not yet");
+        },
+        { subscriberId: name, space: replica, retry: { attempts: 2 } },
+      );
+    }
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    expect((await row(id)).deliveries.map(({ subscriber, status }) => subscriber + status)).toEqual([
+      "adone",
+      "bretry",
+      "cdone",
+    ]);
+    await host.advance(5_000);
+    expect((await row(id)).status).toBe("done");
+    for (const name of ["a", "b", "c"]) expect(await stored(all, part(name))).toBe(1);
+    expect(calls.filter((name) => name === "a").length <= 2).toBe(true);
+  });
+
+  test("[J59] what a transaction emits is delivered if and only if it commits", async () => {
+    const all = setup();
+    const { bus, act } = all;
+    const replica = await all.replica();
+    const seen: unknown[] = [];
+    bus.subscribe("order", (event, tx) => void tx.emit("shipped", event.payload), {
+      subscriberId: "s",
+      space: replica,
+    });
+    bus.subscribe("shipped", (event) => void seen.push(event.payload), { subscriberId: "t" });
+    await act(() => bus.start());
+    for (let i = 0; i < 5; i++) await act(() => bus.publish("order", "shop", i));
+    expect(seen).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  test("[J63] a transactional handler that timed out can no longer write", async () => {
+    const all = setup();
+    const { bus, act, host, row } = all;
+    const replica = await all.replica();
+    const gate = deferred();
+    let late: unknown;
+    bus.subscribe(
+      "tick",
+      async (_event, tx) => {
+        await gate.promise;
+        try {
+          tx.write(COUNTER, [], 1);
+        } catch (error) {
+          late = error;
+        }
+      },
+      { subscriberId: "s", space: replica, timeoutMs: 50 },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await host.advance(50);
+    expect((await row(id)).status).toBe("failed");
+    await act(async () => gate.resolve());
+    expect(String(late)).toContain("aborted");
+    expect(await stored(all, COUNTER)).toBeUndefined();
+  });
+
+  test("[J56] a receipt must be JSON: a handler that returns something else fails and writes nothing", async () => {
+    const all = setup();
+    const { bus, act, row } = all;
+    const replica = await all.replica();
+    bus.subscribe(
+      "tick",
+      (_event, tx) => {
+        tx.write(COUNTER, [], 1);
+        return new Map();
+      },
+      { subscriberId: "s", space: replica },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    expect((await row(id)).error).toContain("cannot be its receipt");
+    expect(await stored(all, COUNTER)).toBeUndefined();
+  });
+});
