@@ -1,0 +1,84 @@
+/** What the second process does. Every program ends when its input does, or when it is killed. */
+import { createInterface } from "node:readline";
+import type { Json } from "../../../src/message/json.ts";
+import { openSqliteStore } from "../../../src/store/sqlite/index.ts";
+import { type Store, StoreError } from "../../../src/store/store.ts";
+import { append, entry, set, write } from "../conformance/requests.ts";
+
+interface Settings {
+  readonly path: string;
+  readonly name: string;
+  readonly rounds: number;
+}
+
+const orders = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+function say(line: Json): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+/** Says whether the file can be opened. */
+async function open({ path }: Settings): Promise<void> {
+  try {
+    await (await openSqliteStore({ path })).close();
+    say({ code: "none" });
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    say({ code: error.code, message: error.message });
+  }
+}
+
+/** Writes what it is told to and says when it was written. */
+async function writer({ path }: Settings): Promise<void> {
+  const store = await openSqliteStore({ path });
+  say("ready");
+  for (let line = await orders.next(); !line.done; line = await orders.next()) {
+    await write(store, set("note", [], JSON.parse(line.value)));
+    say("written");
+  }
+}
+
+/** Claims every row there is, says so, and then only waits to be killed. */
+async function holder({ path }: Settings): Promise<void> {
+  const store = await openSqliteStore({ path });
+  const { lease } = await store.openLease(3_600_000);
+  const claims = await store.claim({ lease, limit: 100, kinds: ["event"] });
+  say(claims.map(({ row }) => row.id));
+  await orders.next();
+}
+
+/** Appends and claims, with several callers at once and as fast as it can; says what it got. */
+async function worker(settings: Settings): Promise<void> {
+  const store = await openSqliteStore({ path: settings.path });
+  const { lease } = await store.openLease(3_600_000);
+  say("ready");
+  await orders.next();
+  const appended: number[] = [];
+  const claimed: number[] = [];
+  const callers = Array.from({ length: 4 }, () => callerOf(store, lease, settings, appended, claimed));
+  await Promise.all(callers);
+  say({ appended, claimed });
+  await store.close();
+}
+
+async function callerOf(
+  store: Store,
+  lease: number,
+  settings: Settings,
+  appended: number[],
+  claimed: number[],
+): Promise<void> {
+  for (let round = 0; round < settings.rounds; round++) {
+    appended.push(...(await append(store, entry({ id: `${settings.name} ${crypto.randomUUID()}` }))));
+    const claims = await store.claim({ lease, limit: 3, kinds: ["event"] });
+    for (const { row, attempt } of claims) {
+      claimed.push(row.id);
+      await store.settle([{ id: row.id, lease, attempt, outcome: { kind: "done" } }]);
+    }
+  }
+}
+
+const programs: { [name: string]: (settings: Settings) => Promise<void> } = { open, writer, holder, worker };
+const [, , name = "", settings = ""] = process.argv;
+await programs[name]?.(JSON.parse(settings));
+process.exit();
