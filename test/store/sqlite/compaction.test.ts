@@ -1,0 +1,137 @@
+import { describe, expect, test } from "vitest";
+import type { Store } from "../../../src/store/store.ts";
+import { commitBy, committed, currentValue, ref, remove, SPACE, set, splice, write } from "../conformance/requests.ts";
+import { StoreFile } from "./store-file.ts";
+
+function expectedAfter(count: number): object {
+  return Object.fromEntries(Array.from({ length: Math.min(50, count) }, (_, n) => [`k${n}`, lastWrite(n, count)]));
+}
+
+/** The value of key `n` after `count` writes that went round and round over fifty keys. */
+function lastWrite(n: number, count: number): string {
+  const last = n + 50 * Math.floor((count - 1 - n) / 50);
+  return `${last} ${"x".repeat(100)}`;
+}
+
+async function writeRound(store: Store, from: number, to: number): Promise<void> {
+  for (let n = from; n < to; n++) await write(store, set("a", [`k${n % 50}`], `${n} ${"x".repeat(100)}`));
+}
+
+describe("compaction", () => {
+  test("[S92] patches that outgrow their base become a snapshot; the value stays", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await write(store, set("a", [], {}));
+    await writeRound(store, 0, 500);
+    const row = file.database().prepare("SELECT * FROM document").get();
+    expect(Number(row?.["snapshot_sequence"])).toBeGreaterThan(0);
+    expect(Number(row?.["patch_bytes"])).toBeLessThan(8_000);
+    expect(await currentValue(store, "a")).toEqual(expectedAfter(500));
+    await store.close();
+    expect(await currentValue(await file.open(), "a")).toEqual(expectedAfter(500));
+  });
+
+  test("[S92] snapshots cost no more than the patches that made them due", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    const big = Object.fromEntries(Array.from({ length: 2_000 }, (_, n) => [`key ${n}`, "y".repeat(20)]));
+    await write(store, set("a", [], big));
+    const before = store.stats().bytesWritten;
+    await Promise.all(Array.from({ length: 3_000 }, (_, n) => write(store, set("a", [`key ${n % 2_000}`], n))));
+    await write(store, set("b", [], 0));
+    const perPatch = (store.stats().bytesWritten - before) / 3_000;
+    expect(perPatch).toBeLessThan(2 * 60);
+  });
+
+  test("[S92] a whole new value is a base of its own and needs no snapshot", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    const value = { text: "x".repeat(20_000) };
+    for (let n = 0; n < 5; n++) await write(store, set("a", [], { ...value, n }));
+    await write(store, set("a", ["n"], "last"));
+    expect(file.database().prepare("SELECT count(*) AS n FROM snapshot").get()).toEqual({ n: 0 });
+    expect(await currentValue(store, "a")).toEqual({ ...value, n: "last" });
+  });
+
+  test("[S92] a tombstone, a new value and operations in the middle all survive compaction", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 10 } });
+    await write(store, set("a", [], { list: [] }));
+    for (let n = 0; n < 300; n++) await write(store, splice("a", ["list"], n % 7 === 0 ? 0 : n, 0, [`item ${n}`]));
+    const value = (await currentValue(store, "a")) as { list: string[] };
+    expect(new Set(value.list).size).toBe(300);
+    await write(store, remove("a", []));
+    expect(await currentValue(store, "a")).toBeUndefined();
+    await write(store, set("a", [], [1]), splice("a", [], 1, 0, [2]));
+    expect(await currentValue(store, "a")).toEqual([1, 2]);
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
+  test("[S92] what the feed has left behind is dropped, and everything still loads", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 100 } });
+    await write(store, set("once", [], { never: "changed" }));
+    await write(store, set("patched", [], {}), set("replaced", [], 0));
+    await write(store, set("patched", ["x"], 1));
+    await write(store, set("a", [], {}));
+    for (let round = 0; round < 10; round++) {
+      await writeRound(store, round * 100, (round + 1) * 100);
+      await write(store, set("replaced", [], round));
+    }
+    const database = file.database();
+    const kept = () => Number(database.prepare("SELECT count(*) AS n FROM change").get()?.["n"]);
+    // 1,013 were written; a step of upkeep takes 200 commits at a time.
+    expect(kept()).toBeLessThan(500);
+    expect(await currentValue(store, "once")).toEqual({ never: "changed" });
+    expect(await currentValue(store, "patched")).toEqual({ x: 1 });
+    expect(await currentValue(store, "replaced")).toBe(9);
+    expect(await currentValue(store, "a")).toEqual(expectedAfter(1_000));
+    const { sequence } = await store.load(SPACE, []);
+    const page = await store.changesSince(SPACE, sequence - 100, 1_000);
+    expect([page.gap, page.commits.length]).toEqual([false, 100]);
+    expect(page.commits.every(({ patches }) => patches.length === 1)).toBe(true);
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
+  test("[S92] commits are forgotten for the replay check only beyond the number to remember", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { commitsRemembered: 100, feedCommits: 50 } });
+    for (let n = 1; n <= 2_100; n++) await store.commit(commitBy("s", n));
+    const database = file.database();
+    const kept = Number(database.prepare("SELECT count(*) AS n FROM commit_log").get()?.["n"]);
+    expect(kept).toBeLessThan(1_300);
+    for (let n = 2_001; n <= 2_100; n++) expect(committed(await store.commit(commitBy("s", n))).replayed).toBe(true);
+  });
+
+  test("[S95] a basis row takes at most 120 bytes", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    const inputs = Array.from({ length: 10 }, (_, n) => ({
+      ...ref(`a document with an id of some length, number ${n}`),
+      sequence: 1_000_000 + n,
+      reads: [{ path: ["some", "path", "of", "ordinary", "length"], depth: "deep" as const }],
+    }));
+    const nodes = Array.from({ length: 1_000 }, (_, n) => ({ node: `node ${n}`, fingerprint: "f", inputs }));
+    committed(await store.commit(commitBy("s", 1, { basis: nodes })));
+    const pages = file.database().prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'basis'").get();
+    expect(Number(pages?.["bytes"]) / 10_000).toBeLessThan(120);
+    expect(file.database().prepare("SELECT count(*) AS n FROM path_set").get()).toEqual({ n: 1 });
+  });
+
+  test("[S95] path sets that no row names are gone", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    const basis = (path: string) => [
+      {
+        node: "n",
+        fingerprint: "f",
+        inputs: [{ ...ref("a"), sequence: 1, reads: [{ path: [path], depth: "deep" as const }] }],
+      },
+    ];
+    for (let n = 1; n <= 20; n++) await store.commit(commitBy("s", n, { basis: basis(`path ${n % 3}`) }));
+    const count = () => file.database().prepare("SELECT count(*) AS n FROM path_set").get()?.["n"];
+    expect(count()).toBe(1);
+    await store.commit(commitBy("s", 21, { basisRemoved: ["n"] }));
+    expect(count()).toBe(0);
+  });
+});

@@ -1,0 +1,161 @@
+import { statSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import type { Json } from "../../../src/message/json.ts";
+import type { CommitOutcome } from "../../../src/store/commit.ts";
+import { append, commitBy, currentValue, entries, entry, read, SPACE, set, write } from "../conformance/requests.ts";
+import { StoreFile } from "./store-file.ts";
+
+describe("group commit", () => {
+  test("[S89] 64 callers at once share a few commits and statements", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await append(store, entry());
+    const before = store.stats();
+    const rounds = 10;
+    const caller = async () => {
+      for (let round = 0; round < rounds; round++) await append(store, entry());
+    };
+    await Promise.all(Array.from({ length: 64 }, caller));
+    const after = store.stats();
+    expect(after.jobs - before.jobs).toBe(64 * rounds);
+    // A batch each round, and a few more where the bound on its time cut one short.
+    expect(after.batches - before.batches).toBeLessThan(64);
+    expect(after.statements - before.statements).toBeLessThan(64 * rounds * 1.5);
+  });
+
+  test("[S89] a thousand rows in one call are one commit and one statement each", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    const before = store.stats();
+    expect((await append(store, ...entries(1_000))).length).toBe(1_000);
+    const after = store.stats();
+    expect(after.batches - before.batches).toBe(1);
+    expect(after.statements - before.statements).toBeLessThan(1_020);
+  });
+
+  test("[S89] a batch is bounded in jobs and in bytes", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { batchJobsMax: 10, batchBytesMax: 1_000 } });
+    await Promise.all(Array.from({ length: 100 }, () => append(store, entry())));
+    expect(store.stats().batches).toBeGreaterThanOrEqual(10);
+    const before = store.stats().batches;
+    await Promise.all(Array.from({ length: 20 }, () => append(store, entry({ data: "x".repeat(600) }))));
+    expect(store.stats().batches - before).toBeGreaterThanOrEqual(10);
+  });
+
+  test("[S90] a write that throws fails alone", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await write(store, set("damaged", [], 1));
+    await write(store, set("damaged", [], 2));
+    file.database().exec("UPDATE change SET patch = '[]' WHERE sequence = 2");
+    const commit = (n: number, parts = {}): Promise<CommitOutcome> =>
+      store.commit(
+        commitBy(`session ${n}`, 1, { patches: [set(`document ${n}`, [], n)], entries: [entry()], ...parts }),
+      );
+    const before = store.stats().batches;
+    const results = await Promise.allSettled([
+      commit(1),
+      // Whether its read has moved cannot be told from the damaged patch.
+      commit(2, { reads: [read("damaged", [], 1)] }),
+      commit(3),
+      append(store, entry()),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+    expect(results[1]).toMatchObject({ reason: { code: "STORE_CORRUPT" } });
+    // The batch up to the guilty one, and the rest.
+    expect(store.stats().batches - before).toBe(2);
+    expect(await currentValue(store, "document 1")).toBe(1);
+    expect(await currentValue(store, "document 2")).toBeUndefined();
+    expect(await currentValue(store, "document 3")).toBe(3);
+    expect((await store.query({ limit: 10 })).map(({ id }) => id)).toEqual([1, 2, 3]);
+    await append(store, entry());
+    expect((await store.verify()).rows).toBe(4);
+  });
+
+  test("[S91] one key of ten thousand costs what the key costs", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { checkpointPages: 1_000_000 } });
+    const big = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`key ${n}`, `value ${n}`]));
+    await write(store, set("big", [], big));
+    const logBytes = () => statSync(`${file.path}-wal`).size;
+    const before = { written: store.stats().bytesWritten, log: logBytes() };
+    const changes = 20;
+    for (let n = 0; n < changes; n++) await write(store, set("big", [`key ${n}`], "changed"));
+    expect((store.stats().bytesWritten - before.written) / changes).toBeLessThan(100);
+    // A handful of pages of 4 KiB each, where the document has some 300 KiB.
+    expect((logBytes() - before.log) / changes).toBeLessThan(50_000);
+    expect(await currentValue(store, "big")).toMatchObject({
+      "key 0": "changed",
+      "key 19": "changed",
+      "key 20": "value 20",
+    });
+  });
+
+  test("[S93] while another holds the lock, reads go on and writes wait for it", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await write(store, set("a", [], 1));
+    const other = file.database();
+    other.exec("BEGIN IMMEDIATE");
+    let isWritten = false;
+    const waiting = write(store, set("a", [], 2)).then(() => {
+      isWritten = true;
+    });
+    // The note that asks for a turn shows that the lock was refused, more than once.
+    await expect.poll(() => statSync(`${file.path}-turn`, { throwIfNoEntry: false }) !== undefined).toBe(true);
+    expect(await currentValue(store, "a")).toBe(1);
+    expect(isWritten).toBe(false);
+    other.exec("COMMIT");
+    await waiting;
+    expect(await currentValue(store, "a")).toBe(2);
+    expect(statSync(`${file.path}-turn`, { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  test("[S93] a lock that does not come fails the writes that waited, and only those", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { lockWaitMs: 20 } });
+    const other = file.database();
+    other.exec("BEGIN IMMEDIATE");
+    const commit = store.commit(commitBy("s", 1, { patches: [set("a", [], 1)] }));
+    const lease = store.openLease(1_000);
+    expect(await commit).toMatchObject({ kind: "rejected", class: "failed", reason: "store-busy" });
+    await expect(lease).rejects.toMatchObject({ code: "STORE_BUSY" });
+    other.exec("COMMIT");
+    // The same commit again: nothing of it was made.
+    const again = await store.commit(commitBy("s", 1, { patches: [set("a", [], 1)] }));
+    expect(again).toMatchObject({ kind: "committed", replayed: false });
+  });
+
+  test("[S94] beyond its bound the queue refuses, and takes again when it has emptied", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { queueJobsMax: 5 } });
+    const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.append([entry()])));
+    expect(outcomes.map((outcome) => (outcome.kind === "rejected" ? outcome.reason : outcome.kind))).toEqual([
+      ...Array<string>(5).fill("appended"),
+      ...Array<string>(3).fill("store-busy"),
+    ]);
+    expect((await append(store, entry())).length).toBe(1);
+  });
+
+  test("[S94] the bound counts bytes too, but one write that is larger still goes through", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { queueBytesMax: 1_000 } });
+    const large: Json = "x".repeat(5_000);
+    const outcomes = await Promise.all([
+      store.append([entry({ data: large })]),
+      store.append([entry({ data: large })]),
+    ]);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["appended", "rejected"]);
+  });
+
+  test("[S25] close writes what is queued", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    const queued = Array.from({ length: 200 }, (_, n) => write(store, set(`d${n}`, [], n)));
+    await store.close();
+    await Promise.all(queued);
+    const { sequence } = await (await file.open()).load(SPACE, []);
+    expect(sequence).toBe(200);
+  });
+});

@@ -1,0 +1,86 @@
+import { existsSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import type { Store, StoreChange } from "../../../src/store/store.ts";
+import { append, currentValue, entries, SPACE } from "../conformance/requests.ts";
+import { startProgram } from "./program.ts";
+import { StoreFile } from "./store-file.ts";
+
+/** Resolves when the condition holds, asked after each change that the store tells of. */
+function untilTold(store: Store, condition: () => Promise<boolean>): Promise<StoreChange> {
+  return new Promise((resolve, reject) => {
+    const stop = store.watch((change) => {
+      condition().then((holds) => {
+        if (!holds) return;
+        stop();
+        resolve(change);
+      }, reject);
+    });
+  });
+}
+
+describe("two processes on one file", () => {
+  test("[S96] a commit of the other is told of, with its space, and can be read", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await using other = startProgram("writer", { path: file.path });
+    expect(await other.next()).toBe("ready");
+    for (const value of ["first", "second", "third"]) {
+      const told = untilTold(store, async () => (await currentValue(store, "note")) === value);
+      other.tell(value);
+      expect((await told).spaces).toEqual([SPACE]);
+      expect(await other.next()).toBe("written");
+    }
+  });
+
+  test("[S96] commits of the other are seen by a store that has remembered what was before", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await using other = startProgram("writer", { path: file.path });
+    expect(await other.next()).toBe("ready");
+    for (const value of [1, 2, 3]) {
+      other.tell(value);
+      expect(await other.next()).toBe("written");
+      expect(await currentValue(store, "note")).toBe(value);
+      expect(await append(store, ...entries(2))).toEqual([2 * value - 1, 2 * value]);
+    }
+    expect((await store.changesSince(SPACE, 0, 10)).commits.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+  });
+
+  test("[S97] both append and claim: contiguous ids, no row twice, both make progress", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await using one = startProgram("worker", { path: file.path, name: "one", rounds: 100 });
+    await using two = startProgram("worker", { path: file.path, name: "two", rounds: 100 });
+    expect([await one.next(), await two.next()]).toEqual(["ready", "ready"]);
+    one.tell("go");
+    two.tell("go");
+    const results = [await one.next(), await two.next()] as unknown as { appended: number[]; claimed: number[] }[];
+    const appended = results.flatMap((result) => result.appended);
+    const claimed = results.flatMap((result) => result.claimed);
+    const ascending = (a: number, b: number) => a - b;
+    expect(appended.sort(ascending)).toEqual(Array.from({ length: 800 }, (_, n) => n + 1));
+    expect(new Set(claimed).size).toBe(claimed.length);
+    for (const { claimed } of results) expect(claimed.length).toBeGreaterThan(0);
+    const { done, pending } = await store.count();
+    expect([done, done + pending]).toEqual([claimed.length, 800]);
+    // Neither was served only when the other had finished.
+    const lastOf = results.map((result) => Math.max(...result.appended));
+    const firstOf = results.map((result) => Math.min(...result.appended));
+    expect(Math.max(...firstOf)).toBeLessThan(Math.min(...lastOf));
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+    expect(existsSync(`${file.path}-turn`)).toBe(false);
+  });
+
+  test("[S98] rows of a process that was killed are recovered at once, those of a living one are not", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await append(store, ...entries(3));
+    await using holder = startProgram("holder", { path: file.path });
+    expect(await holder.next()).toEqual([1, 2, 3]);
+    expect(await store.recover()).toBe(0);
+    expect(await store.count()).toMatchObject({ processing: 3 });
+    await holder.kill();
+    expect(await store.recover()).toBe(3);
+    expect(await store.count()).toMatchObject({ pending: 3, processing: 0 });
+  });
+});
