@@ -38,19 +38,21 @@ export function requireShim(): ShimState {
   return { kind: "skipped" };
 }
 
-/** In memory where there is some: an image is written, opened and thrown away five hundred times a second. */
-export function temporaryDirectory(name: string, where: "memory" | "disk" = "memory"): string {
-  const parent = where === "memory" && process.platform === "linux" ? "/dev/shm" : tmpdir();
-  const path = mkdtempSync(join(realpathSync(parent), `millrace-${name}-`));
-  afterAll(() => rmSync(path, { recursive: true, force: true }));
-  return path;
-}
-
-/** Ended with the test file, should a test have failed before its end. */
+/** What a test file leaves behind however it ends goes with it: programs that still run (or are stopped), and directories. */
 const running = new Set<ChildProcess>();
+const directories: string[] = [];
 afterAll(() => {
   for (const child of running) child.kill("SIGKILL");
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
 });
+
+/** In memory where there is some: an image is written, opened and thrown away a hundred times a second. */
+export function temporaryDirectory(name: string): string {
+  const parent = process.platform === "linux" ? "/dev/shm" : tmpdir();
+  const path = mkdtempSync(join(realpathSync(parent), `millrace-${name}-`));
+  directories.push(path);
+  return path;
+}
 
 export interface ProgramOptions {
   readonly library: string;
@@ -77,10 +79,11 @@ export function startProgram(options: ProgramOptions): ChildProcess {
   return child;
 }
 
-/** Waits for the end of a program that must end well. */
-export async function finished(child: ChildProcess): Promise<void> {
-  const how = await exitOf(child);
-  if (how.code !== 0) throw new Error(`${child.spawnargs.join(" ")} ended with ${how.code ?? how.signal}`);
+/** Waits for the end of a program, which must come as it should. */
+export async function finished(child: ChildProcess, expected: "exit" | "SIGKILL" = "exit"): Promise<void> {
+  const { code, signal } = await exitOf(child);
+  if (expected === "exit" ? code === 0 : signal === expected) return;
+  throw new Error(`${child.spawnargs.join(" ")} ended with ${code ?? signal}`);
 }
 
 export function exitOf(child: ChildProcess): Promise<{ code: number | null; signal: NodeJS.Signals | null }> {

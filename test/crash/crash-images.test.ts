@@ -1,0 +1,109 @@
+/**
+ * Layer 2: record once, crash everywhere. A workload runs once under the recorder; the disk is rebuilt as a crash at each of its
+ * positions may leave it, and the real store must open every one of these images and have all that was acknowledged.
+ */
+import { describe, expect, test } from "vitest";
+import { SeededRandom } from "../../src/host/seeded-random.ts";
+import { flipBits } from "./bit-flips.ts";
+import { CrashTally, crashEverywhere } from "./crash-everywhere.ts";
+import { DiskModel } from "./disk-model.ts";
+import { History, type HistoryMark } from "./history.ts";
+import type { IoRecord } from "./io-log.ts";
+import { type RecordingOptions, recordWorkload } from "./recording.ts";
+import { isLongRun, requireShim, temporaryDirectory } from "./shim.ts";
+
+const IMAGES = isLongRun ? 1_000_000 : 5_000;
+const FLIPS = isLongRun ? 20_000 : 400;
+const SEED = 1_001;
+const ROUNDS = 4;
+/** Images at about 300 a second, with a wide margin for a busy machine. */
+const TIMEOUT_MS = isLongRun ? 4 * 3_600_000 : 300_000;
+
+const shim = requireShim();
+
+describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => {
+  test(`[J1] [J3] [S5] [S24] ${IMAGES} images: nothing acknowledged is lost, no commit is half there`, {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const tally = new CrashTally();
+    const { directory, record } = setup();
+    let seed = SEED;
+    for (; tally.total < IMAGES; seed++) {
+      const records = await record({ seed, durability: "power" });
+      await crashEverywhere({ records, directory, random: new SeededRandom(seed, 1), tornPerPosition: 2 }, tally);
+    }
+    console.log(`crash images, seeds ${SEED} to ${seed - 1}: ${tally.summary()}`);
+    expect(tally.examples).toEqual([]);
+    expect(tally.acknowledged).toBeGreaterThan(IMAGES);
+  });
+
+  test("[S26] verify finds a flipped bit in what the store still tells", { timeout: TIMEOUT_MS }, async () => {
+    const { directory, record } = setup();
+    const records = await record({ seed: SEED, rounds: 5 * ROUNDS, durability: "power" });
+    const { disk, history } = atTheEnd(records);
+    const tally = await flipBits(disk.afterKill(), history, directory, SEED, FLIPS);
+    console.log(`flipped bits (seed ${SEED}): ${FLIPS}, live ${tally.struck}, detected ${tally.detected}`);
+    expect(tally.undetected).toEqual([]);
+    expect(tally.struck).toBeGreaterThan(FLIPS / 4);
+  });
+
+  describe("it bites", () => {
+    test("[J1] with durability for the process only, a power loss loses what was acknowledged", {
+      timeout: TIMEOUT_MS,
+    }, async () => {
+      const tally = await crash({ durability: "process" });
+      console.log(`planted, durability "process": ${tally.summary()}`);
+      expect(tally.faulty("lost", "power")).toBeGreaterThan(0);
+      expect(tally.faulty("lost", "torn")).toBeGreaterThan(0);
+      expect(tally.faulty("lost", "kill")).toBe(0);
+      // What such a store loses it loses from the end: never a part of a commit, never an effect without its receipt.
+      expect(tally.faulty("partial") + tally.faulty("double") + tally.faulty("corrupt")).toBe(0);
+    });
+
+    test("[J1] acknowledging before the commit loses what was acknowledged", { timeout: TIMEOUT_MS }, async () => {
+      const tally = await crash({ durability: "power", plantedBug: "ack-before-commit" });
+      console.log(`planted, ack before commit: ${tally.summary()}`);
+      expect(tally.faulty("lost", "kill")).toBeGreaterThan(0);
+      expect(tally.faulty("lost", "power")).toBeGreaterThan(0);
+    });
+
+    test("[J3] a receipt outside the transaction lets work be done twice", { timeout: TIMEOUT_MS }, async () => {
+      const tally = await crash({ durability: "power", plantedBug: "receipt-outside-transaction" });
+      console.log(`planted, receipt outside the transaction: ${tally.summary()}`);
+      expect(tally.faulty("double", "kill")).toBeGreaterThan(0);
+      expect(tally.faulty("double", "power")).toBeGreaterThan(0);
+    });
+  });
+});
+
+type Setting = Pick<RecordingOptions, "durability" | "plantedBug">;
+
+function setup() {
+  if (shim.kind === "skipped") throw new Error("the test should have been skipped");
+  const { library } = shim;
+  const directory = temporaryDirectory("images");
+  return {
+    directory,
+    record: (options: Setting & { seed: number; rounds?: number }) =>
+      recordWorkload({ library, directory, rounds: ROUNDS, ...options }),
+  };
+}
+
+/** A shorter run, for a mistake that shows soon. */
+async function crash(setting: Setting): Promise<CrashTally> {
+  const { directory, record } = setup();
+  const records = await record({ seed: SEED, rounds: 2, ...setting });
+  const tally = new CrashTally();
+  await crashEverywhere({ records, directory, random: new SeededRandom(SEED, 1), tornPerPosition: 1 }, tally);
+  return tally;
+}
+
+function atTheEnd(records: readonly IoRecord[]): { disk: DiskModel; history: History } {
+  const disk = new DiskModel();
+  const history = new History();
+  for (const record of records) {
+    disk.apply(record);
+    if (record.kind === "mark") history.apply(JSON.parse(record.text) as HistoryMark);
+  }
+  return { disk, history };
+}

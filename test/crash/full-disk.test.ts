@@ -1,0 +1,105 @@
+/**
+ * Layer 4, without a shim: a file system of a few megabytes that is really full. Mounting one needs root; where that is not
+ * permitted the injected ENOSPC of `io-errors.test.ts` stands alone, and this file says so.
+ */
+import { spawnSync } from "node:child_process";
+import { appendFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { type Store, StoreError } from "../../src/store/store.ts";
+import { entryOf, type Published } from "./handling.ts";
+import { temporaryDirectory } from "./shim.ts";
+import { openStore } from "./store-setting.ts";
+
+const DISK_BYTES = 4 * 1_048_576;
+const BALLAST_BYTES = 2 * 1_048_576;
+const EVENTS_MAX = 10_000;
+
+const disk = mountSmallDisk();
+
+describe.skipIf(disk === undefined)("a disk that is really full", () => {
+  test("[J1] refuses writes, serves reads, keeps what was acknowledged and goes on when there is room", {
+    timeout: 300_000,
+  }, async () => {
+    const directory = disk ?? "";
+    const ballast = join(directory, "ballast");
+    writeFileSync(ballast, Buffer.alloc(BALLAST_BYTES));
+    const store = await openStore({ path: join(directory, "full.db"), durability: "power" });
+
+    const before = await appendUntilRefused(store, "before");
+    expect(before.reason).toBe("store-full");
+    expect(before.acknowledged.length).toBeGreaterThan(10);
+    await expectAll(store, before.acknowledged);
+    expect((await store.append([entryOf(eventOf("still", 0))])).kind).toBe("rejected");
+    // A file that does not fit is refused by name, and leaves nothing in the way of a later try.
+    fill(ballast);
+    const other = { path: join(directory, "other.db"), durability: "power" } as const;
+    await expect(openStore(other)).rejects.toBeInstanceOf(StoreError);
+
+    rmSync(ballast);
+    await (await openStore(other)).close();
+    const after = await appendUntilRefused(store, "after");
+    expect(after.acknowledged.length).toBeGreaterThan(10);
+    await expectAll(store, [...before.acknowledged, ...after.acknowledged]);
+    await store.close();
+
+    const again = await openStore({ path: join(directory, "full.db"), durability: "power" });
+    await expectAll(again, [...before.acknowledged, ...after.acknowledged]);
+    expect((await again.verify()).problems).toEqual([]);
+    await again.close();
+    console.log(`full disk: ${before.acknowledged.length} + ${after.acknowledged.length} acknowledged events, lost 0`);
+  });
+});
+
+/** Takes every byte that is left on the disk of the file. */
+function fill(path: string): void {
+  for (const bytes of [65_536, 4_096, 1]) {
+    try {
+      for (;;) appendFileSync(path, Buffer.alloc(bytes));
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
+    }
+  }
+}
+
+function eventOf(name: string, n: number): Published {
+  return { id: `${name}-${n}`, topic: "work", text: `${name} ${n} `.padEnd(4_000, "x") };
+}
+
+async function appendUntilRefused(store: Store, name: string): Promise<{ acknowledged: Published[]; reason: string }> {
+  const acknowledged: Published[] = [];
+  for (let n = 1; n < EVENTS_MAX; n++) {
+    const event = eventOf(name, n);
+    const outcome = await store.append([entryOf(event)]);
+    if (outcome.kind === "rejected") return { acknowledged, reason: outcome.reason };
+    acknowledged.push(event);
+  }
+  throw new Error(`${EVENTS_MAX} events of 4 kB fitted on a disk of ${DISK_BYTES} bytes`);
+}
+
+async function expectAll(store: Store, events: readonly Published[]): Promise<void> {
+  const rows = await store.query({ limit: EVENTS_MAX });
+  const texts = new Map(rows.map((row) => [row.message?.metadata.id, JSON.stringify(row.message?.data)]));
+  for (const { id, text } of events) expect(texts.get(id)).toBe(JSON.stringify({ text }));
+}
+
+/** The directory of a fresh tmpfs, or undefined, with the reason printed. */
+function mountSmallDisk(): string | undefined {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) {
+    console.log("full disk test skipped: mounting a small tmpfs needs root on Linux");
+    return undefined;
+  }
+  const directory = join(temporaryDirectory("full"), "disk");
+  mkdirSync(directory);
+  const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_BYTES}`, "tmpfs", directory], {
+    encoding: "utf8",
+  });
+  if (mounted.status !== 0) {
+    console.log(`full disk test skipped: mount is not permitted here (${(mounted.stderr ?? "").trim()})`);
+    return undefined;
+  }
+  afterAll(() => {
+    spawnSync("umount", [directory]);
+  });
+  return directory;
+}

@@ -1,0 +1,37 @@
+/** How the crash tests open the real store, in their own process and in the programs that they crash. */
+import type { Host } from "../../src/host/host.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { openPlantedStore } from "../../src/store/sqlite/open.ts";
+import type { PlantedBug } from "../../src/store/sqlite/options.ts";
+import type { Store } from "../../src/store/store.ts";
+
+export interface StoreSetting {
+  readonly path: string;
+  readonly durability: "power" | "process";
+  /** A mistake made on purpose, to see the harness find it. */
+  readonly plantedBug?: PlantedBug;
+}
+
+/** A short log before it is copied into the database, so that this happens often. */
+const CHECKPOINT_PAGES = 40;
+
+export function openStore(setting: StoreSetting, host: Host = systemHost()): Promise<Store> {
+  const { path, durability, plantedBug } = setting;
+  return openPlantedStore({ path, durability, plantedBug, host, tuning: { checkpointPages: CHECKPOINT_PAGES } });
+}
+
+/** A host whose wall clock is ahead: every lease of the crashed process has expired. */
+export function laterHost(byMs: number): Host {
+  const host = systemHost();
+  return {
+    now: () => host.now() + byMs,
+    monotonic: () => host.monotonic(),
+    timer: (delayMs, fire, options) => host.timer(delayMs, fire, options),
+    task: (run) => host.task(run),
+    yield: () => host.yield(),
+    microtask: (run) => host.microtask(run),
+    id: () => host.id(),
+    random: () => host.random(),
+    randomBytes: (length) => host.randomBytes(length),
+  };
+}
