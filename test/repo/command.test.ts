@@ -1,18 +1,33 @@
 /** The `millrace` command as a user meets it: a real process, real files, what it prints and how it ends. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { type Ended, ROOT, runProgram, scratchFolder } from "./program.ts";
 
 const MAIN = join(ROOT, "src", "cli", "main.ts");
+
+/** Without it every process would strip the types of the whole store again: 0.5 s instead of 0.14 s. */
+const compiled = mkdtempSync(join(tmpdir(), "millrace-compiled-"));
+afterAll(() => rmSync(compiled, { recursive: true, force: true }));
 
 /** A working directory, and the command in it. */
 function setup() {
   const cwd = scratchFolder();
   const millrace = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> =>
-    runProgram(process.execPath, [MAIN, ...args], { cwd, env });
+    runProgram(process.execPath, [MAIN, ...args], { cwd, env: { NODE_COMPILE_CACHE: compiled, ...env } });
   return { cwd, millrace };
 }
 
