@@ -123,6 +123,10 @@ export const AUTO_DEBOUNCE_MS = 100;
 export const NESTED_RUNS_MAX = 64;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
+/** How long a stale transaction is run again before its author hears of it. */
+export const TRANSACT_WINDOW_MS = 10_000;
+/** The pause before the first repetition of a stale transaction, at most; it grows with each. */
+export const TRANSACT_PAUSE_MS = 5;
 /** Links followed by one read; a longer chain of links is a circle. */
 export const LINK_HOPS_MAX = 32;
 /** Entries kept by one trace. */

@@ -84,6 +84,11 @@ export class Transaction {
     return handOut(this.#peek(part, path));
   }
 
+  /** The value as the transaction sees it, without depending on it: to look where a link leads before reading there. */
+  glance(ref: DocumentRef, path: Path): Json | undefined {
+    return handOut(this.#peek(this.#part(this.#home.touch(ref)), path));
+  }
+
   /** Puts a value. Its parent must be there; the empty path makes or replaces the document. */
   write(ref: DocumentRef, path: Path, value: unknown): void {
     const part = path.length === 0 ? this.#part(this.#place(ref)) : this.#writingInto(ref, path, "write");

@@ -1,0 +1,136 @@
+/**
+ * A cell: a place in a document, with a type. Reading inside a computation or an effect makes it depend on exactly this place;
+ * writing changes exactly this place. Cells are cheap and hold no value.
+ */
+import type { Json } from "../message/json.ts";
+import type { Address } from "../scheduler/address.ts";
+import { handOut } from "../store/admit.ts";
+import { linkTo } from "../store/document.ts";
+import { followLinks, type LinkTargets, readThrough } from "./links.ts";
+import { requireValid, type StandardSchema } from "./schema.ts";
+
+/** The type of what lies below a key. */
+export type Below<T, K> = K extends keyof T ? T[K] : T extends readonly (infer Element)[] ? Element : unknown;
+
+export interface CellOptions<T> {
+  /** Checks what is written to the whole cell. */
+  readonly schema?: StandardSchema<T> | undefined;
+  /** What a read gives while there is nothing. */
+  readonly default?: T | undefined;
+}
+
+export interface SinkOptions {
+  /** Changes made by transactions of this group do not call the sink: a user's own edits. */
+  readonly changeGroup?: string;
+  readonly debounceMs?: number;
+  readonly throttleMs?: number;
+}
+
+export class Cell<T = unknown> {
+  readonly address: Address;
+  protected readonly targets: LinkTargets;
+  readonly #options: CellOptions<T>;
+
+  constructor(address: Address, targets: LinkTargets, options: CellOptions<T> = {}) {
+    this.address = address;
+    this.targets = targets;
+    this.#options = options;
+    address.pins++;
+  }
+
+  /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */
+  get(): T | undefined {
+    const value = handOut(readThrough(this.address, this.targets));
+    return value === undefined ? this.#options.default : (value as T);
+  }
+
+  /** The value as it lies there, with links inside it as links. */
+  getRaw(): Json | undefined {
+    return handOut(readThrough(this.address, this.targets));
+  }
+
+  /** Replaces the value. Links on the way are followed; a link that lies here itself is replaced. */
+  set(value: T): void {
+    if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
+    this.targets.scheduler.write(this.#writable(), value);
+  }
+
+  /** Replaces the value by what `change` makes of it. */
+  update(change: (value: T | undefined) => T): void {
+    this.set(change(this.get()));
+  }
+
+  /** Removes the value; at the root of a document, the document. */
+  delete(): void {
+    this.targets.scheduler.erase(this.#writable());
+  }
+
+  /** The cell below a key of an object or an index of an array. */
+  key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
+    return new Cell<Below<T, K>>(this.address.child(String(key)), this.targets);
+  }
+
+  /** Adds elements at the end of an array, which is made if there is none. */
+  push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    const place = this.#writable();
+    const { value } = place;
+    if (value === undefined) this.targets.scheduler.write(place, items);
+    else this.targets.scheduler.splice(place, Array.isArray(value) ? value.length : 0, 0, items);
+  }
+
+  /** Replaces elements of an array. */
+  splice(index: number, remove: number, ...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    this.targets.scheduler.splice(this.#writable(), index, remove, items);
+  }
+
+  /** A value that points here; written into another cell, reads there lead here. */
+  asLink(): Json {
+    const { document, replica } = this.address.home;
+    return linkTo({ space: replica.space, scope: document.scope, id: document.id, path: this.address.path });
+  }
+
+  /** Calls back with the value, now and whenever it has changed, until cancelled. */
+  sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
+    const { scheduler } = this.targets;
+    const node = scheduler.register({
+      kind: "effect",
+      id: `sink of ${this.address}`,
+      run: () => callback(this.get()),
+      ...options,
+    });
+    return () => scheduler.remove(node);
+  }
+
+  /** The value once everything it depends on is up to date: demands it, waits, and lets go. */
+  async pull(): Promise<T | undefined> {
+    const { scheduler } = this.targets;
+    let value: T | undefined;
+    const node = scheduler.register({
+      kind: "effect",
+      id: `pull of ${this.address}`,
+      noAutoDebounce: true,
+      run: () => {
+        value = this.get();
+      },
+    });
+    try {
+      await scheduler.idle();
+      // A document that had to be loaded arrives as a change and runs the node again.
+      await this.address.home.replica.loadsSettled();
+      await scheduler.idle();
+      return value;
+    } finally {
+      scheduler.remove(node);
+    }
+  }
+
+  toString(): string {
+    return String(this.address);
+  }
+
+  /** Where a write to this cell goes: through the links above it, not through one that lies here. */
+  #writable(): Address {
+    const { parent, step } = this.address;
+    return parent === null ? this.address : followLinks(parent, this.targets).child(step);
+  }
+}

@@ -1,0 +1,29 @@
+/** The output of a computation: a cell that only its node writes. */
+import type { SchedulerNode } from "../scheduler/node.ts";
+import { Cell, type CellOptions } from "./cell.ts";
+import type { LinkTargets } from "./links.ts";
+
+export class Computed<T = unknown> extends Cell<T> {
+  readonly node: SchedulerNode;
+
+  constructor(node: SchedulerNode, targets: LinkTargets, options: CellOptions<T> = {}) {
+    const [output] = node.outputs;
+    if (output === undefined) throw new Error(`node ${node.id} has no output`);
+    super(output, targets, options);
+    this.node = node;
+  }
+
+  /** What its function threw at the last run; the value is undefined then. */
+  get error(): unknown {
+    return this.node.error;
+  }
+
+  override set(_value: T): never {
+    throw new Error(`${this} is computed; change what it is computed from instead`);
+  }
+
+  /** Unregisters the computation; its last value stays. */
+  dispose(): void {
+    this.targets.scheduler.remove(this.node);
+  }
+}

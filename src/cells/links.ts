@@ -1,0 +1,67 @@
+/**
+ * Reading through links. A link anywhere along an address is followed; each hop is a shallow read of the place that holds it, so
+ * that retargeting the link wakes the reader and nothing else there does.
+ */
+import { LINK_HOPS_MAX } from "../limits.ts";
+import type { Json } from "../message/json.ts";
+import type { Address } from "../scheduler/address.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
+import { asLink, LINK_KEY, type Link } from "../store/document.ts";
+import type { Replica } from "../store/replica.ts";
+
+/** Finds the spaces that links lead to. */
+export interface LinkTargets {
+  readonly scheduler: Scheduler;
+  /** The replica of a space by name; throws where it is not open here. */
+  replica(space: string): Replica;
+}
+
+/** The value at an address, through links, registered as read. */
+export function readThrough(address: Address, targets: LinkTargets): Json | undefined {
+  let at = address;
+  for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
+    // Read before looking for links: the read brings what lies there up to date.
+    const value = targets.scheduler.read(at);
+    const place = firstLink(at);
+    if (place === undefined) return value;
+    at = hop(place, at, targets);
+  }
+  throw tooManyHops(address);
+}
+
+/** The address that a write to this one goes to; itself where there is no link on the way. */
+export function followLinks(address: Address, targets: LinkTargets): Address {
+  let at = address;
+  for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
+    const place = firstLink(at);
+    if (place === undefined) return at;
+    at = hop(place, at, targets);
+  }
+  throw tooManyHops(address);
+}
+
+function hop({ address, link }: LinkPlace, at: Address, targets: LinkTargets): Address {
+  targets.scheduler.read(address, true);
+  const space = link.space === undefined ? address.home.replica : targets.replica(link.space);
+  return targets.scheduler.document(space, link).at([...link.path, ...at.path.slice(address.level)]);
+}
+
+function tooManyHops(address: Address): Error {
+  return new Error(`the links from ${address} go around in a circle, or over more than ${LINK_HOPS_MAX} hops`);
+}
+
+interface LinkPlace {
+  readonly address: Address;
+  readonly link: Link;
+}
+
+/** The outermost link on the way to an address, or at it. */
+function firstLink(address: Address): LinkPlace | undefined {
+  const above = address.parent === null ? undefined : firstLink(address.parent);
+  if (above !== undefined) return above;
+  const { value } = address;
+  // A quick look first: almost no value is a link.
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, LINK_KEY)) return undefined;
+  const link = asLink(value);
+  return link && { address, link };
+}

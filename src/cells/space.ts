@@ -1,0 +1,186 @@
+/**
+ * A space as its users see it: cells, computations, effects and transactions over one replica and one scheduler.
+ */
+import type { Host } from "../host/host.ts";
+import type { Run } from "../scheduler/run.ts";
+import { Scheduler } from "../scheduler/scheduler.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
+import { Replica } from "../store/replica.ts";
+import type { Store } from "../store/store.ts";
+import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
+import { CellTransaction } from "./cell-transaction.ts";
+import { Computed } from "./computed.ts";
+import type { LinkTargets } from "./links.ts";
+import { filter, flatMap, type ListOptions, map } from "./lists.ts";
+import type { Described, StandardSchema } from "./schema.ts";
+import { type TransactOptions, transact } from "./transact.ts";
+
+export interface SpaceOptions {
+  readonly store: Store;
+  readonly host: Host;
+  readonly name: string;
+  /** Shared by spaces that link to each other; one is made if it is not given. */
+  readonly scheduler?: Scheduler;
+  /** Other open spaces that links may lead to. */
+  readonly neighbours?: ReadonlyMap<string, Replica>;
+}
+
+export interface NodeOptions extends SinkOptions {
+  /** Cells that it is known to read; they are brought up to date before its first run. */
+  readonly reads?: readonly Cell<never>[];
+}
+
+export class Space implements LinkTargets, AsyncDisposable {
+  readonly name: string;
+  readonly scheduler: Scheduler;
+  readonly #host: Host;
+  readonly #replica: Replica;
+  readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
+  #effects = 0;
+
+  static async open(options: SpaceOptions): Promise<Space> {
+    const { store, host, name } = options;
+    return new Space(options, await Replica.open({ store, host, space: name }));
+  }
+
+  private constructor(options: SpaceOptions, replica: Replica) {
+    this.name = options.name;
+    this.#host = options.host;
+    this.#replica = replica;
+    this.#neighbours = options.neighbours;
+    this.scheduler = options.scheduler ?? new Scheduler({ host: options.host });
+  }
+
+  replica(space: string): Replica {
+    if (space === this.name) return this.#replica;
+    const neighbour = this.#neighbours?.get(space);
+    if (neighbour) return neighbour;
+    throw new Error(`a link leads to space "${space}", which is not open here; open it and pass it as a neighbour`);
+  }
+
+  // Cells ----------------------------------------------------------------------------------------------------------------
+
+  cell<Schema extends StandardSchema>(
+    id: string,
+    options: { schema: Schema; default?: Described<Schema>; scope?: string },
+  ): Cell<Described<Schema>>;
+  cell<T = unknown>(id: string, options?: CellOptions<T> & { scope?: string }): Cell<T>;
+  cell<T>(id: string, { scope = SHARED_SCOPE, ...options }: CellOptions<T> & { scope?: string } = {}): Cell<T> {
+    return new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, options);
+  }
+
+  /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
+  computed<T>(id: string, compute: (run: Run) => T | Promise<T>, options: NodeOptions = {}): Computed<Awaited<T>> {
+    const { reads = [], ...rest } = options;
+    const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
+    const declaredReads = reads.map((cell) => cell.address);
+    const node = this.scheduler.register({
+      kind: "computation",
+      id,
+      run: compute,
+      outputs: [output],
+      declaredReads,
+      ...rest,
+    });
+    return new Computed<Awaited<T>>(node, this);
+  }
+
+  /** Runs now and whenever something it read has changed, until cancelled. */
+  effect(run: (run: Run) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
+    const { reads = [], id = `effect ${++this.#effects}`, ...rest } = options;
+    const declaredReads = reads.map((cell) => cell.address);
+    const node = this.scheduler.register({ kind: "effect", id, run, declaredReads, ...rest });
+    return () => this.scheduler.remove(node);
+  }
+
+  /** One of two cells, as the condition says; the other is not read. */
+  ifElse<T>(id: string, condition: Cell<unknown>, then: Cell<T>, otherwise: Cell<T>): Cell<T> {
+    const chosen = this.computed(id, () => (condition.get() ? then : otherwise).asLink());
+    return new Cell<T>(chosen.address, this);
+  }
+
+  map<E, R>(
+    id: string,
+    list: Cell<readonly E[]>,
+    each: (element: Cell<E>) => R,
+    options?: ListOptions<E>,
+  ): Cell<readonly R[]> {
+    return map(this, id, list, each, options);
+  }
+
+  filter<E>(
+    id: string,
+    list: Cell<readonly E[]>,
+    keep: (element: Cell<E>) => boolean,
+    options?: ListOptions<E>,
+  ): Cell<readonly E[]> {
+    return filter(this, id, list, keep, options);
+  }
+
+  flatMap<E, R>(
+    id: string,
+    list: Cell<readonly E[]>,
+    each: (element: Cell<E>) => readonly R[],
+    options?: ListOptions<E>,
+  ): Cell<readonly R[]> {
+    return flatMap(this, id, list, each, options);
+  }
+
+  // Transactions ---------------------------------------------------------------------------------------------------------
+
+  /**
+   * Runs synchronous code as one commit. Its writes are visible at once; the promise resolves with its result when the commit is
+   * durable. If what it read was changed by somebody else meanwhile, it runs again.
+   */
+  transact<T>(code: () => T, options: TransactOptions = {}): Promise<T> {
+    return transact(this.#host, this.scheduler, this.#replica, code, options);
+  }
+
+  /** A transaction that lives across awaits; read and write through it, then commit. */
+  begin(): CellTransaction {
+    return new CellTransaction(this.#replica.transaction(), this.name);
+  }
+
+  // Life -------------------------------------------------------------------------------------------------------------------
+
+  flush(): void {
+    this.scheduler.flush();
+  }
+
+  idle(): Promise<void> {
+    return this.scheduler.idle();
+  }
+
+  settled(): Promise<void> {
+    return this.scheduler.settled();
+  }
+
+  /** The time, for effects and handlers. A computation that asked would not give the same twice. */
+  now(): number {
+    this.#refuseInComputation("read the clock");
+    return this.#host.now();
+  }
+
+  random(): number {
+    this.#refuseInComputation("draw a random number");
+    return this.#host.random();
+  }
+
+  #refuseInComputation(what: string): void {
+    const node = this.scheduler.running;
+    if (node?.kind !== "computation") return;
+    throw new Error(
+      `computation ${node.id} must not ${what}: it may run any number of times and must give the same; pass the value in through a cell`,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.scheduler.flush();
+    await this.scheduler.settled();
+    await this.#replica.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}

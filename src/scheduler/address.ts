@@ -1,0 +1,112 @@
+/**
+ * Interned addresses: one object per path that somebody reads or holds, in a trie per document. Comparing two addresses is
+ * comparing pointers, and a change at a path finds its readers by walking up to the root and down the trie, never
+ * over the readers of other paths.
+ *
+ * Each address carries the two stamps by which dormant readers are verified: `stamp` moves when the value here (deep) changes,
+ * `shape` when what a shallow read sees changes. Live readers stand in the list and are told at once.
+ */
+import type { Json } from "../message/json.ts";
+import type { Path } from "../message/path.ts";
+import { childOf } from "../store/patch.ts";
+import type { Replica } from "../store/replica.ts";
+import type { ReplicaDocument } from "../store/replica-document.ts";
+import type { Edge, SchedulerNode } from "./node.ts";
+
+/** A document as the scheduler knows it: the root of its addresses, who writes it, how many live reads it has. */
+export class DocumentIndex {
+  readonly replica: Replica;
+  readonly document: ReplicaDocument;
+  readonly root: Address;
+  /** Nodes that have the document among their outputs; usually one or none. */
+  readonly writers: SchedulerNode[] = [];
+  /** Linked edges anywhere in the trie: the demand that a writer registered later starts with. */
+  liveEdges = 0;
+  /** The unit that wrote here last, and the one level at which it did; -1 when it wrote at several. See `write-unit.ts`. */
+  turn = 0;
+  turnLevel = -1;
+
+  constructor(replica: Replica, document: ReplicaDocument) {
+    this.replica = replica;
+    this.document = document;
+    this.root = new Address(this, null, "");
+  }
+}
+
+export class Address {
+  readonly home: DocumentIndex;
+  readonly parent: Address | null;
+  readonly step: string;
+  /** Steps from the root; 0 for the root itself. */
+  readonly level: number;
+  children: Map<string, Address> | null = null;
+  /** Live readers, most recently linked first. */
+  readers: Edge | null = null;
+  /** Edges of any node, live or dormant; with `pins` and children it decides whether the address may be forgotten. */
+  edges = 0;
+  /** Cells that hold on to the address. */
+  pins = 0;
+  /** The graph's tick at the last change of the value here, deep. */
+  stamp = 0;
+  /** The graph's tick at the last change that a shallow read here would see. */
+  shape = 0;
+  /** The run that logged a deep read here last, so that reading twice in one run costs one comparison. */
+  deepRun = 0;
+  shallowRun = 0;
+  /** The unit that wrote here last, and the index of its record; see `write-unit.ts`. */
+  turn = 0;
+  turnRecord = 0;
+
+  constructor(home: DocumentIndex, parent: Address | null, step: string) {
+    this.home = home;
+    this.parent = parent;
+    this.step = step;
+    this.level = parent === null ? 0 : parent.level + 1;
+  }
+
+  /** The address one step down, made if nobody knew it yet. */
+  child(step: string): Address {
+    this.children ??= new Map();
+    let child = this.children.get(step);
+    if (child === undefined) {
+      child = new Address(this.home, this, step);
+      this.children.set(step, child);
+    }
+    return child;
+  }
+
+  at(path: Path): Address {
+    let address: Address = this;
+    for (const step of path) address = address.child(step);
+    return address;
+  }
+
+  get path(): Path {
+    const path: string[] = [];
+    for (let address: Address = this; address.parent !== null; address = address.parent) path.push(address.step);
+    return path.reverse();
+  }
+
+  /** The current value, as it lies in the document. */
+  get value(): Json | undefined {
+    if (this.parent === null) return this.home.document.value;
+    const container = this.parent.value;
+    return typeof container === "object" && container !== null ? childOf(container, this.step) : undefined;
+  }
+
+  /** Forgets the address, and those above it, as far as nobody needs them. */
+  prune(): void {
+    let address: Address = this;
+    while (address.parent !== null && address.edges === 0 && address.pins === 0 && !address.children?.size) {
+      address.parent.children?.delete(address.step);
+      address = address.parent;
+    }
+  }
+
+  /** For people: `space/document/path`. */
+  toString(): string {
+    const { scope, id } = this.home.document;
+    const document = scope === "space" ? id : `${scope}:${id}`;
+    return this.parent === null ? document : `${document} /${this.path.join("/")}`;
+  }
+}

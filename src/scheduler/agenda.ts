@@ -1,0 +1,57 @@
+/**
+ * What there is to do: nodes that are invalid, live and eligible now (`primary`), materializers among them (`idle`, run when
+ * nothing else is left), and those that wait for a time gate. Whoever makes a node invalid or live offers it here; the pass
+ * takes from here. It decides nothing about values or demand.
+ */
+import type { Gates } from "./gates.ts";
+import type { SchedulerNode } from "./node.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+/** Who is told that there is work; the settle component. */
+export interface Waker {
+  wake(): void;
+}
+
+export class Agenda {
+  readonly primary = new WorkQueue();
+  readonly idle = new WorkQueue();
+  readonly #gates: Gates;
+  #waker: Waker | undefined;
+
+  constructor(gates: Gates) {
+    this.#gates = gates;
+  }
+
+  set waker(waker: Waker) {
+    this.#waker = waker;
+  }
+
+  /** The node is not clean and live: it runs now, or when its gate opens. */
+  offer(node: SchedulerNode): void {
+    if (node.gate !== undefined && this.#gates.hold(node)) return;
+    const queue = node.envelope === undefined ? this.primary : this.idle;
+    if (node.slot >= 0) return;
+    queue.push(node);
+    this.#waker?.wake();
+  }
+
+  /** The node became clean by other means, dormant, or is gone. */
+  withdraw(node: SchedulerNode): void {
+    if (node.slot >= 0) (node.envelope === undefined ? this.primary : this.idle).remove(node);
+    if (node.gate !== undefined) this.#gates.release(node);
+  }
+
+  /** A materializer that primary work is about to read runs with it. */
+  promote(node: SchedulerNode): void {
+    this.idle.remove(node);
+    this.primary.push(node);
+  }
+
+  raised(node: SchedulerNode): void {
+    if (node.slot >= 0) (node.envelope === undefined ? this.primary : this.idle).raised(node);
+  }
+
+  get size(): number {
+    return this.primary.size + this.idle.size;
+  }
+}

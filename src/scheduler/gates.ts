@@ -1,0 +1,226 @@
+/**
+ * Time gates (Scheduler v2 §8): debounce, throttle and backoff are one number per node, the time at which it becomes eligible,
+ * and one timer for the earliest of them. A gated node stays invalid and is told of nothing; when its gate opens it is offered
+ * like any other.
+ */
+import type { Host, Timer } from "../host/host.ts";
+import {
+  AUTO_DEBOUNCE_AFTER_RUNS,
+  AUTO_DEBOUNCE_FROM_MS,
+  AUTO_DEBOUNCE_MS,
+  BACKOFF_MAX_MS,
+  BACKOFF_START_MS,
+} from "../limits.ts";
+import type { SchedulerNode } from "./node.ts";
+
+/** Times are of the host's monotonic clock. */
+export interface GateState {
+  debounceMs: number;
+  /** Set by the policy, not by a person; goes when the person says otherwise. */
+  autoDebounce: boolean;
+  noAutoDebounce: boolean;
+  throttleMs: number;
+  /** No run before this: the last invalidation plus the debounce. */
+  debounceReadyAt: number;
+  /** No run before this: the last run plus the throttle. */
+  throttleReadyAt: number;
+  backoffUntil: number;
+  /** How often in a row the node exhausted its budget. */
+  exhaustions: number;
+  /** A breakpoint: closed until somebody opens it. */
+  stopped: boolean;
+  /** Whether the node waits for its gate now. */
+  held: boolean;
+  /** Runs that took long enough for the policy to count them. */
+  slowRuns: number;
+}
+
+/** What the gates do with a node whose time has come. */
+export interface GateHome {
+  gateOpened(node: SchedulerNode): void;
+}
+
+export class Gates {
+  readonly #host: Host;
+  readonly #held = new Set<SchedulerNode>();
+  #timer: Timer | undefined;
+  #timerAt = Number.POSITIVE_INFINITY;
+  #home: GateHome | undefined;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  set home(home: GateHome) {
+    this.#home = home;
+  }
+
+  /** Nodes that wait for their gate. */
+  get held(): ReadonlySet<SchedulerNode> {
+    return this.#held;
+  }
+
+  eligibleAt({ gate }: SchedulerNode): number {
+    if (gate === undefined) return 0;
+    if (gate.stopped) return Number.POSITIVE_INFINITY;
+    return Math.max(gate.debounceReadyAt, gate.throttleReadyAt, gate.backoffUntil);
+  }
+
+  /** How long a node still has to wait. */
+  remaining(node: SchedulerNode): number {
+    return Math.max(0, this.eligibleAt(node) - this.#host.monotonic());
+  }
+
+  /** Keeps a node that is not eligible yet; false when it may run now. */
+  hold(node: SchedulerNode): boolean {
+    const at = this.eligibleAt(node);
+    if (at <= this.#host.monotonic()) {
+      this.release(node);
+      return false;
+    }
+    this.#held.add(node);
+    (node.gate as GateState).held = true;
+    this.#arm(at);
+    return true;
+  }
+
+  release(node: SchedulerNode): void {
+    if (node.gate === undefined || !node.gate.held) return;
+    node.gate.held = false;
+    this.#held.delete(node);
+  }
+
+  // What moves a gate --------------------------------------------------------------------------------------------------
+
+  /** A value that the node had read has changed. */
+  invalidated(node: SchedulerNode): void {
+    const { gate } = node;
+    if (gate === undefined || gate.debounceMs === 0) return;
+    gate.debounceReadyAt = this.#host.monotonic() + gate.debounceMs;
+  }
+
+  /** First runs are not delayed, there is nothing to show yet; but nobody may ever look at what a run has created. */
+  createdByRun(node: SchedulerNode): void {
+    this.invalidated(node);
+  }
+
+  /** A run has ended. */
+  ran(node: SchedulerNode, durationMs: number): void {
+    const { gate } = node;
+    if (gate !== undefined && gate.throttleMs > 0) gate.throttleReadyAt = this.#host.monotonic() + gate.throttleMs;
+    if (node.kind === "effect" && durationMs >= AUTO_DEBOUNCE_FROM_MS) this.#slow(node);
+  }
+
+  #slow(node: SchedulerNode): void {
+    const gate = this.state(node);
+    gate.slowRuns++;
+    if (gate.noAutoDebounce || gate.debounceMs > 0 || gate.slowRuns < AUTO_DEBOUNCE_AFTER_RUNS) return;
+    gate.debounceMs = AUTO_DEBOUNCE_MS;
+    gate.autoDebounce = true;
+  }
+
+  /** The node ran as often as one pass allows and is invalid again. */
+  exhausted(node: SchedulerNode): number {
+    const gate = this.state(node);
+    const delay = Math.min(BACKOFF_MAX_MS, BACKOFF_START_MS * 2 ** gate.exhaustions);
+    gate.exhaustions++;
+    gate.backoffUntil = this.#host.monotonic() + delay;
+    return delay;
+  }
+
+  /** The node's neighbourhood settled: the next episode starts from the beginning. */
+  settled(node: SchedulerNode): void {
+    if (node.gate !== undefined) node.gate.exhaustions = 0;
+  }
+
+  // Control ------------------------------------------------------------------------------------------------------------
+
+  setDebounce(node: SchedulerNode, debounceMs: number): void {
+    const gate = this.state(node);
+    gate.debounceMs = requireDuration(debounceMs, "a debounce");
+    gate.autoDebounce = false;
+    if (debounceMs === 0) gate.debounceReadyAt = 0;
+    this.#reconsider(node);
+  }
+
+  setThrottle(node: SchedulerNode, throttleMs: number): void {
+    const gate = this.state(node);
+    gate.throttleMs = requireDuration(throttleMs, "a throttle");
+    if (throttleMs === 0) gate.throttleReadyAt = 0;
+    this.#reconsider(node);
+  }
+
+  setNoAutoDebounce(node: SchedulerNode, off: boolean): void {
+    const gate = this.state(node);
+    gate.noAutoDebounce = off;
+    if (off && gate.autoDebounce) this.setDebounce(node, 0);
+  }
+
+  setBreakpoint(node: SchedulerNode, on: boolean): void {
+    this.state(node).stopped = on;
+    this.#reconsider(node);
+  }
+
+  state(node: SchedulerNode): GateState {
+    node.gate ??= {
+      debounceMs: 0,
+      autoDebounce: false,
+      noAutoDebounce: false,
+      throttleMs: 0,
+      debounceReadyAt: 0,
+      throttleReadyAt: 0,
+      backoffUntil: 0,
+      exhaustions: 0,
+      stopped: false,
+      held: false,
+      slowRuns: 0,
+    };
+    return node.gate;
+  }
+
+  dispose(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#held.clear();
+  }
+
+  #reconsider(node: SchedulerNode): void {
+    if (node.gate?.held && this.eligibleAt(node) <= this.#host.monotonic()) {
+      this.release(node);
+      this.#home?.gateOpened(node);
+    }
+  }
+
+  // The one timer --------------------------------------------------------------------------------------------------------
+
+  #arm(at: number): void {
+    if (at >= this.#timerAt || at === Number.POSITIVE_INFINITY) return;
+    this.#timer?.cancel();
+    this.#timerAt = at;
+    const delay = Math.max(0, at - this.#host.monotonic());
+    this.#timer = this.#host.timer(delay, () => this.#due());
+  }
+
+  #due(): void {
+    this.#timer = undefined;
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const now = this.#host.monotonic();
+    let next = Number.POSITIVE_INFINITY;
+    const open: SchedulerNode[] = [];
+    for (const node of this.#held) {
+      const at = this.eligibleAt(node);
+      if (at <= now) open.push(node);
+      else next = Math.min(next, at);
+    }
+    for (const node of open) {
+      this.release(node);
+      this.#home?.gateOpened(node);
+    }
+    if (next < Number.POSITIVE_INFINITY) this.#arm(next);
+  }
+}
+
+function requireDuration(ms: number, what: string): number {
+  if (Number.isFinite(ms) && ms >= 0) return ms;
+  throw new RangeError(`${what} must be 0 or more milliseconds, got ${ms}`);
+}

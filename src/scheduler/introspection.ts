@@ -1,0 +1,242 @@
+/**
+ * What can be seen of the scheduler: errors, traces, counts, snapshots, and the two questions people ask: why did this run, and
+ * why did this not run. Observes and never takes part: no decision of the scheduler depends on it (P10). The one exception
+ * is the idempotency check, which runs computations a second time and is off unless a test turns it on.
+ */
+import { TRACE_ENTRIES_MAX } from "../limits.ts";
+import { equal } from "../message/equality.ts";
+import type { Json } from "../message/json.ts";
+import type { Address } from "./address.ts";
+import type { Gates } from "./gates.ts";
+import type { Graph } from "./graph.ts";
+import type { SchedulerNode } from "./node.ts";
+import type { Registry } from "./registry.ts";
+import type { Run } from "./run.ts";
+
+export interface TraceEntry {
+  readonly node: string;
+  readonly kind: "ran" | "failed" | "non-settling" | "not-idempotent" | "lost-write";
+  /** The graph's tick: the order in which things happened. */
+  readonly tick: number;
+  readonly because: readonly string[];
+  readonly detail?: string;
+}
+
+export type WhyStep =
+  | { readonly kind: "ran"; readonly node: string; readonly because: readonly string[] }
+  | { readonly kind: "first-run"; readonly node: string }
+  /** A document that no node writes: somebody's commit changed it. */
+  | { readonly kind: "written"; readonly address: string };
+
+export type WhyNot =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "clean"; readonly message: string }
+  | { readonly kind: "dormant"; readonly message: string; readonly because: readonly string[] }
+  | { readonly kind: "gated"; readonly message: string; readonly forMs: number; readonly because: readonly string[] }
+  | { readonly kind: "about-to-run"; readonly message: string };
+
+export interface NodeSnapshot {
+  readonly id: string;
+  readonly kind: SchedulerNode["kind"];
+  readonly status: SchedulerNode["status"];
+  readonly live: boolean;
+  readonly height: number;
+  readonly runs: number;
+  readonly reads: readonly string[];
+  readonly writes: readonly string[];
+  readonly parent?: string;
+  readonly error?: string;
+}
+
+export type ErrorListener = (error: unknown, node: { readonly id: string } | undefined) => void;
+
+export class Introspection {
+  /** Whether every computation is run twice to see that it writes the same (§4.2). */
+  checksIdempotency = false;
+  runs = 0;
+  failures = 0;
+  readonly #graph: Graph;
+  readonly #gates: Gates;
+  readonly #registry: Registry;
+  readonly #errorListeners = new Set<ErrorListener>();
+  readonly #consoleListeners = new Set<(line: string) => void>();
+  #tracing = false;
+  #trace: TraceEntry[] = [];
+  readonly #notIdempotent = new Set<SchedulerNode>();
+
+  constructor(graph: Graph, gates: Gates, registry: Registry) {
+    this.#graph = graph;
+    this.#gates = gates;
+    this.#registry = registry;
+  }
+
+  // What happens -----------------------------------------------------------------------------------------------------
+
+  ran(run: Run): void {
+    this.runs++;
+    run.node.lastCauses = run.causes;
+    if (this.#tracing) this.#note(run.node, "ran", run.causes);
+  }
+
+  failed(run: Run, error: unknown): void {
+    this.runs++;
+    this.failures++;
+    run.node.lastCauses = run.causes;
+    this.#note(run.node, "failed", run.causes, String(error));
+    this.report(error, run.node);
+  }
+
+  nonSettling(node: SchedulerNode, circle: readonly SchedulerNode[], delayMs: number): void {
+    const path = [...circle, circle[0] as SchedulerNode].map(({ id }) => id).join(" -> ");
+    const detail = circle.length > 1 ? `circle ${path}` : `${node.id} keeps changing what it reads`;
+    this.#note(node, "non-settling", node.causes, detail);
+    this.say(`not settling: ${detail}; next try in ${delayMs} ms`);
+  }
+
+  lostWrite(space: string, message: string): void {
+    const error = new Error(`a write to space "${space}" was taken back: ${message}`);
+    this.report(error, undefined);
+  }
+
+  /** Compares a second run's writes with the first's. */
+  compare(node: SchedulerNode, result: Json | undefined, sideWrites: boolean): void {
+    const same = equal(result, node.outputs[0]?.value) && !sideWrites;
+    if (same || this.#notIdempotent.has(node)) return;
+    this.#notIdempotent.add(node);
+    const detail = `${node.id} wrote something else when it ran again on the same inputs`;
+    this.#note(node, "not-idempotent", NOTHING, detail);
+    this.report(
+      new Error(`${detail}; a computation may run any number of times, so it must not count, draw or append`),
+      node,
+    );
+  }
+
+  get notIdempotent(): readonly string[] {
+    return [...this.#notIdempotent].map(({ id }) => id);
+  }
+
+  onError(listener: ErrorListener): () => void {
+    this.#errorListeners.add(listener);
+    return () => this.#errorListeners.delete(listener);
+  }
+
+  onConsole(listener: (line: string) => void): () => void {
+    this.#consoleListeners.add(listener);
+    return () => this.#consoleListeners.delete(listener);
+  }
+
+  report(error: unknown, node: SchedulerNode | undefined): void {
+    for (const listener of this.#errorListeners) listener(error, node);
+    this.say(`${node ? `${node.id}: ` : ""}${error instanceof Error ? error.message : String(error)}`);
+  }
+
+  say(line: string): void {
+    for (const listener of this.#consoleListeners) listener(line);
+  }
+
+  // Traces -----------------------------------------------------------------------------------------------------------
+
+  set tracing(on: boolean) {
+    this.#tracing = on;
+  }
+
+  get trace(): readonly TraceEntry[] {
+    return this.#trace;
+  }
+
+  #note(node: SchedulerNode, kind: TraceEntry["kind"], causes: readonly Address[], detail?: string): void {
+    if (!this.#tracing) return;
+    if (this.#trace.length >= TRACE_ENTRIES_MAX) this.#trace = this.#trace.slice(TRACE_ENTRIES_MAX / 2);
+    const entry = { node: node.id, kind, tick: this.#graph.tick, because: causes.map(String) };
+    this.#trace.push(detail === undefined ? entry : { ...entry, detail });
+  }
+
+  // Questions ----------------------------------------------------------------------------------------------------------
+
+  /** Why a node ran last: what had changed, who changed that, and so on to what came from outside. */
+  why(id: string): readonly WhyStep[] {
+    const steps: WhyStep[] = [];
+    const seen = new Set<SchedulerNode>();
+    const start = this.#registry.find(id);
+    const open = start && start.runs > 0 ? [start] : [];
+    for (let node = open.shift(); node !== undefined; node = open.shift()) {
+      if (seen.has(node)) continue;
+      seen.add(node);
+      const causes = node.lastCauses;
+      if (causes.length === 0) {
+        steps.push({ kind: "first-run", node: node.id });
+        continue;
+      }
+      steps.push({ kind: "ran", node: node.id, because: causes.map(String) });
+      for (const cause of causes) {
+        const { writers } = cause.home;
+        if (writers.length === 0) steps.push({ kind: "written", address: String(cause) });
+        open.push(...writers);
+      }
+    }
+    return steps;
+  }
+
+  /** Why a node does not run now. */
+  whyNot(id: string): WhyNot {
+    const node = this.#registry.find(id);
+    if (!node) return { kind: "unknown" };
+    if (!node.live) {
+      const moved = movedReads(node);
+      const state =
+        node.status === "never-ran"
+          ? "never ran"
+          : moved.length > 0
+            ? `is invalid because of ${moved.join(", ")}`
+            : "is up to date";
+      return { kind: "dormant", message: `did not run: nobody observes it. It ${state}.`, because: moved };
+    }
+    if (node.status === "clean")
+      return { kind: "clean", message: "did not run: nothing it read has changed since its last run." };
+    if (node.gate?.held) {
+      const forMs = this.#gates.remaining(node);
+      const because = node.causes.map(String);
+      const message =
+        forMs === Number.POSITIVE_INFINITY
+          ? "is stopped by a breakpoint."
+          : `waits for its gate, ${Math.ceil(forMs)} ms more.`;
+      return { kind: "gated", message, forMs, because };
+    }
+    return { kind: "about-to-run", message: "will run in the next pass." };
+  }
+
+  snapshot(): readonly NodeSnapshot[] {
+    return [...this.#registry.all()].map((node) => ({
+      id: node.id,
+      kind: node.kind,
+      status: node.live || movedReads(node).length === 0 ? node.status : "invalid",
+      live: node.live,
+      height: node.height,
+      runs: node.runs,
+      reads: readsOf(node).map(String),
+      writes: [...node.outputs, ...(node.envelope ?? NOTHING)].map(String),
+      ...(node.parent ? { parent: node.parent.id } : {}),
+      ...(node.error === undefined ? {} : { error: String(node.error) }),
+    }));
+  }
+}
+
+const NOTHING: readonly Address[] = [];
+
+function readsOf(node: SchedulerNode): Address[] {
+  const reads: Address[] = [];
+  for (let edge = node.reads; edge !== null; edge = edge.next) reads.push(edge.address);
+  return reads;
+}
+
+/** What a dormant node would find changed if demand came now. */
+function movedReads(node: SchedulerNode): string[] {
+  const moved = node.causes.map(String);
+  if (node.status === "never-ran" || node.live) return moved;
+  for (let edge = node.reads; edge !== null; edge = edge.next) {
+    const { address, shallow, seen } = edge;
+    if ((shallow ? address.shape : address.stamp) > seen && !moved.includes(String(address)))
+      moved.push(String(address));
+  }
+  return moved;
+}

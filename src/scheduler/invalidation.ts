@@ -1,0 +1,181 @@
+/**
+ * The change channel (Scheduler v2 §6): every change of a document, whoever made it, passes through `changed`, which stamps the
+ * addresses it touches and marks their live readers invalid. Nothing transitive happens here: what a reader's run changes
+ * comes through the same channel.
+ *
+ * What a change at path P means for an address:
+ * - at P: a deep reader always; a shallow one if kind, key set, length, link or scalar differ;
+ * - above P: deep readers always; the shallow ones of P's parent if a key came or went;
+ * - below P: as at P, with the values on either side at that place; equal subtrees are not entered.
+ *
+ * Equality is structural. A value that is reached on neither side is undefined on both and has not changed: the reader would see
+ * the same (0006 says where this differs from the design, and why).
+ */
+import { equal } from "../message/equality.ts";
+import { isJsonObject, type Json } from "../message/json.ts";
+import type { Notification, NotificationListener } from "../store/change.ts";
+import { asLink } from "../store/document.ts";
+import { childOf } from "../store/patch.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Address, DocumentIndex } from "./address.ts";
+import type { Agenda } from "./agenda.ts";
+import type { Gates } from "./gates.ts";
+import type { Graph } from "./graph.ts";
+import type { SchedulerNode } from "./node.ts";
+
+export class Invalidation {
+  /** Counted work: readers looked at. */
+  visited = 0;
+  readonly #graph: Graph;
+  readonly #agenda: Agenda;
+  readonly #gates: Gates;
+  readonly #listeners = new Map<Replica, NotificationListener>();
+
+  readonly #detach: (() => void)[] = [];
+
+  constructor(graph: Graph, agenda: Agenda, gates: Gates) {
+    this.#graph = graph;
+    this.#agenda = agenda;
+    this.#gates = gates;
+  }
+
+  /** Listens to a replica; asking twice is fine. */
+  attach(replica: Replica): void {
+    if (this.#listeners.has(replica)) return;
+    const listener: NotificationListener = (notification) => this.#notified(replica, notification);
+    this.#listeners.set(replica, listener);
+    this.#detach.push(replica.subscribe(listener));
+  }
+
+  /** The listener of a replica, for whoever has told the changes directly already. */
+  listener(replica: Replica): NotificationListener {
+    this.attach(replica);
+    return this.#listeners.get(replica) as NotificationListener;
+  }
+
+  dispose(): void {
+    for (const detach of this.#detach.splice(0)) detach();
+    this.#listeners.clear();
+  }
+
+  #notified(replica: Replica, notification: Notification): void {
+    for (const { scope, id, path, before, after } of notification.changes) {
+      const index = replica.find({ scope, id })?.attachment as DocumentIndex | undefined;
+      if (index === undefined) continue;
+      this.#changedAlong(index, path, before, after, notification.source, notification.changeGroup);
+    }
+  }
+
+  /** A change at a path that may be known only part of the way: whoever reads above it is told. */
+  #changedAlong(
+    index: DocumentIndex,
+    path: readonly string[],
+    before: Json | undefined,
+    after: Json | undefined,
+    source?: object,
+    group?: string,
+  ): void {
+    let address = index.root;
+    for (let i = 0; i < path.length; i++) {
+      const child: Address | undefined = address.children?.get(path[i] as string);
+      if (child === undefined) {
+        const tick = ++this.#graph.tick;
+        const keyCameOrWent = i === path.length - 1 && (before === undefined) !== (after === undefined);
+        this.#above(address, keyCameOrWent, tick, source, group);
+        return;
+      }
+      address = child;
+    }
+    this.changed(address, before, after, source, group);
+  }
+
+  /** The value at an address has changed. */
+  changed(address: Address, before: Json | undefined, after: Json | undefined, source?: object, group?: string): void {
+    const tick = ++this.#graph.tick;
+    this.#at(address, before, after, tick, source, group);
+    if (address.children !== null) this.#below(address, before, after, tick, source, group);
+    if (address.parent !== null)
+      this.#above(address.parent, (before === undefined) !== (after === undefined), tick, source, group);
+  }
+
+  #at(
+    address: Address,
+    before: Json | undefined,
+    after: Json | undefined,
+    tick: number,
+    source?: object,
+    group?: string,
+  ): void {
+    const shape = differsShallow(before, after);
+    address.stamp = tick;
+    if (shape) address.shape = tick;
+    for (let edge = address.readers; edge !== null; edge = edge.older) {
+      if (!edge.shallow || shape) this.#mark(edge.node, address, source, group);
+    }
+  }
+
+  #above(from: Address, keyCameOrWent: boolean, tick: number, source?: object, group?: string): void {
+    let shape = keyCameOrWent;
+    for (let address: Address | null = from; address !== null; address = address.parent) {
+      address.stamp = tick;
+      if (shape) address.shape = tick;
+      for (let edge = address.readers; edge !== null; edge = edge.older) {
+        if (!edge.shallow || shape) this.#mark(edge.node, address, source, group);
+      }
+      shape = false;
+    }
+  }
+
+  #below(
+    top: Address,
+    before: Json | undefined,
+    after: Json | undefined,
+    tick: number,
+    source?: object,
+    group?: string,
+  ): void {
+    const open: { address: Address; before: Json | undefined; after: Json | undefined }[] = [
+      { address: top, before, after },
+    ];
+    for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      for (const child of (at.address.children as Map<string, Address>).values()) {
+        const old = stepInto(at.before, child.step);
+        const now = stepInto(at.after, child.step);
+        this.visited++;
+        if (Object.is(old, now) || equal(old, now)) continue;
+        this.#at(child, old, now, tick, source, group);
+        if (child.children !== null) open.push({ address: child, before: old, after: now });
+      }
+    }
+  }
+
+  #mark(node: SchedulerNode, cause: Address, source?: object, group?: string): void {
+    this.visited++;
+    if (node === source) return;
+    if (node.changeGroup !== undefined && node.changeGroup === group) return;
+    if (node.status === "never-ran") return;
+    if (node.status === "clean") {
+      node.status = "invalid";
+      node.causes = [cause];
+    } else if (!node.causes.includes(cause)) {
+      if (Object.isFrozen(node.causes)) node.causes = [cause];
+      else node.causes.push(cause);
+    }
+    if (node.gate !== undefined) this.#gates.invalidated(node);
+    this.#agenda.offer(node);
+  }
+}
+
+function stepInto(value: Json | undefined, step: string): Json | undefined {
+  return typeof value === "object" && value !== null ? childOf(value, step) : undefined;
+}
+
+/** Whether a shallow read tells the two apart: links as a whole, containers by kind, length and keys, the rest by value. */
+export function differsShallow(before: Json | undefined, after: Json | undefined): boolean {
+  if (Object.is(before, after)) return false;
+  if (Array.isArray(before) && Array.isArray(after)) return before.length !== after.length;
+  if (!isJsonObject(before) || !isJsonObject(after)) return true;
+  if (asLink(before) !== undefined || asLink(after) !== undefined) return !equal(before, after);
+  const keys = Object.keys(before);
+  return keys.length !== Object.keys(after).length || keys.some((key) => !Object.hasOwn(after, key));
+}

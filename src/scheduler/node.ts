@@ -1,0 +1,124 @@
+/**
+ * The node record: everything the scheduler knows about one computation or effect stands here and nowhere else
+ * (Scheduler v2 §4.1). Fields have a fixed shape; components own groups of them as the headings say.
+ *
+ * ```
+ *   never-ran ──run──> clean ──something it read changed──> invalid ──run──> clean …
+ * ```
+ * A node runs when it is not clean, live, eligible, and has budget left in the pass. Dormant nodes keep their reads as
+ * (address, tick seen) and are told of nothing; they are verified when demand comes.
+ */
+import type { Address } from "./address.ts";
+import type { GateState } from "./gates.ts";
+import type { Run } from "./run.ts";
+
+export type NodeKind = "computation" | "effect";
+export type NodeStatus = "never-ran" | "clean" | "invalid";
+
+/** A read that a node registered; in the node's list in read order and, while the node is live, in the address's list. */
+export class Edge {
+  readonly node: SchedulerNode;
+  readonly address: Address;
+  readonly shallow: boolean;
+  /** While dormant: the graph's tick up to which the node knows the address. */
+  seen = 0;
+  linked = false;
+  /** The node's next read. */
+  next: Edge | null = null;
+  /** Neighbours among the address's live readers. */
+  newer: Edge | null = null;
+  older: Edge | null = null;
+
+  constructor(node: SchedulerNode, address: Address, shallow: boolean) {
+    this.node = node;
+    this.address = address;
+    this.shallow = shallow;
+  }
+}
+
+export interface NodeSpec {
+  readonly kind: NodeKind;
+  /** Durable name, unique among the registered nodes of its space; for people and for persistence. */
+  readonly id: string;
+  /** Runs the node. A computation's result goes to its primary output. May return a promise. */
+  readonly run: (run: Run) => unknown;
+  /** Documents it writes: the primary output first, then static side-write targets. None for an effect. */
+  readonly outputs?: readonly Address[];
+  /** Where a materializer may write; declaring it makes the node one (§4.3). */
+  readonly envelope?: readonly Address[];
+  /** Known inputs; they order and demand before the first run has shown the real ones (§6.2). */
+  readonly declaredReads?: readonly Address[];
+  /** The node whose run creates this one. */
+  readonly parent?: SchedulerNode;
+  /** Changes of transactions in this group do not wake the node (a user's own edits). */
+  readonly changeGroup?: string;
+  readonly debounceMs?: number;
+  readonly throttleMs?: number;
+  readonly noAutoDebounce?: boolean;
+}
+
+/** Shared by all nodes without causes, so that a node at rest owns no array. Never written to. */
+export const NO_CAUSES: Address[] = [];
+Object.freeze(NO_CAUSES);
+const NO_ADDRESSES: readonly Address[] = [];
+
+export class SchedulerNode {
+  // Static.
+  readonly id: string;
+  readonly kind: NodeKind;
+  readonly run: (run: Run) => unknown;
+  readonly outputs: readonly Address[];
+  readonly envelope: readonly Address[] | undefined;
+  readonly parent: SchedulerNode | undefined;
+  readonly changeGroup: string | undefined;
+  /** Order of registration, persistent while the node is registered; decides ties. */
+  readonly ordinal: number;
+
+  // Status, owned by invalidation and runner.
+  status: NodeStatus = "never-ran";
+  registered = true;
+  /** Addresses whose changes made it invalid (the trigger reads of §10); taken by the run, given back when it is repeated. */
+  causes: Address[] = NO_CAUSES;
+  /** Why it ran last. */
+  lastCauses: readonly Address[] = NO_CAUSES;
+  /** What its function threw at the last run; undefined after a run that did not. */
+  error: unknown;
+
+  // Reads and place in the graph, owned by graph.
+  reads: Edge | null = null;
+  /** Greater than that of every node whose output it reads, cycles aside. */
+  height: number;
+  live = false;
+  /** Linked edges on its outputs, plus the standing demands below. */
+  demand = 0;
+  /** Demand of its own: an effect, a materializer, a pull. */
+  rooted = false;
+  /** Created by the run of a live node and not yet through its creating pass and first run (§5.3). */
+  provisional = false;
+
+  // Place in the work, owned by settle.
+  /** Position in the work queue's heap. */
+  slot = -1;
+  passRuns = 0;
+  pass = 0;
+
+  // Gates, owned by gates; absent until one is needed.
+  gate: GateState | undefined;
+
+  // Counts, for introspection.
+  runs = 0;
+  /** The tick at which its last run ended. */
+  ranAt = 0;
+
+  constructor(spec: NodeSpec, ordinal: number) {
+    this.id = spec.id;
+    this.kind = spec.kind;
+    this.run = spec.run;
+    this.outputs = spec.outputs ?? NO_ADDRESSES;
+    this.envelope = spec.envelope;
+    this.parent = spec.parent;
+    this.changeGroup = spec.changeGroup;
+    this.ordinal = ordinal;
+    this.height = ordinal;
+  }
+}

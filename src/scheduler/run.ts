@@ -1,0 +1,42 @@
+/**
+ * One run of one node: the cursor over its registered reads, its side-writes, its reasons. The node's function gets it as its
+ * handle; synchronous code need not use it, since reads find the current run by themselves.
+ */
+import type { Json } from "../message/json.ts";
+import type { Address } from "./address.ts";
+import type { Edge, SchedulerNode } from "./node.ts";
+import type { WriteUnit } from "./write-unit.ts";
+
+/** What a run asks of the runner. */
+export interface RunHome {
+  logRead(run: Run, address: Address, shallow: boolean): void;
+}
+
+export class Run {
+  readonly node: SchedulerNode;
+  /** Unique per run; addresses remember it. */
+  readonly id: number;
+  /** The addresses whose changes caused it (I8). */
+  readonly causes: readonly Address[];
+  /** The last registered read that this run has confirmed or made; null before the first. */
+  tail: Edge | null = null;
+  /** Side-writes, once there are any. */
+  unit: WriteUnit | null = null;
+  /** Looks but leaves no trace: the idempotency check's second run. */
+  readonly rehearsal: boolean;
+  readonly #home: RunHome;
+
+  constructor(home: RunHome, node: SchedulerNode, id: number, causes: readonly Address[], rehearsal: boolean) {
+    this.#home = home;
+    this.node = node;
+    this.id = id;
+    this.causes = causes;
+    this.rehearsal = rehearsal;
+  }
+
+  /** A logged read, for code that runs after an await. */
+  read(address: Address, shallow = false): Json | undefined {
+    this.#home.logRead(this, address, shallow);
+    return address.value;
+  }
+}

@@ -1,0 +1,269 @@
+/**
+ * Running a node (Scheduler v2 §7.3): one unit of writes, reads compared with the registered ones while they are made, the
+ * result put into the primary output, errors reported with the node left subscribed.
+ *
+ * ```
+ *   taken from the agenda: status clean, causes taken
+ *      ├── returns ──────────────> reads trimmed, side-writes and output published, done
+ *      ├── returns a promise ────> awaited; the pass waits with it
+ *      ├── throws ───────────────> side-writes taken back, output undefined, reported
+ *      └── read unfinished work ─> that work runs inside the read; where it cannot, the run starts over
+ * ```
+ *
+ * A read that meets work below the reader (a computation that never ran, or slept through changes) must not return a value that is
+ * about to change. The work is run right there, inside the read. Where runs are nested too deeply already, or the reader has
+ * written something that the inner run must not see, the reader is abandoned by throwing `START_OVER` through its function and
+ * queued again.
+ */
+import type { Host } from "../host/host.ts";
+import { NESTED_RUNS_MAX } from "../limits.ts";
+import type { Json } from "../message/json.ts";
+import { admit } from "../store/admit.ts";
+import type { Address } from "./address.ts";
+import type { Agenda } from "./agenda.ts";
+import type { Gates } from "./gates.ts";
+import type { Graph } from "./graph.ts";
+import type { Introspection } from "./introspection.ts";
+import type { Invalidation } from "./invalidation.ts";
+import { NO_CAUSES, type SchedulerNode } from "./node.ts";
+import { Run, type RunHome } from "./run.ts";
+import type { Turns } from "./turns.ts";
+import { WriteUnit } from "./write-unit.ts";
+
+/** Thrown through a node's function to abandon the run; not an error, so that it costs no stack trace. */
+const START_OVER = Symbol("start over");
+
+/** Runs the next piece of work; the settle component. */
+export interface UpstreamWork {
+  runNext(node: SchedulerNode): Promise<void> | undefined;
+}
+
+export class Runner implements RunHome {
+  /** The run whose synchronous part is executing. */
+  current: Run | null = null;
+  /** Runs inside runs, now. */
+  #depth = 0;
+  #lastRun = 0;
+  #upstream: UpstreamWork | undefined;
+  readonly #host: Host;
+  readonly #graph: Graph;
+  readonly #agenda: Agenda;
+  readonly #gates: Gates;
+  readonly #invalidation: Invalidation;
+  readonly #turns: Turns;
+  readonly #introspection: Introspection;
+
+  constructor(parts: {
+    host: Host;
+    graph: Graph;
+    agenda: Agenda;
+    gates: Gates;
+    invalidation: Invalidation;
+    turns: Turns;
+    introspection: Introspection;
+  }) {
+    this.#host = parts.host;
+    this.#graph = parts.graph;
+    this.#agenda = parts.agenda;
+    this.#gates = parts.gates;
+    this.#invalidation = parts.invalidation;
+    this.#turns = parts.turns;
+    this.#introspection = parts.introspection;
+  }
+
+  set upstream(upstream: UpstreamWork) {
+    this.#upstream = upstream;
+  }
+
+  // Reading and writing from inside -------------------------------------------------------------------------------------
+
+  /** A read by whatever runs now; outside of a run it is just the value. */
+  read(address: Address, shallow: boolean): Json | undefined {
+    const run = this.current;
+    if (run !== null) this.logRead(run, address, shallow);
+    else if (address.home.document.state === "absent") address.home.replica.touch(address.home.document);
+    return address.value;
+  }
+
+  logRead(run: Run, address: Address, shallow: boolean): void {
+    if (shallow) {
+      if (address.shallowRun === run.id) return;
+      address.shallowRun = run.id;
+    } else {
+      if (address.deepRun === run.id) return;
+      address.deepRun = run.id;
+    }
+    const { node, tail } = run;
+    const next = tail === null ? node.reads : tail.next;
+    if (next !== null && next.address === address && next.shallow === shallow) {
+      run.tail = next;
+      return;
+    }
+    if (run.rehearsal) return;
+    run.tail = this.#graph.addRead(node, address, shallow, tail);
+    const { document, replica } = address.home;
+    if (document.state === "absent") replica.touch(document);
+    if (address.home.writers.length === 0) return;
+    this.#finishBelow(run);
+    // What the work below wrote here is not news to the reader: it has yet to look.
+    const readBefore = (shallow ? address.deepRun : address.shallowRun) === run.id;
+    if (node.status === "invalid" && !readBefore) this.#disregard(node, address);
+  }
+
+  #disregard(node: SchedulerNode, address: Address): void {
+    node.causes = node.causes.filter((cause) => cause !== address);
+    if (node.causes.length > 0) return;
+    node.status = "clean";
+    node.causes = NO_CAUSES;
+    this.#agenda.withdraw(node);
+  }
+
+  /** The unit that a write belongs to: the running node's own, or the ambient turn of the space. */
+  unitFor(address: Address): WriteUnit {
+    const { replica } = address.home;
+    const run = this.current;
+    if (run === null) return this.#turns.ambient(replica);
+    run.unit ??= new WriteUnit(replica);
+    if (run.unit.replica !== replica) {
+      throw new Error(`node ${run.node.id} writes into two spaces; a run is one commit, and a commit is of one space`);
+    }
+    return run.unit;
+  }
+
+  /** A document that the running node derives besides its output. */
+  derive(address: Address, value: unknown): void {
+    const node = this.current?.node;
+    if (node === undefined) throw new Error(`${address} can be derived only by a node that runs`);
+    if (this.current?.rehearsal) return;
+    const { document } = address.home;
+    if (document.state === "absent") document.state = "loaded";
+    this.#put(node, address, value);
+  }
+
+  /** Runs what has to come before the reader and was discovered by its read. */
+  #finishBelow(run: Run): void {
+    const { node } = run;
+    for (let first = this.#agenda.primary.first; first !== undefined; first = this.#agenda.primary.first) {
+      if (first.height >= node.height || first === node) return;
+      const written = run.unit !== null && !run.unit.isEmpty;
+      if (written || this.#depth >= NESTED_RUNS_MAX || this.current !== run) throw START_OVER;
+      // An asynchronous run cannot be waited for inside a synchronous read.
+      if (this.#upstream?.runNext(first) !== undefined) throw START_OVER;
+    }
+  }
+
+  // Running --------------------------------------------------------------------------------------------------------------
+
+  /** Runs a node that the agenda has given out; a promise if its function is asynchronous. */
+  run(node: SchedulerNode): Promise<void> | undefined {
+    const { causes } = node;
+    const wasNew = node.status === "never-ran";
+    node.causes = NO_CAUSES;
+    // Before the run: what it changes itself is not its business, what others change meanwhile is.
+    node.status = "clean";
+    const run = new Run(this, node, ++this.#lastRun, causes, false);
+    const outer = this.current;
+    this.current = run;
+    this.#depth++;
+    let result: unknown;
+    try {
+      result = node.run(run);
+    } catch (error) {
+      if (error === START_OVER) this.#startOver(run, wasNew);
+      else this.#failed(run, error);
+      return undefined;
+    } finally {
+      this.current = outer;
+      this.#depth--;
+    }
+    if (isPromise(result)) return this.#finishLater(run, result, wasNew);
+    this.#finish(run, result);
+    return undefined;
+  }
+
+  async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
+    const started = this.#host.monotonic();
+    try {
+      const result = await promise;
+      if (!run.node.registered) return run.unit?.undo();
+      this.#gates.ran(run.node, this.#host.monotonic() - started);
+      this.#finish(run, result);
+    } catch (error) {
+      if (error === START_OVER) this.#startOver(run, wasNew);
+      else this.#failed(run, error);
+    }
+  }
+
+  #finish(run: Run, result: unknown): void {
+    const { node, tail, unit } = run;
+    if (!node.registered) return unit?.undo();
+    if ((tail === null ? node.reads : tail.next) !== null) this.#graph.dropReads(node, tail);
+    if (unit !== null) this.#turns.commit(unit, node, node.changeGroup);
+    const output = node.outputs[0];
+    if (output !== undefined) {
+      try {
+        this.#put(node, output, result);
+      } catch (error) {
+        return this.#failed(run, error);
+      }
+    }
+    node.error = undefined;
+    node.runs++;
+    node.ranAt = this.#graph.tick;
+    this.#introspection.ran(run);
+    if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
+  }
+
+  /** Runs a computation again on what it has just read; it must write the same. Asynchronous ones are not checked. */
+  #rehearse(node: SchedulerNode): void {
+    const run = new Run(this, node, ++this.#lastRun, NO_CAUSES, true);
+    const outer = this.current;
+    this.current = run;
+    try {
+      const result = node.run(run);
+      if (isPromise(result)) return;
+      const output = result === undefined ? undefined : admit(result, node.outputs[0]?.value);
+      this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
+    } finally {
+      run.unit?.undo();
+      this.current = outer;
+    }
+  }
+
+  /** Puts what a node has derived into a document: at once for readers here, without a commit. */
+  #put(node: SchedulerNode, root: Address, value: unknown): void {
+    const { document } = root.home;
+    const before = document.value;
+    const after = value === undefined ? undefined : admit(value, before);
+    if (Object.is(before, after)) return;
+    document.value = after;
+    this.#invalidation.changed(root, before, after, node, node.changeGroup);
+  }
+
+  /** Everything it read stays registered, old and new: whatever changes, it is worth another try. */
+  #failed(run: Run, error: unknown): void {
+    const { node, unit } = run;
+    unit?.undo();
+    if (!node.registered) return;
+    node.error = error;
+    node.runs++;
+    node.ranAt = this.#graph.tick;
+    const output = node.outputs[0];
+    if (output !== undefined) this.#put(node, output, undefined);
+    this.#introspection.failed(run, error);
+  }
+
+  #startOver(run: Run, wasNew: boolean): void {
+    const { node, causes, unit } = run;
+    unit?.undo();
+    if (!node.registered) return;
+    node.status = wasNew ? "never-ran" : "invalid";
+    node.causes = [...causes, ...node.causes];
+    if (node.causes.length === 0) node.causes = NO_CAUSES;
+    if (node.live) this.#agenda.offer(node);
+  }
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+}

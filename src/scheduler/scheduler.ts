@@ -1,0 +1,290 @@
+/**
+ * Scheduler v2: composes its components and offers their operations; it holds no state of its own.
+ *
+ * ```
+ *   registry   who there is             gates          when they may run
+ *   graph      who reads and writes     agenda         what there is to do
+ *   invalidation  what changed  ──────> agenda ──────> settle ──> runner ──> turns ──> replica, store
+ *                        ^───────────────────────────────────────────┘  (a run's writes are changes like any other)
+ * ```
+ * SPEC: I1-I6, I8, I9 and R. Streams (§7.5, §7.6) and persistence (§9) are rooms of their own, not built yet.
+ */
+import type { Host } from "../host/host.ts";
+import type { Json } from "../message/json.ts";
+import type { DocumentRef } from "../store/document.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Commit } from "../store/transaction.ts";
+import type { Address } from "./address.ts";
+import { Agenda } from "./agenda.ts";
+import { Gates } from "./gates.ts";
+import { Graph } from "./graph.ts";
+import {
+  type ErrorListener,
+  Introspection,
+  type NodeSnapshot,
+  type TraceEntry,
+  type WhyNot,
+  type WhyStep,
+} from "./introspection.ts";
+import { Invalidation } from "./invalidation.ts";
+import type { NodeSpec, SchedulerNode } from "./node.ts";
+import { Registry } from "./registry.ts";
+import { Runner } from "./runner.ts";
+import { Settle } from "./settle.ts";
+import { Turns } from "./turns.ts";
+
+export interface SchedulerStats {
+  readonly nodes: number;
+  readonly runs: number;
+  readonly failures: number;
+  /** Readers looked at because of changes. */
+  readonly readersVisited: number;
+  /** Reads registered or dropped. */
+  readonly indexWrites: number;
+  readonly queued: number;
+  readonly gated: number;
+}
+
+export class Scheduler implements Disposable {
+  readonly #registry = new Registry();
+  readonly #gates: Gates;
+  readonly #agenda: Agenda;
+  readonly #graph: Graph;
+  readonly #invalidation: Invalidation;
+  readonly #introspection: Introspection;
+  readonly #turns: Turns;
+  readonly #runner: Runner;
+  readonly #settle: Settle;
+  readonly #replicas = new Set<Replica>();
+
+  constructor({ host }: { host: Host }) {
+    const gates = new Gates(host);
+    const agenda = new Agenda(gates);
+    const graph = new Graph(agenda);
+    const invalidation = new Invalidation(graph, agenda, gates);
+    const introspection = new Introspection(graph, gates, this.#registry);
+    const turns = new Turns(host, invalidation, introspection);
+    const parts = { host, graph, agenda, gates, invalidation, turns, introspection };
+    const runner = new Runner(parts);
+    const settle = new Settle({ ...parts, runner });
+    // The four that have to wake the pass know it by a narrow interface.
+    agenda.waker = settle;
+    turns.waker = settle;
+    gates.home = settle;
+    runner.upstream = settle;
+    this.#gates = gates;
+    this.#agenda = agenda;
+    this.#graph = graph;
+    this.#invalidation = invalidation;
+    this.#introspection = introspection;
+    this.#turns = turns;
+    this.#runner = runner;
+    this.#settle = settle;
+  }
+
+  // Addresses, reads and writes -----------------------------------------------------------------------------------------
+
+  /** The address of a document's root; `at` goes down from there. Loads nothing. */
+  document(replica: Replica, ref: DocumentRef): Address {
+    this.#invalidation.attach(replica);
+    this.#replicas.add(replica);
+    return this.#graph.index(replica, ref).root;
+  }
+
+  /** Reads; inside a run the read is registered. */
+  read(address: Address, shallow = false): Json | undefined {
+    return this.#runner.read(address, shallow);
+  }
+
+  write(address: Address, value: unknown): void {
+    this.#runner.unitFor(address).set(address, value);
+  }
+
+  /** Removes an object's key, or a document. */
+  erase(address: Address): void {
+    this.#runner.unitFor(address).remove(address);
+  }
+
+  splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
+    this.#runner.unitFor(address).splice(address, index, remove, insert);
+  }
+
+  /**
+   * Writes a document that the running node derives besides its output. Like an output it is recomputable: it is there at once
+   * for every reader here and is no commit of its own.
+   */
+  derive(address: Address, value: unknown): void {
+    this.#runner.derive(address, value);
+  }
+
+  /** The node that runs now, where one does. */
+  get running(): SchedulerNode | undefined {
+    return this.#runner.current?.node;
+  }
+
+  /**
+   * Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. Inside a node's run it is
+   * part of that run's commit.
+   */
+  transact<T>(
+    replica: Replica,
+    code: () => T,
+    changeGroup?: string,
+  ): { readonly result: T; readonly commit: Commit | undefined } {
+    if (this.#runner.current !== null) return { result: code(), commit: undefined };
+    return this.#turns.transact(replica, code, changeGroup);
+  }
+
+  // Lifecycle ------------------------------------------------------------------------------------------------------------
+
+  register(spec: NodeSpec): SchedulerNode {
+    const node = this.#registry.create(spec);
+    const creator = this.#runner.current?.node;
+    const parent = spec.parent ?? creator;
+    if (parent !== undefined) node.height = Math.max(node.height, parent.height + 1);
+    if (spec.debounceMs) this.#gates.state(node).debounceMs = spec.debounceMs;
+    if (spec.throttleMs) this.#gates.state(node).throttleMs = spec.throttleMs;
+    if (spec.noAutoDebounce) this.#gates.state(node).noAutoDebounce = true;
+    let tail = null;
+    for (const address of spec.declaredReads ?? []) tail = this.#graph.addRead(node, address, false, tail);
+    for (const output of node.outputs) {
+      // What a node writes is made here: there is nothing to wait for.
+      const { document } = output.home;
+      if (document.state === "absent") document.state = "loaded";
+      this.#graph.addWriter(node, output.home);
+    }
+    if (node.kind === "effect" || node.envelope !== undefined) this.#graph.root(node);
+    else if (creator?.live) this.#createdByRun(node);
+    return node;
+  }
+
+  #createdByRun(node: SchedulerNode): void {
+    this.#gates.createdByRun(node);
+    this.#settle.provisional(node);
+  }
+
+  remove(node: SchedulerNode): void {
+    if (!node.registered) return;
+    this.#registry.delete(node);
+    this.#agenda.withdraw(node);
+    this.#graph.dropReads(node, null);
+    for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
+    node.live = false;
+    this.#settle.forget(node);
+  }
+
+  dispose(): void {
+    this.#invalidation.dispose();
+    this.#settle.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  // Demand and flow ------------------------------------------------------------------------------------------------------
+
+  /** Settles what is synchronous, now. */
+  flush(): void {
+    this.#settle.flush();
+  }
+
+  /** Resolves when nothing can run now and nothing is about to; gates of nodes that have run do not count. */
+  idle(): Promise<void> {
+    return this.#settle.idle();
+  }
+
+  /** Idle, and every commit made so far has its answer. */
+  async settled(): Promise<void> {
+    await this.idle();
+    await Promise.all([...this.#replicas].map((replica) => replica.settled()));
+    await this.idle();
+  }
+
+  /** Work outside of the graph that `idle` waits for. */
+  background(work: Promise<unknown>): void {
+    this.#settle.background(work);
+  }
+
+  // Gates ----------------------------------------------------------------------------------------------------------------
+
+  setDebounce(node: SchedulerNode, ms: number): void {
+    this.#gates.setDebounce(node, ms);
+  }
+
+  clearDebounce(node: SchedulerNode): void {
+    this.#gates.setDebounce(node, 0);
+  }
+
+  setThrottle(node: SchedulerNode, ms: number): void {
+    this.#gates.setThrottle(node, ms);
+  }
+
+  clearThrottle(node: SchedulerNode): void {
+    this.#gates.setThrottle(node, 0);
+  }
+
+  setNoAutoDebounce(node: SchedulerNode, off: boolean): void {
+    this.#gates.setNoAutoDebounce(node, off);
+  }
+
+  /** Stops a node before its next run until the breakpoint is taken away. */
+  setBreakpoint(node: SchedulerNode, on: boolean): void {
+    this.#gates.setBreakpoint(node, on);
+  }
+
+  // Introspection --------------------------------------------------------------------------------------------------------
+
+  getGraphSnapshot(): readonly NodeSnapshot[] {
+    return this.#introspection.snapshot();
+  }
+
+  getStats(): SchedulerStats {
+    return {
+      nodes: this.#registry.size,
+      runs: this.#introspection.runs,
+      failures: this.#introspection.failures,
+      readersVisited: this.#invalidation.visited,
+      indexWrites: this.#graph.indexWrites,
+      queued: this.#agenda.size,
+      gated: this.#gates.held.size,
+    };
+  }
+
+  find(id: string): SchedulerNode | undefined {
+    return this.#registry.find(id);
+  }
+
+  setTraceEnabled(on: boolean): void {
+    this.#introspection.tracing = on;
+  }
+
+  getTrace(): readonly TraceEntry[] {
+    return this.#introspection.trace;
+  }
+
+  why(id: string): readonly WhyStep[] {
+    return this.#introspection.why(id);
+  }
+
+  whyNot(id: string): WhyNot {
+    return this.#introspection.whyNot(id);
+  }
+
+  /** Whether every computation is run twice to see that it writes the same; for tests. */
+  set idempotencyCheck(on: boolean) {
+    this.#introspection.checksIdempotency = on;
+  }
+
+  get notIdempotent(): readonly string[] {
+    return this.#introspection.notIdempotent;
+  }
+
+  onError(listener: ErrorListener): () => void {
+    return this.#introspection.onError(listener);
+  }
+
+  onConsole(listener: (line: string) => void): () => void {
+    return this.#introspection.onConsole(listener);
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * The ambient turn of each space, and committing units. What plain code writes before it lets go of the thread is one commit:
+ * it is told to readers when the pass begins and handed to the replica in a microtask.
+ */
+import type { Host } from "../host/host.ts";
+import type { ReadClaim } from "../store/commit.ts";
+import type { OpenTurn } from "../store/document-table.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Commit } from "../store/transaction.ts";
+import type { Waker } from "./agenda.ts";
+import type { Invalidation } from "./invalidation.ts";
+import { WriteUnit } from "./write-unit.ts";
+
+class AmbientTurn implements OpenTurn {
+  unit: WriteUnit | undefined;
+  /** The unit is a transaction's: it ends with the transaction, not with the turn. */
+  transacting = false;
+  /** Has writes that readers have not been told of. */
+  untold = false;
+  readonly #seal: () => void;
+
+  constructor(seal: () => void) {
+    this.#seal = seal;
+  }
+
+  seal(): void {
+    this.#seal();
+  }
+}
+
+/** Hears of ambient commits that fell: nobody awaits them, so somebody has to be told. */
+export interface LostWrites {
+  lostWrite(space: string, message: string): void;
+}
+
+export class Turns {
+  readonly #host: Host;
+  readonly #invalidation: Invalidation;
+  readonly #lostWrites: LostWrites;
+  readonly #turns = new Map<Replica, AmbientTurn>();
+  #waker: Waker | undefined;
+  /** Turns with writes that readers have not been told of. */
+  readonly #untold: AmbientTurn[] = [];
+
+  constructor(host: Host, invalidation: Invalidation, lostWrites: LostWrites) {
+    this.#host = host;
+    this.#invalidation = invalidation;
+    this.#lostWrites = lostWrites;
+  }
+
+  set waker(waker: Waker) {
+    this.#waker = waker;
+  }
+
+  /** The unit that plain code in this space writes into, now. */
+  ambient(replica: Replica): WriteUnit {
+    const turn = this.#turn(replica);
+    if (!turn.untold) {
+      turn.untold = true;
+      this.#untold.push(turn);
+    }
+    if (turn.unit === undefined) {
+      turn.unit = new WriteUnit(replica);
+      const opened = turn;
+      this.#host.microtask(() => opened.seal());
+      this.#waker?.wake();
+    }
+    return turn.unit;
+  }
+
+  #turn(replica: Replica): AmbientTurn {
+    let turn = this.#turns.get(replica);
+    if (!turn) {
+      turn = new AmbientTurn(() => this.#seal(replica));
+      this.#turns.set(replica, turn);
+      replica.turn = turn;
+    }
+    return turn;
+  }
+
+  get hasUntold(): boolean {
+    return this.#untold.length > 0;
+  }
+
+  /** Tells readers of what plain code has written so far. */
+  publish(): void {
+    for (let turn = this.#untold.pop(); turn !== undefined; turn = this.#untold.pop()) {
+      turn.untold = false;
+      turn.unit?.publish(this.#invalidation);
+    }
+  }
+
+  #seal(replica: Replica): void {
+    const turn = this.#turns.get(replica);
+    const unit = turn?.unit;
+    if (turn === undefined || unit === undefined || turn.transacting) return;
+    turn.unit = undefined;
+    const commit = this.commit(unit);
+    commit?.outcome.then((outcome) => {
+      if (outcome.kind === "rejected") this.#lostWrites.lostWrite(replica.space, outcome.message);
+    });
+  }
+
+  /** Runs code as one commit of its own. */
+  transact<T>(replica: Replica, code: () => T, changeGroup?: string): { result: T; commit: Commit | undefined } {
+    const turn = this.#turn(replica);
+    // A transaction inside a transaction is part of it.
+    if (turn.transacting) return { result: code(), commit: undefined };
+    this.#seal(replica);
+    const unit = new WriteUnit(replica);
+    turn.unit = unit;
+    turn.transacting = true;
+    try {
+      const result = code();
+      return { result, commit: this.commit(unit, undefined, changeGroup) };
+    } catch (error) {
+      unit.undo();
+      throw error;
+    } finally {
+      turn.unit = undefined;
+      turn.transacting = false;
+    }
+  }
+
+  /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */
+  commit(unit: WriteUnit, source?: object, changeGroup?: string, reads: readonly ReadClaim[] = []): Commit | undefined {
+    unit.publish(this.#invalidation, source, changeGroup);
+    const sealed = unit.seal();
+    if (sealed.shares.size === 0) return undefined;
+    return unit.replica.adopt(sealed.shares, {
+      reads: [...reads, ...sealed.reads],
+      except: this.#invalidation.listener(unit.replica),
+      ...(source === undefined ? {} : { source }),
+      ...(changeGroup === undefined ? {} : { changeGroup }),
+    });
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * Writes of synchronous code, made to the documents in place and taken back if the code throws: one unit is one commit.
+ *
+ * The ambient turn of a space is such a unit: everything that plain code writes before it lets go of the thread. A transaction
+ * and a node's side-writes are others. Writing the same place again costs one assignment; what readers are told is the
+ * difference since they were told last, and what the backend gets is the last value.
+ */
+import type { Json } from "../message/json.ts";
+import type { Path } from "../message/path.ts";
+import { admit, handOut, ownUnlessHandedOut } from "../store/admit.ts";
+import type { ReadClaim } from "../store/commit.ts";
+import { sequenceSeen } from "../store/commit-request.ts";
+import { narrow } from "../store/narrow.ts";
+import { applyOperation, PatchError } from "../store/patch.ts";
+import type { PathOperation } from "../store/path-operation.ts";
+import type { Replica, Share } from "../store/replica.ts";
+import type { ReplicaDocument } from "../store/replica-document.ts";
+import { StoreError } from "../store/store.ts";
+import type { Address, DocumentIndex } from "./address.ts";
+import type { Invalidation } from "./invalidation.ts";
+
+interface WriteRecord {
+  readonly address: Address;
+  /** What to send; a `set` takes its value from `value` when the unit is sealed. */
+  readonly operation: PathOperation;
+  readonly inverse: PathOperation;
+  value: Json | undefined;
+  /** The value that readers know. */
+  told: Json | undefined;
+  untold: boolean;
+}
+
+let lastUnit = 0;
+
+export class WriteUnit {
+  readonly replica: Replica;
+  /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
+  readonly #id = ++lastUnit;
+  readonly #records: WriteRecord[] = [];
+  #untold: WriteRecord[] = [];
+  readonly #claims: ReadClaim[] = [];
+
+  constructor(replica: Replica) {
+    this.replica = replica;
+  }
+
+  get isEmpty(): boolean {
+    return this.#records.length === 0;
+  }
+
+  set(address: Address, value: unknown): void {
+    const before = address.value;
+    const after = admit(value, before);
+    if (Object.is(before, after)) return;
+    const { home, level } = address;
+    if (address.turn === this.#id && home.turn === this.#id && home.turnLevel === level) {
+      const record = this.#records[address.turnRecord] as WriteRecord;
+      this.#place(address, after);
+      record.value = after;
+      this.#tellLater(record);
+      return;
+    }
+    const differences = narrow(address.path, before, after);
+    if (differences) return this.#setDifferences(address, differences);
+    if (level > 0) this.#claim(address.parent as Address, "reach");
+    const inverse = this.#place(address, after);
+    address.turn = this.#id;
+    address.turnRecord = this.#records.length;
+    this.#record(address, { op: "set", path: address.path, value: after }, inverse, before, after);
+  }
+
+  /** Removes an object's key or, at the root, the document. */
+  remove(address: Address): void {
+    const before = address.value;
+    if (before === undefined) return this.#claim(address, "deep");
+    if (address.parent !== null) this.#claim(address.parent, "reach");
+    const operation: PathOperation = { op: "delete", path: address.path };
+    this.#record(address, operation, this.#apply(address.home, operation), before, undefined);
+  }
+
+  splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
+    // Frozen, so that it stays what readers were told when the splice makes another.
+    const before = handOut(address.value);
+    if (!Array.isArray(before)) throw misuse(`cannot splice ${address}: there is no array`);
+    const items = insert.map((item, i) => admit(item, before[index + i]));
+    this.#claim(address, "shallow");
+    const operation: PathOperation = { op: "splice", path: address.path, index, remove, insert: items };
+    this.#record(address, operation, this.#apply(address.home, operation), before, address.value);
+  }
+
+  /** Tells readers what has changed since they were told last. */
+  publish(invalidation: Invalidation, source?: object, changeGroup?: string): void {
+    const untold = this.#untold;
+    if (untold.length === 0) return;
+    this.#untold = [];
+    for (const record of untold) {
+      const { told, address } = record;
+      record.untold = false;
+      record.told = record.value;
+      if (!Object.is(told, record.value)) invalidation.changed(address, told, record.value, source, changeGroup);
+    }
+  }
+
+  /** Takes everything back. */
+  undo(): void {
+    for (const { address, inverse } of this.#records.toReversed()) this.#apply(address.home, inverse);
+    this.#records.length = 0;
+    this.#untold = [];
+  }
+
+  /** What becomes the commit: operations by document, with frozen values, and what they rest on. */
+  seal(): { shares: Map<ReplicaDocument, Share>; reads: readonly ReadClaim[] } {
+    const shares = new Map<ReplicaDocument, Share>();
+    for (const { address, operation, inverse, value } of this.#records) {
+      if (operation.op === "set" && inverse.op === "set" && Object.is(inverse.value, value)) continue;
+      const { document } = address.home;
+      let share = shares.get(document);
+      if (!share) {
+        share = { operations: [], inverses: [] };
+        shares.set(document, share);
+      }
+      const frozen = operation.op === "set" ? { ...operation, value: handOut(value as Json) } : operation;
+      share.operations.push(frozen);
+      share.inverses.push(inverse);
+    }
+    return { shares, reads: this.#claims };
+  }
+
+  #setDifferences(address: Address, differences: readonly PathOperation[]): void {
+    // They stand for the whole only as long as the rest is what it was.
+    this.#claim(address, "deep");
+    const { home } = address;
+    for (const operation of differences) {
+      const at = home.root.at(operation.path);
+      const before = operation.op === "splice" ? handOut(at.value) : at.value;
+      const inverse = this.#apply(home, operation);
+      this.#record(at, operation, inverse, before, at.value);
+      home.turnLevel = -1;
+    }
+  }
+
+  #record(
+    address: Address,
+    operation: PathOperation,
+    inverse: PathOperation,
+    told: Json | undefined,
+    value: Json | undefined,
+  ): void {
+    const { home, level } = address;
+    // Writes at one level of a document cannot overlap, so their order does not matter and each may be repeated in place.
+    const sameLevel = operation.op === "set" && (home.turn !== this.#id || home.turnLevel === level);
+    home.turn = this.#id;
+    home.turnLevel = sameLevel ? level : -1;
+    const record: WriteRecord = { address, operation, inverse, value, told, untold: false };
+    this.#records.push(record);
+    this.#tellLater(record);
+  }
+
+  #tellLater(record: WriteRecord): void {
+    if (record.untold) return;
+    record.untold = true;
+    this.#untold.push(record);
+  }
+
+  #claim(address: Address, depth: ReadClaim["depth"]): void {
+    const { document } = address.home;
+    const sequence = sequenceSeen(document, this.replica.position);
+    this.#claims.push({ scope: document.scope, id: document.id, path: address.path, depth, sequence });
+  }
+
+  /** Puts a value; gives what takes it back. */
+  #place(address: Address, value: Json): PathOperation {
+    const { home } = address;
+    if (address.parent !== null) return this.#apply(home, { op: "set", path: address.path, value });
+    const before = home.document.value;
+    home.document.value = value;
+    return before === undefined ? DELETE_ALL : { op: "set", path: ROOT, value: before };
+  }
+
+  #apply(home: DocumentIndex, operation: PathOperation): PathOperation {
+    try {
+      const { root, inverse } = applyOperation(home.document.value, operation, ownUnlessHandedOut);
+      home.document.value = root;
+      return inverse;
+    } catch (error) {
+      if (!(error instanceof PatchError)) throw error;
+      throw misuse(
+        `cannot write ${home.root} /${operation.path.join("/")}: ${error.message}; write what is above it first`,
+      );
+    }
+  }
+}
+
+const ROOT: Path = [];
+const DELETE_ALL: PathOperation = { op: "delete", path: ROOT };
+
+function misuse(message: string): StoreError {
+  return new StoreError("STORE_MISUSE", message);
+}
