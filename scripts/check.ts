@@ -25,7 +25,7 @@ interface Count {
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const scratch = mkdtempSync(join(tmpdir(), "millrace-check-"));
 const report = join(scratch, "vitest.json");
-const env = { ...process.env, ...(process.argv.includes("--long") ? { MILLRACE_LONG: "1" } : {}) };
+const env = environment();
 const portable = findPortableTests(join(root, "test"));
 
 const steps: readonly Step[] = [
@@ -69,6 +69,14 @@ if (total.skipped > 0) console.log(`${total.skipped} skipped, each with its reas
 if (broken.length > 0) console.log(`failed: ${broken.join("; ")}`);
 console.log(`${total.passed} passed, ${total.failed} failed`);
 process.exitCode = total.failed > 0 ? 1 : 0;
+
+/** The steps write to a pipe, so they are told whether colours are wanted where this is read. */
+function environment(): NodeJS.ProcessEnv {
+  const { NO_COLOR, FORCE_COLOR, ...inherited } = process.env;
+  const colours = FORCE_COLOR !== undefined || (process.stdout.isTTY && !NO_COLOR);
+  const long = process.argv.includes("--long") ? { MILLRACE_LONG: "1" } : {};
+  return { ...inherited, ...long, ...(colours ? { FORCE_COLOR: FORCE_COLOR ?? "1" } : { NO_COLOR: "1" }) };
+}
 
 /** Runs a command from `node_modules/.bin`, showing its output as it comes. */
 function run([program, ...args]: readonly string[]): Promise<{ code: number; output: string }> {
