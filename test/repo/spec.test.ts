@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, "..", "..");
 
 /** `- **M3** text` on a page of the spec. */
 const DEFINITION = /^- \*\*([A-Z]\d+)\*\*/gm;
-/** The ids that begin a string: `"[J1] [J3] sentence"`. */
+/** The ids that begin a string: `"[K4] [K5] sentence"`. */
 const TITLE = /["`]((?:\[[A-Z]\d+\] ?)+)/g;
 const ID = /[A-Z]\d+/g;
 
