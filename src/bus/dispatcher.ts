@@ -157,6 +157,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   runOver(): void {
     if (this.#parts.held.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
+    this.#retireLeases();
     if (this.#backlog === "perhaps") void this.#claim();
   }
 
@@ -167,7 +168,12 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   /** Whoever lives on looks after those who may not. */
   leaseRenewed(): void {
+    this.#retireLeases();
     void this.#recover();
+  }
+
+  leaseRetired(): void {
+    this.backlog();
   }
 
   leaseLost(lease: number): void {
@@ -208,6 +214,15 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     );
   }
 
+  /** Ends leases in doubt as soon as nothing runs under them. What waits is given back: it may wait for what we lost sight of. */
+  #retireLeases(): void {
+    const { lease, held, settles } = this.#parts;
+    for (const one of lease.retiring) {
+      for (const run of held.takeBackUnder(one)) settles.add(run, releaseOf(run));
+      if (!held.uses(one)) void lease.retire(one);
+    }
+  }
+
   /** Takes over what processes that are gone have held. */
   async #recover(): Promise<void> {
     try {
@@ -242,6 +257,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     if (limit === 0) return false;
     // Whatever comes while the store is asked says so again.
     this.#backlog = "none";
+    held.claimBegins(current);
     try {
       const claims = await store.claim({ lease: current, limit, kinds: ["event"] });
       this.#claimLimit = claims.length < limit ? CLAIM_START : Math.min(this.#claimLimit * 2, CLAIM_MAX);
@@ -250,8 +266,10 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
       return true;
     } catch (error) {
       this.#backlog = "perhaps";
+      lease.doubt(current);
       throw error;
     } finally {
+      held.claimEnds(current);
       held.unreserve(limit);
     }
   }
@@ -263,7 +281,6 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
       if (run !== undefined) runs.push(run);
     }
     this.#parts.held.receive(runs);
-    if (this.#state !== "running") this.#giveBack("all");
   }
 
   /** Undefined for a row that cannot be read: it is failed alone. */
@@ -308,6 +325,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
       void lease.renew();
       return;
     }
+    // What was on its way to us when we paused comes too late.
+    if (this.#state !== "running" && held.waiting > 0) this.#giveBack("all");
     const startMs = host.monotonic();
     const which = this.#state === "running" ? "all" : "begun";
     for (let started = 1; slots.hasFree; started++) {

@@ -94,7 +94,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const slots = new Slots(held, concurrency);
     const settles = new SettleQueue({ host, store, held, retries, observe });
     const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions });
-    const shares = new TransactionalShare({ host, publisher, slots });
+    const shares = new TransactionalShare({ host, publisher, slots, lease });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
     this.#dispatcher = new Dispatcher({
       ...{ host, store, lease, held, slots, serial, settles, retries, publisher, delivery, subscriptions, observe },

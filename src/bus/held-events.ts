@@ -30,6 +30,8 @@ export class HeldEvents {
   /** Begun, and ready to go on. */
   readonly #resumed = new Fifo<EventRun>();
   #reserved = 0;
+  /** How many calls to the store are on their way that may claim something, by lease. */
+  readonly #claiming = new Map<number, number>();
   /** Runs of which the state is `parked`. */
   #parked = 0;
   readonly bound: WaitingBound;
@@ -72,6 +74,25 @@ export class HeldEvents {
   /** The reserved events come now, or will not come. */
   unreserve(count: number): void {
     this.#reserved -= count;
+  }
+
+  /** A call that may claim events under the lease goes to the store. */
+  claimBegins(lease: number): void {
+    this.#claiming.set(lease, (this.#claiming.get(lease) ?? 0) + 1);
+  }
+
+  /** It was answered, or will not be. */
+  claimEnds(lease: number): void {
+    const left = (this.#claiming.get(lease) ?? 0) - 1;
+    if (left > 0) this.#claiming.set(lease, left);
+    else this.#claiming.delete(lease);
+  }
+
+  /** Whether we hold something under the lease, or may do so soon. */
+  uses(lease: number): boolean {
+    if (this.#claiming.has(lease)) return true;
+    for (const run of this.#runs) if (run.lease === lease) return true;
+    return false;
   }
 
   /** Takes claimed events in. */
@@ -120,14 +141,21 @@ export class HeldEvents {
     const keep = which === "all" ? 0 : this.bound.limit;
     const taken: EventRun[] = [];
     while (this.#waiting.length > keep) taken.push(this.#waiting.pop()!);
-    if (which === "surplus") return taken;
-    for (const run of this.#runs) {
-      if (run.state !== "parked") continue;
-      this.#parked--;
-      run.state = "waiting";
-      taken.push(run);
-    }
-    return taken;
+    return which === "surplus" ? taken : [...taken, ...this.#unpark(() => true)];
+  }
+
+  /** Takes what waits under a lease out again. */
+  takeBackUnder(lease: number): EventRun[] {
+    // Their places in the queues are passed over: only what waits is taken from there.
+    const waiting = [...this.#runs].filter((run) => run.lease === lease && run.state === "waiting");
+    return [...waiting, ...this.#unpark((run) => run.lease === lease)];
+  }
+
+  #unpark(which: (run: EventRun) => boolean): EventRun[] {
+    const parked = [...this.#runs].filter((run) => run.state === "parked" && which(run));
+    for (const run of parked) run.state = "waiting";
+    this.#parked -= parked.length;
+    return parked;
   }
 
   /** The runs under a lease. */

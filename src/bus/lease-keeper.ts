@@ -3,16 +3,25 @@
  *
  * ```
  *   none ──open──> held ──renewed every third of its time──> held
- *                    │ renewal refused: it expired and somebody recovered its events
- *                    └──────> lost (told to the listener) ──open──> held, under a new number
+ *                   │ │ renewal refused: it expired and somebody recovered its events
+ *                   │ └──────> lost (told to the listener) ──open──> held, under a new number
+ *                   └─in doubt─> retiring ──nothing is held under it any more──> closed
  * ```
- * A held lease is *current* while it cannot have expired. If the event loop was blocked for longer, or the store could not
- * renew, it is not current: no handler is started under it until a renewal has said that it is still ours.
+ * In doubt is a lease under which the store may have written something that we were not told of: a claim or a publish whose
+ * answer got lost. Such rows would stay ours for ever. So we go on under a new lease, finish what we know of under the old
+ * one, and close it: what we do not know of goes back to pending.
+ *
+ * A held lease is *current* while it cannot have expired, even for a process whose clock is ahead by a quarter of it. If the
+ * event loop was blocked for longer, or the store could not renew, it is not current: no handler is started under it until
+ * a renewal has said that it is still ours.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { fromError } from "../message/error-data.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import type { BusObserver } from "./observation.ts";
+
+/** How much of its time a lease counts as certain; the rest is for clocks that differ. It is renewed every third. */
+const CERTAIN_SHARE = 0.75;
 
 export interface LeaseListener {
   /** Whatever was held under the lease is somebody else's. */
@@ -21,6 +30,8 @@ export interface LeaseListener {
   leaseCurrent(): void;
   /** A third of the lease has passed again. */
   leaseRenewed(): void;
+  /** A lease in doubt was closed: what was under it is pending. */
+  leaseRetired(): void;
 }
 
 export class LeaseKeeper {
@@ -29,7 +40,9 @@ export class LeaseKeeper {
   readonly #durationMs: number;
   readonly #observe: BusObserver;
   #lease: number | undefined;
-  /** By the monotonic clock: counted from before the store was asked, so that the store's own expiry is later. */
+  /** Leases in doubt: renewed, and not used for anything new. */
+  readonly #retiring = new Set<number>();
+  /** By the monotonic clock, counted from before the store was asked. */
   #currentUntilMs = 0;
   #timer: Timer | undefined;
   #state: "stopped" | "running" = "stopped";
@@ -48,6 +61,25 @@ export class LeaseKeeper {
     return this.#lease !== undefined && this.#host.monotonic() < this.#currentUntilMs ? this.#lease : undefined;
   }
 
+  get retiring(): ReadonlySet<number> {
+    return this.#retiring;
+  }
+
+  /** The store did not answer something that was asked under the lease. */
+  doubt(lease: number): void {
+    if (lease !== this.#lease) return;
+    this.#lease = undefined;
+    this.#retiring.add(lease);
+    void this.renew();
+  }
+
+  /** Ends a retiring lease; whatever is still under it goes back to pending. */
+  async retire(lease: number): Promise<void> {
+    if (!this.#retiring.delete(lease)) return;
+    await this.#close(lease);
+    this.listener?.leaseRetired();
+  }
+
   async start(): Promise<void> {
     this.#state = "running";
     await this.#open();
@@ -58,6 +90,8 @@ export class LeaseKeeper {
   renew(): Promise<void> {
     this.#renewing ??= this.#renew().finally(() => {
       this.#renewing = undefined;
+      // It may have come into doubt while it was renewed.
+      if (this.#state === "running" && this.#lease === undefined && this.#retiring.size > 0) void this.renew();
     });
     return this.#renewing;
   }
@@ -67,14 +101,18 @@ export class LeaseKeeper {
     this.#state = "stopped";
     this.#timer?.cancel();
     await this.#renewing;
-    const lease = this.#lease;
+    const leases = [...this.#retiring, ...(this.#lease === undefined ? [] : [this.#lease])];
     this.#lease = undefined;
-    if (how === "left" || lease === undefined) return;
+    this.#retiring.clear();
+    if (how === "ended") for (const lease of leases) await this.#close(lease);
+  }
+
+  async #close(lease: number): Promise<void> {
     try {
       await this.#store.closeLease(lease);
     } catch (error) {
       // It runs out by itself.
-      this.#trouble("closing the lease", error);
+      this.#trouble("closing a lease", error);
     }
   }
 
@@ -98,27 +136,37 @@ export class LeaseKeeper {
   #hold(lease: number, askedAtMs: number): void {
     const wasCurrent = this.current !== undefined;
     this.#lease = lease;
-    this.#currentUntilMs = askedAtMs + this.#durationMs;
+    this.#currentUntilMs = askedAtMs + this.#durationMs * CERTAIN_SHARE;
     if (!wasCurrent) this.listener?.leaseCurrent();
   }
 
   async #renew(): Promise<void> {
     try {
-      const lease = this.#lease;
-      const askedAtMs = this.#host.monotonic();
-      if (lease !== undefined && (await this.#store.renewLease(lease, this.#durationMs))) {
-        this.#hold(lease, askedAtMs);
-        return;
+      for (const lease of [...this.#retiring]) {
+        if (await this.#store.renewLease(lease, this.#durationMs)) continue;
+        this.#retiring.delete(lease);
+        this.#lost(lease);
       }
-      if (lease !== undefined) this.#lost(lease);
-      if (this.#state === "running") await this.#open();
+      await this.#renewCurrent();
     } catch (error) {
       this.#trouble("renewing the lease", error);
     }
   }
 
+  async #renewCurrent(): Promise<void> {
+    const lease = this.#lease;
+    const askedAtMs = this.#host.monotonic();
+    if (lease !== undefined) {
+      const renewed = await this.#store.renewLease(lease, this.#durationMs);
+      if (lease !== this.#lease) return;
+      if (renewed) return this.#hold(lease, askedAtMs);
+      this.#lease = undefined;
+      this.#lost(lease);
+    }
+    if (this.#state === "running") await this.#open();
+  }
+
   #lost(lease: number): void {
-    this.#lease = undefined;
     this.#observe({ kind: "lease-lost", lease });
     this.listener?.leaseLost(lease);
   }

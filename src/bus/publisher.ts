@@ -10,8 +10,9 @@ import { ID_LENGTH_MAX, isId, type Message } from "../message/envelope.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { causedBy, event as eventMessage, type Lineage } from "../message/lineage.ts";
 import { problemText, show, within } from "../message/problem.ts";
+import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
-import type { Store } from "../store/store.ts";
+import type { AppendOutcome, Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { BusError, notPublished } from "./bus-error.ts";
 import { copyJson, type Event } from "./event.ts";
@@ -104,41 +105,53 @@ export class Publisher implements Emitter {
     transaction.entries.push(this.#entry({ topic, source, payload }, causedBy(cause.message)));
   }
 
-  /** Marks as many entries as there is room for as claimed by this process; says how many. Unreserve them in any case. */
-  claim(entries: JournalEntry[]): number {
+  /**
+   * Sends entries to the store by `send`, as many as there is room for as claimed by this process, and takes those in when the
+   * store says that they are there.
+   */
+  async send<Outcome extends AppendOutcome | CommitOutcome>(
+    entries: JournalEntry[],
+    send: () => Promise<Outcome>,
+  ): Promise<Outcome> {
     const lease = this.handOver === "open" ? this.#lease.current : undefined;
-    if (lease === undefined) return 0;
+    const granted = lease === undefined ? 0 : this.#held.reserve(entries.length);
+    if (lease === undefined || granted === 0) return this.#sent(entries, await send());
+    this.#claim(entries, granted, lease);
+    this.#held.claimBegins(lease);
+    let answered = false;
+    try {
+      const outcome = await send();
+      answered = outcome.kind !== "rejected" || outcome.class !== "unknown";
+      return this.#sent(entries, outcome);
+    } finally {
+      if (!answered) this.#lease.doubt(lease);
+      this.#held.claimEnds(lease);
+      this.#held.unreserve(granted);
+    }
+  }
+
+  #claim(entries: JournalEntry[], count: number, lease: number): void {
     if (this.#claimed.lease !== lease) this.#claimed = { status: "claimed", lease };
-    const granted = this.#held.reserve(entries.length);
-    for (let at = 0; at < granted; at++) entries[at] = { ...entries[at]!, as: this.#claimed };
-    return granted;
+    for (let at = 0; at < count; at++) entries[at] = { ...entries[at]!, as: this.#claimed };
   }
 
-  /** Gives reserved room back, whether its events have come or not. */
-  withdraw(granted: number): void {
-    this.#held.unreserve(granted);
-  }
-
-  /** The entries are durable: what we claimed goes on its way, what waits is pointed out. */
-  arrived(entries: readonly JournalEntry[], ids: readonly number[]): void {
+  /** What we claimed goes on its way, what waits is pointed out. */
+  #sent<Outcome extends AppendOutcome | CommitOutcome>(entries: readonly JournalEntry[], outcome: Outcome): Outcome {
+    if (outcome.kind === "rejected" || entries.length === 0) return outcome;
+    const ids = outcome.kind === "appended" ? outcome.ids : outcome.journalIds;
     const runs: EventRun[] = [];
-    entries.forEach((entry, at) => {
+    for (const [at, entry] of entries.entries()) {
       if (entry.as.status === "claimed") runs.push(this.#runOf(entry, ids[at]!, entry.as.lease));
-    });
+    }
     if (runs.length > 0) this.#held.receive(runs);
     if (runs.length < entries.length) this.#held.listener?.backlog();
+    return outcome;
   }
 
   async #append(entries: JournalEntry[]): Promise<readonly number[]> {
-    const granted = this.claim(entries);
-    try {
-      const outcome = await this.#store.append(entries);
-      if (outcome.kind === "rejected") throw notPublished(outcome);
-      this.arrived(entries, outcome.ids);
-      return outcome.ids;
-    } finally {
-      this.withdraw(granted);
-    }
+    const outcome = await this.send(entries, () => this.#store.append(entries));
+    if (outcome.kind === "rejected") throw notPublished(outcome);
+    return outcome.ids;
   }
 
   #runOf({ topic, source, message }: JournalEntry, id: number, lease: number): EventRun {

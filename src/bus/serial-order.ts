@@ -36,7 +36,9 @@ export class SerialOrder {
   readonly #seen = new Set<number>();
   /** The highest id that somebody waits to have checked. */
   #wanted = 0;
-  #asking: "no" | "journal" | "blockers" = "no";
+  #asking = false;
+  /** Something may have been settled elsewhere since the blockers were looked at. */
+  #lookAgain = false;
   /** Settled here while the journal was being asked: its answer may still show them. */
   readonly #settledMeanwhile = new Set<number>();
   /** Told of a parked run that may go on. */
@@ -52,6 +54,8 @@ export class SerialOrder {
   arrive(run: EventRun): void {
     if (!this.#subscriptions.hasSerial) return;
     this.#see(run.id);
+    // The same event may come again while an earlier run of it waits for the answer to its settle; only the last one counts.
+    this.#leaveLanes(this.#held.get(run.id));
     this.#held.set(run.id, run);
     this.#unblock(run.id);
     run.lanes = run.steps.map((step) =>
@@ -71,20 +75,20 @@ export class SerialOrder {
 
   /** The run has left: settled, or unsettled and somebody else's from now on. */
   leave(run: EventRun, end: RunEnd): void {
-    if (!this.#held.delete(run.id)) return;
-    if (end === "settled" && this.#asking !== "no") this.#settledMeanwhile.add(run.id);
-    run.lanes?.forEach((lane, at) => {
-      if (lane === undefined) return;
-      lane.remove(run);
+    if (this.#held.get(run.id) !== run) return;
+    this.#held.delete(run.id);
+    if (end === "settled" && this.#asking) this.#settledMeanwhile.add(run.id);
+    for (const [at, lane] of run.lanes?.entries() ?? []) {
       const isDone = run.results[at]?.kind === "done" || run.results[at]?.kind === "recorded";
-      if (end === "given-back" && !isDone) this.#block(run.id, lane);
-      this.#open(lane);
-    });
+      if (lane && end === "given-back" && !isDone) this.#block(run.id, lane);
+    }
+    this.#leaveLanes(run);
   }
 
   /** Looks again at what we wait for, after something may have been settled elsewhere. */
   recheck(): void {
-    if (this.#blocked.size > 0) void this.#ask("blockers");
+    this.#lookAgain = this.#blocked.size > 0;
+    if (this.#lookAgain || this.#wanted > this.#checkedThrough) void this.#ask();
   }
 
   /** Why the serial key of a run's present step could not be had, if it could not. */
@@ -94,6 +98,14 @@ export class SerialOrder {
       return undefined;
     } catch (error) {
       return fromError(error).message;
+    }
+  }
+
+  #leaveLanes(run: EventRun | undefined): void {
+    for (const lane of run?.lanes ?? []) {
+      if (lane === undefined) continue;
+      lane.remove(run!);
+      this.#open(lane);
     }
   }
 
@@ -147,17 +159,19 @@ export class SerialOrder {
     if (first?.state === "parked" && first.lanes?.[first.position] === lane) this.onOpen(first);
   }
 
-  /** Asks until all that is wanted is known. One at a time. */
-  async #ask(what: "journal" | "blockers" = "journal"): Promise<void> {
-    if (this.#asking !== "no") return;
-    this.#asking = what;
+  /** Asks until all that is wanted is known. One at a time; what fails is asked again by the next `recheck`. */
+  async #ask(): Promise<void> {
+    if (this.#asking) return;
+    this.#asking = true;
     try {
-      if (what === "blockers") await this.#askForBlockers();
-      while (this.#wanted > this.#checkedThrough) await this.#askForUnsettled(this.#wanted);
+      while (this.#lookAgain || this.#wanted > this.#checkedThrough) {
+        if (this.#wanted > this.#checkedThrough) await this.#askForUnsettled(this.#wanted);
+        if (this.#lookAgain) await this.#askForBlockers();
+      }
     } catch (error) {
       this.#observe({ kind: "store-trouble", doing: "keeping the serial order", error: fromError(error).message });
     } finally {
-      this.#asking = "no";
+      this.#asking = false;
       this.#settledMeanwhile.clear();
     }
   }
@@ -210,6 +224,7 @@ export class SerialOrder {
   }
 
   async #askForBlockers(): Promise<void> {
+    this.#lookAgain = false;
     for (const [id, lanes] of [...this.#blocked]) {
       if (![...lanes].some((lane) => lane.runs.length > 0)) continue;
       const [row] = await this.#store.query({ id, limit: 1 });

@@ -23,6 +23,7 @@ import type { Transaction } from "../store/transaction.ts";
 import { DONE, type EventRun } from "./event-run.ts";
 import { HandlerTransaction, type TransactionalHandler } from "./handler.ts";
 import { callHandler, type HandlerEnd } from "./handler-wait.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
@@ -52,9 +53,11 @@ export class TransactionalShare {
   readonly #host: Host;
   readonly #publisher: Publisher;
   readonly #slots: Slots;
+  readonly #lease: LeaseKeeper;
 
-  constructor(parts: { host: Host; publisher: Publisher; slots: Slots }) {
+  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper }) {
     this.#host = parts.host;
+    this.#lease = parts.lease;
     this.#publisher = parts.publisher;
     this.#slots = parts.slots;
   }
@@ -108,14 +111,10 @@ export class TransactionalShare {
     }
     transaction.settlements.push(settlement);
     const { entries } = transaction;
-    const granted = this.#publisher.claim(entries);
-    try {
-      const outcome = await transaction.commit().outcome;
-      if (outcome.kind === "committed" && entries.length > 0) this.#publisher.arrived(entries, outcome.journalIds);
-      return verdictOn(outcome, settlement);
-    } finally {
-      this.#publisher.withdraw(granted);
-    }
+    const outcome = await this.#publisher.send(entries, () => transaction.commit().outcome);
+    // Whether it is there, only the receipt can tell: the event goes back to the journal with its lease.
+    if (outcome.kind === "rejected" && outcome.class === "unknown") this.#lease.doubt(run.lease);
+    return verdictOn(outcome, settlement);
   }
 
   /** Waits for what the next run needs: the documents it asked for, others' commits, and a little chance to be alone. */
@@ -137,7 +136,6 @@ function verdictOn(outcome: CommitOutcome, settlement: Settlement): Verdict {
   if (outcome.reason === "fell-with" || outcome.class === "stale") return { kind: "again", why: outcome.message };
   if (outcome.reason === "document-exists") return { kind: "already" };
   if (outcome.reason === "lease-lost" || outcome.reason === "store-stopped") return { kind: "lost" };
-  // Whether it is there, only the store can tell after it was opened again; the receipt will.
   if (outcome.class === "unknown") return { kind: "lost" };
   return outcome.class === "failed"
     ? { kind: "again", why: outcome.message }

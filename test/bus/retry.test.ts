@@ -77,7 +77,7 @@ describe("retries, timeouts, requeueing", () => {
     const subscribe = (to: typeof bus, calls: number[]) =>
       to.subscribe(
         "tick",
-        (event, { attempt }) => {
+        (_event, { attempt }) => {
           calls.push(attempt);
           if (attempt === 1) throw new Error("no");
         },

@@ -1,0 +1,161 @@
+import { describe, expect, test } from "#test";
+import type { TraceNode } from "../../src/bus/audit.ts";
+import { JOURNAL_PAGE_ROWS, RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../../src/limits.ts";
+import type { JournalRow } from "../../src/store/journal.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { setup, withFaults } from "./bus-setup.ts";
+
+async function idsOf(rows: AsyncIterable<JournalRow>): Promise<number[]> {
+  const ids: number[] = [];
+  for await (const row of rows) ids.push(row.id);
+  return ids;
+}
+
+describe("looking at the journal", () => {
+  test("[J77] the causal tree of a conversation comes in one call", async () => {
+    const { bus, act } = setup();
+    bus.subscribe("email.received", (_event, context) => context.emit("agent.invoked", {}), { subscriberId: "agent" });
+    bus.subscribe(
+      "agent.invoked",
+      async (_event, context) => {
+        await context.emit("user.notify", 1);
+        await context.emit("user.notify", 2);
+      },
+      { subscriberId: "notifier" },
+    );
+    await act(() => bus.start());
+    await act(() => bus.publish("email.received", "mail", {}, { correlation: "c-1" }));
+    await act(() => bus.publish("email.received", "mail", {}, { correlation: "c-2" }));
+    const { roots, size } = await act(() => bus.trace("c-1"));
+    const shape = ({ row, children }: TraceNode): unknown => [row.topic, children.map(shape)];
+    expect(size).toBe(4);
+    expect(roots.map(shape)).toEqual([
+      [
+        "email.received",
+        [
+          [
+            "agent.invoked",
+            [
+              ["user.notify", []],
+              ["user.notify", []],
+            ],
+          ],
+        ],
+      ],
+    ]);
+    expect(await act(() => bus.trace("nobody"))).toEqual({ correlation: "nobody", size: 0, roots: [] });
+  });
+
+  test("[J77] an event whose cause is gone or comes after it is a root", async () => {
+    const { bus, act } = setup();
+    await act(() => bus.publish("tick", "x", 1, { correlation: "c", causation: "gone" }));
+    const { roots } = await act(() => bus.trace("c"));
+    expect(roots.map(({ row }) => row.id)).toEqual([1]);
+  });
+
+  test("[J78] events are found by topic, status, time and correlation", async () => {
+    const { bus, act, host } = setup();
+    await act(() => bus.publish("tick", "x", 1, { correlation: "c" }));
+    await host.advance(1_000);
+    await act(() => bus.publish("tock", "x", 2));
+    const found = async (query: object) => (await bus.query({ limit: 9, ...query })).map((row) => row.id);
+    expect(await found({ topic: "tock" })).toEqual([2]);
+    expect(await found({ correlation: "c" })).toEqual([1]);
+    expect(await found({ createdFromMs: host.now() })).toEqual([2]);
+    expect(await found({ status: "pending", order: "descending" })).toEqual([2, 1]);
+  });
+
+  test("[J76] a tail gives what is there, from a position, of a topic or pattern, over many pages", async () => {
+    const { bus, act } = setup();
+    const topics = ["email.received", "email.sent", "tick"];
+    const count = 2 * JOURNAL_PAGE_ROWS + 7;
+    const events = Array.from({ length: count }, (_, i) => ({ topic: topics[i % 3]!, source: "x", payload: i }));
+    await act(() => bus.publishMany(events));
+    expect(await act(() => idsOf(bus.tail()))).toEqual(events.map((_, i) => i + 1));
+    expect(await act(() => idsOf(bus.tail({ from: count - 2 })))).toEqual([count - 1, count]);
+    expect(await act(() => idsOf(bus.tail({ from: 500, topic: "tick" })))).toEqual([501, 504, 507, 510, 513, 516, 519]);
+    expect((await act(() => idsOf(bus.tail({ topic: "email.*" })))).slice(0, 4)).toEqual([1, 2, 4, 5]);
+  });
+
+  test("[J76] a tail that follows gets what comes, from here and from others, until it is aborted", async () => {
+    const { bus, act, another, host } = setup();
+    const ids: number[] = [];
+    const end = new AbortController();
+    const following = (async () => {
+      for await (const row of bus.tail({ follow: true, signal: end.signal })) ids.push(row.id);
+    })();
+    await act(() => bus.publish("tick", "x", 1));
+    expect(ids).toEqual([1]);
+    await act(() => another().publish("tick", "x", 2));
+    await act(() => bus.publish("tick", "x", 3));
+    expect(ids).toEqual([1, 2, 3]);
+    end.abort();
+    await act(() => following);
+    expect(host.pendingTimers).toBe(0);
+  });
+
+  test("[J74] retention removes settled events by number and age, and nothing unsettled", async () => {
+    const { bus, act, host, store } = setup({ retention: { maxSettled: 5, maxAgeMs: 3_600_000 } });
+    bus.subscribe(
+      "tick",
+      (event) => {
+        if (event.payload === "bad") throw new Error("bad");
+        return event.payload === "slow" ? new Promise(() => {}) : undefined;
+      },
+      { subscriberId: "s", timeoutMs: 100 * 3_600_000 },
+    );
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "x", "slow"));
+    await act(() => bus.publish("tick", "x", "bad"));
+    for (let i = 0; i < 10; i++) await act(() => bus.publish("tick", "x", i));
+    await host.advance(RETENTION_INTERVAL_MS);
+    expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 5, failed: 0 });
+    await host.advance(3_600_000 + RETENTION_INTERVAL_MS);
+    expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 0, failed: 0 });
+  });
+
+  test("[J74] retention goes in small steps, between which publishing gets in", async () => {
+    const { host, disk, act, another } = setup();
+    const inner = memoryStore({ host, disk });
+    const asked: string[] = [];
+    const store = withFaults(inner, {
+      retain: (retention) => {
+        asked.push(`retain ${retention.limit}`);
+        return inner.retain(retention);
+      },
+      append: (entries) => {
+        asked.push("append");
+        return inner.append(entries);
+      },
+    });
+    const bus = another({ store, retention: { maxSettled: 0 } });
+    await act(() => bus.start());
+    const events = Array.from({ length: 3 * RETENTION_STEP_ROWS }, (_, payload) => ({
+      topic: "tick",
+      source: "x",
+      payload,
+    }));
+    await act(() => bus.publishMany(events));
+    await host.advance(100);
+    asked.length = 0;
+    const sweeping = bus.sweep();
+    await host.step();
+    const publishing = bus.publish("tick", "x", 1);
+    await act(() => Promise.all([sweeping, publishing]));
+    const step = `retain ${RETENTION_STEP_ROWS}`;
+    expect(asked.filter((one) => one === step).length >= 4).toBe(true);
+    expect(asked.indexOf("append") < asked.lastIndexOf(step)).toBe(true);
+  });
+
+  test("[J79] observers are told what goes wrong, and one that throws disturbs nothing", async () => {
+    const { bus, act, row } = setup({
+      observe: () => {
+        throw new Error("an observer must not matter");
+      },
+    });
+    bus.subscribe("tick", () => Promise.reject(new Error("no")), { subscriberId: "s" });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "x", 1));
+    expect((await row(id)).status).toBe("failed");
+  });
+});

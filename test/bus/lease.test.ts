@@ -1,0 +1,148 @@
+import { describe, expect, test } from "#test";
+import { simulatedProcess } from "../../src/host/simulated-process.ts";
+import { LEASE_MS } from "../../src/limits.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { deferred, recorder, type Setup, setup } from "./bus-setup.ts";
+
+/** A bus in a process of its own, which can be killed and paused. */
+function processBus({ host, disk, another }: Setup) {
+  const process = simulatedProcess(host);
+  const store = memoryStore({ host: process, disk });
+  return { process, store, bus: another({ host: process, store }) };
+}
+
+describe("leases", () => {
+  test("[J70] a handler may take many leases' time: the lease is renewed while it runs", async () => {
+    const { bus, act, host, another, row } = setup();
+    const gate = deferred();
+    bus.subscribe("tick", () => gate.promise, { subscriberId: "s", timeoutMs: 100 * LEASE_MS });
+    const other = another();
+    const { ids, handler } = recorder();
+    other.subscribe("tick", handler, { subscriberId: "s" });
+    await act(() => bus.start());
+    await act(() => other.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await host.advance(10 * LEASE_MS);
+    expect(await act(() => other.recover())).toBe(0);
+    await act(async () => gate.resolve());
+    expect((await row(id)).status).toBe("done");
+    expect(ids).toEqual([]);
+  });
+
+  test("[J72] the events of a killed process are taken over within two leases, and handled once more", async () => {
+    const all = setup();
+    const { bus, act, host } = all;
+    const killed = processBus(all);
+    const first = recorder();
+    killed.bus.subscribe(
+      "tick",
+      (event) => {
+        first.handler(event);
+        return new Promise(() => {});
+      },
+      { subscriberId: "s" },
+    );
+    await act(() => killed.bus.start());
+    const second = recorder();
+    bus.subscribe("tick", second.handler, { subscriberId: "s" });
+    await act(() => bus.start());
+    await act(() => killed.bus.publish("tick", "clock", 1));
+    killed.process.kill();
+    await host.advance(LEASE_MS / 2);
+    expect([first.ids, second.ids]).toEqual([[1], []]);
+    await host.advance(1.5 * LEASE_MS);
+    expect(second.ids).toEqual([1]);
+  });
+
+  test("[J72] recover counts what it puts back, and takes nothing from a process that lives", async () => {
+    const all = setup();
+    const { act, host, another } = all;
+    const killed = processBus(all);
+    const living = processBus(all);
+    for (const { bus } of [killed, living]) {
+      bus.subscribe("tick", () => new Promise(() => {}), { subscriberId: "s" });
+      await act(() => bus.start());
+      await act(() => bus.publish("tick", "clock", 1));
+    }
+    killed.process.kill();
+    // The living one would recover by itself: paused, it cannot, and its lease is still good.
+    await host.advance(LEASE_MS - 1);
+    living.process.pause();
+    await host.advance(2);
+    expect(await act(() => another().recover())).toBe(1);
+    living.process.resume();
+  });
+
+  test("[J71] a process that was away for longer than its lease changes nothing that others have done since", async () => {
+    const all = setup();
+    const { bus, act, host, row, observed } = all;
+    const zombie = processBus(all);
+    const gate = deferred();
+    zombie.bus.subscribe("tick", () => gate.promise.then(() => Promise.reject(new Error("too late"))), {
+      subscriberId: "s",
+    });
+    await act(() => zombie.bus.start());
+    bus.subscribe("tick", () => {}, { subscriberId: "s" });
+    await act(() => bus.start());
+    const id = await act(() => zombie.bus.publish("tick", "clock", 1));
+    zombie.process.pause();
+    await host.advance(3 * LEASE_MS);
+    expect((await row(id)).status).toBe("done");
+    zombie.process.resume();
+    await act(async () => gate.resolve());
+    await host.advance(1_000);
+    expect((await row(id)).status).toBe("done");
+    expect(observed.some((one) => one.kind === "lease-lost" || one.kind === "claim-lost")).toBe(true);
+    // It has a new lease and works on.
+    bus.pause();
+    const next = await act(() => zombie.bus.publish("tick", "clock", 2));
+    expect((await row(next)).status).toBe("failed");
+  });
+
+  test("[J71] a process that was away with a full queue starts nothing of it before it knows whose it is", async () => {
+    const all = setup();
+    const { bus, act, host, store } = all;
+    const zombie = processBus(all);
+    const gate = deferred();
+    const first = recorder();
+    zombie.bus.subscribe(
+      "tick",
+      (event) => {
+        first.handler(event);
+        return gate.promise;
+      },
+      { subscriberId: "s" },
+    );
+    await act(() => zombie.bus.start());
+    for (let i = 0; i < 30; i++) await act(() => zombie.bus.publish("tick", "clock", i));
+    expect(first.ids).toHaveLength(10);
+    const second = recorder();
+    bus.subscribe("tick", second.handler, { subscriberId: "s" });
+    await act(() => bus.start());
+    zombie.process.pause();
+    await host.advance(3 * LEASE_MS);
+    expect(second.ids).toHaveLength(30);
+    zombie.process.resume();
+    await act(async () => gate.resolve());
+    await host.advance(1_000);
+    expect(first.ids).toHaveLength(10);
+    expect((await store.count()).done).toBe(30);
+    zombie.bus.checkInvariants();
+  });
+
+  test("[J71] a lease that expired unnoticed comes back to life, and its events are settled by who holds them", async () => {
+    const all = setup();
+    const { act, host, row } = all;
+    const sleeper = processBus(all);
+    const gate = deferred();
+    sleeper.bus.subscribe("tick", () => gate.promise, { subscriberId: "s" });
+    await act(() => sleeper.bus.start());
+    const id = await act(() => sleeper.bus.publish("tick", "clock", 1));
+    sleeper.process.pause();
+    await host.advance(3 * LEASE_MS);
+    sleeper.process.resume();
+    await act(async () => gate.resolve());
+    await host.advance(1_000);
+    expect((await row(id)).status).toBe("done");
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, test } from "#test";
+import type { EventBus } from "../../src/bus/event-bus.ts";
+import { LEASE_MS, WATCH_PAUSE_MS } from "../../src/limits.ts";
+import { deferred, setup } from "./bus-setup.ts";
+
+interface Keyed {
+  readonly key: string;
+  readonly n: number;
+}
+const serialBy = (event: { payload: unknown }) => (event.payload as Keyed).key;
+
+describe("serial keys", () => {
+  test("[J64] events of one key are handled one after the other, in the journal's order; other keys go on", async () => {
+    const { bus, act, host } = setup();
+    const log: string[] = [];
+    bus.subscribe(
+      "step",
+      async (event) => {
+        const { key, n } = event.payload as unknown as Keyed;
+        log.push(`${key}${n}(`);
+        for (let turns = (7 * n) % 5; turns >= 0; turns--) await host.yield();
+        log.push(`${key}${n})`);
+      },
+      { subscriberId: "s", serialBy },
+    );
+    await act(() => bus.start());
+    const events = Array.from({ length: 30 }, (_, n) => ({
+      topic: "step",
+      source: "x",
+      payload: { key: "abc"[n % 3]!, n },
+    }));
+    await act(() => bus.publishMany(events));
+    await host.advance(100);
+    for (const key of "abc") {
+      const ofKey = log.filter((entry) => entry.startsWith(key));
+      const numbers = Array.from({ length: 10 }, (_, i) => 3 * i + "abc".indexOf(key));
+      expect(ofKey).toEqual(numbers.flatMap((n) => [`${key}${n}(`, `${key}${n})`]));
+    }
+    expect(log.slice(0, 3).every((entry) => entry.endsWith("("))).toBe(true);
+  });
+
+  test("[J64] an event waits for an earlier one of its key that another process holds", async () => {
+    const { bus, act, another, host } = setup();
+    const gate = deferred();
+    const log: string[] = [];
+    const subscribe = (to: EventBus, name: string) =>
+      to.subscribe(
+        "step",
+        (event) => {
+          log.push(`${name}${event.id}`);
+          return event.id === 1 ? gate.promise : undefined;
+        },
+        { subscriberId: "s", serialBy },
+      );
+    const other = another();
+    subscribe(bus, "one ");
+    subscribe(other, "two ");
+    await act(() => bus.start());
+    await act(() => other.start());
+    await act(() => bus.publish("step", "x", { key: "k", n: 1 }));
+    await act(() => other.publish("step", "x", { key: "k", n: 2 }));
+    await act(() => other.publish("step", "x", { key: "free", n: 3 }));
+    expect(log).toEqual(["one 1", "two 3"]);
+    await act(async () => gate.resolve());
+    await host.advance(2 * WATCH_PAUSE_MS);
+    expect(log).toEqual(["one 1", "two 3", "two 2"]);
+    other.checkInvariants();
+  });
+
+  test("[J64] an event waits for an earlier one of its key that is due for another attempt", async () => {
+    const { bus, act, host } = setup();
+    const log: string[] = [];
+    bus.subscribe(
+      "step",
+      (event, { attempt }) => {
+        log.push(`${event.id}/${attempt}`);
+        if (event.id === 1 && attempt < 3) throw new Error("not yet");
+      },
+      { subscriberId: "s", serialBy, retry: { attempts: 3, backoff: { startMs: 1_000 } } },
+    );
+    await act(() => bus.start());
+    for (let n = 0; n < 3; n++) await act(() => bus.publish("step", "x", { key: "k", n }));
+    expect(log).toEqual(["1/1"]);
+    await host.advance(60_000);
+    expect(log).toEqual(["1/1", "1/2", "1/3", "2/1", "3/1"]);
+  });
+
+  test("[J64] one that has failed for good lets the next go", async () => {
+    const { bus, act } = setup();
+    const log: number[] = [];
+    bus.subscribe(
+      "step",
+      (event) => {
+        log.push(event.id);
+        if (event.id === 1) throw new Error("never");
+      },
+      { subscriberId: "s", serialBy },
+    );
+    await act(() => bus.start());
+    for (let n = 0; n < 2; n++) await act(() => bus.publish("step", "x", { key: "k", n }));
+    expect(log).toEqual([1, 2]);
+  });
+
+  test("[J64] the events of a process that died come before what was published after them", async () => {
+    const { bus, act, another, host } = setup();
+    const log: number[] = [];
+    bus.subscribe("step", () => new Promise(() => {}), { subscriberId: "s", serialBy });
+    await act(() => bus.start());
+    await act(() => bus.publish("step", "x", { key: "k", n: 1 }));
+    await act(() => bus.stop({ graceMs: 10 }));
+    const other = another();
+    other.subscribe("step", (event) => void log.push(event.id), { subscriberId: "s", serialBy });
+    await act(() => other.start());
+    await act(() => other.publish("step", "x", { key: "k", n: 2 }));
+    await host.advance(LEASE_MS / 2);
+    expect(log).toEqual([]);
+    await host.advance(2 * LEASE_MS);
+    expect(log).toEqual([1, 2]);
+  });
+
+  test("[J65] a key that cannot be had fails that share only", async () => {
+    const { bus, act, row } = setup();
+    bus.subscribe("step", () => {}, {
+      subscriberId: "s",
+      serialBy: (event) => (event.payload as { key: { text: string } }).key.text,
+    });
+    bus.subscribe("step", () => {}, { subscriberId: "t", serialBy: () => 7 as never });
+    bus.subscribe("step", () => {}, { subscriberId: "u" });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("step", "x", {}));
+    const { status, deliveries, error } = await row(id);
+    expect(status).toBe("failed");
+    expect(deliveries.map((delivery) => delivery.status)).toEqual(["failed", "failed", "done"]);
+    expect(error).toContain("must give a string");
+  });
+});

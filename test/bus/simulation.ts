@@ -1,0 +1,223 @@
+/**
+ * A world of processes on one disk, from a seed: each publishes and handles; they are killed, paused, given wrong clocks and a
+ * faulty store. Then the faults stop, and it is checked from outside what became of every event.
+ */
+import { EventBus } from "../../src/bus/event-bus.ts";
+import type { SimulatedHost } from "../../src/host/simulated-host.ts";
+import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import type { JournalRow } from "../../src/store/journal.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { Replica } from "../../src/store/replica.ts";
+import { queuedStore } from "./queued-store.ts";
+
+const LEASE_MS = 1_000;
+const KEYS = ["k0", "k1", "k2"];
+const SPACE = "home";
+
+/** What a run met with; rare things must be met by some seed. */
+export interface Sightings {
+  acknowledged: number;
+  kills: number;
+  pauses: number;
+  handledTwice: number;
+  retried: number;
+}
+
+interface Living {
+  readonly process: SimulatedProcess;
+  readonly bus: EventBus;
+}
+
+export class BusSimulation {
+  readonly #world: SimulatedHost;
+  readonly #disk = new MemoryDisk();
+  #living: Living[] = [];
+  #faultsPerMille = 30;
+  #published = 0;
+  /** Payload numbers whose publish was acknowledged to a living process, with their journal ids. */
+  readonly #acknowledged = new Map<number, number>();
+  /** For each key, the events that the plain serial handler was called with, in order of the calls. */
+  readonly #calls = new Map<string, number[]>(KEYS.map((key) => [key, []]));
+  readonly sightings: Sightings = { acknowledged: 0, kills: 0, pauses: 0, handledTwice: 0, retried: 0 };
+
+  constructor(world: SimulatedHost) {
+    this.#world = world;
+  }
+
+  async run(rounds: number): Promise<void> {
+    const processes = 2 + this.#below(2);
+    for (let i = 0; i < processes; i++) await this.#spawn();
+    for (let round = 0; round < rounds; round++) {
+      await this.#disturb();
+      await this.#world.advance(this.#below(80));
+      for (const { process, bus } of this.#living) if (process.status === "running") bus.checkInvariants();
+    }
+    this.#faultsPerMille = 0;
+    for (const { process } of this.#living) process.resume();
+    await this.#spawn();
+    await this.#world.advance(30 * LEASE_MS);
+    await this.#check();
+  }
+
+  // Processes --------------------------------------------------------------------------------------------------------
+
+  async #spawn(): Promise<void> {
+    const world = this.#world;
+    const process = simulatedProcess(world);
+    const inner = memoryStore({ host: process, disk: this.#disk });
+    const store = queuedStore(inner, process, world, { faultsPerMille: () => this.#faultsPerMille });
+    const bus = new EventBus({ store, host: process, leaseMs: LEASE_MS, concurrency: 1 + this.#below(10) });
+    const living = { process, bus };
+    this.#living.push(living);
+    // What a faulty store refuses at the start is tried again, as a supervisor would.
+    void this.#boot(living, store).catch(() => process.kill());
+    await world.advance(this.#below(50));
+  }
+
+  async #boot({ process, bus }: Living, store: ReturnType<typeof queuedStore>): Promise<void> {
+    const replica = await Replica.open({ store, host: process, space: SPACE });
+    this.#wire(bus, process, replica);
+    for (;;) {
+      try {
+        await bus.start();
+        return;
+      } catch {
+        await new Promise<void>((resolve) => process.timer(20, resolve));
+      }
+    }
+  }
+
+  #wire(bus: EventBus, process: SimulatedProcess, replica: Replica): void {
+    const serialBy = (event: { payload: unknown }) => (event.payload as { key: string }).key;
+    const retry = { attempts: 50, backoff: { startMs: 20, maxMs: 100 } };
+    bus.subscribe(
+      "job",
+      async (event) => {
+        const { key } = event.payload as { key: string };
+        this.#calls.get(key)?.push(event.id);
+        await this.#takeTime(process);
+        if (this.#world.random() < 0.1) throw new Error("a bad day");
+      },
+      { subscriberId: "plain", serialBy, retry },
+    );
+    bus.subscribe(
+      "job",
+      async (event, tx) => {
+        const { n, key } = event.payload as { n: number; key: string };
+        const last = { scope: SHARED_SCOPE, id: `last:${key}` };
+        const before = (tx.read(last) ?? 0) as number;
+        const effect = { scope: SHARED_SCOPE, id: `effect:${n}` };
+        const count = (tx.read(effect) ?? 0) as number;
+        if (this.#world.random() < 0.5) await this.#takeTime(process);
+        if (this.#world.random() < 0.1) throw new Error("a bad day");
+        if (before >= event.id) throw new Error(`out of order: ${event.id} after ${before}`);
+        tx.write(effect, [], count + 1);
+        tx.write(last, [], event.id);
+        tx.emit("job.done", { n });
+      },
+      { subscriberId: "effect", serialBy, retry, space: replica },
+    );
+    bus.subscribe("job.*", () => this.#takeTime(process), { subscriberId: "watcher", retry });
+  }
+
+  async #takeTime(process: SimulatedProcess): Promise<void> {
+    if (this.#world.random() < 0.5) await process.yield();
+    else await new Promise<void>((resolve) => process.timer(this.#world.random() * 60, resolve));
+  }
+
+  // Disturbing -------------------------------------------------------------------------------------------------------
+
+  async #disturb(): Promise<void> {
+    const running = this.#living.filter(({ process }) => process.status === "running");
+    const chosen = running[this.#below(running.length)];
+    const chance = this.#world.random();
+    if (chosen === undefined) return this.#spawn();
+    if (chance < 0.75) return this.#publish(chosen);
+    if (chance < 0.8) return this.#kill(chosen);
+    if (chance < 0.85) return this.#pause(chosen);
+    if (chance < 0.9) chosen.process.stepClock(this.#below(200) - 100);
+    if (chance < 0.93) chosen.bus.pause();
+    if (chance > 0.95) for (const { bus } of running) bus.resume();
+  }
+
+  async #publish({ process, bus }: Living): Promise<void> {
+    const events = Array.from({ length: 1 + this.#below(3) }, () => {
+      const n = ++this.#published;
+      return { topic: "job", source: "sim", payload: { n, key: KEYS[this.#below(KEYS.length)]! } };
+    });
+    const acknowledge = (ids: readonly number[]) => {
+      // A promise chain of a killed process may still run out; nobody was told then.
+      if (process.status === "killed") return;
+      for (const [at, { payload }] of events.entries()) this.#acknowledged.set(payload.n, ids[at]!);
+    };
+    void bus.publishMany(events).then(acknowledge, () => undefined);
+  }
+
+  async #kill({ process }: Living): Promise<void> {
+    process.kill();
+    this.sightings.kills++;
+    this.#living = this.#living.filter((living) => living.process !== process);
+    await this.#spawn();
+  }
+
+  async #pause({ process }: Living): Promise<void> {
+    process.pause();
+    this.sightings.pauses++;
+    this.#world.timer(this.#below(3 * LEASE_MS), () => process.resume());
+  }
+
+  #below(bound: number): number {
+    return Math.floor(this.#world.random() * bound);
+  }
+
+  // Checking ---------------------------------------------------------------------------------------------------------
+
+  async #check(): Promise<void> {
+    const store = memoryStore({ host: this.#world, disk: this.#disk });
+    const rows = await store.query({ limit: 100_000 });
+    for (const row of rows) {
+      if (row.status !== "done") throw new Error(`event ${row.id} is not done: ${JSON.stringify(row)}`);
+    }
+    const jobs = rows.filter(({ topic }) => topic === "job");
+    this.#checkAcknowledged(jobs);
+    this.#checkOrder();
+    const emitted = rows.filter(({ topic }) => topic === "job.done").map((row) => numberOf(row));
+    if (new Set(emitted).size !== emitted.length) throw new Error("an emit happened twice");
+    if (emitted.length !== jobs.length) throw new Error(`${jobs.length} jobs led to ${emitted.length} emits`);
+    for (const job of jobs) {
+      const ref = { scope: SHARED_SCOPE, id: `effect:${numberOf(job)}` };
+      const count = (await store.load(SPACE, [ref])).documents[0]?.value;
+      if (count !== 1) throw new Error(`the effect of job ${numberOf(job)} happened ${count} times`);
+    }
+    const report = await store.verify();
+    if (!report.ok) throw new Error(report.problems.join("; "));
+    this.sightings.acknowledged = this.#acknowledged.size;
+    this.sightings.retried = jobs.filter(({ attempts }) => attempts > 1).length;
+  }
+
+  #checkAcknowledged(jobs: readonly JournalRow[]): void {
+    const ids = new Map(jobs.map((job) => [numberOf(job), job.id]));
+    if (ids.size !== jobs.length) throw new Error("a job is in the journal twice");
+    for (const [n, id] of this.#acknowledged) {
+      if (ids.get(n) !== id) throw new Error(`job ${n} was acknowledged as event ${id}, and is ${ids.get(n)}`);
+    }
+  }
+
+  /** Once an event of a key was begun, no earlier one is begun again. */
+  #checkOrder(): void {
+    for (const [key, calls] of this.#calls) {
+      for (let at = 1; at < calls.length; at++) {
+        if (calls[at]! < calls[at - 1]!)
+          throw new Error(`${key}: event ${calls[at]} was handled after ${calls[at - 1]}`);
+      }
+      this.sightings.handledTwice += calls.length - new Set(calls).size;
+    }
+  }
+}
+
+function numberOf({ id, message }: JournalRow): number {
+  if (message === undefined) throw new Error(`event ${id} cannot be read`);
+  return (message.data as { n: number }).n;
+}
