@@ -2,7 +2,18 @@ import { statSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Json } from "../../../src/message/json.ts";
 import type { CommitOutcome } from "../../../src/store/commit.ts";
-import { append, commitBy, currentValue, entries, entry, read, SPACE, set, write } from "../conformance/requests.ts";
+import {
+  append,
+  commitBy,
+  currentValue,
+  entries,
+  entry,
+  read,
+  ref,
+  SPACE,
+  set,
+  write,
+} from "../conformance/requests.ts";
 import { StoreFile } from "./store-file.ts";
 
 describe("group commit", () => {
@@ -71,6 +82,26 @@ describe("group commit", () => {
     expect((await store.query({ limit: 10 })).map(({ id }) => id)).toEqual([1, 2, 3]);
     await append(store, entry());
     expect((await store.verify()).rows).toBe(4);
+  });
+
+  test("[S90] nothing remains of a write that throws half-way", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await write(store, set("victim", [], 1));
+    // A row where the second commit of the batch wants to put its patch, after it has appended its message.
+    file.database().exec("INSERT INTO change SELECT document, 3, session, patch, sum FROM change");
+    const commit = (n: number, id: string): Promise<CommitOutcome> =>
+      store.commit(
+        commitBy(`session ${n}`, 1, { patches: [set(id, [], n)], entries: [entry({ id: `message ${n}` })] }),
+      );
+    const results = await Promise.allSettled([commit(1, "a"), commit(2, "victim"), commit(3, "b")]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    const rows = await store.query({ limit: 10 });
+    expect(rows.map(({ id, message }) => [id, message?.metadata.id])).toEqual([
+      [1, "message 1"],
+      [2, "message 3"],
+    ]);
+    expect((await store.load(SPACE, [ref("b")])).documents[0]).toMatchObject({ value: 3, sequence: 3 });
   });
 
   test("[S91] one key of ten thousand costs what the key costs", async () => {

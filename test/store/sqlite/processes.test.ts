@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Store, StoreChange } from "../../../src/store/store.ts";
-import { append, currentValue, entries, SPACE } from "../conformance/requests.ts";
+import { append, commitBy, currentValue, entries, read, ref, SPACE } from "../conformance/requests.ts";
 import { startProgram } from "./program.ts";
 import { StoreFile } from "./store-file.ts";
 
@@ -18,32 +18,40 @@ function untilTold(store: Store, condition: () => Promise<boolean>): Promise<Sto
   });
 }
 
+async function noteIn(store: Store): Promise<unknown> {
+  const note = await currentValue(store, "note");
+  return typeof note === "object" && note !== null && "text" in note ? note.text : undefined;
+}
+
 describe("two processes on one file", () => {
   test("[S96] a commit of the other is told of, with its space, and can be read", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await using other = startProgram("writer", { path: file.path });
     expect(await other.next()).toBe("ready");
-    for (const value of ["first", "second", "third"]) {
-      const told = untilTold(store, async () => (await currentValue(store, "note")) === value);
-      other.tell(value);
+    for (const text of ["first", "second", "third"]) {
+      const told = untilTold(store, async () => (await noteIn(store)) === text);
+      other.tell(text);
       expect((await told).spaces).toEqual([SPACE]);
-      expect(await other.next()).toBe("written");
+      await other.next();
     }
   });
 
-  test("[S96] commits of the other are seen by a store that has remembered what was before", async () => {
+  test("[S96] what the other wrote counts for a store that has remembered what was before", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await using other = startProgram("writer", { path: file.path });
     expect(await other.next()).toBe("ready");
-    for (const value of [1, 2, 3]) {
-      other.tell(value);
-      expect(await other.next()).toBe("written");
-      expect(await currentValue(store, "note")).toBe(value);
-      expect(await append(store, ...entries(2))).toEqual([2 * value - 1, 2 * value]);
+    for (const round of [0, 1, 2]) {
+      other.tell(round);
+      expect(await other.next()).toEqual([3 * round + 1]);
+      const { sequence, documents } = await store.load(SPACE, [ref("note")]);
+      expect([sequence, documents[0]?.sequence, documents[0]?.value]).toEqual([round + 2, round + 2, { text: round }]);
+      const behind = commitBy(`reader ${round}`, 1, { reads: [read("note", [], round + 1)] });
+      expect(await store.commit(behind)).toMatchObject({ class: "stale", reason: "read-moved" });
+      expect(await append(store, ...entries(2))).toEqual([3 * round + 2, 3 * round + 3]);
     }
-    expect((await store.changesSince(SPACE, 0, 10)).commits.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+    expect((await store.changesSince(SPACE, 0, 10)).commits.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4]);
   });
 
   test("[S97] both append and claim: contiguous ids, no row twice, both make progress", async () => {

@@ -13,7 +13,7 @@ interface Settings {
 
 const orders = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-function say(line: Json): void {
+function say(line: Json | readonly number[]): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
@@ -28,13 +28,14 @@ async function open({ path }: Settings): Promise<void> {
   }
 }
 
-/** Writes what it is told to and says when it was written. */
+/** Writes what it is told to, appends a row, and says its id. */
 async function writer({ path }: Settings): Promise<void> {
   const store = await openSqliteStore({ path });
+  await write(store, set("note", [], {}));
   say("ready");
   for (let line = await orders.next(); !line.done; line = await orders.next()) {
-    await write(store, set("note", [], JSON.parse(line.value)));
-    say("written");
+    await write(store, set("note", ["text"], JSON.parse(line.value)));
+    say(await append(store, entry({ id: crypto.randomUUID() })));
   }
 }
 

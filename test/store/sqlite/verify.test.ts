@@ -13,6 +13,8 @@ async function setup(): Promise<{ file: StoreFile; store: Store; hand: DatabaseS
   }
   await write(store, set("plain", [], { a: 1, b: ["x", "y"] }));
   await write(store, set("plain", ["a"], 2));
+  await write(store, set("twin", [], { a: 1 }));
+  await write(store, set("twin", ["a"], 3));
   await write(store, set("long", [], {}));
   for (let n = 0; n < 60; n++) await write(store, set("long", [`key ${n}`], "x".repeat(100)));
   return { file, store, hand: file.database() };
@@ -34,7 +36,7 @@ describe("verify", () => {
     const { file, store, hand } = await setup();
     await using _ = file;
     expect(hand.prepare("SELECT count(*) AS n FROM snapshot").get()).toEqual({ n: 1 });
-    expect(await store.verify()).toEqual({ ok: true, rows: 3, unsigned: 0, documents: 2, problems: [] });
+    expect(await store.verify()).toEqual({ ok: true, rows: 3, unsigned: 0, documents: 3, problems: [] });
   });
 
   test.each([
@@ -48,7 +50,7 @@ describe("verify", () => {
     ["event_journal", "hash", "id = 3"],
     ["change", "patch", "document = 1 AND sequence = 1"],
     ["change", "patch", "document = 1 AND sequence = 2"],
-    ["snapshot", "value", "document = 2"],
+    ["snapshot", "value", "document = 3"],
   ])("[S87] every changed byte of %s.%s is found", async (table, column, where) => {
     const { file, store, hand } = await setup();
     await using _ = file;
@@ -79,6 +81,12 @@ describe("verify", () => {
     ],
     ["a removed patch", "DELETE FROM change WHERE document = 1 AND sequence = 1", /plain/],
     ["a removed snapshot", "DELETE FROM snapshot", /long/],
+    [
+      "a patch with its sum in place of another's",
+      "UPDATE change SET (patch, sum) = (SELECT patch, sum FROM change WHERE document = 2 AND sequence = 4) " +
+        "WHERE document = 1 AND sequence = 2",
+      /plain/,
+    ],
     [
       "patches that changed places",
       "UPDATE change SET sequence = CASE sequence WHEN 1 THEN 1000 ELSE 1 END WHERE document = 1",
@@ -126,7 +134,7 @@ describe("verify", () => {
     await using _ = file;
     flip(hand, "change", "patch", "document = 1 AND sequence = 2", 20);
     await expect(store.load(SPACE, [ref("plain")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });
-    flip(hand, "snapshot", "value", "document = 2", 20);
+    flip(hand, "snapshot", "value", "document = 3", 20);
     await expect(store.load(SPACE, [ref("long")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });
     await write(store, set("other", [], 1));
     expect((await store.load(SPACE, [ref("other")])).documents[0]?.value).toBe(1);
