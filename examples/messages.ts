@@ -25,11 +25,11 @@ if (refused.kind === "refused") console.log("refused:", refused.code, refused.me
 
 const travelled = fromCloudEvent(toCloudEvent(placed, "urn:shop"), host.now());
 if (travelled.kind === "accepted")
-  console.log("back from a CloudEvent:", travelled.message.type, travelled.message.data);
+  console.log("back from a CloudEvent:", travelled.message.type, JSON.stringify(travelled.message.data));
 
 // prints:
 // the event was caused by the command: true
 // it belongs to the same conversation: basket 7
 // the reply has the type of the request: Order.Place
 // refused: 422 data.pieces: must be a finite number, got NaN
-// back from a CloudEvent: Order.Placed { item: 'lamp' }
+// back from a CloudEvent: Order.Placed {"item":"lamp"}

@@ -36,17 +36,15 @@ const again = bob.transaction();
 again.write(stock, ["lamps"], Number(again.read(stock, ["lamps"])) - 1);
 console.log("bob's lamp, again:", (await again.commit().outcome).kind);
 await ada.catchUp();
-console.log("left:", ada.peek(stock));
-console.log("ada saw:", seen);
+console.log("left:", JSON.stringify(ada.peek(stock)));
+for (const change of seen) console.log("ada saw:", change);
 
 // prints:
 // ada's lamp: committed
 // bob's chair, another path: committed
 // bob's lamp, read before ada took hers: stale
 // bob's lamp, again: committed
-// left: { lamps: 1, chairs: 4 }
-// ada saw: [
-//   'lamps 3 -> 2 (commit)',
-//   'chairs 5 -> 4 (integrate)',
-//   'lamps 2 -> 1 (integrate)'
-// ]
+// left: {"lamps":1,"chairs":4}
+// ada saw: lamps 3 -> 2 (commit)
+// ada saw: chairs 5 -> 4 (integrate)
+// ada saw: lamps 2 -> 1 (integrate)

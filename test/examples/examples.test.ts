@@ -44,6 +44,15 @@ describe("examples", () => {
     if (said !== undefined) expect(ended.stdout).toBe(said);
   });
 
+  /** What imports nothing but the core runs on every engine. */
+  const portable = programs.filter(({ code }) => !/from "(?:node:|millrace\/sqlite)/.test(code));
+  test.for(portable)("[K7] [K8] $place prints the same on Deno and on Bun", async ({ file, code }) => {
+    for (const runtime of ["deno", "bun"] as const) {
+      const ended = await project.runOn(runtime, file);
+      expect({ runtime, ...ended }).toEqual({ runtime, code: 0, stdout: saidOutput(code), stderr: "" });
+    }
+  });
+
   test("[K7] blocks and said output are found as they are written", () => {
     const text = "text\n```ts\nfoo();\n// prints:\n// a\n//\n//  b\n```\n```\nnot this\n```\n";
     const [block, ...others] = typescriptBlocks("page.md", text);

@@ -55,6 +55,12 @@ export class UserProject implements Disposable {
     return runProgram(process.execPath, [name, ...args], { cwd: this.folder });
   }
 
+  /** Runs a program of the project on another runtime. */
+  runOn(runtime: "deno" | "bun", name: string): Promise<Ended> {
+    const args = { deno: ["run", "--allow-all", "--no-lock", name], bun: [name] }[runtime];
+    return runProgram(join(ROOT, "node_modules", ".bin", runtime), args, { cwd: this.folder });
+  }
+
   /** Type-checks all programs. */
   check(): Promise<Ended> {
     return runProgram(TSC, ["-p", "tsconfig.json"], { cwd: this.folder });
