@@ -1,6 +1,6 @@
 /**
  * The hash that chains journal rows: SHA-256 over the hash of the signed row before and the columns of this row that never
- * change. A changed byte, a missing row or two rows that swapped places break it. SPEC: J.
+ * change. A changed byte, a missing row or two rows that swapped places break it. SPEC: S87.
  *
  * Each part is preceded by its length, so that no two rows have one text; an absent part has no length.
  */

@@ -1,6 +1,6 @@
 /**
  * The scrub: walks the journal's hash chain, checks the sum of every patch and snapshot, evaluates every document, and asks the
- * engine about its own structure. SPEC: S26, J. It reads through a connection of its own, so that it sees one moment while
+ * engine about its own structure. SPEC: S26, S87. It reads through a connection of its own, so that it sees one moment while
  * writers go on, and yields often, so that a large file does not hold the event loop (but for the engine's own check).
  */
 import type { Host } from "../../host/host.ts";

@@ -1,5 +1,5 @@
 /**
- * Who wants to know of writes, and how we learn of those that other processes made. SPEC: S23.
+ * Who wants to know of writes, and how we learn of those that other processes made. SPEC: S23, S96.
  *
  * The operating system tells when the write-ahead log is written; we then ask the engine whether it was somebody else. Such
  * news can be lost or not be had at all, so there is a poll behind it: slow where news come, fast where they do not. Nothing of
