@@ -41,13 +41,13 @@ export interface Metric {
   /** Key into the samples, and its label. */
   readonly name: string;
   readonly better: "higher" | "lower";
-  /** Absent where the number is only reported. */
-  readonly target?: Target;
+  /** One or several, all of which are to be reached; absent where the number is only reported. */
+  readonly target?: Target | readonly Target[];
 }
 
-/** What to reach: a ratio to the limit or to the best peer, or a bound on our own number. */
+/** What to reach: a ratio to the limit, to the best peer or to one system by name, or a bound on our own number. */
 export interface Target {
-  readonly of: "limit" | "best peer" | "itself";
+  readonly of: "limit" | "best peer" | "itself" | { readonly system: string };
   readonly atLeast?: number;
   readonly atMost?: number;
 }

@@ -27,7 +27,9 @@ export interface Line {
   readonly toLimit?: number;
   /** Ours divided by the best peer's. */
   readonly toBestPeer?: number;
-  readonly target?: Target;
+  /** Ours divided by that of each system that a target names. */
+  readonly toNamed: Readonly<Record<string, number>>;
+  readonly targets: readonly Target[];
   readonly verdict?: "reached" | "missed";
 }
 
@@ -67,7 +69,18 @@ function lineOf(systems: readonly System[], { workload, cells }: MeasuredWorkloa
       : ratio(numbersOf(cells.get(ours), metric.name), numbersOf(cells.get(other), metric.name));
   const toLimit = ratioTo(of("limit")[0]);
   const toBestPeer = ratioTo(best(of("peer"), values, metric));
-  const reached = ours === undefined ? undefined : measured(metric.target, values[ours], toLimit, toBestPeer);
+  const targets = metric.target === undefined ? [] : [metric.target].flat();
+  const toNamed: Record<string, number> = {};
+  for (const { of: reference } of targets) {
+    if (typeof reference !== "object") continue;
+    const to = ratioTo(reference.system);
+    if (to !== undefined) toNamed[reference.system] = to;
+  }
+  const reached = targets.map((target) => {
+    const value =
+      ours === undefined ? undefined : measured(target, { own: values[ours], toLimit, toBestPeer, toNamed });
+    return value === undefined ? undefined : isReached(target, value);
+  });
   return {
     group: workload.group,
     workload: workload.name,
@@ -75,9 +88,9 @@ function lineOf(systems: readonly System[], { workload, cells }: MeasuredWorkloa
     values,
     ...(toLimit !== undefined && { toLimit }),
     ...(toBestPeer !== undefined && { toBestPeer }),
-    ...(metric.target && { target: metric.target }),
-    ...(metric.target &&
-      reached !== undefined && { verdict: isReached(metric.target, reached) ? "reached" : "missed" }),
+    toNamed,
+    targets,
+    ...(reached.some((one) => one !== undefined) && { verdict: reached.includes(false) ? "missed" : "reached" }),
   };
 }
 
@@ -99,14 +112,17 @@ function ratio(ours: readonly number[], theirs: readonly number[]): number | und
 }
 
 function measured(
-  target: Target | undefined,
-  ours?: number,
-  toLimit?: number,
-  toBestPeer?: number,
+  { of }: Target,
+  taken: {
+    readonly own: number | undefined;
+    readonly toLimit: number | undefined;
+    readonly toBestPeer: number | undefined;
+    readonly toNamed: Readonly<Record<string, number>>;
+  },
 ): number | undefined {
-  if (!target) return undefined;
-  if (target.of === "itself") return ours;
-  return target.of === "limit" ? toLimit : toBestPeer;
+  if (of === "itself") return taken.own;
+  if (of === "limit") return taken.toLimit;
+  return of === "best peer" ? taken.toBestPeer : taken.toNamed[of.system];
 }
 
 function isReached(

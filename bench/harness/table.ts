@@ -35,13 +35,17 @@ function columnsOf(report: Report): readonly Column[] {
   const systems = report.systems.map((system): Column => {
     return { heading: system, align: "right", cell: (line) => number(line.values[system]) };
   });
+  const named = [...new Set(report.lines.flatMap((line) => Object.keys(line.toNamed)))];
   return [
     { heading: "workload", align: "left", cell: (line) => line.workload },
     { heading: "metric", align: "left", cell: (line) => line.metric },
     ...systems,
     { heading: "of limit", align: "right", cell: (line) => times(line.toLimit) },
     { heading: "of best peer", align: "right", cell: (line) => times(line.toBestPeer) },
-    { heading: "target", align: "left", cell: (line) => (line.target ? targetText(line.target) : "") },
+    ...named.map((system): Column => {
+      return { heading: `of ${system}`, align: "right", cell: (line) => times(line.toNamed[system]) };
+    }),
+    { heading: "target", align: "left", cell: (line) => line.targets.map(targetText).join(", ") },
     { heading: "", align: "left", cell: (line) => line.verdict ?? "" },
   ];
 }
@@ -69,7 +73,8 @@ function summary(lines: readonly Line[]): string {
 export function targetText({ of, atLeast, atMost }: Target): string {
   const unit = of === "itself" ? "" : "x";
   const bounds = [atLeast === undefined ? "" : `≥ ${atLeast}${unit}`, atMost === undefined ? "" : `≤ ${atMost}${unit}`];
-  return `${bounds.filter(Boolean).join(" and ")}${of === "itself" ? "" : ` ${of}`}`;
+  const reference = typeof of === "object" ? of.system : of;
+  return `${bounds.filter(Boolean).join(" and ")}${of === "itself" ? "" : ` ${reference}`}`;
 }
 
 function times(ratio: number | undefined): string {

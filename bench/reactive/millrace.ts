@@ -1,0 +1,62 @@
+/** Ours: one space on the memory store, settled with `flush()`. What it commits goes to the store when the thread is let go. */
+import { Space } from "../../src/cells/space.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Fields, Graph, Item } from "./graph.ts";
+
+export async function open(): Promise<Graph> {
+  const host = systemHost();
+  const store = memoryStore({ host });
+  const space = await Space.open({ store, host, name: "bench" });
+  let names = 0;
+  return {
+    build(make) {
+      const made = make();
+      space.flush();
+      return made;
+    },
+    source<T>(value: T) {
+      const cell = space.cell<T>(`source ${++names}`);
+      cell.set(value);
+      return { get: () => cell.get() as T, set: (next: T) => cell.set(next) };
+    },
+    computed<T>(compute: () => T) {
+      const one = space.computed<T>(`computed ${++names}`, compute);
+      return () => one.get() as T;
+    },
+    effect: (run) => {
+      space.effect(run);
+    },
+    batch: (writes) => void space.transact(writes),
+    settle: () => space.flush(),
+    document(fields) {
+      const cell = space.cell<Record<string, number>>(`document ${++names}`);
+      cell.set(fields);
+      const keys = new Map(Object.keys(fields).map((key) => [key, cell.key(key)]));
+      return {
+        reader(key, run) {
+          const one = keys.get(key)!;
+          space.effect(() => run(one.get()!));
+        },
+        set: (key, value) => keys.get(key)!.set(value),
+        replace: (next: Fields) => cell.set(next),
+      };
+    },
+    mapped(items, each) {
+      const list = space.cell<readonly Item[]>(`list ${++names}`);
+      list.set(items);
+      const results = space.map<Item, number>(`map ${++names}`, list, (item) => each(item.get()!), {
+        key: (item) => item.id,
+      });
+      return {
+        results: () => results.get() ?? [],
+        insert: (index, item) => list.splice(index, 0, item),
+      };
+    },
+    async close() {
+      await space.close();
+      space.scheduler.dispose();
+      await store.close();
+    },
+  };
+}
