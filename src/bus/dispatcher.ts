@@ -83,11 +83,12 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   async start(): Promise<void> {
     const { lease, store, retries } = this.#parts;
+    // What can fail comes first, so that a start that failed can be tried again.
+    await store.recover();
     await lease.start();
     this.#unwatch = store.watch(({ journal }) => journal && this.#noticed());
     this.#state = "running";
     this.#armPoll();
-    await store.recover();
     await retries.start();
     this.backlog();
   }

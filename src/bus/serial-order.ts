@@ -53,6 +53,7 @@ export class SerialOrder {
   /** Takes a run's place in the order. Throws what a `serialBy` throws into its step's lane. */
   arrive(run: EventRun): void {
     if (!this.#subscriptions.hasSerial) return;
+    const checkedBefore = this.#checkedThrough;
     this.#see(run.id);
     // The same event may come again while an earlier run of it waits for the answer to its settle; only the last one counts.
     this.#leaveLanes(this.#held.get(run.id));
@@ -61,6 +62,8 @@ export class SerialOrder {
     run.lanes = run.steps.map((step) =>
       step.subscription.serialBy && !run.isOver(step) ? this.#enter(run, step) : undefined,
     );
+    // Those who waited for the journal to be asked have their answer if the gap has closed by itself.
+    if (this.#wanted > checkedBefore && this.#checkedThrough > checkedBefore) this.#openAll();
   }
 
   /** Whether the run's present step may be done now; if not, `onOpen` tells when. */
@@ -153,6 +156,10 @@ export class SerialOrder {
     }
   }
 
+  #openAll(): void {
+    for (const lane of [...this.#lanes.values()]) this.#open(lane);
+  }
+
   #open(lane: SerialLane): void {
     if (lane.isEmpty) this.#lanes.delete(lane.name);
     const { first } = lane;
@@ -187,7 +194,7 @@ export class SerialOrder {
     for (const row of answers.flat()) this.#takeBlocker(row);
     this.#checkedThrough = Math.max(this.#checkedThrough, through);
     for (const id of this.#seen) if (id <= this.#checkedThrough) this.#seen.delete(id);
-    for (const lane of [...this.#lanes.values()]) this.#open(lane);
+    this.#openAll();
   }
 
   async #rows(filter: { status: "pending" | "processing"; kind: "event" }, through: number): Promise<JournalRow[]> {
