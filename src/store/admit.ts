@@ -4,7 +4,7 @@
  * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Where
  * the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
  * Out: `handOut` freezes what a reader gets, down to what is frozen already. A frozen container is never changed again, an
- * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place.
+ * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place. SPEC: S41-S43.
  */
 import { DEPTH_MAX, DOCUMENT_VALUES_MAX } from "../limits.ts";
 import { isCleanText, isJsonObject, type Json, type JsonArray } from "../message/json.ts";
@@ -33,6 +33,8 @@ function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json 
   }
 }
 
+const NOTHING: JsonArray = [];
+
 class Admission {
   #visited = 0;
   /** Steps to the value being admitted, for the error message. */
@@ -60,18 +62,26 @@ class Admission {
 
   #admitArray(value: readonly unknown[], previous: Json | undefined, depth: number): Json {
     if (Object.getPrototypeOf(value) !== Array.prototype) throw this.#refuse("must be a plain array");
-    const old = Array.isArray(previous) ? (previous as JsonArray) : undefined;
+    const old: JsonArray = Array.isArray(previous) ? (previous as JsonArray) : NOTHING;
     const copy: Json[] = [];
-    let same = old !== undefined && old.length === value.length;
+    let same = Array.isArray(previous) && old.length === value.length;
+    // After the first difference, what follows is compared from the end: so it keeps its identity when elements are inserted
+    // or removed before it.
+    const shift = old.length === 0 ? 0 : old.length - value.length;
+    let offset = 0;
     for (let index = 0; index < value.length; index++) {
       this.#at.push(index);
       if (!Object.hasOwn(value, index)) throw this.#refuse("is a hole; sparse arrays are not JSON");
-      const item = this.admit(value[index], old?.[index], depth + 1);
-      same &&= Object.is(item, old?.[index]);
+      let item = this.admit(value[index], old[index + offset], depth + 1);
+      if (offset !== shift && !Object.is(item, old[index])) {
+        offset = shift;
+        item = this.admit(value[index], old[index + offset], depth + 1);
+      }
+      same &&= Object.is(item, old[index]);
       copy.push(item);
       this.#at.pop();
     }
-    return same ? handOut(old as Json) : copy;
+    return same ? handOut(previous as Json) : copy;
   }
 
   #admitObject(value: object, previous: Json | undefined, depth: number): Json {

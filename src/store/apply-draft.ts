@@ -1,7 +1,7 @@
 /**
  * Applying what a transaction has written to one document of its replica. Writes that change nothing are left out, wide
  * replacements become their differences. What is left out was still meant: it is claimed as read, so that whoever changed it
- * meanwhile makes the commit stale instead of surviving it. SPEC: S46, S58.
+ * meanwhile makes the commit stale instead of surviving it. SPEC: S46, S57, S58.
  */
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";

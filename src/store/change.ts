@@ -7,7 +7,10 @@ import type { Path } from "../message/path.ts";
 import type { CommitIdentity } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 
-/** Values are frozen; undefined stands for nothing there. */
+/**
+ * Values are frozen; undefined stands for nothing there. An element that is gone was the last of its array: what moves elements
+ * is a change of the array. SPEC: S47.
+ */
 export interface Change extends DocumentRef {
   readonly path: Path;
   readonly before: Json | undefined;
@@ -18,7 +21,7 @@ export interface Notification {
   /**
    * - `commit`: this replica's own transaction was applied, before the backend has seen it;
    * - `integrate`: somebody else's commit arrived through the feed;
-   * - `pull`: a document was loaded for the first time (or again after it was dropped);
+   * - `pull`: a document was loaded for the first time (or again after it was dropped, of which nobody is told);
    * - `revert`: commits of this replica were rejected and taken back.
    */
   readonly kind: "commit" | "integrate" | "pull" | "revert";
@@ -27,7 +30,7 @@ export interface Notification {
   readonly source?: object;
   /** The transaction's change group, for subscribers that filter their own edits; only on `commit`. */
   readonly changeGroup?: string;
-  /** The commit that was applied; absent on `pull`. */
+  /** The commit that was applied or taken back; absent on `pull`, and on the `integrate` of a reload. */
   readonly commit?: CommitIdentity;
 }
 

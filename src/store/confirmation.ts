@@ -1,6 +1,6 @@
 /**
  * What becomes of a replica's commits, and what others have committed: the pending commits in order, the position up to which
- * the feed is integrated, and the three things that move them: the backend's answer, the feed, a fall. SPEC: S47-S53, S67-S71.
+ * the feed is integrated, and the three things that move them: the backend's answer, the feed, a fall. SPEC: S49-S52, S65-S69.
  *
  * An own commit is confirmed in feed order. Its answer may overtake others' commits that were made before it; then it waits
  * until the feed has brought those. A commit that falls takes with it whatever was stacked on it.

@@ -1,7 +1,7 @@
 /**
  * The documents of a replica: which are here, which are being loaded, which may be dropped, and what was written to them since
  * the oldest open transaction began. Bounded: beyond its maximum it drops documents that nobody holds and nothing pends on,
- * those not touched since the last sweep first. SPEC: S60-S66, S72.
+ * those not touched since the last sweep first. SPEC: S60-S66.
  */
 import type { Host } from "../host/host.ts";
 import { isCleanText } from "../message/json.ts";

@@ -1,7 +1,7 @@
 /**
  * Tells listeners what changed, synchronously and in order. A listener may commit: what that changes is told after the
  * present notification has reached everybody. Listeners must not throw; one that does ends the call that made the change,
- * after the others were told. Whoever subscribes hears of what happens afterwards, not of what is still being told.
+ * after the others were told. Whoever subscribes hears of what happens afterwards, not of what is still being told. SPEC: S48.
  */
 import type { Notification, NotificationListener } from "./change.ts";
 

@@ -85,19 +85,17 @@ export class ReplicaDocument implements DocumentRef {
     const isPendingAbove = this.pending.some((share) =>
       share.operations.some((own) => foreign.some((path) => overlap(path, own.path))),
     );
-    if (!isPendingAbove) {
-      return operations.map((operation) => this.apply(this.#adopt(operation)).change).filter(isDifferent);
-    }
-    const beneath = () => {
-      for (const operation of operations) this.#apply(this.#adopt(operation));
-    };
-    return this.rebase(beneath, foreign, () => true);
+    const take = () => operations.map((operation) => this.#take(operation)).filter((change) => change !== undefined);
+    return isPendingAbove ? this.rebase(take, foreign, () => true) : take();
   }
 
-  /** An operation from elsewhere, with the identities of what is here already. */
-  #adopt(operation: PathOperation): PathOperation {
-    if (operation.op !== "set") return operation;
-    return { ...operation, value: admit(operation.value, this.read(operation.path)) };
+  /** Applies an operation from elsewhere, with the identities of what is here already; undefined where that is all. */
+  #take(operation: PathOperation): Change | undefined {
+    if (operation.op !== "set") return this.apply(operation).change;
+    const { op, path } = operation;
+    const before = this.read(path);
+    const value = before === undefined ? operation.value : admit(operation.value, before);
+    return Object.is(value, before) ? undefined : this.apply({ op, path, value }).change;
   }
 
   /**

@@ -1,7 +1,7 @@
 /**
  * One unit of work on a replica. Reads are logged with their depth, own reads see own writes, writes are buffered until
  * `commit` applies them all at once. Lives until it is committed or aborted, across awaits if need be; what it read may
- * move meanwhile, and then its commit is stale. SPEC: S40-S45, S54-S59.
+ * move meanwhile, and then its commit is stale. SPEC: S40, S43-S45, S56.
  *
  * Every patch must fit the document it meets in the backend, so a write also reads: that the container it goes into is still
  * there (`reach`), that what it removes is, how long the array is that it appends to. What the transaction itself has put there

@@ -11,7 +11,7 @@ import { SeededRandom } from "../../../src/host/seeded-random.ts";
 import { simulate } from "../../../src/host/simulate.ts";
 import { runHistory } from "./replica-history.ts";
 
-const SEEDS = 400;
+const SEEDS = 150;
 const FIRST_SEED = 1;
 
 describe("random histories of replicas", () => {

@@ -1,0 +1,343 @@
+import { describe, expect, test } from "#test";
+import type { Notification } from "../../../src/store/change.ts";
+import { type RejectionClass, type RejectionReason, rejected } from "../../../src/store/rejection.ts";
+import { StoreError } from "../../../src/store/store.ts";
+import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
+
+describe("committing", () => {
+  test("[S47] a commit is applied and told at once, path by path, with the values before and after", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 1, list: [1], gone: true });
+    here.told();
+    const source = {};
+    const transaction = here.replica.transaction({ source, changeGroup: "g" });
+    transaction.write(DOC, ["a"], 2);
+    transaction.write(OTHER, [], { x: 1 });
+    transaction.splice(DOC, ["list"], 0, 0, [0]);
+    transaction.write(DOC, ["list", "2"], 2);
+    transaction.remove(DOC, ["gone"]);
+    const commit = transaction.commit();
+    const [notification] = here.notifications as [Notification];
+    expect(notification.source).toBe(source);
+    expect(notification.changeGroup).toBe("g");
+    expect(notification.commit).toEqual({ session: commit.session, localSequence: commit.localSequence });
+    expect(here.told()).toEqual([
+      ["commit", "doc/a", 1, 2],
+      ["commit", "doc/list", [1], [0, 1]],
+      ["commit", "doc/list/2", undefined, 2],
+      ["commit", "doc/gone", true, undefined],
+      ["commit", "other", undefined, { x: 1 }],
+    ]);
+    expect(here.replica.peek(DOC)).toEqual({ a: 2, list: [0, 1, 2] });
+    expect(await commit.outcome).toMatchObject({ kind: "committed", sequence: 2 });
+    expect(here.told()).toEqual([]);
+  });
+
+  test("[S48] what a listener commits is applied at once and told after the present change", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0, c: 0 });
+    const heard: string[] = [];
+    here.replica.subscribe(({ changes: [change] }) => {
+      if (change?.path[0] === "a") {
+        here.write(DOC, ["b"], 1);
+        expect(here.replica.peek(DOC, ["b"])).toBe(1);
+        here.replica.subscribe((later) => heard.push(`late ${later.changes[0]?.path}`));
+      }
+      if (change?.path[0] === "b") here.write(DOC, ["c"], 1);
+    });
+    here.replica.subscribe((notification) => heard.push(`${notification.changes[0]?.path}`));
+    here.write(DOC, ["a"], 1);
+    // Who subscribed while `a` was being told hears of neither `a` nor what was queued by then.
+    expect(heard).toEqual(["a", "b", "c", "late c"]);
+  });
+
+  test("[S48] a listener that throws ends the call, after everybody was told and the commit was sent", async () => {
+    const { here } = await setup();
+    const stop = here.replica.subscribe(() => {
+      throw new Error("listener");
+    });
+    const heard: unknown[] = [];
+    here.replica.subscribe((notification) => heard.push(notification));
+    expect(() => here.write(DOC, [], 1)).toThrow("listener");
+    stop();
+    stop();
+    await quiet();
+    expect(heard.length).toBe(1);
+    expect(here.arrived.length).toBe(1);
+    expect(here.replica.pendingCommits).toBe(0);
+  });
+
+  test("[S49] commits stack without waiting, each on what the ones before it left", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { n: 0, m: 0 });
+    const answers = here.hold("commit");
+    const commits = Array.from({ length: 5 }, (_, i) => {
+      const transaction = here.replica.transaction();
+      transaction.write(DOC, ["n"], (transaction.read(DOC, ["n"]) as number) + 1);
+      if (i === 3) transaction.write(DOC, ["m"], 1);
+      return transaction.commit();
+    });
+    here.replica.checkInvariants();
+    expect(here.replica.pendingCommits).toBe(5);
+    expect(here.replica.peek(DOC)).toEqual({ n: 5, m: 1 });
+    await quiet();
+    // Each names the one beneath it, and only that: it stands on the rest by itself.
+    expect(here.arrived.slice(1).map(({ dependsOn }) => dependsOn)).toEqual([[], [2], [3], [4], [5]]);
+    answers.open();
+    const outcomes = await Promise.all(commits.map((commit) => commit.outcome));
+    expect(outcomes.map(fate)).toEqual(Array(5).fill("committed"));
+    expect(here.replica.pendingCommits).toBe(0);
+    await there.replica.load([DOC]);
+    expect(there.replica.peek(DOC)).toEqual({ n: 5, m: 1 });
+  });
+
+  test("[S50] a rejected commit falls with all that stands on it, and nothing else", async () => {
+    const classes: [RejectionClass, RejectionReason][] = [
+      ["stale", "read-moved"],
+      ["permanent", "document-exists"],
+      ["refused", "too-large"],
+      ["failed", "store-full"],
+      ["unknown", "no-answer"],
+    ];
+    for (const [name, reason] of classes) {
+      const { here } = await setup();
+      await here.put(DOC, [], { a: 0, b: 0, c: 0, d: [] });
+      const commits = here.hold("commit", "arrives");
+      here.next("commit", { instead: rejected(name, reason, "planted") });
+      const first = here.write(DOC, ["a"], 1);
+      const independent = here.write(DOC, ["b"], 1);
+      const reader = here.replica.transaction();
+      reader.write(DOC, ["c"], reader.read(DOC, ["a"]));
+      const dependent = reader.commit();
+      const over = here.write(DOC, ["a"], 2);
+      const onDependent = here.replica.transaction();
+      onDependent.write(DOC, ["d", "0"], onDependent.read(DOC, ["c"]));
+      const further = onDependent.commit();
+      const readOnly = here.replica.transaction();
+      readOnly.read(DOC, ["a"]);
+      const looked = readOnly.commit();
+      here.told();
+      here.replica.checkInvariants();
+      commits.open();
+      expect(fate(await first.outcome)).toBe(`${name} ${reason}`);
+      for (const fallen of [dependent, over, further, looked]) {
+        expect(fate(await fallen.outcome)).toBe(`${name} fell-with`);
+      }
+      expect(fate(await independent.outcome)).toBe("committed");
+      here.replica.checkInvariants();
+      expect(here.replica.peek(DOC)).toEqual({ a: 0, b: 1, c: 0, d: [] });
+      expect(here.told()).toEqual([
+        ["revert", "doc/d/0", 1, undefined],
+        ["revert", "doc/a", 2, 0],
+        ["revert", "doc/c", 1, 0],
+      ]);
+    }
+  });
+
+  test("[S50] a revert tells the net change under what stays, and says whose it was", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: { x: 0, y: 0 } });
+    const commits = here.hold("commit", "arrives");
+    here.next("commit", { instead: rejected("stale", "read-moved", "planted") });
+    const first = here.write(DOC, ["a", "x"], 1);
+    here.write(DOC, ["a", "y"], 2);
+    here.write(OTHER, [], 1);
+    here.told();
+    commits.open();
+    await first.outcome;
+    expect(here.notifications.map(({ commit }) => commit)).toEqual([
+      { session: first.session, localSequence: first.localSequence },
+    ]);
+    expect(here.told()).toEqual([["revert", "doc/a/x", 1, 0]]);
+    expect(here.replica.peek(DOC)).toEqual({ a: { x: 0, y: 2 } });
+  });
+
+  test("[S50] an open transaction that read what is taken back is stale", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0 });
+    here.next("commit", { instead: rejected("stale", "read-moved", "planted") });
+    const first = here.write(DOC, ["a"], 1);
+    const open = here.replica.transaction();
+    open.write(DOC, ["b"], open.read(DOC, ["a"]));
+    await first.outcome;
+    expect(fate(await open.commit().outcome)).toBe("stale read-moved");
+    expect(here.replica.peek(DOC)).toEqual({ a: 0, b: 0 });
+  });
+
+  test("[S51] what a store throws becomes a rejection of the right class", async () => {
+    const thrown: [Error, string][] = [
+      [new StoreError("STORE_MISUSE", "names"), "refused protocol"],
+      [new StoreError("STORE_STOPPED", "disk"), "failed store-stopped"],
+      [new StoreError("STORE_CLOSED", "closed"), "failed store-stopped"],
+      [new Error("socket hang up"), "unknown no-answer"],
+    ];
+    for (const [instead, expected] of thrown) {
+      const { here } = await setup();
+      here.next("commit", { instead });
+      expect(fate(await here.write(DOC, [], 1).outcome)).toBe(expected);
+      expect(here.replica.peek(DOC)).toBe(undefined);
+    }
+  });
+
+  test("[S51] a commit that landed without an answer is not written over unseen", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { n: 1 });
+    const feed = here.hold("changesSince", "arrives");
+    here.next("commit", { loseAnswer: true });
+    const { session } = here.replica;
+    const lost = here.write(DOC, ["n"], 2);
+    expect(fate(await lost.outcome)).toBe("unknown no-answer");
+    expect(here.replica.session).not.toBe(session);
+    // It was taken back here and is there: counting on from what is seen here would lose it.
+    const again = here.replica.transaction();
+    again.write(DOC, ["n"], (again.read(DOC, ["n"]) as number) + 1);
+    expect(fate(await again.commit().outcome)).toBe("stale read-moved");
+    here.told();
+    feed.open();
+    await here.replica.catchUp();
+    expect(here.told()).toEqual([["integrate", "doc/n", 1, 2]]);
+    const last = here.replica.transaction();
+    last.write(DOC, ["n"], (last.read(DOC, ["n"]) as number) + 1);
+    expect(fate(await last.commit().outcome)).toBe("committed");
+    expect(here.replica.peek(DOC)).toEqual({ n: 3 });
+  });
+
+  test("[S51] what stands on a pending commit of the session before falls, since it cannot say so", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0 });
+    here.next("commit", { loseAnswer: true });
+    const lost = here.write(DOC, ["a"], 1);
+    const answers = here.hold("commit");
+    const survivor = here.write(DOC, ["b"], 1);
+    await lost.outcome;
+    const stacked = here.write(DOC, ["b"], 2);
+    const free = here.write(OTHER, [], 1);
+    expect(fate(await stacked.outcome)).toBe("stale read-moved");
+    expect(here.replica.peek(DOC, ["b"])).toBe(1);
+    here.replica.checkInvariants();
+    answers.open();
+    expect(fate(await survivor.outcome)).toBe("committed");
+    expect(fate(await free.outcome)).toBe("committed");
+  });
+
+  test("[S53] a commit that is sent twice lands once and is answered as the first time", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], []);
+    here.next("commit", { sendTwice: true });
+    const transaction = here.replica.transaction();
+    transaction.splice(DOC, [], 0, 0, ["x"]);
+    transaction.basisRemoved.push("node");
+    expect(await transaction.commit().outcome).toMatchObject({ kind: "committed", sequence: 2, replayed: true });
+    await quiet();
+    expect(here.replica.peek(DOC)).toEqual(["x"]);
+  });
+
+  test("[S53] the digest tells payloads apart", async () => {
+    const payloads: unknown[] = [1, "1", [1], { a: 1 }, { a: "" }, { b: 1 }, "", [], {}, null, false, [[]], [[], []]];
+    payloads.push([""], ["a", "b"], ["ab"], 1.5, 2 ** 40, [1, 2], [12]);
+    const digests = new Set<string>();
+    for (const payload of payloads) {
+      const { here } = await setup();
+      await here.write(DOC, [], payload).outcome;
+      await here.write(DOC, [], "x").outcome;
+      digests.add(here.arrived[0]?.digest ?? "none");
+    }
+    expect(digests.size).toBe(payloads.length);
+  });
+});
+
+describe("commits without writes", () => {
+  test("[S59] a commit with nothing but a precondition reaches the backend", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], 1);
+    const absent = async (id: string) => {
+      const transaction = here.replica.transaction();
+      transaction.preconditions.push({ kind: "absent", scope: "space", id });
+      return fate(await transaction.commit().outcome);
+    };
+    expect(await absent("nobody")).toBe("committed");
+    expect(await absent("doc")).toBe("permanent document-exists");
+    expect(here.arrived.length).toBe(3);
+  });
+
+  test("[S59] originCommitted holds while the origin's commit was made, and never otherwise", async () => {
+    const { here } = await setup();
+    const launch = async (origin: { session: string; localSequence: number }) => {
+      const transaction = here.replica.transaction();
+      const { session, localSequence } = origin;
+      transaction.preconditions.push({ kind: "originCommitted", session, localSequence });
+      transaction.write({ scope: "space", id: "launched" }, [], localSequence);
+      return fate(await transaction.commit().outcome);
+    };
+    const made = here.write(DOC, [], 1);
+    here.next("commit", { instead: rejected("stale", "read-moved", "planted") });
+    const failed = here.write(OTHER, [], 1);
+    expect(await launch(made)).toBe("committed");
+    expect(fate(await failed.outcome)).toBe("stale read-moved");
+    expect(await launch(failed)).toBe("permanent origin-not-committed");
+    expect(here.replica.peek({ scope: "space", id: "launched" })).toBe(made.localSequence);
+  });
+
+  test("[S59] a commit that only wrote labels is confirmed in its place of the feed", async () => {
+    const { here, there } = await setup();
+    const label = () => {
+      const transaction = here.replica.transaction();
+      transaction.labels.push({ ...DOC, path: [], labels: ["secret"] });
+      return transaction.commit();
+    };
+    expect(await label().outcome).toMatchObject({ kind: "committed", sequence: 1 });
+    expect(here.replica.position).toBe(1);
+    await there.put(OTHER, [], 1);
+    expect(await label().outcome).toMatchObject({ kind: "committed", sequence: 3 });
+    expect(here.replica.position).toBe(3);
+  });
+
+  test("[S59] a transaction that only read is as good as what it read", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 0 });
+    const arrived = here.arrived.length;
+    const free = here.replica.transaction();
+    free.read(DOC);
+    expect(fate(await free.commit().outcome)).toBe("committed");
+    const answers = here.hold("commit");
+    here.write(DOC, ["a"], 1);
+    const standing = here.replica.transaction();
+    standing.read(DOC, ["a"]);
+    let isKnown = false;
+    const outcome = standing.commit().outcome.then((value) => {
+      isKnown = true;
+      return value;
+    });
+    await quiet();
+    expect(isKnown).toBe(false);
+    answers.open();
+    expect(fate(await outcome)).toBe("committed");
+    expect(here.arrived.length).toBe(arrived + 1);
+  });
+});
+
+describe("the end", () => {
+  test("[S70] close waits for what is pending; afterwards nothing begins and nothing is told", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 0 });
+    const answers = here.hold("commit");
+    here.write(DOC, ["a"], 1);
+    const open = here.replica.transaction();
+    open.write(DOC, ["a"], 2);
+    let isClosed = false;
+    const closing = here.replica.close().then(() => {
+      isClosed = true;
+    });
+    expect(() => here.replica.transaction()).toThrow("is closed");
+    expect(() => open.commit()).toThrow("is closed");
+    await quiet();
+    expect(isClosed).toBe(false);
+    answers.open();
+    await closing;
+    expect(here.replica.pendingCommits).toBe(0);
+    here.told();
+    await there.put(DOC, ["a"], 3);
+    expect(here.told()).toEqual([]);
+    await here.replica.close();
+  });
+});

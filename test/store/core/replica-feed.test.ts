@@ -1,0 +1,201 @@
+import { describe, expect, test } from "#test";
+import type { Share } from "../../../src/store/apply-draft.ts";
+import type { ReplicaDocument } from "../../../src/store/replica-document.ts";
+import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
+
+describe("what others commit", () => {
+  test("[S67] arrives as a change, by itself, with who made it", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 1, list: [1] });
+    here.told();
+    await there.replica.load([DOC]);
+    const transaction = there.replica.transaction({ source: {}, changeGroup: "g" });
+    transaction.write(DOC, ["a"], 2);
+    transaction.splice(DOC, ["list"], 0, 1, []);
+    transaction.remove(DOC, ["a"]);
+    transaction.write({ scope: "space", id: "not here" }, [], 1);
+    const { session, localSequence } = transaction.commit();
+    await quiet();
+    expect(here.notifications.map(({ commit, source, changeGroup }) => ({ commit, source, changeGroup }))).toEqual([
+      { commit: { session, localSequence }, source: undefined, changeGroup: undefined },
+    ]);
+    expect(here.told()).toEqual([
+      ["integrate", "doc/a", 1, 2],
+      ["integrate", "doc/list", [1], []],
+      ["integrate", "doc/a", 2, undefined],
+    ]);
+    expect(here.replica.position).toBe(2);
+  });
+
+  test("[S67] goes beneath what is pending: beside it at once, under it unseen", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0, c: { x: 0 } });
+    await there.replica.load([DOC]);
+    const commits = here.hold("commit", "arrives");
+    here.write(DOC, ["a"], "mine");
+    const replaced = here.write(DOC, ["c"], { mine: true });
+    here.told();
+    await there.put(DOC, ["b"], "theirs");
+    await there.put(DOC, ["a"], "theirs");
+    await there.put(DOC, ["c", "x"], 1);
+    here.replica.checkInvariants();
+    expect(here.told()).toEqual([["integrate", "doc/b", 0, "theirs"]]);
+    expect(here.replica.peek(DOC)).toEqual({ a: "mine", b: "theirs", c: { mine: true } });
+    commits.open();
+    expect(fate(await replaced.outcome)).toBe("committed");
+    await quiet();
+    expect(there.replica.peek(DOC)).toEqual({ a: "mine", b: "theirs", c: { mine: true } });
+  });
+
+  test("[S67] what no longer fits over it shows nothing, and is rejected", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: { x: 0 }, b: 0 });
+    await there.replica.load([DOC]);
+    const commits = here.hold("commit", "arrives");
+    const doomed = here.write(DOC, ["a", "x"], 1);
+    here.told();
+    await there.put(DOC, ["a"], 5);
+    here.replica.checkInvariants();
+    expect(here.replica.peek(DOC)).toEqual({ a: 5, b: 0 });
+    expect(here.told()).toEqual([["integrate", "doc/a", { x: 1 }, 5]]);
+    commits.open();
+    expect(fate(await doomed.outcome)).toBe("stale read-moved");
+    expect(here.told()).toEqual([]);
+  });
+
+  test("[S52] an own commit whose answer overtakes others' waits until they are here", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0 });
+    await there.replica.load([DOC]);
+    const feed = here.hold("changesSince", "arrives");
+    await there.put(DOC, ["a"], 1);
+    await there.put(DOC, ["a"], 2);
+    here.told();
+    const commit = here.write(DOC, ["b"], 1);
+    let isKnown = false;
+    void commit.outcome.then(() => {
+      isKnown = true;
+    });
+    await quiet();
+    expect([isKnown, here.replica.pendingCommits, here.replica.position]).toEqual([false, 1, 1]);
+    here.replica.checkInvariants();
+    feed.open();
+    expect(await commit.outcome).toMatchObject({ kind: "committed", sequence: 4 });
+    expect(here.replica.position).toBe(4);
+    expect(here.told()).toEqual([
+      ["commit", "doc/b", 0, 1],
+      ["integrate", "doc/a", 0, 1],
+      ["integrate", "doc/a", 1, 2],
+    ]);
+  });
+
+  test("[S52] a feed that cannot be read does not keep the answer of a durable commit", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0 });
+    await there.replica.load([DOC]);
+    here.line.plan = ({ method }) => (method === "changesSince" ? { instead: new Error("the line is dead") } : {});
+    await there.put(DOC, ["a"], 1);
+    expect(fate(await here.write(DOC, ["b"], 1).outcome)).toBe("committed");
+    await expect(here.replica.catchUp()).rejects.toThrow("the line is dead");
+    here.line.plan = () => ({});
+    await here.replica.catchUp();
+    here.replica.checkInvariants();
+    expect(here.replica.peek(DOC)).toEqual({ a: 1, b: 1 });
+    expect(here.replica.pendingCommits).toBe(0);
+  });
+
+  test("[S68] whoever is too far behind for the feed loads anew what is here, and goes on", async () => {
+    const { here, there } = await setup({ changesKept: 3 });
+    await here.put(DOC, [], { n: 0 });
+    await here.put(OTHER, [], 0);
+    await there.replica.load([DOC]);
+    const feed = here.hold("changesSince", "arrives");
+    for (let n = 1; n <= 10; n++) await there.put(DOC, ["n"], n);
+    const commit = here.write(OTHER, [], "mine");
+    await quiet();
+    here.told();
+    feed.open();
+    expect(fate(await commit.outcome)).toBe("committed");
+    here.replica.checkInvariants();
+    expect(here.told()).toEqual([["integrate", "doc", { n: 0 }, { n: 10 }]]);
+    expect(here.replica.peek(OTHER)).toBe("mine");
+    await there.put(OTHER, [], 1);
+    expect(here.replica.peek(OTHER)).toBe(1);
+  });
+
+  test("[S68] a load that a reload has overtaken is made again", async () => {
+    const { here, there } = await setup({ changesKept: 3 });
+    await here.put(OTHER, [], 0);
+    await there.put(DOC, [], { n: 0 });
+    await quiet();
+    const loads = here.hold("load");
+    here.replica.peek(DOC);
+    await quiet();
+    here.line.plan = () => ({});
+    const feed = here.hold("changesSince", "arrives");
+    for (let n = 1; n <= 10; n++) await there.put(DOC, ["n"], n);
+    feed.open();
+    await here.replica.catchUp();
+    loads.open();
+    await here.replica.loadsSettled();
+    expect(here.replica.peek(DOC)).toEqual({ n: 10 });
+  });
+
+  test("[S69] a reader in one replica and a writer in another meet without anybody asking", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { n: 0 });
+    const seen: unknown[] = [];
+    here.replica.subscribe(({ changes }) => seen.push(...changes.map(({ after }) => after)));
+    for (let n = 1; n <= 3; n++) await there.put(DOC, ["n"], n);
+    expect(seen).toEqual([1, 2, 3]);
+    expect(there.replica.pendingCommits).toBe(0);
+  });
+});
+
+describe("changes made in place", () => {
+  test("[S73] become one commit, sealed before anything else happens to the documents", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0 });
+    await there.replica.load([DOC]);
+    here.write(DOC, ["b"], 1);
+    await quiet();
+    const document = here.replica.place(DOC);
+    const shares = new Map<ReplicaDocument, Share>();
+    const silent = () => undefined;
+    here.replica.turn = {
+      seal: () => {
+        if (shares.size > 0) here.replica.adopt(new Map(shares), { reads: [], except: silent });
+        shares.clear();
+      },
+    };
+    document.apply({ op: "set", path: ["a"], value: 1 });
+    const operation = { op: "set", path: ["a"], value: 1 } as const;
+    shares.set(document, { operations: [operation], inverses: [{ op: "set", path: ["a"], value: 0 }] });
+    here.told();
+    await there.put(DOC, ["b"], 9);
+    expect(here.told()).toEqual([
+      ["commit", "doc/a", 0, 1],
+      ["integrate", "doc/b", 1, 9],
+    ]);
+    await quiet();
+    expect(there.replica.peek(DOC)).toEqual({ a: 1, b: 9 });
+  });
+
+  test("[S73] stand on what was read and written over", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0, c: 0 });
+    const answers = here.hold("commit");
+    const read = here.write(DOC, ["a"], 1);
+    const written = here.write(DOC, ["b"], 1);
+    const document = here.replica.place(DOC);
+    const { inverse } = document.apply({ op: "set", path: ["b"], value: 2 });
+    const share = { operations: [{ op: "set", path: ["b"], value: 2 } as const], inverses: [inverse] };
+    const reads = [{ ...DOC, path: ["a"], depth: "deep", sequence: here.replica.position } as const];
+    const commit = here.replica.adopt(new Map([[document, share]]), { reads, except: () => undefined });
+    here.replica.checkInvariants();
+    await quiet();
+    expect(here.arrived.at(-1)?.dependsOn).toEqual([read.localSequence, written.localSequence]);
+    answers.open();
+    expect(fate(await commit.outcome)).toBe("committed");
+  });
+});

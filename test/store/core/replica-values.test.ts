@@ -1,0 +1,305 @@
+import fc from "fast-check";
+import { describe, expect, test } from "#test";
+import { SeededRandom } from "../../../src/host/seeded-random.ts";
+import type { Json } from "../../../src/message/json.ts";
+import { rejected } from "../../../src/store/rejection.ts";
+import { DOCUMENTS, PlainAccess, type Run, randomProgram } from "./random-program.ts";
+import { DOC, fate, quiet, refusal, setup } from "./replica-setup.ts";
+
+/** A document of that many keys. */
+function wide(keys: number): { [key: string]: Json } {
+  return Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, i]));
+}
+
+describe("a transaction's own reads", () => {
+  test("[S40] see its own writes, whatever was written in whatever order", async () => {
+    const { here } = await setup();
+    for (const ref of DOCUMENTS) await here.put(ref, [], { n: 0, m: { x: 0 }, list: [1, { k: 1 }, { k: 2 }] });
+    const before = new Map(DOCUMENTS.map((ref) => [ref.id, here.replica.peek(ref) as Json]));
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 1_000_000 }), (seed) => {
+        const random = new SeededRandom(seed);
+        using transaction = here.replica.transaction();
+        const plain = new PlainAccess(before);
+        const [seen, expected]: [Run, Run] = [
+          { seen: [], state: 0 },
+          { seen: [], state: 0 },
+        ];
+        // Several programs in one transaction: up to fifty writes, past every threshold of the draft.
+        for (const step of Array.from({ length: 1 + random.below(10) }, () => randomProgram(random)).flat()) {
+          step(transaction, seen);
+          step(plain, expected);
+          for (const ref of DOCUMENTS) {
+            if (random.below(3) === 0) expect(transaction.read(ref)).toEqual(plain.read(ref, []));
+          }
+        }
+        expect(seen).toEqual(expected);
+        for (const ref of DOCUMENTS) expect(transaction.read(ref)).toEqual(plain.read(ref, []));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("[S40] a container that was read can still be written into", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: { b: 1 } });
+    using transaction = here.replica.transaction();
+    transaction.write(DOC, ["a", "b"], 2);
+    const first = transaction.read(DOC);
+    transaction.write(DOC, ["a", "b"], 3);
+    transaction.write(DOC, ["a", "c"], 4);
+    expect(first).toEqual({ a: { b: 2 } });
+    expect(transaction.read(DOC)).toEqual({ a: { b: 3, c: 4 } });
+    expect(here.replica.peek(DOC)).toEqual({ a: { b: 1 } });
+  });
+
+  test("[S40] a document it has made need not be loaded to be written into", async () => {
+    const { here } = await setup();
+    const transaction = here.replica.transaction();
+    transaction.write(DOC, [], { list: [] });
+    transaction.write(DOC, ["list", "0"], "a");
+    transaction.write(DOC, ["n"], 1);
+    expect(transaction.read(DOC)).toEqual({ list: ["a"], n: 1 });
+    transaction.commit();
+    expect(here.replica.loadGeneration).toBe(0);
+    expect(here.replica.peek(DOC)).toEqual({ list: ["a"], n: 1 });
+  });
+
+  test("[S40] keys named like members of Object are data", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], {});
+    for (const key of ["__proto__", "constructor", "toString"]) {
+      const transaction = here.replica.transaction();
+      expect(transaction.read(DOC, [key])).toBe(undefined);
+      transaction.write(DOC, [key], { x: 1 });
+      expect(transaction.read(DOC, [key, "x"])).toBe(1);
+      transaction.commit();
+      expect(here.replica.peek(DOC, [key, "x"])).toBe(1);
+    }
+    await quiet();
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["__proto__", "constructor", "toString"]);
+    expect(({} as { x?: number }).x).toBe(undefined);
+  });
+});
+
+describe("values", () => {
+  test("[S41] what is handed out is frozen all the way down and never changes", async () => {
+    const { here, there } = await setup();
+    const given = { a: { b: [1, { c: 2 }] }, n: 0 };
+    await here.put(DOC, [], given);
+    given.a.b.push(9);
+    const handed: (Json | undefined)[] = [here.replica.peek(DOC), here.replica.peek(DOC, ["a", "b"])];
+    here.write(DOC, ["a", "b", "0"], 5);
+    const transaction = here.replica.transaction();
+    transaction.write(DOC, ["a", "d"], {});
+    handed.push(transaction.read(DOC), transaction.read(DOC, ["a"], "shallow"));
+    transaction.splice(DOC, ["a", "b"], 0, 1, [7]);
+    transaction.commit();
+    await quiet();
+    await there.put(DOC, ["n"], 3);
+    handed.push(
+      ...here.notifications.flatMap(({ changes }) => changes.flatMap(({ before, after }) => [before, after])),
+    );
+    expect(handed.slice(0, 4)).toEqual([
+      { a: { b: [1, { c: 2 }] }, n: 0 },
+      [1, { c: 2 }],
+      { a: { b: [5, { c: 2 }], d: {} }, n: 0 },
+      { b: [5, { c: 2 }], d: {} },
+    ]);
+    expect(here.replica.peek(DOC)).toEqual({ a: { b: [7, { c: 2 }], d: {} }, n: 3 });
+    const walk = (value: Json | undefined): void => {
+      if (typeof value !== "object" || value === null) return;
+      expect(Object.isFrozen(value)).toBe(true);
+      for (const child of Object.values(value)) walk(child);
+    };
+    for (const value of handed) walk(value);
+  });
+
+  test("[S42] an equal copy changes nothing and keeps the identity of what is there", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: { b: [1, 2] }, c: { d: 1 }, e: 1 });
+    const before = here.replica.peek(DOC) as { [key: string]: Json };
+    here.write(DOC, ["a"], { b: [1, 2] });
+    expect(here.replica.peek(DOC)).toBe(before);
+    here.write(DOC, [], { e: 2, c: { d: 1 }, a: { b: [1, 2] } });
+    const after = here.replica.peek(DOC) as { [key: string]: Json };
+    expect(after).not.toBe(before);
+    expect([after["a"], after["c"]]).toEqual([before["a"], before["c"]]);
+    expect(after["a"]).toBe(before["a"]);
+    expect(after["c"]).toBe(before["c"]);
+    await quiet();
+    // From somebody else, whole: the same.
+    await there.put(DOC, [], { a: { b: [1, 2] }, c: { d: 9 }, e: 2 });
+    const integrated = here.replica.peek(DOC) as { [key: string]: Json };
+    expect(integrated["c"]).toEqual({ d: 9 });
+    expect(integrated["a"]).toBe(before["a"]);
+  });
+
+  test("[S42] what a revert or a rebase leaves equal keeps its identity", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { list: [{ x: 1 }], mine: 0, theirs: 0 });
+    const commits = here.hold("commit", "arrives");
+    const transaction = here.replica.transaction();
+    transaction.splice(DOC, ["list"], 1, 0, [{ x: 2 }]);
+    transaction.commit();
+    here.write(DOC, ["mine"], 1);
+    const list = here.replica.peek(DOC, ["list"]);
+    here.told();
+    await there.put(DOC, ["theirs"], 1);
+    await there.put(DOC, ["mine"], 5);
+    expect(here.replica.peek(DOC, ["list"])).toBe(list);
+    expect(here.told()).toEqual([["integrate", "doc/theirs", 0, 1]]);
+    here.next("commit", { instead: rejected("permanent", "document-exists", "planted") });
+    const fallen = here.write(DOC, ["theirs"], 9);
+    commits.open();
+    expect(fate(await fallen.outcome)).toBe("permanent document-exists");
+    expect(here.replica.peek(DOC, ["list"])).toBe(list);
+    expect(here.told()).toEqual([
+      ["commit", "doc/theirs", 1, 9],
+      ["revert", "doc/theirs", 9, 1],
+    ]);
+  });
+
+  test("[S42] a reload keeps the identity of what it finds unchanged", async () => {
+    const { here, there } = await setup({ changesKept: 2 });
+    await here.put(DOC, [], { a: { b: 1 }, n: 0 });
+    const a = here.replica.peek(DOC, ["a"]);
+    const feed = here.hold("changesSince", "arrives");
+    for (let n = 1; n <= 5; n++) await there.put(DOC, ["n"], n);
+    feed.open();
+    await here.replica.catchUp();
+    expect(here.replica.peek(DOC)).toEqual({ a: { b: 1 }, n: 5 });
+    expect(here.replica.peek(DOC, ["a"])).toBe(a);
+  });
+
+  test("[S43] what is not pure JSON is refused, with the place where it is not", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 1 });
+    using transaction = here.replica.transaction();
+    const cycle: { self?: unknown } = {};
+    cycle.self = cycle;
+    const bad: [unknown, string][] = [
+      [undefined, "the value must be a JSON value, got undefined"],
+      [{ x: { y: [0, Number.NaN] } }, "the value at /x/y/1 must be a finite number"],
+      [{ x: -0 }, "the value at /x must be a finite number and not -0"],
+      [[new Date()], "the value at /0 must be a plain object"],
+      [{ x: () => 1 }, "the value at /x must be a JSON value, got a function"],
+      [{ x: 1n }, "the value at /x must be a JSON value, got a BigInt"],
+      // biome-ignore lint/suspicious/noSparseArray: that is the point
+      [{ x: [1, , 2] }, "the value at /x/1 is a hole"],
+      [{ "a\0": 1 }, "key must not contain NUL"],
+      [{ x: "\ud800" }, "the value at /x must not contain NUL or a lone surrogate"],
+      [{ [Symbol("s")]: 1 }, "has a symbol or a hidden property"],
+      [cycle, "is nested deeper than 64, or contains itself"],
+    ];
+    for (const [value, message] of bad) {
+      expect(refusal(() => transaction.write(DOC, ["a"], value))).toContain(message);
+      expect(refusal(() => transaction.write(DOC, ["a"], value))).toContain("STORE_MISUSE");
+    }
+    expect(refusal(() => transaction.write(DOC, ["b\0"], 1))).toContain("a key must not contain NUL");
+    expect(transaction.read(DOC)).toEqual({ a: 1 });
+  });
+
+  test("[S43] no document becomes deeper than values may be, however it is put together", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], {});
+    const transaction = here.replica.transaction();
+    const path = Array.from({ length: 63 }, () => "d");
+    for (let depth = 1; depth <= 63; depth++) transaction.write(DOC, path.slice(0, depth), {});
+    expect(refusal(() => transaction.write(DOC, [...path, "d"], {}))).toContain("nested deeper than 64");
+    transaction.write(DOC, [...path, "leaf"], 1);
+    expect(await transaction.commit().outcome).toMatchObject({ kind: "committed" });
+  });
+
+  test("[S43] names that no store can hold are refused before anything is asked of one", async () => {
+    const { here } = await setup();
+    using transaction = here.replica.transaction();
+    for (const ref of [
+      { scope: "space", id: "a\0b" },
+      { scope: "\udc00", id: "a" },
+    ]) {
+      expect(refusal(() => transaction.read(ref))).toContain("STORE_MISUSE: a document's scope and id");
+      expect(refusal(() => transaction.write(ref, [], 1))).toContain("STORE_MISUSE");
+    }
+    expect(here.replica.loadGeneration).toBe(0);
+  });
+
+  test("[S44] a transaction that is over refuses everything, and an aborted one leaves nothing", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 1 });
+    here.told();
+    const transaction = here.replica.transaction();
+    transaction.write(DOC, ["a"], 2);
+    transaction.abort();
+    transaction.abort();
+    expect(refusal(() => transaction.read(DOC))).toContain("the transaction is aborted");
+    expect(refusal(() => transaction.commit())).toContain("the transaction is aborted");
+    const committed = here.replica.transaction();
+    committed.commit();
+    expect(refusal(() => committed.write(DOC, ["a"], 2))).toContain("the transaction is committed");
+    expect(refusal(() => committed.entries)).toContain("the transaction is committed");
+    expect(here.replica.peek(DOC)).toEqual({ a: 1 });
+    expect(here.told()).toEqual([]);
+  });
+
+  test("[S45] a write needs a container around it, and says which is missing", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 1, list: [1] });
+    using transaction = here.replica.transaction();
+    expect(refusal(() => transaction.write(DOC, ["a", "b"], 1))).toBe(
+      "STORE_MISUSE: cannot write space/doc /a/b: there is no container at space/doc /a; write that first",
+    );
+    expect(refusal(() => transaction.write(DOC, ["x", "y"], 1))).toContain("no container at space/doc /x");
+    expect(refusal(() => transaction.write(DOC, ["list", "2"], 1))).toContain("the array takes the indexes 0 to 1");
+    expect(refusal(() => transaction.write(DOC, ["list", "01"], 1))).toContain("the array takes the indexes 0 to 1");
+    expect(refusal(() => transaction.remove(DOC, ["list", "0"]))).toContain("it is an array element; use splice");
+    expect(refusal(() => transaction.splice(DOC, ["a"], 0, 0, []))).toContain("there is no array");
+    expect(refusal(() => transaction.splice(DOC, ["list"], 1, 1, []))).toContain("it has 1 elements");
+    transaction.remove(DOC, ["nothing"]);
+    expect(transaction.read(DOC)).toEqual({ a: 1, list: [1] });
+  });
+
+  test("[S46] what changes nothing is no change, no notification and no commit", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: { b: 1 }, list: [1, 2] });
+    here.told();
+    const arrived = here.arrived.length;
+    const transaction = here.replica.transaction();
+    transaction.write(DOC, ["a", "b"], 1);
+    transaction.write(DOC, ["a"], { b: 1 });
+    transaction.write(DOC, ["a"], { b: 2 });
+    transaction.write(DOC, ["a"], { b: 1 });
+    transaction.splice(DOC, ["list"], 0, 2, [1, 2]);
+    transaction.splice(DOC, ["list"], 1, 0, []);
+    transaction.remove(DOC, ["x"]);
+    expect(await transaction.commit().outcome).toMatchObject({ kind: "committed" });
+    expect(here.told()).toEqual([]);
+    expect(here.arrived.length).toBe(arrived);
+  });
+});
+
+describe("the cost of a write", () => {
+  test("[S71] a write into a wide document that nobody holds copies nothing of it", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { ...wide(3_000), side: { x: 1 } });
+    // The load, or the write that made it, handed the whole out: one copy.
+    here.write(DOC, ["k1"], -1);
+    const document = here.replica.place(DOC);
+    const root = document.value;
+    for (let i = 0; i < 100; i++) {
+      const transaction = here.replica.transaction();
+      expect(transaction.read(DOC, [`k${i}`])).toBe(i === 1 ? -1 : i);
+      transaction.write(DOC, [`k${i}`], i + 1);
+      transaction.write(DOC, [`k${i + 200}`], i);
+      transaction.write(DOC, ["side", "x"], i);
+      transaction.commit();
+    }
+    await quiet();
+    expect(document.value).toBe(root);
+    // Somebody who holds a part costs a copy of that part.
+    const side = here.replica.peek(DOC, ["side"]);
+    here.write(DOC, ["side", "x"], -5);
+    expect(document.value).toBe(root);
+    expect(side).toEqual({ x: 99 });
+  });
+});
