@@ -19,7 +19,7 @@ const SEED = 20_260_101;
 const DAY_MS = 86_400_000;
 const ROUNDS = 12;
 /** A kill takes a second or so: a process has to start, and then its files are checked. */
-const TIMEOUT_MS = isLongRun ? 8 * 3_600_000 : 300_000;
+const TIMEOUT_MS = isLongRun ? 8 * 3_600_000 : 600_000;
 
 type End = NonNullable<KilledPlan["end"]>;
 
