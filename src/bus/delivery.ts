@@ -139,7 +139,7 @@ export class Delivery {
         return RUN_OVER;
       case "lost":
         observe({ kind: "claim-lost", event: run.id });
-        held.over(run, "given-back");
+        held.over(run, "lost");
         return RUN_OVER;
       case "failed":
         return this.#failure(run, step, end.error);

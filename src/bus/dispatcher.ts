@@ -118,7 +118,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     const reason = new Error("the bus has stopped");
     for (const run of left) {
       run.cancel?.(reason);
-      held.over(run, "given-back");
+      held.over(run, "lost");
     }
     this.#state = "stopped";
     this.#poll?.cancel();
@@ -180,7 +180,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   leaseLost(lease: number): void {
     const { held } = this.#parts;
     // Handlers that run are let run; what they come to is not settled, and their transactions do not commit.
-    for (const run of held.under(lease)) if (run.state !== "settling") held.over(run, "given-back");
+    for (const run of held.under(lease)) if (run.state !== "settling") held.over(run, "lost");
   }
 
   /** Somebody has written to the journal, perhaps we ourselves. */

@@ -18,8 +18,11 @@ import type { BusObserver } from "./observation.ts";
 import { SerialLane } from "./serial-lane.ts";
 import type { Step, Subscriptions } from "./subscriptions.ts";
 
-/** How a run has left this process. Only a settled one lets its successors go. */
-export type RunEnd = "settled" | "given-back";
+/**
+ * How a run has left this process: settled; given back, with the shares that are done in the journal; or lost, and what it
+ * had done is known to nobody. Only what is settled or done in the journal lets its successors go.
+ */
+export type RunEnd = "settled" | "given-back" | "lost";
 
 export class SerialOrder {
   readonly #store: Store;
@@ -82,8 +85,9 @@ export class SerialOrder {
     this.#held.delete(run.id);
     if (end === "settled" && this.#asking) this.#settledMeanwhile.add(run.id);
     for (const [at, lane] of run.lanes?.entries() ?? []) {
-      const isDone = run.results[at]?.kind === "done" || run.results[at]?.kind === "recorded";
-      if (lane && end === "given-back" && !isDone) this.#block(run.id, lane);
+      const result = run.results[at]?.kind;
+      const isInJournal = result === "recorded" || (result === "done" && end === "given-back");
+      if (lane && end !== "settled" && !isInJournal) this.#block(run.id, lane);
     }
     this.#leaveLanes(run);
   }

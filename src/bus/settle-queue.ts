@@ -72,15 +72,15 @@ export class SettleQueue {
   #answered(run: EventRun, { outcome }: Settlement, settled: boolean): void {
     if (!settled) this.#observe({ kind: "claim-lost", event: run.id });
     if (settled && outcome.kind === "retry") this.#retries.note(outcome.atMs);
-    const isSettled = settled && (outcome.kind === "done" || outcome.kind === "failed");
-    this.#held.over(run, isSettled ? "settled" : "given-back");
+    const isFinal = outcome.kind === "done" || outcome.kind === "failed";
+    this.#held.over(run, !settled ? "lost" : isFinal ? "settled" : "given-back");
     if (settled && outcome.kind === "release") this.#held.listener?.backlog();
   }
 
   #refused(due: readonly Due[], error: unknown): void {
     this.#observe({ kind: "store-trouble", doing: "settling", error: fromError(error).message });
-    if (isFinal(error)) {
-      for (const { run } of due) this.#held.over(run, "given-back");
+    if (hasEnded(error)) {
+      for (const { run } of due) this.#held.over(run, "lost");
       return;
     }
     this.#unanswered += due.length;
@@ -94,6 +94,6 @@ export class SettleQueue {
 }
 
 /** Whether the store will take nothing any more. */
-function isFinal(error: unknown): boolean {
+function hasEnded(error: unknown): boolean {
   return error instanceof StoreError && (error.code === "STORE_CLOSED" || error.code === "STORE_STOPPED");
 }
