@@ -121,6 +121,10 @@ export const AUTO_DEBOUNCE_AFTER_RUNS = 3;
 export const AUTO_DEBOUNCE_MS = 100;
 /** Runs inside runs: what a read that meets unfinished work may nest before the reader starts over instead. */
 export const NESTED_RUNS_MAX = 64;
+/** Rejected commits of a node's writes that are repeated without a pause; from there on the pauses grow. */
+export const CONFLICTS_BEFORE_BACKOFF = 3;
+/** How often a node's writes are offered again to a store that failed or gave no answer. */
+export const WRITE_ATTEMPTS_MAX = 5;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
 /** How long a stale transaction is run again before its author hears of it. */

@@ -72,10 +72,7 @@ export class Cell<T = unknown> {
 
   /** Adds elements at the end of an array, which is made if there is none. */
   push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
-    const place = this.#writable();
-    const { value } = place;
-    if (value === undefined) this.targets.scheduler.write(place, items);
-    else this.targets.scheduler.splice(place, Array.isArray(value) ? value.length : 0, 0, items);
+    this.targets.scheduler.append(this.#writable(), items);
   }
 
   /** Replaces elements of an array. */

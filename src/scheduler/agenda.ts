@@ -4,7 +4,7 @@
  * takes from here. It decides nothing about values or demand.
  */
 import type { Gates } from "./gates.ts";
-import type { SchedulerNode } from "./node.ts";
+import { RUNNING, type SchedulerNode } from "./node.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 /** Who is told that there is work; the settle component. */
@@ -28,27 +28,42 @@ export class Agenda {
 
   /** The node is not clean and live: it runs now, or when its gate opens. */
   offer(node: SchedulerNode): void {
-    if (node.gate !== undefined && this.#gates.hold(node)) return;
-    const queue = node.envelope === undefined ? this.primary : this.idle;
+    // One that runs is offered again by the runner, when it has ended.
+    if (node.slot === RUNNING) return;
+    if (node.gate !== undefined && this.#gates.hold(node)) {
+      this.#unqueue(node);
+      return;
+    }
     if (node.slot >= 0) return;
-    queue.push(node);
+    this.#queueOf(node).push(node);
     this.#waker?.wake();
   }
 
   /** The node became clean by other means, dormant, or is gone. */
   withdraw(node: SchedulerNode): void {
-    if (node.slot >= 0) (node.envelope === undefined ? this.primary : this.idle).remove(node);
+    this.#unqueue(node);
     if (node.gate !== undefined) this.#gates.release(node);
+  }
+
+  #unqueue(node: SchedulerNode): void {
+    if (node.slot >= 0) this.#queueOf(node).remove(node);
+    node.promoted = false;
+  }
+
+  #queueOf(node: SchedulerNode): WorkQueue {
+    return node.envelope === undefined || node.promoted ? this.primary : this.idle;
   }
 
   /** A materializer that primary work is about to read runs with it. */
   promote(node: SchedulerNode): void {
     this.idle.remove(node);
+    node.promoted = true;
     this.primary.push(node);
   }
 
-  raised(node: SchedulerNode): void {
-    if (node.slot >= 0) (node.envelope === undefined ? this.primary : this.idle).raised(node);
+  /** The node's height is another. */
+  moved(node: SchedulerNode): void {
+    if (node.slot >= 0) this.#queueOf(node).moved(node);
   }
 
   get size(): number {

@@ -10,6 +10,7 @@ import {
   AUTO_DEBOUNCE_MS,
   BACKOFF_MAX_MS,
   BACKOFF_START_MS,
+  CONFLICTS_BEFORE_BACKOFF,
 } from "../limits.ts";
 import type { SchedulerNode } from "./node.ts";
 
@@ -27,6 +28,8 @@ export interface GateState {
   backoffUntil: number;
   /** How often in a row the node exhausted its budget. */
   exhaustions: number;
+  /** How often in a row a commit of its writes was rejected. */
+  conflicts: number;
   /** A breakpoint: closed until somebody opens it. */
   stopped: boolean;
   /** Whether the node waits for its gate now. */
@@ -88,6 +91,7 @@ export class Gates {
     if (node.gate === undefined || !node.gate.held) return;
     node.gate.held = false;
     this.#held.delete(node);
+    if (this.#held.size === 0) this.#disarm();
   }
 
   // What moves a gate --------------------------------------------------------------------------------------------------
@@ -122,10 +126,24 @@ export class Gates {
   /** The node ran as often as one pass allows and is invalid again. */
   exhausted(node: SchedulerNode): number {
     const gate = this.state(node);
-    const delay = Math.min(BACKOFF_MAX_MS, BACKOFF_START_MS * 2 ** gate.exhaustions);
+    const delay = backoffMs(gate.exhaustions);
     gate.exhaustions++;
     gate.backoffUntil = this.#host.monotonic() + delay;
     return delay;
+  }
+
+  /** A commit of the node's writes was rejected and it is about to run again: at once at first, then after growing waits. */
+  conflicted(node: SchedulerNode): number {
+    const gate = this.state(node);
+    gate.conflicts++;
+    const waits = gate.conflicts - CONFLICTS_BEFORE_BACKOFF;
+    if (waits > 0) gate.backoffUntil = this.#host.monotonic() + backoffMs(waits - 1);
+    return gate.conflicts;
+  }
+
+  /** A commit of the node's writes has lasted. */
+  committed({ gate }: SchedulerNode): void {
+    if (gate !== undefined) gate.conflicts = 0;
   }
 
   /** The node's neighbourhood settled: the next episode starts from the beginning. */
@@ -171,6 +189,7 @@ export class Gates {
       throttleReadyAt: 0,
       backoffUntil: 0,
       exhaustions: 0,
+      conflicts: 0,
       stopped: false,
       held: false,
       slowRuns: 0,
@@ -179,8 +198,7 @@ export class Gates {
   }
 
   dispose(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#disarm();
     this.#held.clear();
   }
 
@@ -201,6 +219,13 @@ export class Gates {
     this.#timer = this.#host.timer(delay, () => this.#due());
   }
 
+  /** Nobody waits: no process stays alive for it. */
+  #disarm(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#timerAt = Number.POSITIVE_INFINITY;
+  }
+
   #due(): void {
     this.#timer = undefined;
     this.#timerAt = Number.POSITIVE_INFINITY;
@@ -218,6 +243,10 @@ export class Gates {
     }
     if (next < Number.POSITIVE_INFINITY) this.#arm(next);
   }
+}
+
+function backoffMs(times: number): number {
+  return Math.min(BACKOFF_MAX_MS, BACKOFF_START_MS * 2 ** times);
 }
 
 function requireDuration(ms: number, what: string): number {

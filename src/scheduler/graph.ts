@@ -1,13 +1,10 @@
 /**
- * The graph: documents and their addresses, who writes what, which node reads what, and what follows from that: demand
- * (liveness, §5) and height (order, I9).
+ * The graph: documents and their addresses, who writes what, which node reads what, and the demand (liveness, §5) that follows
+ * from it. The order that follows from it is in `heights.ts`.
  *
  * Demand. A node is live while something demands it: itself (`rooted`), its creating pass (`provisional`), or a live reader of
  * one of its outputs. Granting is counting. Withdrawing is counting too, but a circle of nodes that read each other keeps its own
- * counts up; so once circles exist, a withdrawal that leaves a count above zero re-derives the region upstream of it.
- *
- * Height. A live reader is higher than the writers of what it reads. A raise that comes back to where it started is a
- * circle; there the order is open and budgets decide (§7.7).
+ * counts up; so while circles exist, a withdrawal that leaves a count above zero re-derives the region upstream of it.
  *
  * Nothing here recurses: a chain may be as long as memory allows.
  */
@@ -16,15 +13,17 @@ import type { DocumentRef } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
 import { type Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
+import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
+import { Heights } from "./heights.ts";
 import { Edge, type SchedulerNode } from "./node.ts";
+import type { Run } from "./run.ts";
 
 export class Graph {
   /** Counts changes; addresses are stamped with it. */
   tick = 1;
-  /** Raises that came back to their start. While it is 0, counts alone decide liveness. */
-  circles = 0;
   /** Counted work, for tests and `getStats`: edges made and dropped. */
   indexWrites = 0;
+  readonly heights: Heights;
   readonly #agenda: Agenda;
   /** Nodes whose demand has just begun; worked off before `grant` returns. */
   readonly #waking: SchedulerNode[] = [];
@@ -33,6 +32,7 @@ export class Graph {
 
   constructor(agenda: Agenda) {
     this.#agenda = agenda;
+    this.heights = new Heights(agenda);
   }
 
   // Documents and addresses --------------------------------------------------------------------------------------------
@@ -87,13 +87,31 @@ export class Graph {
     if (edge === null) return;
     if (tail === null) node.reads = null;
     else tail.next = null;
-    for (; edge !== null; edge = edge.next) {
-      this.indexWrites++;
-      edge.address.edges--;
-      if (edge.linked) this.#unlink(edge);
-      this.forget(edge.address);
+    for (; edge !== null; edge = edge.next) this.#drop(edge);
+    this.#sleepAll();
+  }
+
+  /** After a run that failed: drops those of the older reads that it has made again. */
+  dropRepeatedReads({ node, tail, id }: Run): void {
+    let last = tail;
+    for (let edge = tail === null ? node.reads : tail.next; edge !== null; edge = edge.next) {
+      const { address, shallow } = edge;
+      if ((shallow ? address.shallowRun : address.deepRun) !== id) {
+        last = edge;
+        continue;
+      }
+      if (last === null) node.reads = edge.next;
+      else last.next = edge.next;
+      this.#drop(edge);
     }
     this.#sleepAll();
+  }
+
+  #drop(edge: Edge): void {
+    this.indexWrites++;
+    edge.address.edges--;
+    if (edge.linked) this.#unlink(edge);
+    this.forget(edge.address);
   }
 
   // Demand ---------------------------------------------------------------------------------------------------------------
@@ -130,7 +148,7 @@ export class Graph {
     for (const edge of linkedEdges(index.root)) {
       if (edge.node === node) continue;
       node.demand++;
-      this.#raise(edge.node, node);
+      this.heights.order(edge.node, node);
     }
     if (node.demand > 0 && !node.live) this.#waking.push(node);
     this.#wakeAll();
@@ -150,12 +168,13 @@ export class Graph {
     if (address.readers !== null) address.readers.newer = edge;
     address.readers = edge;
     const { home } = address;
+    if (home.document.state === "absent") home.replica.touch(home.document);
     home.liveEdges++;
     for (const writer of home.writers) {
       if (writer === node) continue;
       writer.demand++;
       if (!writer.live) this.#waking.push(writer);
-      if (writer.height >= node.height) this.#raise(node, writer);
+      if (writer.height >= node.height) this.heights.order(node, writer);
     }
   }
 
@@ -203,13 +222,14 @@ export class Graph {
     for (let node = this.#suspects.pop(); node !== undefined; node = this.#suspects.pop()) {
       if (!node.live) continue;
       if (node.demand === 0) this.#sleep(node);
-      else if (this.circles > 0 && !node.rooted && !node.provisional) this.#rederive(node);
+      else if (this.heights.hasCircles && !node.rooted && !node.provisional) this.#rederive(node);
     }
   }
 
   #sleep(node: SchedulerNode): void {
     node.live = false;
     this.#agenda.withdraw(node);
+    this.heights.forget(node);
     for (let edge = node.reads; edge !== null; edge = edge.next) if (edge.linked) this.#unlink(edge);
   }
 
@@ -229,78 +249,4 @@ export class Graph {
     }
     for (const node of region) if (!alive.has(node) && node.live) this.#sleep(node);
   }
-
-  // Height ---------------------------------------------------------------------------------------------------------------
-
-  /** Puts a reader above a writer, and its own readers above it, as far as they are not. False where that closes a circle. */
-  #raise(reader: SchedulerNode, writer: SchedulerNode): boolean {
-    if (reader.height > writer.height || reader === writer) return true;
-    const onPath = new Set([writer]);
-    const frames: { readonly node: SchedulerNode; readonly readers: SchedulerNode[] }[] = [];
-    let closed = false;
-    const lift = (node: SchedulerNode, height: number) => {
-      node.height = height;
-      this.#agenda.raised(node);
-      onPath.add(node);
-      frames.push({ node, readers: readersOf(node) });
-    };
-    lift(reader, writer.height + 1);
-    for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
-      const next = frame.readers.pop();
-      if (next === undefined) {
-        onPath.delete(frame.node);
-        frames.pop();
-      } else if (next.height <= frame.node.height) {
-        if (onPath.has(next)) closed = true;
-        else lift(next, frame.node.height + 1);
-      }
-    }
-    if (closed) this.circles++;
-    return !closed;
-  }
-
-  /** Whether `reader` stands above `writer`, as it must for the writer to be able to run first. */
-  isOrdered(reader: SchedulerNode, writer: SchedulerNode): boolean {
-    return reader.height > writer.height;
-  }
-}
-
-/** All linked edges in the trie below an address. */
-export function* linkedEdges(root: Address): Iterable<Edge> {
-  const open = [root];
-  for (let address = open.pop(); address !== undefined; address = open.pop()) {
-    for (let edge = address.readers; edge !== null; edge = edge.older) yield edge;
-    if (address.children !== null) open.push(...address.children.values());
-  }
-}
-
-/** The live nodes that read one of the node's outputs. */
-export function readersOf(node: SchedulerNode): SchedulerNode[] {
-  const readers: SchedulerNode[] = [];
-  for (const output of node.outputs) {
-    for (const edge of linkedEdges(output.home.root)) if (edge.node !== node) readers.push(edge.node);
-  }
-  return readers;
-}
-
-/** The writers of what a node reads, once per read. */
-export function* writersRead(node: SchedulerNode): Iterable<SchedulerNode> {
-  for (let edge = node.reads; edge !== null; edge = edge.next) {
-    if (!edge.linked) continue;
-    for (const writer of edge.address.home.writers) if (writer !== node) yield writer;
-  }
-}
-
-/** A node and all live nodes that it reads from, directly or not. */
-function upstream(start: SchedulerNode): Set<SchedulerNode> {
-  const found = new Set([start]);
-  const open = [start];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    for (const writer of writersRead(node)) {
-      if (found.has(writer) || !writer.live) continue;
-      found.add(writer);
-      open.push(writer);
-    }
-  }
-  return found;
 }

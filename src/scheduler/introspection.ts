@@ -15,7 +15,7 @@ import type { Run } from "./run.ts";
 
 export interface TraceEntry {
   readonly node: string;
-  readonly kind: "ran" | "failed" | "non-settling" | "not-idempotent" | "lost-write";
+  readonly kind: "ran" | "failed" | "non-settling" | "not-idempotent" | "outside-write";
   /** The graph's tick: the order in which things happened. */
   readonly tick: number;
   readonly because: readonly string[];
@@ -55,6 +55,7 @@ export class Introspection {
   checksIdempotency = false;
   runs = 0;
   failures = 0;
+  outsideWrites = 0;
   readonly #graph: Graph;
   readonly #gates: Gates;
   readonly #registry: Registry;
@@ -74,16 +75,20 @@ export class Introspection {
 
   ran(run: Run): void {
     this.runs++;
-    run.node.lastCauses = run.causes;
     if (this.#tracing) this.#note(run.node, "ran", run.causes);
   }
 
   failed(run: Run, error: unknown): void {
     this.runs++;
     this.failures++;
-    run.node.lastCauses = run.causes;
     this.#note(run.node, "failed", run.causes, String(error));
     this.report(error, run.node);
+  }
+
+  /** A computation wrote where it has not declared to (§4.3): nothing orders its readers after it. */
+  wroteOutside(node: SchedulerNode, address: Address): void {
+    this.outsideWrites++;
+    this.#note(node, "outside-write", NOTHING, String(address));
   }
 
   nonSettling(node: SchedulerNode, circle: readonly SchedulerNode[], delayMs: number): void {

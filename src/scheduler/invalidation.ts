@@ -14,7 +14,7 @@
 import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import type { Notification, NotificationListener } from "../store/change.ts";
-import { asLink } from "../store/document.ts";
+import { asLink, LINK_KEY } from "../store/document.ts";
 import { childOf } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address, DocumentIndex } from "./address.ts";
@@ -138,11 +138,13 @@ export class Invalidation {
       { address: top, before, after },
     ];
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
+      const leadsElsewhere = isLink(at.before) || isLink(at.after);
       for (const child of (at.address.children as Map<string, Address>).values()) {
         const old = stepInto(at.before, child.step);
         const now = stepInto(at.after, child.step);
         this.visited++;
-        if (Object.is(old, now) || equal(old, now)) continue;
+        // Below a link lies what it leads to: a reader there has to look again, though nothing is written here.
+        if (!leadsElsewhere && (Object.is(old, now) || equal(old, now))) continue;
         this.#at(child, old, now, tick, source, group);
         if (child.children !== null) open.push({ address: child, before: old, after: now });
       }
@@ -164,6 +166,10 @@ export class Invalidation {
     if (node.gate !== undefined) this.#gates.invalidated(node);
     this.#agenda.offer(node);
   }
+}
+
+function isLink(value: Json | undefined): boolean {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, LINK_KEY);
 }
 
 function stepInto(value: Json | undefined, step: string): Json | undefined {

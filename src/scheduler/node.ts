@@ -62,6 +62,17 @@ export const NO_CAUSES: Address[] = [];
 Object.freeze(NO_CAUSES);
 const NO_ADDRESSES: readonly Address[] = [];
 
+/** The slot of a node that is not queued. */
+export const UNQUEUED = -1;
+/** The slot of a node that runs, or awaits its asynchronous run: it is not queued before that has ended. */
+export const RUNNING = -2;
+
+/** Gives back the causes that a run took, because it is repeated; each stands there once. */
+export function restoreCauses(node: SchedulerNode, causes: readonly Address[]): void {
+  if (causes.length === 0) return;
+  node.causes = node.causes.length === 0 ? [...causes] : [...new Set([...causes, ...node.causes])];
+}
+
 export class SchedulerNode {
   // Static.
   readonly id: string;
@@ -97,8 +108,10 @@ export class SchedulerNode {
   provisional = false;
 
   // Place in the work, owned by settle.
-  /** Position in the work queue's heap. */
-  slot = -1;
+  /** Position in the work queue's heap, or one of the two below it. */
+  slot = UNQUEUED;
+  /** A materializer that primary work waits for: it stands in the primary queue (§4.3). */
+  promoted = false;
   passRuns = 0;
   pass = 0;
 

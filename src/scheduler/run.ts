@@ -1,6 +1,7 @@
 /**
  * One run of one node: the cursor over its registered reads, its side-writes, its reasons. The node's function gets it as its
- * handle; synchronous code need not use it, since reads find the current run by themselves.
+ * handle; synchronous code need not use it, since reads find the current run by themselves. What comes after an await has lost
+ * that context and takes it up again with `within`.
  */
 import type { Json } from "../message/json.ts";
 import type { Address } from "./address.ts";
@@ -10,6 +11,7 @@ import type { WriteUnit } from "./write-unit.ts";
 /** What a run asks of the runner. */
 export interface RunHome {
   logRead(run: Run, address: Address, shallow: boolean): void;
+  within<T>(run: Run, code: () => T): T;
 }
 
 export class Run {
@@ -32,6 +34,14 @@ export class Run {
     this.id = id;
     this.causes = causes;
     this.rehearsal = rehearsal;
+  }
+
+  /**
+   * Runs synchronous code as part of this run: its reads are registered, its writes are one commit. Not for code that awaits; each
+   * stretch between two awaits needs its own.
+   */
+  within<T>(code: () => T): T {
+    return this.#home.within(this, code);
   }
 
   /** A logged read, for code that runs after an await. */

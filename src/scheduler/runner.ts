@@ -19,14 +19,17 @@ import type { Host } from "../host/host.ts";
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
+import { overlap } from "../store/path-operation.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { NO_CAUSES, type SchedulerNode } from "./node.ts";
+import { NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { Run, type RunHome } from "./run.ts";
+import type { RunCommits } from "./run-commits.ts";
 import type { Turns } from "./turns.ts";
 import { WriteUnit } from "./write-unit.ts";
 
@@ -36,7 +39,14 @@ const START_OVER = Symbol("start over");
 /** Runs the next piece of work; the settle component. */
 export interface UpstreamWork {
   runNext(node: SchedulerNode): Promise<void> | undefined;
+  /** An asynchronous run is awaited: nothing else may run. */
+  readonly isWaiting: boolean;
+  promoteBefore(node: SchedulerNode): boolean;
 }
+
+/** An effect is timed in its first runs, to see whether it is slow, and then once in a while: reading the clock costs as much as a run. */
+const TIMED_RUNS = 8;
+const TIMED_AGAIN_MASK = 31;
 
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
@@ -52,6 +62,7 @@ export class Runner implements RunHome {
   readonly #invalidation: Invalidation;
   readonly #turns: Turns;
   readonly #introspection: Introspection;
+  readonly #commits: RunCommits;
 
   constructor(parts: {
     host: Host;
@@ -61,6 +72,7 @@ export class Runner implements RunHome {
     invalidation: Invalidation;
     turns: Turns;
     introspection: Introspection;
+    commits: RunCommits;
   }) {
     this.#host = parts.host;
     this.#graph = parts.graph;
@@ -69,6 +81,7 @@ export class Runner implements RunHome {
     this.#invalidation = parts.invalidation;
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
+    this.#commits = parts.commits;
   }
 
   set upstream(upstream: UpstreamWork) {
@@ -77,11 +90,13 @@ export class Runner implements RunHome {
 
   // Reading and writing from inside -------------------------------------------------------------------------------------
 
-  /** A read by whatever runs now; outside of a run it is just the value. */
+  /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
+    const { document, replica } = address.home;
+    if (document.state === "absent") replica.touch(document);
     const run = this.current;
     if (run !== null) this.logRead(run, address, shallow);
-    else if (address.home.document.state === "absent") address.home.replica.touch(address.home.document);
+    else if (this.#turns.isTransacting) this.#turns.read(address, shallow);
     return address.value;
   }
 
@@ -101,9 +116,7 @@ export class Runner implements RunHome {
     }
     if (run.rehearsal) return;
     run.tail = this.#graph.addRead(node, address, shallow, tail);
-    const { document, replica } = address.home;
-    if (document.state === "absent") replica.touch(document);
-    if (address.home.writers.length === 0) return;
+    if (address.home.writers.length === 0 && this.#agenda.idle.size === 0) return;
     this.#finishBelow(run);
     // What the work below wrote here is not news to the reader: it has yet to look.
     const readBefore = (shallow ? address.deepRun : address.shallowRun) === run.id;
@@ -123,6 +136,8 @@ export class Runner implements RunHome {
     const { replica } = address.home;
     const run = this.current;
     if (run === null) return this.#turns.ambient(replica);
+    if (run.node.kind === "computation" && !run.rehearsal && !isInSurface(run.node, address))
+      this.#introspection.wroteOutside(run.node, address);
     run.unit ??= new WriteUnit(replica);
     if (run.unit.replica !== replica) {
       throw new Error(`node ${run.node.id} writes into two spaces; a run is one commit, and a commit is of one space`);
@@ -143,12 +158,14 @@ export class Runner implements RunHome {
   /** Runs what has to come before the reader and was discovered by its read. */
   #finishBelow(run: Run): void {
     const { node } = run;
+    const upstream = this.#upstream as UpstreamWork;
+    if (this.#agenda.idle.size > 0 && node.envelope === undefined) upstream.promoteBefore(node);
     for (let first = this.#agenda.primary.first; first !== undefined; first = this.#agenda.primary.first) {
-      if (first.height >= node.height || first === node) return;
+      if (first.height >= node.height) break;
       const written = run.unit !== null && !run.unit.isEmpty;
       if (written || this.#depth >= NESTED_RUNS_MAX || this.current !== run) throw START_OVER;
-      // An asynchronous run cannot be waited for inside a synchronous read.
-      if (this.#upstream?.runNext(first) !== undefined) throw START_OVER;
+      // An asynchronous run cannot be waited for inside a synchronous read, and nothing runs beside it.
+      if (upstream.isWaiting || upstream.runNext(first) !== undefined) throw START_OVER;
     }
   }
 
@@ -159,48 +176,90 @@ export class Runner implements RunHome {
     const { causes } = node;
     const wasNew = node.status === "never-ran";
     node.causes = NO_CAUSES;
+    node.lastCauses = causes;
     // Before the run: what it changes itself is not its business, what others change meanwhile is.
     node.status = "clean";
+    node.slot = RUNNING;
     const run = new Run(this, node, ++this.#lastRun, causes, false);
+    const isTimed = node.kind === "effect" && (node.runs < TIMED_RUNS || (node.runs & TIMED_AGAIN_MASK) === 0);
+    const started = isTimed ? this.#host.monotonic() : 0;
     const outer = this.current;
     this.current = run;
     this.#depth++;
     let result: unknown;
+    let thrown: unknown;
+    let threw = false;
     try {
       result = node.run(run);
     } catch (error) {
-      if (error === START_OVER) this.#startOver(run, wasNew);
-      else this.#failed(run, error);
-      return undefined;
-    } finally {
-      this.current = outer;
-      this.#depth--;
+      thrown = error;
+      threw = true;
     }
-    if (isPromise(result)) return this.#finishLater(run, result, wasNew);
-    this.#finish(run, result);
+    this.current = outer;
+    this.#depth--;
+    if (!threw && isPromise(result)) return this.#finishLater(run, result, wasNew);
+    if (node.gate !== undefined || isTimed) this.#gates.ran(node, isTimed ? this.#host.monotonic() - started : 0);
+    if (threw) this.#threw(run, thrown, wasNew);
+    else this.#finish(run, result);
+    this.#ended(node);
     return undefined;
   }
 
   async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
+    const { node } = run;
     const started = this.#host.monotonic();
+    // What it wrote in place cannot stay uncommitted while others get to the documents.
+    this.#commits.commit(run);
+    let result: unknown;
+    let thrown: unknown;
+    let threw = false;
     try {
-      const result = await promise;
-      if (!run.node.registered) return run.unit?.undo();
-      this.#gates.ran(run.node, this.#host.monotonic() - started);
-      this.#finish(run, result);
+      result = await promise;
     } catch (error) {
-      if (error === START_OVER) this.#startOver(run, wasNew);
-      else this.#failed(run, error);
+      thrown = error;
+      threw = true;
+    }
+    this.#gates.ran(node, this.#host.monotonic() - started);
+    if (threw) this.#threw(run, thrown, wasNew);
+    else this.#finish(run, result);
+    this.#ended(node);
+  }
+
+  /** Synchronous code of an asynchronous run, after an await. */
+  within<T>(run: Run, code: () => T): T {
+    if (!run.node.registered) throw new Error(`node ${run.node.id} was removed while it ran`);
+    const outer = this.current;
+    this.current = run;
+    try {
+      const result = code();
+      if (outer !== run) this.#commits.commit(run);
+      return result;
+    } catch (error) {
+      if (outer !== run) this.#takeBack(run);
+      throw error;
+    } finally {
+      this.current = outer;
     }
   }
 
+  /** It may be queued again, and has to be if something it read has changed meanwhile. */
+  #ended(node: SchedulerNode): void {
+    node.slot = UNQUEUED;
+    if (node.status !== "clean" && node.live && node.registered) this.#agenda.offer(node);
+  }
+
+  #threw(run: Run, error: unknown, wasNew: boolean): void {
+    if (error === START_OVER) this.#startOver(run, wasNew);
+    else this.#failed(run, error);
+  }
+
   #finish(run: Run, result: unknown): void {
-    const { node, tail, unit } = run;
-    if (!node.registered) return unit?.undo();
+    const { node, tail } = run;
+    if (!node.registered) return this.#discard(run);
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.dropReads(node, tail);
-    if (unit !== null) this.#turns.commit(unit, node, node.changeGroup);
+    if (run.unit !== null) this.#commits.commit(run);
     const output = node.outputs[0];
-    if (output !== undefined) {
+    if (output !== undefined && node.kind === "computation") {
       try {
         this.#put(node, output, result);
       } catch (error) {
@@ -214,6 +273,17 @@ export class Runner implements RunHome {
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
   }
 
+  /** The node was removed while it ran: nothing of the run remains. */
+  #discard(run: Run): void {
+    this.#takeBack(run);
+    this.#graph.dropReads(run.node, null);
+  }
+
+  #takeBack(run: Run): void {
+    run.unit?.undo();
+    run.unit = null;
+  }
+
   /** Runs a computation again on what it has just read; it must write the same. Asynchronous ones are not checked. */
   #rehearse(node: SchedulerNode): void {
     const run = new Run(this, node, ++this.#lastRun, NO_CAUSES, true);
@@ -224,8 +294,11 @@ export class Runner implements RunHome {
       if (isPromise(result)) return;
       const output = result === undefined ? undefined : admit(result, node.outputs[0]?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
+    } catch {
+      // It did not throw the first time.
+      this.#introspection.compare(node, undefined, true);
     } finally {
-      run.unit?.undo();
+      this.#takeBack(run);
       this.current = outer;
     }
   }
@@ -240,28 +313,35 @@ export class Runner implements RunHome {
     this.#invalidation.changed(root, before, after, node, node.changeGroup);
   }
 
-  /** Everything it read stays registered, old and new: whatever changes, it is worth another try. */
+  /** Everything it read stays registered, now and before: whatever changes, it is worth another try. */
   #failed(run: Run, error: unknown): void {
-    const { node, unit } = run;
-    unit?.undo();
-    if (!node.registered) return;
+    const { node } = run;
+    if (!node.registered) return this.#discard(run);
+    this.#takeBack(run);
+    this.#graph.dropRepeatedReads(run);
     node.error = error;
     node.runs++;
     node.ranAt = this.#graph.tick;
     const output = node.outputs[0];
-    if (output !== undefined) this.#put(node, output, undefined);
+    if (output !== undefined && node.kind === "computation") this.#put(node, output, undefined);
     this.#introspection.failed(run, error);
   }
 
   #startOver(run: Run, wasNew: boolean): void {
-    const { node, causes, unit } = run;
-    unit?.undo();
-    if (!node.registered) return;
+    const { node, causes } = run;
+    if (!node.registered) return this.#discard(run);
+    this.#takeBack(run);
     node.status = wasNew ? "never-ran" : "invalid";
-    node.causes = [...causes, ...node.causes];
-    if (node.causes.length === 0) node.causes = NO_CAUSES;
-    if (node.live) this.#agenda.offer(node);
+    restoreCauses(node, causes);
   }
+}
+
+/** Whether a computation has declared that it writes there. A slot of another scope is its own affair. */
+function isInSurface(node: SchedulerNode, address: Address): boolean {
+  if (address.home.document.scope !== SHARED_SCOPE) return true;
+  if (node.outputs.some((output) => output.home === address.home)) return true;
+  const { path } = address;
+  return node.envelope?.some((place) => place.home === address.home && overlap(place.path, path)) ?? false;
 }
 
 function isPromise(value: unknown): value is Promise<unknown> {

@@ -13,6 +13,7 @@ import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
 import type { DocumentRef } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
+import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
 import { Agenda } from "./agenda.ts";
@@ -27,8 +28,9 @@ import {
   type WhyStep,
 } from "./introspection.ts";
 import { Invalidation } from "./invalidation.ts";
-import type { NodeSpec, SchedulerNode } from "./node.ts";
+import { NO_CAUSES, type NodeSpec, type SchedulerNode } from "./node.ts";
 import { Registry } from "./registry.ts";
+import { RunCommits } from "./run-commits.ts";
 import { Runner } from "./runner.ts";
 import { Settle } from "./settle.ts";
 import { Turns } from "./turns.ts";
@@ -41,6 +43,8 @@ export interface SchedulerStats {
   readonly readersVisited: number;
   /** Reads registered or dropped. */
   readonly indexWrites: number;
+  /** Writes of computations outside of what they had declared. */
+  readonly outsideWrites: number;
   readonly queued: number;
   readonly gated: number;
 }
@@ -64,14 +68,16 @@ export class Scheduler implements Disposable {
     const invalidation = new Invalidation(graph, agenda, gates);
     const introspection = new Introspection(graph, gates, this.#registry);
     const turns = new Turns(host, invalidation, introspection);
-    const parts = { host, graph, agenda, gates, invalidation, turns, introspection };
+    const commits = new RunCommits({ turns, gates, agenda, introspection });
+    const parts = { host, graph, agenda, gates, invalidation, turns, introspection, commits };
     const runner = new Runner(parts);
     const settle = new Settle({ ...parts, runner });
-    // The four that have to wake the pass know it by a narrow interface.
+    // Those that have to wake the pass know it by a narrow interface.
     agenda.waker = settle;
     turns.waker = settle;
     gates.home = settle;
     runner.upstream = settle;
+    commits.background = settle;
     this.#gates = gates;
     this.#agenda = agenda;
     this.#graph = graph;
@@ -103,6 +109,11 @@ export class Scheduler implements Disposable {
   /** Removes an object's key, or a document. */
   erase(address: Address): void {
     this.#runner.unitFor(address).remove(address);
+  }
+
+  /** Adds elements at the end of an array, which is made if there is none. */
+  append(address: Address, items: readonly unknown[]): void {
+    this.#runner.unitFor(address).append(address, items);
   }
 
   splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
@@ -145,17 +156,22 @@ export class Scheduler implements Disposable {
     if (spec.debounceMs) this.#gates.state(node).debounceMs = spec.debounceMs;
     if (spec.throttleMs) this.#gates.state(node).throttleMs = spec.throttleMs;
     if (spec.noAutoDebounce) this.#gates.state(node).noAutoDebounce = true;
+    if (node.kind === "computation") this.#makeHere(node.outputs[0]);
     let tail = null;
     for (const address of spec.declaredReads ?? []) tail = this.#graph.addRead(node, address, false, tail);
     for (const output of node.outputs) {
-      // What a node writes is made here: there is nothing to wait for.
-      const { document } = output.home;
-      if (document.state === "absent") document.state = "loaded";
       this.#graph.addWriter(node, output.home);
     }
     if (node.kind === "effect" || node.envelope !== undefined) this.#graph.root(node);
     else if (creator?.live) this.#createdByRun(node);
     return node;
+  }
+
+  /** A computation's own output is made here: there is nothing to load, and a load on its way comes too late. */
+  #makeHere(output: Address | undefined): void {
+    if (output === undefined || output.home.document.state === "loaded") return;
+    output.home.document.state = "loaded";
+    output.home.document.missed = [];
   }
 
   #createdByRun(node: SchedulerNode): void {
@@ -170,6 +186,8 @@ export class Scheduler implements Disposable {
     this.#graph.dropReads(node, null);
     for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
     node.live = false;
+    node.causes = NO_CAUSES;
+    this.#graph.heights.forget(node);
     this.#settle.forget(node);
   }
 
@@ -186,6 +204,8 @@ export class Scheduler implements Disposable {
 
   /** Settles what is synchronous, now. */
   flush(): void {
+    if (this.#turns.isTransacting)
+      throw new StoreError("STORE_MISUSE", "a transaction settles nothing before it has ended; flush after it");
     this.#settle.flush();
   }
 
@@ -246,6 +266,7 @@ export class Scheduler implements Disposable {
       failures: this.#introspection.failures,
       readersVisited: this.#invalidation.visited,
       indexWrites: this.#graph.indexWrites,
+      outsideWrites: this.#introspection.outsideWrites,
       queued: this.#agenda.size,
       gated: this.#gates.held.size,
     };

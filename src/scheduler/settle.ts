@@ -8,7 +8,8 @@ import { PASS_RUN_BUDGET, PASS_SLICE_MS } from "../limits.ts";
 import { overlap } from "../store/path-operation.ts";
 import type { Agenda, Waker } from "./agenda.ts";
 import type { GateHome, Gates } from "./gates.ts";
-import { type Graph, readersOf } from "./graph.ts";
+import type { Graph } from "./graph.ts";
+import { circleThrough, upstream } from "./graph-walk.ts";
 import type { Introspection } from "./introspection.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Runner, UpstreamWork } from "./runner.ts";
@@ -29,8 +30,10 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   #pass = 0;
   #tickQueued = false;
   #passing = false;
-  /** An asynchronous run, or the rest of a pass that gave the thread back. */
+  /** An asynchronous run; nothing else runs before it has ended. */
   #inFlight: Promise<void> | undefined;
+  /** The pass has given the thread back and goes on in a task of its own. */
+  #resting = false;
   /** Created in this pass by runs, demanded until it ends and they have run (§5.3). */
   readonly #provisional = new Set<SchedulerNode>();
   /** Nodes that have exhausted their budget and not settled since: one episode, reported once. */
@@ -60,7 +63,7 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   // Ticks ----------------------------------------------------------------------------------------------------------------
 
   wake(): void {
-    if (this.#tickQueued || this.#passing || this.#inFlight !== undefined || this.#disposed) return;
+    if (this.#tickQueued || this.#passing || this.#resting || this.isWaiting || this.#disposed) return;
     this.#tickQueued = true;
     this.#host.microtask(() => {
       this.#tickQueued = false;
@@ -78,8 +81,13 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     this.#begin(false);
   }
 
+  /** Whether an asynchronous run is awaited. */
+  get isWaiting(): boolean {
+    return this.#inFlight !== undefined;
+  }
+
   #begin(sliced: boolean): void {
-    if (this.#passing || this.#inFlight !== undefined || this.#disposed) return;
+    if (this.#passing || this.isWaiting || this.#disposed || this.#turns.isTransacting) return;
     this.#turns.publish();
     if (this.#agenda.size === 0) return this.#checkIdle();
     this.#pass++;
@@ -88,26 +96,35 @@ export class Settle implements Waker, UpstreamWork, GateHome {
 
   #continue(sliced: boolean): void {
     this.#passing = true;
+    this.#resting = false;
     const until = sliced ? this.#host.monotonic() + PASS_SLICE_MS : Number.POSITIVE_INFINITY;
     let runs = 0;
-    let later: Promise<void> | undefined;
     try {
       for (let node = this.#next(); node !== undefined; node = this.#next()) {
-        later = this.runNext(node);
-        if (later !== undefined) break;
-        if (sliced && ++runs % RUNS_PER_LOOK === 0 && this.#host.monotonic() >= until) later = this.#host.yield();
-        if (later !== undefined) break;
+        this.runNext(node);
+        // It may have begun inside a read, where nobody can wait for it.
+        if (this.isWaiting) return;
+        this.#resting = sliced && ++runs % RUNS_PER_LOOK === 0 && this.#host.monotonic() >= until;
+        if (this.#resting) break;
       }
     } finally {
       this.#passing = false;
     }
-    if (later === undefined) return this.#end();
-    this.#inFlight = later.then(() => {
-      this.#inFlight = undefined;
-      if (this.#disposed) return this.#checkIdle();
-      this.#turns.publish();
-      this.#continue(true);
-    });
+    if (this.#resting) this.#host.task(() => this.#goOn());
+    else this.#end(sliced);
+  }
+
+  /** After a rest; a flush may have done what was left. */
+  #goOn(): void {
+    if (!this.#resting || this.#disposed) return;
+    this.#continue(true);
+  }
+
+  async #await(run: Promise<void>): Promise<void> {
+    await run;
+    this.#inFlight = undefined;
+    if (this.#disposed) return this.#checkIdle();
+    this.#continue(true);
   }
 
   #next(): SchedulerNode | undefined {
@@ -117,9 +134,13 @@ export class Settle implements Waker, UpstreamWork, GateHome {
 
   /** Runs a node of the agenda, or finds that it may not run now. */
   runNext(node: SchedulerNode): Promise<void> | undefined {
-    if (this.#agenda.idle.size > 0 && node.envelope === undefined && this.#promoteBefore(node)) return undefined;
+    if (this.#agenda.idle.size > 0 && node.envelope === undefined && this.promoteBefore(node)) return undefined;
+    const { heights } = this.#graph;
+    if (heights.hasCircles && heights.isUnordered(node) && heights.retry(node)) return undefined;
+    if (node.parent !== undefined && this.#parentFirst(node, node.parent)) return undefined;
     this.#agenda.withdraw(node);
     if (node.status === "clean" || !node.live || !node.registered) return undefined;
+    if (node.gate !== undefined && this.#gates.hold(node)) return undefined;
     if (node.pass !== this.#pass) {
       node.pass = this.#pass;
       node.passRuns = 0;
@@ -129,17 +150,28 @@ export class Settle implements Waker, UpstreamWork, GateHome {
       return undefined;
     }
     node.passRuns++;
-    return this.#runner.run(node);
+    const run = this.#runner.run(node);
+    if (run !== undefined) this.#inFlight = this.#await(run);
+    return run;
+  }
+
+  /** A parent may remove its children, so it goes first unless it reads from them (§7.4); true if the child has moved. */
+  #parentFirst(child: SchedulerNode, parent: SchedulerNode): boolean {
+    if (parent.slot < 0 || parent.height < child.height || upstream(parent).has(child)) return false;
+    this.#graph.heights.order(child, parent);
+    return child.height > parent.height;
   }
 
   // Materializers (§4.3) -----------------------------------------------------------------------------------------------
 
-  /** Puts materializers whose envelope the node reads before it; true if there were any. */
-  #promoteBefore(node: SchedulerNode): boolean {
+  /** Puts queued materializers whose envelope the node reads before it; true if there were any. */
+  promoteBefore(node: SchedulerNode): boolean {
     let promoted = false;
     for (const materializer of [...this.#agenda.idle]) {
       if (!readsInside(node, materializer)) continue;
-      materializer.height = Math.min(materializer.height, node.height - 1);
+      // What the materializer reads from the node itself comes first, and then it is the other way round.
+      if (upstream(materializer).has(node)) continue;
+      this.#graph.heights.order(node, materializer);
       this.#agenda.promote(materializer);
       promoted = true;
     }
@@ -188,9 +220,9 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     }
   }
 
-  #end(): void {
+  #end(sliced: boolean): void {
     this.#expireProvisional();
-    if (this.#agenda.size > 0) return this.#continue(true);
+    if (this.#agenda.size > 0) return this.#continue(sliced);
     if (this.#episode.size > 0) this.#closeEpisode();
     this.#checkIdle();
   }
@@ -198,11 +230,12 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   // Idle -----------------------------------------------------------------------------------------------------------------
 
   get isIdle(): boolean {
-    if (this.#disposed) return this.#inFlight === undefined;
+    if (this.#disposed) return !this.isWaiting;
     return (
       !this.#tickQueued &&
       !this.#passing &&
-      this.#inFlight === undefined &&
+      !this.#resting &&
+      !this.isWaiting &&
       this.#agenda.size === 0 &&
       this.#background.size === 0 &&
       !this.#turns.hasUntold &&
@@ -252,24 +285,4 @@ function readsInside(reader: SchedulerNode, materializer: SchedulerNode): boolea
     }
   }
   return false;
-}
-
-/** A way from the node back to itself along live reads, for the report; just the node where there is none. */
-function circleThrough(start: SchedulerNode): SchedulerNode[] {
-  const from = new Map<SchedulerNode, SchedulerNode>();
-  const open = [start];
-  for (let node = open.shift(); node !== undefined; node = open.shift()) {
-    for (const reader of readersOf(node)) {
-      if (reader === start) {
-        const path = [start];
-        for (let at: SchedulerNode | undefined = node; at !== undefined && at !== start; at = from.get(at))
-          path.push(at);
-        return [start, ...path.slice(1).reverse()];
-      }
-      if (from.has(reader)) continue;
-      from.set(reader, node);
-      open.push(reader);
-    }
-  }
-  return [start];
 }

@@ -3,18 +3,18 @@
  * it is told to readers when the pass begins and handed to the replica in a microtask.
  */
 import type { Host } from "../host/host.ts";
-import type { ReadClaim } from "../store/commit.ts";
 import type { OpenTurn } from "../store/document-table.ts";
 import type { Replica } from "../store/replica.ts";
+import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
+import type { Address } from "./address.ts";
 import type { Waker } from "./agenda.ts";
+import { isDerived, sourceReads } from "./graph-walk.ts";
 import type { Invalidation } from "./invalidation.ts";
 import { WriteUnit } from "./write-unit.ts";
 
 class AmbientTurn implements OpenTurn {
   unit: WriteUnit | undefined;
-  /** The unit is a transaction's: it ends with the transaction, not with the turn. */
-  transacting = false;
   /** Has writes that readers have not been told of. */
   untold = false;
   readonly #seal: () => void;
@@ -41,6 +41,8 @@ export class Turns {
   #waker: Waker | undefined;
   /** Turns with writes that readers have not been told of. */
   readonly #untold: AmbientTurn[] = [];
+  /** The turn whose unit is a transaction's: it ends with the transaction. Transactions are synchronous, so there is one. */
+  #transacting: AmbientTurn | undefined;
 
   constructor(host: Host, invalidation: Invalidation, lostWrites: LostWrites) {
     this.#host = host;
@@ -55,6 +57,7 @@ export class Turns {
   /** The unit that plain code in this space writes into, now. */
   ambient(replica: Replica): WriteUnit {
     const turn = this.#turn(replica);
+    if (this.#transacting !== undefined) return this.#transactionUnit(turn, replica);
     if (!turn.untold) {
       turn.untold = true;
       this.#untold.push(turn);
@@ -66,6 +69,26 @@ export class Turns {
       this.#waker?.wake();
     }
     return turn.unit;
+  }
+
+  #transactionUnit({ unit }: AmbientTurn, replica: Replica): WriteUnit {
+    if (unit !== undefined) return unit;
+    throw new StoreError(
+      "STORE_MISUSE",
+      `a transaction is one commit of one space; write to "${replica.space}" before or after it`,
+    );
+  }
+
+  get isTransacting(): boolean {
+    return this.#transacting !== undefined;
+  }
+
+  /** A read by plain code: what a transaction has read, its commit rests on. */
+  read(address: Address, shallow: boolean): void {
+    const unit = this.#transacting?.unit;
+    if (unit === undefined || unit.replica !== address.home.replica) return;
+    if (!isDerived(address.home)) unit.claimRead(address, shallow);
+    else for (const edge of sourceReads(address.home)) unit.claimRead(edge.address, edge.shallow);
   }
 
   #turn(replica: Replica): AmbientTurn {
@@ -93,7 +116,7 @@ export class Turns {
   #seal(replica: Replica): void {
     const turn = this.#turns.get(replica);
     const unit = turn?.unit;
-    if (turn === undefined || unit === undefined || turn.transacting) return;
+    if (turn === undefined || unit === undefined || turn === this.#transacting) return;
     turn.unit = undefined;
     const commit = this.commit(unit);
     commit?.outcome.then((outcome) => {
@@ -105,30 +128,34 @@ export class Turns {
   transact<T>(replica: Replica, code: () => T, changeGroup?: string): { result: T; commit: Commit | undefined } {
     const turn = this.#turn(replica);
     // A transaction inside a transaction is part of it.
-    if (turn.transacting) return { result: code(), commit: undefined };
+    if (this.#transacting === turn) return { result: code(), commit: undefined };
+    if (this.#transacting !== undefined) this.#transactionUnit(turn, replica);
     this.#seal(replica);
     const unit = new WriteUnit(replica);
     turn.unit = unit;
-    turn.transacting = true;
+    this.#transacting = turn;
+    let result: T;
     try {
-      const result = code();
-      return { result, commit: this.commit(unit, undefined, changeGroup) };
+      result = code();
     } catch (error) {
       unit.undo();
       throw error;
     } finally {
       turn.unit = undefined;
-      turn.transacting = false;
+      this.#transacting = undefined;
     }
+    return { result, commit: this.commit(unit, undefined, changeGroup) };
   }
 
   /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */
-  commit(unit: WriteUnit, source?: object, changeGroup?: string, reads: readonly ReadClaim[] = []): Commit | undefined {
+  commit(unit: WriteUnit, source?: object, changeGroup?: string): Commit | undefined {
+    // What plain code had written before a node ran was put in place before, and is committed before.
+    if (source !== undefined) this.#seal(unit.replica);
     unit.publish(this.#invalidation, source, changeGroup);
     const sealed = unit.seal();
     if (sealed.shares.size === 0) return undefined;
     return unit.replica.adopt(sealed.shares, {
-      reads: [...reads, ...sealed.reads],
+      reads: sealed.reads,
       except: this.#invalidation.listener(unit.replica),
       ...(source === undefined ? {} : { source }),
       ...(changeGroup === undefined ? {} : { changeGroup }),

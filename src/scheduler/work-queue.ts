@@ -5,7 +5,7 @@
  * Heights start as registration ordinals, so there is no ladder of buckets to walk: most graphs are registered writers first
  * and never move a height at all.
  */
-import type { SchedulerNode } from "./node.ts";
+import { type SchedulerNode, UNQUEUED } from "./node.ts";
 
 export class WorkQueue {
   readonly #heap: SchedulerNode[] = [];
@@ -33,16 +33,19 @@ export class WorkQueue {
   remove(node: SchedulerNode): void {
     const { slot } = node;
     if (slot < 0) return;
-    node.slot = -1;
+    node.slot = UNQUEUED;
     const last = this.#heap.pop() as SchedulerNode;
     if (last === node) return;
     this.#up(last, slot);
     if (last.slot === slot) this.#down(last, slot);
   }
 
-  /** The node's height has grown. */
-  raised(node: SchedulerNode): void {
-    if (node.slot >= 0) this.#down(node, node.slot);
+  /** The node's height is another. */
+  moved(node: SchedulerNode): void {
+    const { slot } = node;
+    if (slot < 0) return;
+    this.#up(node, slot);
+    if (node.slot === slot) this.#down(node, slot);
   }
 
   *[Symbol.iterator](): Iterator<SchedulerNode> {

@@ -5,6 +5,7 @@
  * and a node's side-writes are others. Writing the same place again costs one assignment; what readers are told is the
  * difference since they were told last, and what the backend gets is the last value.
  */
+import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { admit, handOut, ownUnlessHandedOut } from "../store/admit.ts";
@@ -39,6 +40,9 @@ export class WriteUnit {
   readonly #records: WriteRecord[] = [];
   #untold: WriteRecord[] = [];
   readonly #claims: ReadClaim[] = [];
+  /** What was claimed as read, so that reading in a loop claims once; made by the first claim. */
+  #claimedDeep: Set<Address> | undefined;
+  #claimedShallow: Set<Address> | undefined;
 
   constructor(replica: Replica) {
     this.replica = replica;
@@ -62,10 +66,8 @@ export class WriteUnit {
     }
     const differences = narrow(address.path, before, after);
     if (differences) return this.#setDifferences(address, differences);
-    if (level > 0) this.#claim(address.parent as Address, "reach");
+    if (level > 0) this.#claimContainer(address.parent as Address, before);
     const inverse = this.#place(address, after);
-    address.turn = this.#id;
-    address.turnRecord = this.#records.length;
     this.#record(address, { op: "set", path: address.path, value: after }, inverse, before, after);
   }
 
@@ -74,6 +76,7 @@ export class WriteUnit {
     const before = address.value;
     if (before === undefined) return this.#claim(address, "deep");
     if (address.parent !== null) this.#claim(address.parent, "reach");
+    this.#keepAbove(address);
     const operation: PathOperation = { op: "delete", path: address.path };
     this.#record(address, operation, this.#apply(address.home, operation), before, undefined);
   }
@@ -84,8 +87,28 @@ export class WriteUnit {
     if (!Array.isArray(before)) throw misuse(`cannot splice ${address}: there is no array`);
     const items = insert.map((item, i) => admit(item, before[index + i]));
     this.#claim(address, "shallow");
+    this.#keepAbove(address);
     const operation: PathOperation = { op: "splice", path: address.path, index, remove, insert: items };
     this.#record(address, operation, this.#apply(address.home, operation), before, address.value);
+  }
+
+  /** Adds elements at the end of an array; one that is not there is made, unless somebody else makes it meanwhile. */
+  append(address: Address, items: readonly unknown[]): void {
+    const { value, home } = address;
+    if (value !== undefined) return this.splice(address, Array.isArray(value) ? value.length : 0, 0, items);
+    if (home.document.state === "absent") home.replica.touch(home.document);
+    this.#claim(address, "deep");
+    this.set(address, items);
+  }
+
+  /** The commit rests on what lies here now. */
+  claimRead(address: Address, shallow: boolean): void {
+    if (shallow) this.#claimedShallow ??= new Set();
+    else this.#claimedDeep ??= new Set();
+    const claimed = (shallow ? this.#claimedShallow : this.#claimedDeep) as Set<Address>;
+    if (claimed.has(address)) return;
+    claimed.add(address);
+    this.#claim(address, shallow ? "shallow" : "deep");
   }
 
   /** Tells readers what has changed since they were told last. */
@@ -95,9 +118,11 @@ export class WriteUnit {
     this.#untold = [];
     for (const record of untold) {
       const { told, address } = record;
+      const now = address.value;
       record.untold = false;
-      record.told = record.value;
-      if (!Object.is(told, record.value)) invalidation.changed(address, told, record.value, source, changeGroup);
+      record.told = now;
+      // What was changed and changed back is no news.
+      if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
     }
   }
 
@@ -153,13 +178,30 @@ export class WriteUnit {
     home.turnLevel = sameLevel ? level : -1;
     const record: WriteRecord = { address, operation, inverse, value, told, untold: false };
     this.#records.push(record);
+    // Whoever is to be told of an earlier write here is told of what it has come to.
+    if (address.turn === this.#id && this.#records[address.turnRecord]?.untold) return;
+    address.turn = this.#id;
+    address.turnRecord = this.#records.length - 1;
     this.#tellLater(record);
+  }
+
+  /** Operations follow each other in the commit: a value put above by this unit must stay as it was put. */
+  #keepAbove(address: Address): void {
+    if (address.home.turn !== this.#id) return;
+    for (let above = address.parent; above !== null; above = above.parent) {
+      if (above.turn === this.#id) handOut(above.value);
+    }
   }
 
   #tellLater(record: WriteRecord): void {
     if (record.untold) return;
     record.untold = true;
     this.#untold.push(record);
+  }
+
+  /** A write goes into a container that is still there; one at the end of an array rests on where the end is. */
+  #claimContainer(container: Address, before: Json | undefined): void {
+    this.#claim(container, before === undefined && Array.isArray(container.value) ? "shallow" : "reach");
   }
 
   #claim(address: Address, depth: ReadClaim["depth"]): void {

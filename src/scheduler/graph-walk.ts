@@ -1,0 +1,84 @@
+/** Ways through the graph along live reads: who reads what a node writes, who writes what it reads. Nothing here recurses. */
+import type { Address, DocumentIndex } from "./address.ts";
+import type { Edge, SchedulerNode } from "./node.ts";
+
+/** All linked edges in the trie below an address. */
+export function* linkedEdges(root: Address): Iterable<Edge> {
+  const open = [root];
+  for (let address = open.pop(); address !== undefined; address = open.pop()) {
+    for (let edge = address.readers; edge !== null; edge = edge.older) yield edge;
+    // One by one: spreading a hundred thousand children into a call overflows the stack.
+    if (address.children !== null) for (const child of address.children.values()) open.push(child);
+  }
+}
+
+/** The live nodes that read one of the node's outputs. */
+export function readersOf(node: SchedulerNode): SchedulerNode[] {
+  const readers: SchedulerNode[] = [];
+  for (const output of node.outputs) {
+    if (output.home.liveEdges === 0) continue;
+    for (const edge of linkedEdges(output.home.root)) if (edge.node !== node) readers.push(edge.node);
+  }
+  return readers;
+}
+
+/** The writers of what a node reads, once per read. */
+export function* writersRead(node: SchedulerNode): Iterable<SchedulerNode> {
+  for (let edge = node.reads; edge !== null; edge = edge.next) {
+    if (!edge.linked) continue;
+    for (const writer of edge.address.home.writers) if (writer !== node) yield writer;
+  }
+}
+
+/** A node and all live nodes that it reads from, directly or not. */
+export function upstream(start: SchedulerNode): Set<SchedulerNode> {
+  const found = new Set([start]);
+  const open = [start];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    for (const writer of writersRead(node)) {
+      if (found.has(writer) || !writer.live) continue;
+      found.add(writer);
+      open.push(writer);
+    }
+  }
+  return found;
+}
+
+/** Whether the document is some computation's own output: recomputable, and in no commit. */
+export function isDerived({ writers, root }: DocumentIndex): boolean {
+  return writers.some((writer) => writer.outputs[0] === root);
+}
+
+/** The reads of documents that are not derived which a derived one goes back to. */
+export function* sourceReads(derived: DocumentIndex): Iterable<Edge> {
+  const seen = new Set([derived]);
+  for (const index of seen) {
+    for (const writer of index.writers) {
+      for (let edge = writer.reads; edge !== null; edge = edge.next) {
+        if (isDerived(edge.address.home)) seen.add(edge.address.home);
+        else yield edge;
+      }
+    }
+  }
+}
+
+/** A way from the node back to itself along live reads; just the node where there is none. */
+export function circleThrough(start: SchedulerNode): SchedulerNode[] {
+  const from = new Map<SchedulerNode, SchedulerNode>();
+  const open = [start];
+  for (const node of open) {
+    for (const reader of readersOf(node)) {
+      if (reader === start) return wayTo(node, from);
+      if (from.has(reader)) continue;
+      from.set(reader, node);
+      open.push(reader);
+    }
+  }
+  return [start];
+}
+
+function wayTo(last: SchedulerNode, from: ReadonlyMap<SchedulerNode, SchedulerNode>): SchedulerNode[] {
+  const way = [last];
+  for (let node = from.get(last); node !== undefined; node = from.get(node)) way.push(node);
+  return way.reverse();
+}

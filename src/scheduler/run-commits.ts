@@ -1,0 +1,89 @@
+/**
+ * What becomes of the commits of nodes' side-writes. A run has ended long before its commit has its answer; an answer that is a
+ * rejection has already taken the writes back, and here it is decided what that means for the node (§7.3).
+ *
+ * | rule of the rejection | what happens |
+ * |---|---|
+ * | run again (stale) | after catching up the node is invalid again, for the same causes; growing pauses when it keeps happening |
+ * | send again (failed, unknown) | the same, a bounded number of times |
+ * | never | reported; the node rests until something it read changes |
+ */
+import { WRITE_ATTEMPTS_MAX } from "../limits.ts";
+import type { CommitOutcome } from "../store/commit.ts";
+import { RETRY_RULES, type Rejection } from "../store/rejection.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Agenda } from "./agenda.ts";
+import type { Gates } from "./gates.ts";
+import { isDerived } from "./graph-walk.ts";
+import type { Introspection } from "./introspection.ts";
+import { restoreCauses } from "./node.ts";
+import type { Run } from "./run.ts";
+import type { Turns } from "./turns.ts";
+
+/** Keeps `idle` from resolving while work goes on; the settle component. */
+export interface Background {
+  background(work: Promise<unknown>): void;
+}
+
+export class RunCommits {
+  readonly #turns: Turns;
+  readonly #gates: Gates;
+  readonly #agenda: Agenda;
+  readonly #introspection: Introspection;
+  #background: Background | undefined;
+
+  constructor(parts: { turns: Turns; gates: Gates; agenda: Agenda; introspection: Introspection }) {
+    this.#turns = parts.turns;
+    this.#gates = parts.gates;
+    this.#agenda = parts.agenda;
+    this.#introspection = parts.introspection;
+  }
+
+  set background(background: Background) {
+    this.#background = background;
+  }
+
+  /** Commits what a run has written so far. The commit rests on what the run has read. */
+  commit(run: Run): void {
+    const { unit, node } = run;
+    run.unit = null;
+    if (unit === null || unit.isEmpty) return;
+    for (let edge = node.reads; edge !== null; edge = edge.next) {
+      const { home } = edge.address;
+      if (home.replica === unit.replica && !isDerived(home)) unit.claimRead(edge.address, edge.shallow);
+    }
+    const commit = this.#turns.commit(unit, node, node.changeGroup);
+    commit?.outcome.then((outcome) => this.#answered(run, unit.replica, outcome));
+  }
+
+  #answered(run: Run, replica: Replica, outcome: CommitOutcome): void {
+    const { node } = run;
+    if (outcome.kind === "committed") return this.#gates.committed(node);
+    if (!node.registered) return;
+    const rule = RETRY_RULES[outcome.class];
+    const attempts = this.#gates.conflicted(node);
+    if (rule === "never" || (rule === "send-again" && attempts >= WRITE_ATTEMPTS_MAX)) this.#giveUp(run, outcome);
+    else this.#background?.background(this.#again(run, replica));
+  }
+
+  async #again(run: Run, replica: Replica): Promise<void> {
+    const { node } = run;
+    try {
+      await replica.catchUp();
+    } finally {
+      // A feed that cannot be read now is no reason to forget the node: the next rejection says so again.
+      if (node.registered) {
+        if (node.status === "clean") node.status = "invalid";
+        restoreCauses(node, run.causes);
+        if (node.live) this.#agenda.offer(node);
+      }
+    }
+  }
+
+  #giveUp({ node }: Run, { message }: Rejection): void {
+    this.#gates.committed(node);
+    const error = new Error(`what node ${node.id} wrote was taken back: ${message}`);
+    node.error = error;
+    this.#introspection.report(error, node);
+  }
+}
