@@ -20,6 +20,7 @@ export async function open(): Promise<Graph> {
       return { get: one, set: one };
     },
     computed,
+    register: computed,
     // Braces: what an effect returns is its clean-up.
     effect: (run) => {
       effect(() => {

@@ -42,6 +42,8 @@ export interface DocumentGraph {
 export interface Graph extends DocumentGraph {
   source<T>(value: T): Source<T>;
   computed<T>(compute: () => T): () => T;
+  /** Makes a computed and gives what one keeps of it, as the library has it: nothing of the benchmark's. */
+  register(compute: () => number): unknown;
   effect(run: () => void): void;
   /** Several writes as one. */
   batch(writes: () => void): void;

@@ -24,6 +24,7 @@ export async function open(): Promise<Graph> {
       const one = space.computed<T>(`computed ${++names}`, compute);
       return () => one.get() as T;
     },
+    register: (compute) => space.computed(`c${++names}`, compute),
     effect: (run) => {
       space.effect(run);
     },

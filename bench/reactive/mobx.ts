@@ -27,6 +27,7 @@ export async function open(): Promise<Graph> {
       const one = computed(compute);
       return () => one.get();
     },
+    register: computed,
     effect: (run) => {
       autorun(() => run());
     },

@@ -31,6 +31,7 @@ export async function open(): Promise<Graph> {
       const one = computed(compute);
       return () => one.value;
     },
+    register: computed,
     effect: (run) => {
       effect(() => {
         run();

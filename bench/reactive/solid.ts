@@ -35,6 +35,7 @@ export async function open(): Promise<Graph> {
       return { get, set: (next) => change(() => next) };
     },
     computed: createMemo,
+    register: createMemo,
     effect: (run) => createEffect(() => run()),
     batch,
     settle() {},

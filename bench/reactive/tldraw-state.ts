@@ -23,6 +23,7 @@ export async function open(): Promise<Graph> {
       const one = computed(`computed ${++names}`, compute);
       return () => one.get();
     },
+    register: (compute) => computed(`c${++names}`, compute),
     effect: (run) => {
       react(`effect ${++names}`, () => run());
     },

@@ -33,6 +33,7 @@ export async function open(): Promise<Graph> {
       const one = computed(compute);
       return () => one.value;
     },
+    register: computed,
     effect(run) {
       let queued = false;
       const runner = effect(

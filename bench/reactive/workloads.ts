@@ -37,7 +37,7 @@ export async function dormant(graph: Graph, _scale: Scale): Promise<Sample> {
   const kept: unknown[] = new Array(count * 2).fill(undefined);
   const register = (from: number) =>
     graph.build(() => {
-      for (let i = from; i < from + count; i++) kept[i] = graph.computed(() => counted.ran(source.get()));
+      for (let i = from; i < from + count; i++) kept[i] = graph.register(() => counted.ran(source.get()));
     });
   register(0);
   await letGo();

@@ -19,6 +19,9 @@ export interface CellOptions<T> {
   readonly default?: T | undefined;
 }
 
+/** Of all cells without options: a cell is made for every place that somebody touches. */
+const NO_OPTIONS: CellOptions<never> = Object.freeze({});
+
 export interface SinkOptions {
   /** Changes made by transactions of this group do not call the sink: a user's own edits. */
   readonly changeGroup?: string;
@@ -31,7 +34,7 @@ export class Cell<T = unknown> {
   protected readonly targets: LinkTargets;
   readonly #options: CellOptions<T>;
 
-  constructor(address: Address, targets: LinkTargets, options: CellOptions<T> = {}) {
+  constructor(address: Address, targets: LinkTargets, options: CellOptions<T> = NO_OPTIONS) {
     this.address = address;
     this.targets = targets;
     this.#options = options;

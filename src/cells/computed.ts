@@ -6,7 +6,7 @@ import type { LinkTargets } from "./links.ts";
 export class Computed<T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 
-  constructor(node: SchedulerNode, targets: LinkTargets, options: CellOptions<T> = {}) {
+  constructor(node: SchedulerNode, targets: LinkTargets, options?: CellOptions<T>) {
     const [output] = node.outputs;
     if (output === undefined) throw new Error(`node ${node.id} has no output`);
     super(output, targets, options);

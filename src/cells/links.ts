@@ -22,7 +22,7 @@ export function readThrough(address: Address, targets: LinkTargets): Json | unde
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
     // Read before looking for links: the read brings what lies there up to date.
     const value = targets.scheduler.read(at);
-    const place = firstLink(at);
+    const place = firstLink(at, value);
     if (place === undefined) return value;
     at = hop(place, at, targets);
   }
@@ -33,7 +33,7 @@ export function readThrough(address: Address, targets: LinkTargets): Json | unde
 export function followLinks(address: Address, targets: LinkTargets): Address {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
-    const place = firstLink(at);
+    const place = firstLink(at, at.value);
     if (place === undefined) return at;
     at = hop(place, at, targets);
   }
@@ -55,11 +55,13 @@ interface LinkPlace {
   readonly link: Link;
 }
 
-/** The outermost link on the way to an address, or at it. */
-function firstLink(address: Address): LinkPlace | undefined {
-  const above = address.parent === null ? undefined : firstLink(address.parent);
-  if (above !== undefined) return above;
-  const { value } = address;
+/** The outermost link on the way to an address, or at it; the value is the address's own. */
+function firstLink(address: Address, value: Json | undefined): LinkPlace | undefined {
+  const { parent } = address;
+  if (parent !== null) {
+    const above = firstLink(parent, parent.value);
+    if (above !== undefined) return above;
+  }
   // A quick look first: almost no value is a link.
   if (typeof value !== "object" || value === null || !Object.hasOwn(value, LINK_KEY)) return undefined;
   const link = asLink(value);

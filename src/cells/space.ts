@@ -2,6 +2,7 @@
  * A space as its users see it: cells, computations, effects and transactions over one replica and one scheduler.
  */
 import type { Host } from "../host/host.ts";
+import type { NodeSpec } from "../scheduler/node.ts";
 import type { Run } from "../scheduler/run.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
@@ -70,26 +71,17 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
-  computed<T>(id: string, compute: (run: Run) => T | Promise<T>, options: NodeOptions = {}): Computed<Awaited<T>> {
-    const { reads = [], ...rest } = options;
+  computed<T>(id: string, compute: (run: Run) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
     const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
-    const declaredReads = reads.map((cell) => cell.address);
-    const node = this.scheduler.register({
-      kind: "computation",
-      id,
-      run: compute,
-      outputs: [output],
-      declaredReads,
-      ...rest,
-    });
+    const basic: NodeSpec = { kind: "computation", id, run: compute, outputs: [output] };
+    const node = this.scheduler.register(options === undefined ? basic : specOf(basic, options));
     return new Computed<Awaited<T>>(node, this);
   }
 
   /** Runs now and whenever something it read has changed, until cancelled. */
   effect(run: (run: Run) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
-    const { reads = [], id = `effect ${++this.#effects}`, ...rest } = options;
-    const declaredReads = reads.map((cell) => cell.address);
-    const node = this.scheduler.register({ kind: "effect", id, run, declaredReads, ...rest });
+    const { id = `effect ${++this.#effects}`, ...rest } = options;
+    const node = this.scheduler.register(specOf({ kind: "effect", id, run }, rest));
     return () => this.scheduler.remove(node);
   }
 
@@ -183,4 +175,9 @@ export class Space implements LinkTargets, AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+function specOf(basic: NodeSpec, { reads, ...options }: NodeOptions): NodeSpec {
+  const spec = { ...basic, ...options };
+  return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
 }

@@ -13,6 +13,8 @@ import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 
+const ROOT: Path = Object.freeze([]);
+
 /** A document as the scheduler knows it: the root of its addresses, who writes it, how many live reads it has. */
 export class DocumentIndex {
   readonly replica: Replica;
@@ -82,6 +84,7 @@ export class Address {
   }
 
   get path(): Path {
+    if (this.parent === null) return ROOT;
     const path: string[] = [];
     for (let address: Address = this; address.parent !== null; address = address.parent) path.push(address.step);
     return path.reverse();

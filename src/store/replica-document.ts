@@ -29,6 +29,15 @@ interface Held {
   readonly value: Json | undefined;
 }
 
+/** A commit of somebody else that arrived while a document was loading. */
+interface Missed {
+  readonly sequence: number;
+  readonly operations: readonly PathOperation[];
+}
+
+/** What a list of a document is while there is nothing in it, shared by all: most documents are at rest. */
+const NONE: readonly never[] = Object.freeze([]);
+
 export class ReplicaDocument implements DocumentRef {
   readonly scope: string;
   readonly id: string;
@@ -38,11 +47,11 @@ export class ReplicaDocument implements DocumentRef {
   value: Json | undefined;
   /** The sequence as of which the document was loaded; commits up to it are in the value already. */
   loadedAt = 0;
-  labels: readonly { readonly path: readonly string[]; readonly labels: readonly string[] }[] = [];
-  /** Pending shares in commit order; their operations are applied to `value`. */
-  readonly pending: PendingShare[] = [];
+  labels: readonly { readonly path: readonly string[]; readonly labels: readonly string[] }[] = NONE;
+  /** Pending shares in commit order; their operations are applied to `value`. Changed only here. */
+  pending: readonly PendingShare[] = NONE;
   /** Others' commits that arrived while the document was loading, to be applied where the load did not see them. */
-  missed: { readonly sequence: number; readonly operations: readonly PathOperation[] }[] = [];
+  missed: readonly Missed[] = NONE;
   /** How many hold on to it (observers, open transactions); while above zero it is not dropped. */
   observers = 0;
   /** What the scheduler keeps beside the document; the store never looks at it. */
@@ -52,7 +61,7 @@ export class ReplicaDocument implements DocumentRef {
   /** Whether a commit of this replica has changed it in the backend. */
   writtenHere = false;
   /** Writes since the oldest open transaction began, as (tick, path). */
-  #recent: { readonly tick: number; readonly path: Path }[] = [];
+  #recent: { readonly tick: number; readonly path: Path }[] | undefined;
   /** Reads up to this tick can no longer be checked: writes after it were dropped from `recent`. */
   #recentFrom = 0;
 
@@ -79,7 +88,7 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Others' operations, confirmed with that sequence. They go beneath what is pending; the net changes come back. */
   integrate(operations: readonly PathOperation[], sequence: number): Change[] {
-    if (this.state === "loading") this.missed.push({ sequence, operations });
+    if (this.state === "loading") this.missed = [...this.missed, { sequence, operations }];
     if (this.state !== "loaded" || sequence <= this.loadedAt) return [];
     const foreign = operations.map((operation) => operation.path);
     const isPendingAbove = this.pending.some((share) =>
@@ -113,7 +122,8 @@ export class ReplicaDocument implements DocumentRef {
     }));
     for (let i = this.pending.length - 1; i >= 0; i--) this.#undo(this.pending[i] as PendingShare);
     change();
-    const shares = this.pending.splice(0);
+    const shares = this.pending;
+    this.pending = NONE;
     for (const share of shares) if (keep(share.commit)) this.#redo(share);
     for (const one of held) this.#keepIdentity(one);
     const changes = paths.map((path, i) => this.#change(path, befores[i], handOut(this.read(path))));
@@ -127,8 +137,14 @@ export class ReplicaDocument implements DocumentRef {
     share.inverses = [];
   }
 
+  /** A commit was applied that is pending from now on. */
+  addPending(share: PendingShare): void {
+    if (this.pending.length === 0) this.pending = [share];
+    else (this.pending as PendingShare[]).push(share);
+  }
+
   #redo(share: PendingShare): void {
-    this.pending.push(share);
+    this.addPending(share);
     for (const operation of share.operations) {
       try {
         share.inverses.push(this.#apply(operation).inverse);
@@ -167,7 +183,7 @@ export class ReplicaDocument implements DocumentRef {
   loadFailed(error: unknown): void {
     this.state = "absent";
     this.loadError = error;
-    this.missed = [];
+    this.missed = NONE;
   }
 
   /** A pending share became part of the confirmed state, with that sequence. */
@@ -176,12 +192,13 @@ export class ReplicaDocument implements DocumentRef {
     const index = this.pending.indexOf(share);
     // A load that saw the commit has taken the share away already.
     if (index < 0) return;
-    this.pending.splice(index, 1);
+    if (this.pending.length === 1) this.pending = NONE;
+    else (this.pending as PendingShare[]).splice(index, 1);
     if (this.state === "loaded") return;
     // Made or replaced whole without having been read: it is exactly what we wrote, nobody has to load it.
     this.state = "loaded";
     this.loadedAt = sequence;
-    this.missed = [];
+    this.missed = NONE;
   }
 
   /** What a share that has just been applied changed, outermost paths only; made from its inverses and the present value. */
@@ -210,6 +227,7 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Remembers a write for the transactions that are open now. */
   remember(tick: number, path: Path): void {
+    this.#recent ??= [];
     this.#recent.push({ tick, path });
     if (this.#recent.length <= RECENT_WRITES_MAX) return;
     this.#recentFrom = (this.#recent[RECENT_WRITES_MAX >> 1] as { tick: number }).tick;
@@ -218,14 +236,14 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Forgets the writes, as no transaction is open. */
   forget(): void {
-    this.#recent = [];
+    this.#recent = undefined;
     this.#recentFrom = 0;
   }
 
   /** Whether something read then has been written since. */
   hasMoved(read: LoggedRead): boolean {
     if (read.tick < this.#recentFrom) return true;
-    for (const { tick, path } of this.#recent) {
+    for (const { tick, path } of this.#recent ?? NONE) {
       if (tick > read.tick && writeTouchesRead(path, read.path, read.depth)) return true;
     }
     return false;

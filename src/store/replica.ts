@@ -222,7 +222,7 @@ export class Replica implements AsyncDisposable {
     const commit = new PendingCommit(request);
     for (const [document, { operations, inverses }] of shares) {
       const share = { commit, document, operations, inverses };
-      document.pending.push(share);
+      document.addPending(share);
       commit.shares.push(share);
     }
     this.#confirmation.send(commit);
