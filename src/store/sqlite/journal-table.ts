@@ -9,12 +9,13 @@
  *     └────────────── recover / requeue ───────────────────┘
  *
  * Every method runs inside the writer's transaction. Ids and hashes are counted on in memory and the head is written once per
- * batch; a row costs one statement to append and one to settle.
+ * batch; a row costs one statement to append, and neighbours are claimed and settled by one statement together.
  */
 import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import type { Connection, Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
+import { plainlyDoneFrom, rangesOf } from "./id-ranges.ts";
 import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
 import { journalHash } from "./journal-hash.ts";
 import type { TableCache } from "./table-cache.ts";
@@ -64,7 +65,9 @@ export class JournalTable implements TableCache {
     if (kinds.length > 1) rows.sort((a, b) => Number(a["id"]) - Number(b["id"]));
     const claimed = rows.slice(0, limit);
     const deliveries = deliveriesOf(this.#connection, claimed);
-    return claimed.map((row) => this.#claimRow(row, lease, deliveries));
+    const ids = claimed.map(({ id }) => Number(id));
+    for (const { first, last } of rangesOf(ids)) this.#sql.claim.run(lease, first, last);
+    return claimed.map((row) => claimOf(row, lease, deliveries));
   }
 
   holdsClaim({ id, lease, attempt }: Settlement): boolean {
@@ -78,6 +81,23 @@ export class JournalTable implements TableCache {
     if (!this.#settleRow(settlement, nowMs)) return false;
     for (const delivery of settlement.deliveries ?? []) this.#putDelivery(settlement.id, delivery);
     return true;
+  }
+
+  /** Settles many, in order; says for each whether its claim was still held. */
+  settleAll(settlements: readonly Settlement[], nowMs: number): boolean[] {
+    const held: boolean[] = [];
+    while (held.length < settlements.length) {
+      const start = held.length;
+      const count = this.#trustsEverybody ? 0 : plainlyDoneFrom(settlements, start);
+      if (count > 1 && this.#settleRange(settlements[start]!, count, nowMs)) {
+        for (let i = 0; i < count; i++) held.push(true);
+      } else {
+        // One by one as far as the range went: at least one of it was lost.
+        const end = start + Math.max(count, 1);
+        for (const one of settlements.slice(start, end)) held.push(this.settle(one, nowMs));
+      }
+    }
+    return held;
   }
 
   /** Sends the rows of one lease back to pending. */
@@ -178,14 +198,6 @@ export class JournalTable implements TableCache {
     return row !== undefined && holdsSameContent(row, entry) ? Number(row["id"]) : undefined;
   }
 
-  #claimRow(row: Row, lease: number, deliveries: ReadonlyMap<number, readonly Delivery[]>): Claim {
-    const id = Number(row["id"]);
-    const attempt = Number(row["attempts"]) + 1;
-    this.#sql.claim.run(lease, id);
-    const columns = { ...row, status: "processing", attempts: attempt, lease };
-    return { row: journalRow(columns, deliveries.get(id) ?? []), lease, attempt };
-  }
-
   #settleRow({ id, lease, attempt, outcome }: Settlement, nowMs: number): boolean {
     const now = nowMs / 1_000;
     switch (outcome.kind) {
@@ -200,6 +212,14 @@ export class JournalTable implements TableCache {
       case "release":
         return this.#sql.release.run(id, lease, attempt) > 0;
     }
+  }
+
+  /** Settles `count` rows from the first one on if all of their claims are held; otherwise changes nothing. */
+  #settleRange({ id, lease, attempt }: Settlement, count: number, nowMs: number): boolean {
+    const last = id + count - 1;
+    if (this.#sql.heldInRange.get(id, last, lease, attempt)?.["held"] !== count) return false;
+    this.#sql.settleRange.run(nowMs / 1_000, id, last);
+    return true;
   }
 
   #putDelivery(event: number, { subscriber, status, attempts, error }: Delivery): void {
@@ -244,11 +264,20 @@ function statements(connection: Connection) {
         "AND kind = ? ORDER BY id LIMIT ?",
     ),
     claim: prepare(
-      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL WHERE id = ?",
+      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL " +
+        "WHERE id BETWEEN ? AND ?",
     ),
     held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
     settle: prepare(
       `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL WHERE ${HELD}`,
+    ),
+    heldInRange: prepare(
+      "SELECT count(*) AS held FROM event_journal " +
+        "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ? AND attempts = ?",
+    ),
+    settleRange: prepare(
+      "UPDATE event_journal SET status = 'done', processed_at = ?, error = NULL, next_attempt_at = NULL, lease = NULL " +
+        "WHERE id BETWEEN ? AND ?",
     ),
     release: prepare(
       `UPDATE event_journal SET status = 'pending', attempts = attempts - 1, lease = NULL WHERE ${HELD}`,
@@ -279,4 +308,13 @@ function statements(connection: Connection) {
     ),
     forgetFailures: prepare("DELETE FROM delivery WHERE event = ? AND status <> 'done'"),
   };
+}
+
+/** The row as its claim left it. The row is ours and changed in place: copying it costs more than reading it did. */
+function claimOf(row: Row, lease: number, deliveries: ReadonlyMap<number, readonly Delivery[]>): Claim {
+  const attempt = Number(row["attempts"]) + 1;
+  row["status"] = "processing";
+  row["attempts"] = attempt;
+  row["lease"] = lease;
+  return { row: journalRow(row, deliveries.get(Number(row["id"])) ?? []), lease, attempt };
 }

@@ -178,8 +178,8 @@ export class SqliteStore implements Store {
     return this.#write("journal", () => {
       const own = settlements.map(ownSettlement);
       return () => {
-        const nowMs = this.#host.now();
-        return own.map((one) => (this.#tables.journal.settle(one, nowMs) ? "settled" : "lease-lost"));
+        const held = this.#tables.journal.settleAll(own, this.#host.now());
+        return held.map((isHeld) => (isHeld ? "settled" : "lease-lost"));
       };
     });
   }
