@@ -18,7 +18,9 @@ import type { Space } from "./space-table.ts";
 import type { TableCache } from "./table-cache.ts";
 
 export interface Document extends DocumentRef {
-  readonly row: number;
+  /** 0 while it is absent. */
+  row: number;
+  readonly space: number;
   /** Of the last commit that changed it; 0 when it was only named so far. */
   sequence: number;
   baseSequence: number;
@@ -27,7 +29,8 @@ export interface Document extends DocumentRef {
   patchBytes: number;
   /** 0 when it has none; otherwise it is the base. */
   snapshotSequence: number;
-  state: "written" | "moved";
+  /** `absent`: looked for and not there. `new`: not in the table before the batch ends. */
+  state: "absent" | "new" | "moved" | "written";
 }
 
 /** A patch with its operations as text, made before the transaction. */
@@ -53,7 +56,10 @@ export class DocumentTable implements TableCache {
   readonly #documents = new Map<number, Map<string, Document>>();
   /** How many are in the map. */
   #remembered = 0;
+  /** New and moved documents: what is to be written before the batch ends. */
   readonly #moved = new Set<Document>();
+  /** The greatest row, given or in the table; undefined when it has to be looked up. */
+  #lastRow: number | undefined;
   /** Documents whose patches have outgrown their base, by row. */
   readonly #overgrown = new Map<number, Overgrown>();
   readonly #sql;
@@ -69,30 +75,20 @@ export class DocumentTable implements TableCache {
   }
 
   find(space: Space, ref: DocumentRef): Document | undefined {
-    const key = documentKey(ref);
-    const known = this.#documents.get(space.id)?.get(key);
-    if (known) return known;
-    const row = this.#sql.document.get(space.id, ref.scope, ref.id);
-    return row && this.#remember(space, key, documentOf(row));
+    const document = this.#lookUp(space, ref);
+    return document.state === "absent" ? undefined : document;
   }
 
-  /** The document, whose name need not have been seen before. */
+  /** The document, whose name need not have been seen before. Its row is written with everything else of the batch. */
   make(space: Space, ref: DocumentRef): Document {
-    const found = this.find(space, ref);
-    if (found) return found;
-    const { scope, id } = ref;
-    const row = Number(this.#sql.makeDocument.get(space.id, scope, id)?.["id"]);
-    return this.#remember(space, documentKey(ref), {
-      row,
-      scope,
-      id,
-      sequence: 0,
-      baseSequence: 0,
-      baseBytes: 0,
-      patchBytes: 0,
-      snapshotSequence: 0,
-      state: "written",
-    });
+    const document = this.#lookUp(space, ref);
+    if (document.state === "absent") {
+      this.#lastRow ??= Number(this.#sql.lastRow.get()?.["last"] ?? 0);
+      document.row = ++this.#lastRow;
+      document.state = "new";
+      this.#moved.add(document);
+    }
+    return document;
   }
 
   /** Adds the patch of the space's newest commit. */
@@ -168,23 +164,15 @@ export class DocumentTable implements TableCache {
     this.#sql.dropChanges.run(row, Math.min(space.floor, document.baseSequence));
   }
 
-  /** Drops the patches of a commit that the feed has left behind, but for those that loading still needs. */
-  dropChange(space: Space, row: number, sequence: number): void {
-    const found = this.#sql.documentAt.get(row);
-    if (!found) return;
-    const document = this.find(space, { scope: String(found["scope"]), id: String(found["name"]) });
-    if (!document) return;
-    const { baseSequence, snapshotSequence } = document;
-    if (sequence < baseSequence || sequence <= snapshotSequence) this.#sql.dropChange.run(row, sequence);
+  /** Drops the patch of a commit that the feed has left behind, but for one that loading still needs. */
+  dropChange(row: number, sequence: number): void {
+    // The statement looks at the document's row, which a commit of the same batch may have moved.
+    this.#writeMoved();
+    this.#sql.dropChange.run(row, sequence);
   }
 
   flush(): void {
-    for (const document of this.#moved) {
-      const { row, sequence, baseSequence, baseBytes, patchBytes, snapshotSequence } = document;
-      this.#sql.writeDocument.run(sequence, baseSequence, baseBytes, patchBytes, snapshotSequence, row);
-      document.state = "written";
-    }
-    this.#moved.clear();
+    this.#writeMoved();
     this.trim();
   }
 
@@ -192,6 +180,7 @@ export class DocumentTable implements TableCache {
     this.#documents.clear();
     this.#remembered = 0;
     this.#moved.clear();
+    this.#lastRow = undefined;
     this.#overgrown.clear();
   }
 
@@ -202,8 +191,27 @@ export class DocumentTable implements TableCache {
     this.#remembered = 0;
   }
 
+  #lookUp(space: Space, ref: DocumentRef): Document {
+    const key = documentKey(ref);
+    const known = this.#documents.get(space.id)?.get(key);
+    if (known) return known;
+    const row = this.#sql.document.get(space.id, ref.scope, ref.id);
+    return this.#remember(space, key, row ? documentOf(space, row) : absentDocument(space, ref));
+  }
+
+  #writeMoved(): void {
+    for (const document of this.#moved) {
+      const { row, space, scope, id, sequence, baseSequence, baseBytes, patchBytes, snapshotSequence } = document;
+      const heads = [sequence, baseSequence, baseBytes, patchBytes, snapshotSequence] as const;
+      if (document.state === "new") this.#sql.makeDocument.run(row, space, scope, id, ...heads);
+      else this.#sql.writeDocument.run(...heads, row);
+      document.state = "written";
+    }
+    this.#moved.clear();
+  }
+
   #touch(document: Document): void {
-    if (document.state === "moved") return;
+    if (document.state !== "written") return;
     document.state = "moved";
     this.#moved.add(document);
   }
@@ -240,8 +248,24 @@ export function damaged(document: number, sequence: number): StoreError {
   return new StoreError("STORE_CORRUPT", `Stored bytes have changed (${where}). Run verify, then restore a copy.`);
 }
 
-function documentOf(row: Row): Document {
+function absentDocument(space: Space, { scope, id }: DocumentRef): Document {
   return {
+    row: 0,
+    space: space.id,
+    scope,
+    id,
+    sequence: 0,
+    baseSequence: 0,
+    baseBytes: 0,
+    patchBytes: 0,
+    snapshotSequence: 0,
+    state: "absent",
+  };
+}
+
+function documentOf(space: Space, row: Row): Document {
+  return {
+    space: space.id,
     row: Number(row["id"]),
     scope: String(row["scope"]),
     id: String(row["name"]),
@@ -259,11 +283,11 @@ function statements(connection: Connection) {
   const columns = "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence";
   return {
     document: prepare(`SELECT ${columns} FROM document WHERE space = ? AND scope = ? AND name = ?`),
-    documentAt: prepare("SELECT scope, name FROM document WHERE id = ?"),
     makeDocument: prepare(
-      "INSERT INTO document (space, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence) " +
-        "VALUES (?, ?, ?, 0, 0, 0, 0, 0) RETURNING id",
+      "INSERT INTO document (id, space, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence) " +
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
     ),
+    lastRow: prepare("SELECT max(id) AS last FROM document"),
     writeDocument: prepare(
       "UPDATE document SET sequence = ?, base_sequence = ?, base_bytes = ?, patch_bytes = ?, snapshot_sequence = ? WHERE id = ?",
     ),
@@ -276,7 +300,10 @@ function statements(connection: Connection) {
     changesBySession: prepare(
       "SELECT sequence, patch, sum FROM change WHERE document = ? AND sequence > ? AND session <> ?",
     ),
-    dropChange: prepare("DELETE FROM change WHERE document = ? AND sequence = ?"),
+    dropChange: prepare(
+      "DELETE FROM change WHERE document = ? AND sequence = ? AND sequence < " +
+        "(SELECT max(base_sequence, snapshot_sequence + 1) FROM document WHERE document.id = change.document)",
+    ),
     dropChanges: prepare("DELETE FROM change WHERE document = ? AND sequence <= ?"),
     snapshot: prepare("SELECT value, sum FROM snapshot WHERE document = ?"),
     putSnapshot: prepare("REPLACE INTO snapshot (document, value, sum) VALUES (?, ?, ?)"),
