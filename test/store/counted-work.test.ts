@@ -1,0 +1,191 @@
+/**
+ * What a write costs, counted: statements, bytes and commits, never seconds. The counts are the same on every machine, so a
+ * change that makes the store do more work goes red here before anybody measures it (`docs/decisions/0004-benchmarks.md`).
+ */
+import { describe, expect, test } from "vitest";
+import type { Store, StoreStats } from "../../src/store/store.ts";
+import {
+  append,
+  claimedIds,
+  claimUnderNewLease,
+  commitBy,
+  committed,
+  entries,
+  entry,
+  ref,
+  rowOf,
+  set,
+  settlement,
+  write,
+} from "./conformance/requests.ts";
+import { StoreFile } from "./sqlite/store-file.ts";
+
+const DONE = { kind: "done" } as const;
+const EVENTS = ["event"] as const;
+/** Statements that a batch takes whatever is in it: begin, head, commit, and looks at the log and at other processes. */
+const PER_BATCH_MAX = 10;
+
+/** A store whose batches end only with the queue, so that a slow machine makes the same ones. */
+async function setup() {
+  const file = new StoreFile();
+  const store = await file.open({ tuning: { batchMs: 600_000, batchJobsMax: 100_000 } });
+  return { file, store, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
+}
+
+/** The work that was done meanwhile. */
+async function countedBy(store: Store, run: () => Promise<unknown>): Promise<StoreStats> {
+  const before = store.stats();
+  await run();
+  const after = store.stats();
+  return {
+    batches: after.batches - before.batches,
+    jobs: after.jobs - before.jobs,
+    statements: after.statements - before.statements,
+    bytesWritten: after.bytesWritten - before.bytesWritten,
+  };
+}
+
+describe("statements", () => {
+  test("[S99] a thousand events in one call take one statement each", async () => {
+    await using at = await setup();
+    const { statements, batches } = await countedBy(at.store, () => append(at.store, ...entries(1000)));
+    expect(batches).toBe(1);
+    expect(statements).toBeGreaterThanOrEqual(1000);
+    expect(statements).toBeLessThanOrEqual(1000 + PER_BATCH_MAX);
+  });
+
+  test("[S99] claiming and settling a thousand neighbours takes a handful", async () => {
+    await using at = await setup();
+    await append(at.store, ...entries(1000));
+    const { lease } = await at.store.openLease(60_000);
+    const claiming = await countedBy(at.store, async () => {
+      expect(await at.store.claim({ lease, limit: 1000, kinds: EVENTS })).toHaveLength(1000);
+    });
+    expect(claiming.statements).toBeLessThanOrEqual(PER_BATCH_MAX);
+    const settling = await countedBy(at.store, async () => {
+      const all = Array.from({ length: 1000 }, (_, index) => ({ id: index + 1, lease, attempt: 1, outcome: DONE }));
+      expect(await at.store.settle(all)).toEqual(all.map(() => "settled"));
+    });
+    expect(settling.statements).toBeLessThanOrEqual(PER_BATCH_MAX);
+    expect(await at.store.count()).toEqual({ pending: 0, processing: 0, done: 1000, failed: 0 });
+  });
+
+  test("[S99] a commit that changes one key takes two statements", async () => {
+    await using at = await setup();
+    await write(at.store, set("wide", [], keys(10_000)));
+    committed(await at.store.commit(commitBy("editor", 0, { patches: [set("wide", ["key-0"], "first")] })));
+    const numbers = Array.from({ length: 100 }, (_, index) => index + 1);
+    const { statements, batches } = await countedBy(at.store, () =>
+      Promise.all(
+        numbers.map(async (number) => {
+          const patches = [set("wide", [`key-${number}`], "changed!")];
+          committed(await at.store.commit(commitBy("editor", number, { patches })));
+        }),
+      ),
+    );
+    expect(batches).toBe(1);
+    expect(statements).toBeLessThanOrEqual(2 * numbers.length + PER_BATCH_MAX);
+  });
+
+  test("[S99] a handling with document, receipt and settled event takes at most nine statements", async () => {
+    await using at = await setup();
+    const { lease } = await at.store.openLease(60_000);
+    const ids = await append(at.store, ...Array.from({ length: 100 }, () => entry({}, { status: "claimed", lease })));
+    await write(at.store, set("book", [], {}));
+    const { statements, batches } = await countedBy(at.store, () =>
+      Promise.all(
+        ids.map(async (id) => {
+          const patches = [set("book", [`entry-${id}`], id), set(`receipt-${id}`, [], { handled: true })];
+          const preconditions = [{ kind: "absent", ...ref(`receipt-${id}`) } as const];
+          const settlements = [{ id, lease, attempt: 1, outcome: DONE }];
+          committed(await at.store.commit(commitBy("handler", id, { patches, preconditions, settlements })));
+        }),
+      ),
+    );
+    expect(batches).toBe(1);
+    expect(statements / ids.length).toBeLessThanOrEqual(9);
+  });
+});
+
+describe("neighbours", () => {
+  test("[J23] settled together, they are still answered each by itself", async () => {
+    await using at = await setup();
+    await append(at.store, ...entries(6));
+    const mine = await claimUnderNewLease(at.store, 3);
+    const others = await claimUnderNewLease(at.store, 1);
+    const more = await at.store.claim({ lease: mine[0]!.lease, limit: 2, kinds: EVENTS });
+    expect([...claimedIds(mine), ...claimedIds(others), ...claimedIds(more)]).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(await at.store.settle([settlement(mine[1]!, DONE)])).toEqual(["settled"]);
+    // 2 was settled already and 4 is held by somebody else.
+    const all = [1, 2, 3, 4, 5, 6].map((id) => ({ ...settlement(mine[0]!, DONE), id }));
+    const answers = ["settled", "lease-lost", "settled", "lease-lost", "settled", "settled"];
+    expect(await at.store.settle(all)).toEqual(answers);
+    expect(await rowOf(at.store, 4)).toMatchObject({ status: "processing", lease: others[0]!.lease });
+    expect(await at.store.settle(all)).toEqual(all.map(() => "lease-lost"));
+  });
+
+  test("[J17] a claim over gaps takes what it hands out and nothing between", async () => {
+    await using at = await setup();
+    const command = entry({ kind: "command" });
+    await append(at.store, ...entries(2), command, ...entries(2), entry({}, { status: "done" }), ...entries(1));
+    const claims = await claimUnderNewLease(at.store, 10);
+    expect(claimedIds(claims)).toEqual([1, 2, 4, 5, 7]);
+    for (const { row } of claims) expect(await rowOf(at.store, row.id)).toEqual(row);
+    expect(await at.store.count()).toEqual({ pending: 1, processing: 5, done: 1, failed: 0 });
+    expect(await rowOf(at.store, 3)).toMatchObject({ status: "pending", attempts: 0 });
+  });
+});
+
+describe("bytes", () => {
+  test("[S91] changing one key writes the same bytes into a document of ten keys and of ten thousand", async () => {
+    await using at = await setup();
+    await write(at.store, set("narrow", [], keys(10)), set("wide", [], keys(10_000)));
+    const narrow = await countedBy(at.store, () => write(at.store, set("narrow", ["key-7"], "changed!")));
+    const wide = await countedBy(at.store, () => write(at.store, set("wide", ["key-7"], "changed!")));
+    expect(wide.bytesWritten).toBe(narrow.bytesWritten);
+    expect(wide.bytesWritten).toBeLessThan(100);
+  });
+
+  test("[S91] a thousand one-key changes, snapshots included, write at most twice their own size", async () => {
+    await using at = await setup();
+    await write(at.store, set("document", [], keys(500)));
+    const oneChange = JSON.stringify([{ op: "set", path: ["key-123"], value: "changed!" }]).length;
+    const { bytesWritten } = await countedBy(at.store, async () => {
+      for (let number = 0; number < 1000; number++) {
+        await write(at.store, set("document", [`key-${number % 500}`], "changed!"));
+      }
+    });
+    expect(at.file.database().prepare("SELECT count(*) AS count FROM snapshot").get()).toEqual({ count: 1 });
+    expect(bytesWritten).toBeGreaterThan(1000 * (oneChange - 2));
+    expect(bytesWritten).toBeLessThanOrEqual(2 * 1000 * oneChange);
+  });
+});
+
+describe("rows", () => {
+  test("[S92] a document that is replaced again and again keeps no more patches than the feed needs", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 10 } });
+    for (let number = 0; number < 500; number++) await write(store, set("document", [], number));
+    const kept = file.database().prepare("SELECT count(*) AS count FROM change").get()?.["count"];
+    // Upkeep takes 200 commits at a time, once as many have piled up.
+    expect(kept).toBeLessThanOrEqual(10 + 200 + 1);
+  });
+});
+
+describe("commits", () => {
+  test("[S89] sixty-four publishers, each waiting for its last event, share one commit a round", async () => {
+    await using at = await setup();
+    const rounds = 10;
+    const publish = async () => {
+      for (let round = 0; round < rounds; round++) await append(at.store, entry());
+    };
+    const work = await countedBy(at.store, () => Promise.all(Array.from({ length: 64 }, publish)));
+    expect(work.jobs).toBe(64 * rounds);
+    expect(work.batches).toBe(rounds);
+    expect(work.statements).toBeLessThanOrEqual(64 * rounds + PER_BATCH_MAX * rounds);
+  });
+});
+
+function keys(count: number): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, "original"]));
+}
