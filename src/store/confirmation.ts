@@ -118,7 +118,7 @@ export class Confirmation {
       const asked = this.position;
       const page = await this.#store.changesSince(this.#space, asked, FEED_PAGE_COMMITS);
       this.#documents.turn?.seal();
-      // Own commits may have been confirmed meanwhile; then there is perhaps no gap any more.
+      // Own commits may have been confirmed meanwhile, and then there was no gap. Behind a real one none can be, until the end.
       if (page.gap && asked === this.position) await this.#reload();
       else for (const commit of page.commits) this.#integrate(commit);
       if (this.position < page.head) this.#again = true;
@@ -152,8 +152,6 @@ export class Confirmation {
     while (position === undefined || behind.length > 0) {
       const result = await this.#store.load(this.#space, behind);
       this.#documents.turn?.seal();
-      // The same again: what is here is newer than what came.
-      if (result.sequence < this.position) continue;
       const changes: Change[] = [];
       behind.forEach((document, i) => {
         const loaded = result.documents[i];

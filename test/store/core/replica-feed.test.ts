@@ -141,6 +141,46 @@ describe("what others commit", () => {
     expect(here.replica.peek(DOC)).toEqual({ n: 10 });
   });
 
+  test("[S68] a document that arrives during a reload, and is older than it, is loaded again", async () => {
+    const { here, there } = await setup({ changesKept: 3 });
+    await here.put(OTHER, [], 0);
+    await there.put(DOC, [], { n: 0 });
+    await quiet();
+    const first = here.hold("load");
+    here.replica.peek(DOC);
+    await quiet();
+    here.line.plan = () => ({});
+    const reload = here.hold("load");
+    const feed = here.hold("changesSince", "arrives");
+    for (let n = 1; n <= 10; n++) await there.put(DOC, ["n"], n);
+    const caughtUp = here.replica.catchUp();
+    feed.open();
+    await quiet();
+    first.open();
+    await quiet();
+    expect(here.replica.peek(DOC)).toEqual({ n: 0 });
+    reload.open();
+    await caughtUp;
+    expect(here.replica.peek(DOC)).toEqual({ n: 10 });
+    here.replica.checkInvariants();
+  });
+
+  test("[S68] a gap that own commits have closed meanwhile is none", async () => {
+    const { here } = await setup({ changesKept: 2 });
+    await here.put(DOC, [], { n: 0 });
+    const feed = here.hold("changesSince", "arrives");
+    const loads = here.hold("load");
+    const caughtUp = here.replica.catchUp();
+    for (let n = 1; n <= 4; n++) await here.write(DOC, ["n"], n).outcome;
+    feed.open();
+    await quiet();
+    await here.write(DOC, ["n"], 5).outcome;
+    loads.open();
+    await caughtUp;
+    expect(here.replica.peek(DOC)).toEqual({ n: 5 });
+    here.replica.checkInvariants();
+  });
+
   test("[S69] a reader in one replica and a writer in another meet without anybody asking", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { n: 0 });

@@ -77,6 +77,21 @@ describe("documents that are not here", () => {
     expect(here.arrived.length).toBe(arrived);
   });
 
+  test("[S61] one that was loaded ahead of the feed is read as of its load", async () => {
+    const { here, there } = await setup();
+    const feed = here.hold("changesSince", "arrives");
+    await there.put(DOC, [], { n: 1 });
+    await here.replica.load([DOC]);
+    expect(here.replica.position).toBe(0);
+    const transaction = here.replica.transaction();
+    transaction.write(DOC, ["n"], (transaction.read(DOC, ["n"]) as number) + 1);
+    const commit = transaction.commit();
+    await quiet();
+    feed.open();
+    expect(fate(await commit.outcome)).toBe("committed");
+    expect(here.replica.peek(DOC)).toEqual({ n: 2 });
+  });
+
   test("[S62] one that is replaced whole needs no load, before or after", async () => {
     const { here, there } = await setup();
     await there.put(DOC, [], { old: true });

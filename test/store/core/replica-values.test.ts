@@ -53,6 +53,17 @@ describe("a transaction's own reads", () => {
     expect(here.replica.peek(DOC)).toEqual({ a: { b: 1 } });
   });
 
+  test("[S40] an array that grows knows how long it is", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { list: [0] });
+    const transaction = here.replica.transaction();
+    for (let i = 1; i < 5; i++) transaction.write(DOC, ["list", String(i)], i);
+    transaction.write(DOC, ["made"], []);
+    for (let i = 0; i < 3; i++) transaction.write(DOC, ["made", String(i)], i);
+    transaction.commit();
+    expect(here.replica.peek(DOC)).toEqual({ list: [0, 1, 2, 3, 4], made: [0, 1, 2] });
+  });
+
   test("[S40] a document it has made need not be loaded to be written into", async () => {
     const { here } = await setup();
     const transaction = here.replica.transaction();
