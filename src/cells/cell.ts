@@ -102,26 +102,8 @@ export class Cell<T = unknown> {
   }
 
   /** The value once everything it depends on is up to date: demands it, waits, and lets go. */
-  async pull(): Promise<T | undefined> {
-    const { scheduler } = this.targets;
-    let value: T | undefined;
-    const node = scheduler.register({
-      kind: "effect",
-      id: `pull of ${this.address}`,
-      noAutoDebounce: true,
-      run: () => {
-        value = this.get();
-      },
-    });
-    try {
-      await scheduler.idle();
-      // A document that had to be loaded arrives as a change and runs the node again.
-      await this.address.home.replica.loadsSettled();
-      await scheduler.idle();
-      return value;
-    } finally {
-      scheduler.remove(node);
-    }
+  pull(): Promise<T | undefined> {
+    return this.targets.scheduler.pullOnce(() => this.get());
   }
 
   toString(): string {

@@ -39,6 +39,8 @@ class Children<E, R> {
   readonly #each: (element: Cell<E>) => R;
   readonly #options: ListOptions<E>;
   #children = new Map<string, Child<R>>();
+  /** Without an element. Somebody may still look at what they gave; they go when nobody does. */
+  readonly #leaving = new Map<string, Child<R>>();
 
   constructor(space: Space, id: string, each: (element: Cell<E>) => R, options: ListOptions<E>) {
     this.#space = space;
@@ -47,7 +49,7 @@ class Children<E, R> {
     this.#options = options;
   }
 
-  /** One child per element, in the list's order; those without an element stop. */
+  /** One child per element, in the list's order; those without an element stop once nobody looks at them. */
   update(elements: readonly Json[]): Child<R>[] {
     const kept = new Map<string, Child<R>>();
     const repeats = new Map<string, number>();
@@ -56,15 +58,27 @@ class Children<E, R> {
       const repeat = repeats.get(identity) ?? 0;
       repeats.set(identity, repeat + 1);
       const key = repeat === 0 ? identity : `${identity}~${repeat}`;
-      const child = this.#children.get(key) ?? this.#start(key, element);
+      const child = this.#children.get(key) ?? this.#return(key) ?? this.#start(key, element);
       // A link is followed by the child itself; any other element is handed to it.
       if (asLink(element) === undefined) this.#space.scheduler.derive(child.element.address, element);
       kept.set(key, child);
       return child;
     });
-    for (const [key, child] of this.#children) if (!kept.has(key)) child.result.dispose();
+    for (const [key, child] of this.#children) if (!kept.has(key)) this.#leaving.set(key, child);
+    for (const [key, child] of this.#leaving) {
+      if (child.result.node.live) continue;
+      this.#leaving.delete(key);
+      child.result.dispose();
+    }
     this.#children = kept;
     return children;
+  }
+
+  /** One that has left and come back is the same as before. */
+  #return(key: string): Child<R> | undefined {
+    const child = this.#leaving.get(key);
+    this.#leaving.delete(key);
+    return child;
   }
 
   #identity(element: Json, index: number): string {

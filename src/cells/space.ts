@@ -2,7 +2,8 @@
  * A space as its users see it: cells, computations, effects and transactions over one replica and one scheduler.
  */
 import type { Host } from "../host/host.ts";
-import type { NodeSpec } from "../scheduler/node.ts";
+import type { Address } from "../scheduler/address.ts";
+import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { Run } from "../scheduler/run.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
@@ -37,6 +38,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly #host: Host;
   readonly #replica: Replica;
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
+  readonly #ownsScheduler: boolean;
   #effects = 0;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -49,6 +51,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#host = options.host;
     this.#replica = replica;
     this.#neighbours = options.neighbours;
+    this.#ownsScheduler = options.scheduler === undefined;
     this.scheduler = options.scheduler ?? new Scheduler({ host: options.host });
   }
 
@@ -73,9 +76,19 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
   computed<T>(id: string, compute: (run: Run) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
     const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
+    const known = this.#madeBefore(id, output);
+    if (known) return new Computed<Awaited<T>>(known, this);
     const basic: NodeSpec = { kind: "computation", id, run: compute, outputs: [output] };
     const node = this.scheduler.register(options === undefined ? basic : specOf(basic, options));
     return new Computed<Awaited<T>>(node, this);
+  }
+
+  /** A node that runs again makes its children again; those of the same name are there already. */
+  #madeBefore(id: string, output: Address): SchedulerNode | undefined {
+    const parent = this.scheduler.running;
+    if (parent === undefined) return undefined;
+    const known = this.scheduler.find(id);
+    return known?.parent === parent && known.outputs[0] === output ? known : undefined;
   }
 
   /** Runs now and whenever something it read has changed, until cancelled. */
@@ -169,6 +182,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   async close(): Promise<void> {
     this.scheduler.flush();
     await this.scheduler.settled();
+    if (this.#ownsScheduler) this.scheduler.dispose();
     await this.#replica.close();
   }
 

@@ -42,6 +42,8 @@ export async function transact<T>(
     if (RETRY_RULES[outcome.class] !== "run-again" || host.monotonic() >= until)
       throw new TransactionError(outcome, attempt);
     await replica.catchUp();
+    // What it read before it was here is here when it runs again.
+    await replica.loadsSettled();
     await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
   }
 }

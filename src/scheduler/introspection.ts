@@ -48,6 +48,23 @@ export interface NodeSnapshot {
   readonly error?: string;
 }
 
+export interface ActionStats {
+  readonly id: string;
+  readonly kind: SchedulerNode["kind"];
+  readonly runs: number;
+  readonly debounceMs: number;
+  readonly throttleMs: number;
+  /** How long its gate stays closed; 0 when it may run now. */
+  readonly eligibleInMs: number;
+}
+
+export interface Misbehaving {
+  /** Nodes whose last run, or the commit of its writes, failed. */
+  readonly failed: readonly { readonly id: string; readonly error: string }[];
+  readonly notIdempotent: readonly string[];
+  readonly outsideWrites: number;
+}
+
 export type ErrorListener = (error: unknown, node: { readonly id: string } | undefined) => void;
 
 export class Introspection {
@@ -208,6 +225,24 @@ export class Introspection {
       return { kind: "gated", message, forMs, because };
     }
     return { kind: "about-to-run", message: "will run in the next pass." };
+  }
+
+  actionStats(): readonly ActionStats[] {
+    return [...this.#registry.all()].map((node) => ({
+      id: node.id,
+      kind: node.kind,
+      runs: node.runs,
+      debounceMs: node.gate?.debounceMs ?? 0,
+      throttleMs: node.gate?.throttleMs ?? 0,
+      eligibleInMs: this.#gates.remaining(node),
+    }));
+  }
+
+  misbehaving(): Misbehaving {
+    const failed: { id: string; error: string }[] = [];
+    for (const { id, error } of this.#registry.all())
+      if (error !== undefined) failed.push({ id, error: String(error) });
+    return { failed, notIdempotent: this.notIdempotent, outsideWrites: this.outsideWrites };
   }
 
   snapshot(): readonly NodeSnapshot[] {

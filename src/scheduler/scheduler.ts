@@ -20,8 +20,10 @@ import { Agenda } from "./agenda.ts";
 import { Gates } from "./gates.ts";
 import { Graph } from "./graph.ts";
 import {
+  type ActionStats,
   type ErrorListener,
   Introspection,
+  type Misbehaving,
   type NodeSnapshot,
   type TraceEntry,
   type WhyNot,
@@ -32,6 +34,7 @@ import { NO_CAUSES, type NodeSpec, type SchedulerNode } from "./node.ts";
 import { Registry } from "./registry.ts";
 import { RunCommits } from "./run-commits.ts";
 import { Runner } from "./runner.ts";
+import { checkScheduler } from "./scheduler-invariants.ts";
 import { Settle } from "./settle.ts";
 import { Turns } from "./turns.ts";
 
@@ -47,6 +50,12 @@ export interface SchedulerStats {
   readonly outsideWrites: number;
   readonly queued: number;
   readonly gated: number;
+}
+
+export interface Diagnosis extends Misbehaving {
+  readonly contradiction: string | undefined;
+  /** Nodes that have exhausted their budget and have not come to rest since. */
+  readonly nonSettling: readonly string[];
 }
 
 export class Scheduler implements Disposable {
@@ -149,9 +158,9 @@ export class Scheduler implements Disposable {
   // Lifecycle ------------------------------------------------------------------------------------------------------------
 
   register(spec: NodeSpec): SchedulerNode {
-    const node = this.#registry.create(spec);
     const creator = this.#runner.current?.node;
     const parent = spec.parent ?? creator;
+    const node = this.#registry.create(parent === undefined ? spec : { ...spec, parent });
     if (parent !== undefined) node.height = Math.max(node.height, parent.height + 1);
     if (spec.debounceMs) this.#gates.state(node).debounceMs = spec.debounceMs;
     if (spec.throttleMs) this.#gates.state(node).throttleMs = spec.throttleMs;
@@ -214,11 +223,46 @@ export class Scheduler implements Disposable {
     return this.#settle.idle();
   }
 
-  /** Idle, and every commit made so far has its answer. */
+  /** Idle, and every commit has its answer, those included that nodes made because of an answer. */
   async settled(): Promise<void> {
-    await this.idle();
-    await Promise.all([...this.#replicas].map((replica) => replica.settled()));
-    await this.idle();
+    do {
+      await this.idle();
+      await Promise.all([...this.#replicas].map((replica) => replica.settled()));
+      await this.idle();
+    } while ([...this.#replicas].some((replica) => replica.pendingCommits > 0));
+  }
+
+  /** What `read` gives once everything it reads is loaded and up to date: demands it, waits, and lets go. */
+  async pullOnce<T>(read: () => T): Promise<T> {
+    let value: { readonly of: T } | undefined;
+    const node = this.register({
+      kind: "effect",
+      id: "pull",
+      noAutoDebounce: true,
+      run: () => {
+        value = undefined;
+        value = { of: read() };
+      },
+    });
+    try {
+      // What arrives may lead to more that has to be loaded.
+      for (let before = -1; before !== this.#loads(); ) {
+        before = this.#loads();
+        await this.idle();
+        await Promise.all([...this.#replicas].map((replica) => replica.loadsSettled()));
+        await this.idle();
+      }
+      if (value !== undefined) return value.of;
+      throw node.error ?? new Error("the scheduler was disposed before it could be pulled");
+    } finally {
+      this.remove(node);
+    }
+  }
+
+  #loads(): number {
+    let loads = 0;
+    for (const replica of this.#replicas) loads += replica.loadGeneration;
+    return loads;
   }
 
   /** Work outside of the graph that `idle` waits for. */
@@ -270,6 +314,33 @@ export class Scheduler implements Disposable {
       queued: this.#agenda.size,
       gated: this.#gates.held.size,
     };
+  }
+
+  getActionStats(): readonly ActionStats[] {
+    return this.#introspection.actionStats();
+  }
+
+  /** What is wrong, if anything: contradictions of the scheduler itself, and nodes that misbehave. */
+  runDiagnosis(): Diagnosis {
+    return {
+      contradiction: this.#contradiction(),
+      nonSettling: this.#settle.nonSettling,
+      ...this.#introspection.misbehaving(),
+    };
+  }
+
+  #contradiction(): string | undefined {
+    try {
+      this.checkInvariants();
+      return undefined;
+    } catch (error) {
+      return error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  /** Throws if the scheduler contradicts itself. Not for the middle of a run. */
+  checkInvariants(): void {
+    checkScheduler({ registry: this.#registry, graph: this.#graph, agenda: this.#agenda, gates: this.#gates });
   }
 
   find(id: string): SchedulerNode | undefined {

@@ -210,6 +210,11 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     this.#episode.add(node);
   }
 
+  /** Nodes that have exhausted their budget and have not come to rest since. */
+  get nonSettling(): readonly string[] {
+    return [...this.#episode].map(({ id }) => id);
+  }
+
   /** Nodes of an episode that came to rest without exhausting their budget again have settled. */
   #closeEpisode(): void {
     for (const node of this.#episode) {
