@@ -3,7 +3,7 @@
  * replacements become their differences. What is left out was still meant: it is claimed as read, so that whoever changed it
  * meanwhile makes the commit stale instead of surviving it. SPEC: S46, S57, S58.
  */
-import type { Json } from "../message/json.ts";
+import type { Json, JsonArray } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
@@ -57,9 +57,7 @@ const NO_EFFECT: Effect = { operations: [], leavesOut: true };
 /** What an operation comes to over the present value. */
 function effectOf(operation: PathOperation, before: Json | undefined): Effect {
   if (operation.op === "delete" || before === undefined) return { operations: [operation], leavesOut: false };
-  if (operation.op === "splice") {
-    return changesNothing(operation, before) ? NO_EFFECT : { operations: [operation], leavesOut: false };
-  }
+  if (operation.op === "splice") return effectOfSplice(operation, before as JsonArray);
   const { path } = operation;
   const value = admit(operation.value, before, path.length);
   if (Object.is(before, value)) return NO_EFFECT;
@@ -68,10 +66,14 @@ function effectOf(operation: PathOperation, before: Json | undefined): Effect {
   return { operations: [{ op: "set", path, value }], leavesOut: false };
 }
 
-function changesNothing(splice: PathOperation & { op: "splice" }, before: Json): boolean {
-  const { index, remove, insert } = splice;
-  if (remove !== insert.length || !Array.isArray(before)) return false;
-  return insert.every((item, i) => Object.is(item, before[index + i]));
+function effectOfSplice(operation: PathOperation & { op: "splice" }, before: JsonArray): Effect {
+  const { op, path, index, remove } = operation;
+  if (remove === 0 && operation.insert.length > 0) return { operations: [operation], leavesOut: false };
+  const insert = operation.insert.map((item, i) =>
+    admit(item, i < remove ? before[index + i] : undefined, path.length + 1),
+  );
+  const isSame = remove === insert.length && insert.every((item, i) => Object.is(item, before[index + i]));
+  return isSame ? NO_EFFECT : { operations: [{ op, path, index, remove, insert }], leavesOut: false };
 }
 
 /** Whether the commit itself has put what is at the path. */

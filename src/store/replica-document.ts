@@ -58,7 +58,7 @@ export class ReplicaDocument implements DocumentRef {
   attachment: object | undefined;
   /** Read or written since the last sweep of the eviction clock. */
   touched = true;
-  /** Whether a commit of this replica has changed it in the backend. */
+  /** Whether this replica has ever sent a commit that changes it, whatever became of that. */
   writtenHere = false;
   /** Writes since the oldest open transaction began, as (tick, path). */
   #recent: { readonly tick: number; readonly path: Path }[] | undefined;
@@ -188,7 +188,6 @@ export class ReplicaDocument implements DocumentRef {
 
   /** A pending share became part of the confirmed state, with that sequence. */
   confirm(share: PendingShare, sequence: number): void {
-    this.writtenHere = true;
     const index = this.pending.indexOf(share);
     // A load that saw the commit has taken the share away already.
     if (index < 0) return;
