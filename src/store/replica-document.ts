@@ -139,6 +139,7 @@ export class ReplicaDocument implements DocumentRef {
 
   /** A commit was applied that is pending from now on. */
   addPending(share: PendingShare): void {
+    this.writtenHere = true;
     if (this.pending.length === 0) this.pending = [share];
     else (this.pending as PendingShare[]).push(share);
   }
