@@ -42,8 +42,13 @@ export function followLinks(address: Address, targets: LinkTargets): Address {
 
 function hop({ address, link }: LinkPlace, at: Address, targets: LinkTargets): Address {
   targets.scheduler.read(address, true);
-  const space = link.space === undefined ? address.home.replica : targets.replica(link.space);
-  return targets.scheduler.document(space, link).at([...link.path, ...at.path.slice(address.level)]);
+  return targetOf(link, address, targets).at(at.path.slice(address.level));
+}
+
+/** The address that a link leads to, which lies at the given one. */
+export function targetOf(link: Link, place: Address, targets: LinkTargets): Address {
+  const space = link.space === undefined ? place.home.replica : targets.replica(link.space);
+  return targets.scheduler.document(space, link).at(link.path);
 }
 
 function tooManyHops(address: Address): Error {

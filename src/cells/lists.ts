@@ -1,101 +1,69 @@
 /**
- * Lists: one child computation per element, kept by the element's identity, so that moving an element runs nothing and
- * changing one runs one.
- *
- * The identity of an element is its link, where it is one; what `key` says, where that is given; otherwise its position.
- * Equal identities are numbered in order of appearance. The coordinator reads the list, keeps the children, and its output is
- * a list of links to theirs; children run when somebody looks at their output.
+ * Lists: one child computation per element, kept by the element's identity (`list-children.ts`), so that moving an element runs
+ * nothing and changing one runs one. The coordinator reads the list, keeps the children, and its output is a list of links to
+ * theirs; children run when somebody looks at their output.
  */
 import type { Json } from "../message/json.ts";
-import { asLink, linkTo, SHARED_SCOPE } from "../store/document.ts";
+import type { Address } from "../scheduler/address.ts";
+import { handOut } from "../store/admit.ts";
+import { asLink } from "../store/document.ts";
 import { Cell } from "./cell.ts";
-import type { Computed } from "./computed.ts";
+import { followLinks, readThrough, targetOf } from "./links.ts";
+import { Children, type ListOptions } from "./list-children.ts";
 import type { Space } from "./space.ts";
 
-export interface ListOptions<E> {
-  /** What stays the same about an element when it moves or changes; by default its position, for a link the link. */
-  readonly key?: (element: E) => string | number;
+/** An element that is a link, and where it leads. */
+interface Followed {
+  readonly element: Json;
+  readonly address: Address;
 }
 
 /** The output of a list operation. Its elements may be links: reading the whole follows each, reading one follows that one. */
 export class List<R> extends Cell<readonly R[]> {
+  /** The links of the last read in order: the next one, which is much the same, looks them up by comparing. */
+  #followed: Followed[] = [];
+
   override get(): readonly R[] | undefined {
+    // This read covers all of the list, the links in it too: what remains is to read what they lead to.
     const elements = super.get();
     if (!elements?.some((element) => asLink(element as Json) !== undefined)) return elements;
-    return Object.freeze(elements.map((_, index) => this.key(index).get() as R));
-  }
-}
-
-interface Child<R> {
-  readonly result: Computed<R>;
-  readonly link: Json;
-  /** The cell that holds an element that is not a link. */
-  readonly element: Cell<Json>;
-}
-
-class Children<E, R> {
-  readonly #space: Space;
-  readonly #id: string;
-  readonly #each: (element: Cell<E>) => R;
-  readonly #options: ListOptions<E>;
-  #children = new Map<string, Child<R>>();
-  /** Without an element. Somebody may still look at what they gave; they go when nobody does. */
-  readonly #leaving = new Map<string, Child<R>>();
-
-  constructor(space: Space, id: string, each: (element: Cell<E>) => R, options: ListOptions<E>) {
-    this.#space = space;
-    this.#id = id;
-    this.#each = each;
-    this.#options = options;
+    return Object.freeze(this.#follow(elements as readonly Json[]) as R[]);
   }
 
-  /** One child per element, in the list's order; those without an element stop once nobody looks at them. */
-  update(elements: readonly Json[]): Child<R>[] {
-    const kept = new Map<string, Child<R>>();
-    const repeats = new Map<string, number>();
-    const children = elements.map((element, index) => {
-      const identity = this.#identity(element, index);
-      const repeat = repeats.get(identity) ?? 0;
-      repeats.set(identity, repeat + 1);
-      const key = repeat === 0 ? identity : `${identity}~${repeat}`;
-      const child = this.#children.get(key) ?? this.#return(key) ?? this.#start(key, element);
-      // A link is followed by the child itself; any other element is handed to it.
-      if (asLink(element) === undefined) this.#space.scheduler.derive(child.element.address, element);
-      kept.set(key, child);
-      return child;
+  #follow(elements: readonly Json[]): (Json | undefined)[] {
+    const place = followLinks(this.address, this.targets);
+    const before = this.#followed;
+    const followed: Followed[] = [];
+    let at = 0;
+    const values = elements.map((element) => {
+      let known = before[at];
+      if (known?.element !== element && before[at + 1]?.element === element) {
+        release(known);
+        known = before[++at];
+      }
+      if (known?.element === element) at++;
+      else known = this.#firstTime(element, place);
+      if (known === undefined) return element;
+      followed.push(known);
+      return handOut(readThrough(known.address, this.targets));
     });
-    for (const [key, child] of this.#children) if (!kept.has(key)) this.#leaving.set(key, child);
-    for (const [key, child] of this.#leaving) {
-      if (child.result.node.live) continue;
-      this.#leaving.delete(key);
-      child.result.dispose();
-    }
-    this.#children = kept;
-    return children;
+    for (; at < before.length; at++) release(before[at]);
+    this.#followed = followed;
+    return values;
   }
 
-  /** One that has left and come back is the same as before. */
-  #return(key: string): Child<R> | undefined {
-    const child = this.#leaving.get(key);
-    this.#leaving.delete(key);
-    return child;
-  }
-
-  #identity(element: Json, index: number): string {
+  /** Undefined for an element that is no link. */
+  #firstTime(element: Json, place: Address): Followed | undefined {
     const link = asLink(element);
-    if (link) return JSON.stringify([link.space ?? "", link.scope, link.id, ...link.path]);
-    return this.#options.key ? String(this.#options.key(element as E)) : String(index);
+    if (link === undefined) return undefined;
+    const address = targetOf(link, place, this.targets);
+    address.pins++;
+    return { element, address };
   }
+}
 
-  #start(key: string, element: Json): Child<R> {
-    const id = `${this.#id}/${key}`;
-    const holder = this.#space.cell<Json>(`${id}/element`);
-    this.#space.scheduler.derive(holder.address, element);
-    const each = this.#each;
-    const cell = new Cell<E>(holder.address, this.#space);
-    const result = this.#space.computed<R>(id, () => each(cell) as never) as Computed<R>;
-    return { result, element: holder, link: linkTo({ scope: SHARED_SCOPE, id, path: [] }) };
-  }
+function release(followed: Followed | undefined): void {
+  if (followed !== undefined) followed.address.pins--;
 }
 
 export function map<E, R>(

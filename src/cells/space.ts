@@ -13,7 +13,8 @@ import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
 import { CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import type { LinkTargets } from "./links.ts";
-import { filter, flatMap, type ListOptions, map } from "./lists.ts";
+import type { ListOptions } from "./list-children.ts";
+import { filter, flatMap, map } from "./lists.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 import { type TransactOptions, transact } from "./transact.ts";
 

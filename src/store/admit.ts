@@ -21,6 +21,22 @@ export function admit(value: unknown, previous: Json | undefined, depth = 0): Js
   return new Admission().admit(value, previous, depth);
 }
 
+/** How deep a shareable value may be: it must fit wherever it is put. */
+const SHAREABLE_DEPTH_MAX = 8;
+/** How many values each shareable value holds. */
+const shareable = new WeakMap<object, number>();
+
+/**
+ * Admits a value that is going to stand in many places, or in a place that is written again and again: the frozen copy that comes
+ * back is taken in as it is wherever it is written.
+ */
+export function admitShareable(value: Json): Json {
+  const admission = new Admission();
+  const copy = handOut(admission.admit(value, undefined, DEPTH_MAX - SHAREABLE_DEPTH_MAX));
+  if (typeof copy === "object" && copy !== null) shareable.set(copy, admission.visited);
+  return copy;
+}
+
 /** A leaf that needs no further look; what is wrong with another, `Admission` says. */
 function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json {
   switch (typeof value) {
@@ -36,12 +52,12 @@ function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json 
 const NOTHING: JsonArray = [];
 
 class Admission {
-  #visited = 0;
+  visited = 0;
   /** Steps to the value being admitted, for the error message. */
   readonly #at: (string | number)[] = [];
 
   admit(value: unknown, previous: Json | undefined, depth: number): Json {
-    if (++this.#visited > DOCUMENT_VALUES_MAX) throw this.#refuse(`holds more than ${DOCUMENT_VALUES_MAX} values`);
+    if (++this.visited > DOCUMENT_VALUES_MAX) throw this.#refuse(`holds more than ${DOCUMENT_VALUES_MAX} values`);
     if (isPlainLeaf(value, previous)) return value;
     switch (typeof value) {
       case "string":
@@ -51,6 +67,7 @@ class Admission {
       case "object":
         // What a reader was handed is frozen and ours; the same object at the same place is the same value.
         if (value === previous) return previous;
+        if (this.#isShareable(value as object, depth)) return value as Json;
         if (depth >= DEPTH_MAX) throw this.#refuse(`is nested deeper than ${DEPTH_MAX}, or contains itself`);
         return Array.isArray(value)
           ? this.#admitArray(value, previous, depth)
@@ -60,28 +77,35 @@ class Admission {
     }
   }
 
+  #isShareable(value: object, depth: number): boolean {
+    if (!isHandedOut(value) || depth > DEPTH_MAX - SHAREABLE_DEPTH_MAX) return false;
+    const values = shareable.get(value);
+    if (values === undefined) return false;
+    this.visited += values - 1;
+    return true;
+  }
+
   #admitArray(value: readonly unknown[], previous: Json | undefined, depth: number): Json {
     if (Object.getPrototypeOf(value) !== Array.prototype) throw this.#refuse("must be a plain array");
     const old: JsonArray = Array.isArray(previous) ? (previous as JsonArray) : NOTHING;
     const copy: Json[] = [];
-    let same = Array.isArray(previous) && old.length === value.length;
-    // After the first difference, what follows is compared from the end: so it keeps its identity when elements are inserted
-    // or removed before it.
-    const shift = old.length === 0 ? 0 : old.length - value.length;
-    let offset = 0;
+    let same = old !== undefined && old.length === value.length;
     for (let index = 0; index < value.length; index++) {
+      const before = old?.[index];
+      // What stands where it stood needs no look; most of a long list does.
+      if (before !== undefined && this.visited < DOCUMENT_VALUES_MAX && Object.is(value[index], before)) {
+        this.visited++;
+        copy.push(before);
+        continue;
+      }
       this.#at.push(index);
       if (!Object.hasOwn(value, index)) throw this.#refuse("is a hole; sparse arrays are not JSON");
-      let item = this.admit(value[index], old[index + offset], depth + 1);
-      if (offset !== shift && !Object.is(item, old[index])) {
-        offset = shift;
-        item = this.admit(value[index], old[index + offset], depth + 1);
-      }
-      same &&= Object.is(item, old[index]);
+      const item = this.admit(value[index], before, depth + 1);
+      same &&= Object.is(item, before);
       copy.push(item);
       this.#at.pop();
     }
-    return same ? handOut(previous as Json) : copy;
+    return same ? handOut(old as Json) : copy;
   }
 
   #admitObject(value: object, previous: Json | undefined, depth: number): Json {
@@ -123,7 +147,9 @@ export function handOut<T extends Json | undefined>(value: T): T {
   if (typeof value !== "object" || value === null || isHandedOut(value)) return value;
   const open: object[] = [Object.freeze(value)];
   for (let container = open.pop(); container !== undefined; container = open.pop()) {
-    for (const child of Object.values(container)) {
+    const children = Array.isArray(container) ? container : Object.values(container);
+    for (let i = 0; i < children.length; i++) {
+      const child: unknown = children[i];
       if (typeof child === "object" && child !== null && !isHandedOut(child)) open.push(Object.freeze(child));
     }
   }

@@ -1,0 +1,135 @@
+/**
+ * The children of a list operation: one computation per element.
+ *
+ * The identity of an element is its link, where it is one; what `key` says, where that is given; otherwise its position.
+ * Equal identities are numbered in order of appearance. Most changes of a list leave its beginning and its end as they were:
+ * there the children are kept without asking for an identity.
+ */
+import type { Json } from "../message/json.ts";
+import { admitShareable } from "../store/admit.ts";
+import { asLink, linkTo, SHARED_SCOPE } from "../store/document.ts";
+import { Cell } from "./cell.ts";
+import type { Computed } from "./computed.ts";
+import type { Space } from "./space.ts";
+
+export interface ListOptions<E> {
+  /** What stays the same about an element when it moves or changes; by default its position, for a link the link. */
+  readonly key?: (element: E) => string | number;
+}
+
+export interface Child<R> {
+  readonly key: string;
+  readonly result: Computed<R>;
+  /** Leads to the result. */
+  readonly link: Json;
+  /** The cell that holds an element that is not a link. */
+  readonly element: Cell<Json>;
+}
+
+export class Children<E, R> {
+  readonly #space: Space;
+  readonly #id: string;
+  readonly #each: (element: Cell<E>) => R;
+  readonly #options: ListOptions<E>;
+  readonly #byKey = new Map<string, Child<R>>();
+  /** The elements of the last update and their children, in the list's order. */
+  #elements: readonly Json[] = [];
+  #children: readonly Child<R>[] = [];
+  /** Whether identities are neither positions nor repeated, so that each child's is its own wherever the element stands. */
+  #movable = true;
+
+  constructor(space: Space, id: string, each: (element: Cell<E>) => R, options: ListOptions<E>) {
+    this.#space = space;
+    this.#id = id;
+    this.#each = each;
+    this.#options = options;
+  }
+
+  /** One child per element, in the list's order; those without an element stop. */
+  update(elements: readonly Json[]): readonly Child<R>[] {
+    const children = (this.#movable ? this.#updateBetween(elements) : undefined) ?? this.#updateAll(elements);
+    this.#elements = elements;
+    this.#children = children;
+    return children;
+  }
+
+  /** Looks only at what lies between the common beginning and the common end; undefined where that does not suffice. */
+  #updateBetween(elements: readonly Json[]): readonly Child<R>[] | undefined {
+    const before = this.#elements;
+    const shorter = Math.min(elements.length, before.length);
+    let start = 0;
+    while (start < shorter && Object.is(elements[start], before[start])) start++;
+    let tail = 0;
+    const [end, endBefore] = [elements.length - 1, before.length - 1];
+    while (tail < shorter - start && Object.is(elements[end - tail], before[endBefore - tail])) tail++;
+    const gone = new Map<string, Child<R>>();
+    for (const child of this.#children.slice(start, before.length - tail)) gone.set(child.key, child);
+
+    const between = elements.slice(start, elements.length - tail);
+    const keys = between.map((element) => this.#identity(element));
+    const unique = new Set(keys);
+    if (unique.size < keys.length || unique.has(undefined)) return undefined;
+    for (const key of unique) if (this.#byKey.has(key as string) && !gone.has(key as string)) return undefined;
+
+    const children = between.map((element, i) => {
+      const key = keys[i] as string;
+      const child = gone.get(key);
+      gone.delete(key);
+      return this.#place(key, child, element);
+    });
+    for (const child of gone.values()) this.#stop(child);
+    // Not by `toSpliced` with spread arguments: a hundred thousand of them overflow the stack.
+    return this.#children.slice(0, start).concat(children, this.#children.slice(before.length - tail));
+  }
+
+  #updateAll(elements: readonly Json[]): readonly Child<R>[] {
+    const gone = new Map(this.#byKey);
+    const repeats = new Map<string, number>();
+    this.#movable = true;
+    const children = elements.map((element, index) => {
+      const own = this.#identity(element);
+      const identity = own ?? String(index);
+      const repeat = repeats.get(identity) ?? 0;
+      repeats.set(identity, repeat + 1);
+      if (own === undefined || repeat > 0) this.#movable = false;
+      const key = repeat === 0 ? identity : `${identity}~${repeat}`;
+      const child = this.#place(key, gone.get(key), element);
+      gone.delete(key);
+      return child;
+    });
+    for (const child of gone.values()) this.#stop(child);
+    return children;
+  }
+
+  /** Undefined where it is the position. */
+  #identity(element: Json): string | undefined {
+    const link = asLink(element);
+    if (link) return JSON.stringify([link.space ?? "", link.scope, link.id, ...link.path]);
+    return this.#options.key && String(this.#options.key(element as E));
+  }
+
+  #place(key: string, kept: Child<R> | undefined, element: Json): Child<R> {
+    const child = kept ?? this.#start(key, element);
+    // A link is followed by the child itself; any other element is handed to it.
+    if (asLink(element) === undefined) this.#space.scheduler.derive(child.element.address, element);
+    return child;
+  }
+
+  #start(key: string, element: Json): Child<R> {
+    const id = `${this.#id}/${key}`;
+    const holder = this.#space.cell<Json>(`${id}/element`);
+    this.#space.scheduler.derive(holder.address, element);
+    const each = this.#each;
+    const cell = new Cell<E>(holder.address, this.#space);
+    const result = this.#space.computed<R>(id, () => each(cell) as never) as Computed<R>;
+    const link = admitShareable(linkTo({ scope: SHARED_SCOPE, id, path: [] }));
+    const child = { key, result, element: holder, link };
+    this.#byKey.set(key, child);
+    return child;
+  }
+
+  #stop(child: Child<R>): void {
+    child.result.dispose();
+    this.#byKey.delete(child.key);
+  }
+}
