@@ -1,0 +1,92 @@
+/**
+ * A process with a bus on a SQLite file: it publishes, handles, and tells on its standard output what it knows, one line each:
+ *
+ *     ready                     the bus is started
+ *     ack <name> <id>           an event was acknowledged
+ *     plain <id>                the plain handler was called
+ *     idle                      (drain only) nothing is left to handle
+ *
+ * Arguments: the file, the process's name, and `publish` (until killed), `handle` (until its input ends) or `drain`.
+ */
+import { writeSync } from "node:fs";
+import { argv, stdin } from "node:process";
+import { EventBus } from "../../src/bus/event-bus.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { Replica } from "../../src/store/replica.ts";
+import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+
+export type Role = "publish" | "handle" | "drain";
+
+const [path, name, role] = argv.slice(2) as [string, string, Role];
+const CALLERS = 4;
+const PAUSE_MS = 3;
+const LEASE_MS = 2_000;
+
+const host = systemHost();
+const store = await openSqliteStore({ path, host, durability: "process" });
+const replica = await Replica.open({ store, host, space: "home" });
+const bus = new EventBus({ store, host, leaseMs: LEASE_MS });
+
+bus.subscribe(
+  "job",
+  (event) => {
+    tell(`plain ${event.id}`);
+    return host.yield();
+  },
+  { subscriberId: "plain" },
+);
+bus.subscribe(
+  "job",
+  async (event, tx) => {
+    const effect = { scope: SHARED_SCOPE, id: `effect:${(event.payload as { name: string }).name}` };
+    const count = (tx.read(effect) ?? 0) as number;
+    if (event.id % 3 === 0) await host.yield();
+    tx.write(effect, [], count + 1);
+    tx.emit("job.done", event.payload);
+  },
+  { subscriberId: "effect", space: replica },
+);
+bus.subscribe("job.done", () => {}, { subscriberId: "watcher" });
+
+await bus.recover();
+await bus.start();
+tell("ready");
+if (role === "publish") await Promise.all(Array.from({ length: CALLERS }, (_, caller) => publishForEver(caller)));
+else if (role === "handle") await untilInputEnds();
+else await untilIdle();
+await bus.stop();
+await store.close();
+
+async function publishForEver(caller: number): Promise<never> {
+  for (let n = 0; ; n++) {
+    const event = `${name}-${caller}-${n}`;
+    tell(`ack ${event} ${await bus.publish("job", name, { name: event })}`);
+    // A load that leaves the machine to others.
+    await new Promise<void>((resolve) => host.timer(PAUSE_MS, resolve));
+  }
+}
+
+function untilInputEnds(): Promise<void> {
+  return new Promise((resolve) => stdin.on("end", resolve).resume());
+}
+
+async function untilIdle(): Promise<void> {
+  for (;;) {
+    const { pending, processing } = await store.count();
+    if (pending + processing === 0) return tell("idle");
+    await new Promise<void>((resolve) => host.timer(20, resolve));
+  }
+}
+
+/** Written at once: what a killed process has told is told. A full pipe is tried again until its reader has made room. */
+function tell(line: string): void {
+  let left = Buffer.from(`${line}\n`);
+  while (left.length > 0) {
+    try {
+      left = left.subarray(writeSync(1, left));
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+    }
+  }
+}

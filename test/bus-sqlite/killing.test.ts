@@ -1,0 +1,138 @@
+/**
+ * Real processes on a real file, killed with signal 9 at moments that a seed chooses by what they have told. The oracle is this
+ * process: it knows what was acknowledged, and looks at the file when everything is over.
+ */
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { SeededRandom } from "../../src/host/seeded-random.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import type { JournalRow } from "../../src/store/journal.ts";
+import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import type { Store } from "../../src/store/store.ts";
+import { BusProcess, isLongRun, scratchDirectory } from "./bus-processes.ts";
+import type { Role } from "./bus-program.ts";
+
+const KILLS = isLongRun ? 1_000 : 20;
+const KILLS_PER_FILE = 10;
+const SEED = 20_260_214;
+
+function nameOf({ message }: JournalRow): string {
+  return (message!.data as { name: string }).name;
+}
+
+async function allRows(store: Store): Promise<JournalRow[]> {
+  const rows: JournalRow[] = [];
+  for (let cursor = 0; ; ) {
+    const page = await store.query({ cursor, limit: 1_000 });
+    rows.push(...page);
+    if (page.length < 1_000) return rows;
+    cursor = page.at(-1)!.id;
+  }
+}
+
+/** What must be true of a file whose processes have all come to rest. */
+async function check(path: string, acknowledged: ReadonlyMap<string, number>): Promise<void> {
+  await using store = await openSqliteStore({ path, host: systemHost() });
+  const rows = await allRows(store);
+  expect(rows.filter((row) => row.status !== "done").map((row) => `${row.id} ${row.status} ${row.error}`)).toEqual([]);
+  const jobs = rows.filter((row) => row.topic === "job");
+  const ids = new Map(jobs.map((job) => [nameOf(job), job.id]));
+  expect(ids.size).toBe(jobs.length);
+  const lost = [...acknowledged].filter(([name, id]) => ids.get(name) !== id);
+  expect(lost).toEqual([]);
+  const emitted = rows.filter((row) => row.topic === "job.done").map(nameOf);
+  expect(emitted.toSorted()).toEqual([...ids.keys()].toSorted());
+  const refs = [...ids.keys()].map((name) => ({ scope: SHARED_SCOPE, id: `effect:${name}` }));
+  const { documents } = await store.load("home", refs);
+  expect(documents.filter(({ value }) => value !== 1).map(({ id, value }) => `${id}: ${value}`)).toEqual([]);
+  expect((await store.verify()).problems).toEqual([]);
+}
+
+describe("kill -9", () => {
+  test(`[J81] ${KILLS} killed publishers and dispatchers lose nothing that was acknowledged; every effect happens once`, {
+    timeout: isLongRun ? 4 * 3_600_000 : 120_000,
+  }, async () => {
+    const random = new SeededRandom(SEED);
+    let total = 0;
+    let repeated = 0;
+    for (let kills = 0; kills < KILLS; ) {
+      using directory = scratchDirectory();
+      const path = join(directory.path, "bus.db");
+      const acknowledged = new Map<string, number>();
+      const calls: string[] = [];
+      const end = async (one: BusProcess) => {
+        await one.kill();
+        for (const [name, id] of one.told("ack")) acknowledged.set(name!, Number(id));
+        calls.push(...one.told("plain").map(([id]) => id!));
+      };
+      const start = (n: number, role: Role) => new BusProcess(path, `p${n}`, role);
+      // One of the two always publishes, so that there is always something to count and something to interrupt.
+      let [publisher, other] = [start(kills, "publish"), start(kills + 1, "handle")];
+      for (let here = 0; here < KILLS_PER_FILE; here++, kills++) {
+        await Promise.all([publisher.hasTold("ready"), other.hasTold("ready")]);
+        await publisher.hasTold("ack", 1 + random.below(80));
+        if (random.below(3) === 0) {
+          await end(other);
+          other = start(kills + 2, random.below(2) === 0 ? "handle" : "publish");
+        } else {
+          await end(publisher);
+          publisher = start(kills + 2, "publish");
+        }
+      }
+      const living = [publisher, other];
+      for (const one of living) await end(one);
+      const last = new BusProcess(path, "last", "drain");
+      await last.hasTold("idle");
+      await last.ended;
+      expect(last.exitCode).toBe(0);
+      calls.push(...last.told("plain").map(([id]) => id!));
+      repeated += calls.length - new Set(calls).size;
+      total += acknowledged.size;
+      await check(path, acknowledged);
+    }
+    // Something must have been interrupted, or the kills proved nothing.
+    expect(total).toBeGreaterThan(KILLS);
+    expect(repeated).toBeGreaterThan(0);
+  });
+
+  test("[J82] two processes share the work of one file without handling an event twice", {
+    timeout: 60_000,
+  }, async () => {
+    using directory = scratchDirectory();
+    const path = join(directory.path, "bus.db");
+    const handlers = [new BusProcess(path, "one", "handle"), new BusProcess(path, "two", "handle")];
+    for (const handler of handlers) await handler.hasTold("ready");
+    const EVENTS = 600;
+    {
+      await using store = await openSqliteStore({ path, host: systemHost(), durability: "process" });
+      const { EventBus } = await import("../../src/bus/event-bus.ts");
+      const publisher = new EventBus({ store, host: systemHost() });
+      for (let n = 0; n < EVENTS; n += 20) {
+        const events = Array.from({ length: 20 }, (_, i) => ({
+          topic: "job",
+          source: "t",
+          payload: { name: `t-${n + i}` },
+        }));
+        await publisher.publishMany(events);
+      }
+    }
+    const last = new BusProcess(path, "last", "drain");
+    await last.hasTold("idle");
+    await last.ended;
+    for (const handler of handlers) await handler.end();
+    const shares = [...handlers, last].map((one) => one.told("plain").map(([id]) => id!));
+    expect(shares.flat()).toHaveLength(EVENTS);
+    expect(new Set(shares.flat()).size).toBe(EVENTS);
+    expect(shares.filter((share) => share.length > 0).length).toBeGreaterThanOrEqual(2);
+    expect(handlers.map((handler) => handler.exitCode)).toEqual([0, 0]);
+    const names = Array.from({ length: EVENTS }, (_, n) => `t-${n}`);
+    await check(path, new Map(shares.flat().length > 0 ? await idsByName(path, names) : []));
+  });
+});
+
+async function idsByName(path: string, names: readonly string[]): Promise<[string, number][]> {
+  await using store = await openSqliteStore({ path, host: systemHost() });
+  const ids = new Map((await allRows(store)).filter((row) => row.topic === "job").map((row) => [nameOf(row), row.id]));
+  return names.map((name) => [name, ids.get(name)!]);
+}
