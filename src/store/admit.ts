@@ -49,8 +49,6 @@ function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json 
   }
 }
 
-const NOTHING: JsonArray = [];
-
 class Admission {
   visited = 0;
   /** Steps to the value being admitted, for the error message. */
@@ -87,21 +85,31 @@ class Admission {
 
   #admitArray(value: readonly unknown[], previous: Json | undefined, depth: number): Json {
     if (Object.getPrototypeOf(value) !== Array.prototype) throw this.#refuse("must be a plain array");
-    const old: JsonArray = Array.isArray(previous) ? (previous as JsonArray) : NOTHING;
+    const old = Array.isArray(previous) ? (previous as JsonArray) : undefined;
     const copy: Json[] = [];
     let same = old !== undefined && old.length === value.length;
+    // After the first difference, what follows is compared from the end, so that it keeps its identity when elements are inserted
+    // or removed before it.
+    const shift = old === undefined ? 0 : old.length - value.length;
+    let offset = 0;
     for (let index = 0; index < value.length; index++) {
-      const before = old?.[index];
+      const before = old?.[index + offset];
       // What stands where it stood needs no look; most of a long list does.
       if (before !== undefined && this.visited < DOCUMENT_VALUES_MAX && Object.is(value[index], before)) {
         this.visited++;
+        same &&= offset === 0;
         copy.push(before);
         continue;
       }
       this.#at.push(index);
       if (!Object.hasOwn(value, index)) throw this.#refuse("is a hole; sparse arrays are not JSON");
-      const item = this.admit(value[index], before, depth + 1);
-      same &&= Object.is(item, before);
+      let item = this.admit(value[index], before, depth + 1);
+      if (shift !== 0 && !Object.is(item, before)) {
+        const other = old?.[offset === 0 ? index + shift : index];
+        if (other !== undefined) item = this.admit(item, other, depth + 1);
+        offset = shift;
+      }
+      same &&= Object.is(item, old?.[index]);
       copy.push(item);
       this.#at.pop();
     }

@@ -21,6 +21,7 @@ import type { DocumentRef } from "./document.ts";
 import { type Applied, applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
 import { isPrefix, overlap, type PathOperation, writeTouchesRead } from "./path-operation.ts";
 import type { PendingCommit, PendingShare } from "./pending-commit.ts";
+import { addBeneath, PendingIndex } from "./pending-index.ts";
 import type { LoggedRead } from "./read-log.ts";
 
 /** A value that readers hold, and where it stood. */
@@ -37,6 +38,9 @@ interface Missed {
 
 /** What a list of a document is while there is nothing in it, shared by all: most documents are at rest. */
 const NONE: readonly never[] = Object.freeze([]);
+
+/** Pending shares that are looked through one by one. */
+const LISTED_MAX = 8;
 
 export class ReplicaDocument implements DocumentRef {
   readonly scope: string;
@@ -60,6 +64,8 @@ export class ReplicaDocument implements DocumentRef {
   touched = true;
   /** Whether this replica has ever sent a commit that changes it, whatever became of that. */
   writtenHere = false;
+  /** Exists while much is pending. */
+  #pendingIndex: PendingIndex | undefined;
   /** Writes since the oldest open transaction began, as (tick, path). */
   #recent: { readonly tick: number; readonly path: Path }[] | undefined;
   /** Reads up to this tick can no longer be checked: writes after it were dropped from `recent`. */
@@ -123,7 +129,7 @@ export class ReplicaDocument implements DocumentRef {
     for (let i = this.pending.length - 1; i >= 0; i--) this.#undo(this.pending[i] as PendingShare);
     change();
     const shares = this.pending;
-    this.pending = NONE;
+    this.#clearPending();
     for (const share of shares) if (keep(share.commit)) this.#redo(share);
     for (const one of held) this.#keepIdentity(one);
     const changes = paths.map((path, i) => this.#change(path, befores[i], handOut(this.read(path))));
@@ -142,6 +148,12 @@ export class ReplicaDocument implements DocumentRef {
     this.writtenHere = true;
     if (this.pending.length === 0) this.pending = [share];
     else (this.pending as PendingShare[]).push(share);
+    this.#pendingIndex?.add(share);
+  }
+
+  #clearPending(): void {
+    this.pending = NONE;
+    this.#pendingIndex = undefined;
   }
 
   #redo(share: PendingShare): void {
@@ -192,8 +204,12 @@ export class ReplicaDocument implements DocumentRef {
     const index = this.pending.indexOf(share);
     // A load that saw the commit has taken the share away already.
     if (index < 0) return;
-    if (this.pending.length === 1) this.pending = NONE;
-    else (this.pending as PendingShare[]).splice(index, 1);
+    if (this.pending.length === 1) this.#clearPending();
+    else {
+      if (index === 0) (this.pending as PendingShare[]).shift();
+      else (this.pending as PendingShare[]).splice(index, 1);
+      this.#pendingIndex?.remove(share);
+    }
     if (this.state === "loaded") return;
     // Made or replaced whole without having been read: it is exactly what we wrote, nobody has to load it.
     this.state = "loaded";
@@ -251,14 +267,11 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Adds the pending commits whose writes a read (or a write) at this path stands on. */
   addPendingBeneath(path: Path, depth: ReadDepth, found: Set<number>): void {
-    for (let i = this.pending.length - 1; i >= 0; i--) {
-      const { commit, operations } = this.pending[i] as PendingShare;
-      const touching = operations.find((operation) => writeTouchesRead(operation.path, path, depth));
-      if (!touching) continue;
-      found.add(commit.localSequence);
-      // It wrote all of what was read, and itself stands on whatever was there before.
-      if (isPrefix(touching.path, path)) return;
+    if (this.pending.length > LISTED_MAX) {
+      this.#pendingIndex ??= new PendingIndex(this.pending);
+      if (this.#pendingIndex.addBeneath(path, depth, found)) return;
     }
+    addBeneath(this.pending, path, depth, found);
   }
 }
 
