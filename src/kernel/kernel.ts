@@ -1,0 +1,238 @@
+/**
+ * The kernel: store, space, bus, loop and adapters put together, and nothing else. Boot and shutdown are lists of steps;
+ * what a step has opened is closed in the opposite order, whether the boot went through or failed half-way.
+ *
+ *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> dispatch -> socket -> ready
+ */
+
+import { UnixSocket } from "../adapters/unix-socket.ts";
+import { EventBus } from "../bus/event-bus.ts";
+import { Space } from "../cells/space.ts";
+import type { Host } from "../host/host.ts";
+import { DRAIN_MS } from "../limits.ts";
+import type { Capability } from "../loop/capability.ts";
+import { EventLoop } from "../loop/event-loop.ts";
+import { memoryCapability } from "../loop/memory.ts";
+import type { Observer } from "../loop/observation.ts";
+import { syscall } from "../loop/syscall.ts";
+import { timerCapability } from "../loop/timer.ts";
+import type { Message } from "../message/envelope.ts";
+import { type ErrorData, Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import { command, query } from "../message/lineage.ts";
+import type { Store } from "../store/store.ts";
+import { journalOver } from "./bus-journal.ts";
+
+/** What capabilities may be built from. */
+export interface KernelParts {
+  readonly host: Host;
+  readonly store: Store;
+  readonly bus: EventBus;
+  readonly space: Space;
+}
+
+export interface KernelOptions {
+  readonly host: Host;
+  /** Opened by the caller, who may want another backend; closed by the kernel. */
+  readonly store: Store;
+  readonly capabilities?:
+    | Readonly<Record<string, Capability>>
+    | ((parts: KernelParts) => Readonly<Record<string, Capability>>);
+  /** Where to listen; no socket unless given. */
+  readonly socketPath?: string;
+  /** After this long a client's request is answered with 504. */
+  readonly requestTimeoutMs?: number;
+  readonly observe?: Observer;
+  /** Name of the kernel's own space. */
+  readonly space?: string;
+}
+
+export interface KernelHealth {
+  readonly state: "running" | "stopping" | "stopped";
+  readonly quiescent: boolean;
+  readonly recovered: number;
+  readonly routes: number;
+  readonly subscriptions: number;
+  readonly actors: Readonly<Record<string, string>>;
+  readonly connections: number;
+  readonly nodes: number;
+}
+
+interface Step {
+  readonly name: string;
+  close(graceMs: number): Promise<void>;
+}
+
+export class Kernel implements AsyncDisposable {
+  readonly #host: Host;
+  readonly #steps: Step[] = [];
+  #store!: Store;
+  #space!: Space;
+  #bus!: EventBus;
+  #loop!: EventLoop;
+  #socket: UnixSocket | undefined;
+  #recovered = 0;
+  #state: KernelHealth["state"] = "running";
+  #closing: Promise<void> | undefined;
+  readonly #whenClosed: (() => void)[] = [];
+
+  static async open(options: KernelOptions): Promise<Kernel> {
+    const kernel = new Kernel(options.host);
+    try {
+      await kernel.#boot(options);
+      return kernel;
+    } catch (error) {
+      await kernel.#unwind(0);
+      throw error;
+    }
+  }
+
+  private constructor(host: Host) {
+    this.#host = host;
+  }
+
+  async #boot(options: KernelOptions): Promise<void> {
+    const { host, store, socketPath, requestTimeoutMs, observe } = options;
+    this.#store = store;
+    this.#opened("store", () => store.close());
+    this.#bus = new EventBus({ store, host });
+    this.#recovered = await this.#bus.recover();
+    this.#space = await Space.open({ store, host, name: options.space ?? "kernel" });
+    this.#opened("space", () => this.#space.close());
+    const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
+    const given = typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
+    const capabilities = { ...this.#builtIn(), ...given };
+    this.#loop = await EventLoop.boot({
+      ...{ host, capabilities, events: journalOver(this.#bus, store) },
+      ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
+      ...(observe === undefined ? {} : { observe }),
+    });
+    this.#opened("loop", () => this.#loop.stop());
+    await this.#bus.start();
+    this.#opened("bus", (graceMs) => this.#bus.stop({ graceMs }));
+    this.#opened("drain", (graceMs) => this.#drain(graceMs));
+    if (socketPath === undefined) return;
+    const socket = await UnixSocket.open({ host, loop: this.#loop, path: socketPath });
+    this.#socket = socket;
+    this.#opened("socket", () => socket.close());
+  }
+
+  #builtIn(): Record<string, Capability> {
+    return {
+      syscall: syscall(() => ({
+        table: this.#loop.table,
+        descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
+        // After the answer has been routed and written.
+        shutdown: () => this.#host.task(() => void this.close()),
+      })),
+      timer: timerCapability(this.#store),
+      memory: memoryCapability(this.#space),
+    };
+  }
+
+  #opened(name: string, close: (graceMs: number) => Promise<void>): void {
+    this.#steps.push({ name, close });
+  }
+
+  // In-process use -----------------------------------------------------------------------------------------------------------
+
+  get space(): Space {
+    return this.#space;
+  }
+
+  get bus(): EventBus {
+    return this.#bus;
+  }
+
+  get loop(): EventLoop {
+    return this.#loop;
+  }
+
+  get socketPath(): string | undefined {
+    return this.#socket?.path;
+  }
+
+  /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
+  command(type: string, data: Json): Promise<Json> {
+    return this.#ask(command(this.#host, type, data));
+  }
+
+  query(type: string, data: Json): Promise<Json> {
+    return this.#ask(query(this.#host, type, data));
+  }
+
+  async #ask(request: Message): Promise<Json> {
+    const answer = await this.#loop.request(request);
+    if (answer.kind === "reply") return answer.data;
+    const { code, message } = answer.data as ErrorData;
+    throw new Failure(code, message);
+  }
+
+  health(): KernelHealth {
+    const { table, actors, liveness } = this.#loop;
+    return {
+      state: this.#state,
+      quiescent: liveness.quiescent && (this.#socket?.isIdle ?? true),
+      recovered: this.#recovered,
+      routes: [...table.routes()].length,
+      subscriptions: [...table.subscribedTypes()].reduce((sum, [, names]) => sum + names.length, 0),
+      actors: Object.fromEntries([...actors].map(([name, { state }]) => [name, state])),
+      connections: this.#socket?.connections ?? 0,
+      nodes: this.#space.scheduler.getStats().nodes,
+    };
+  }
+
+  /** Resolves when nothing is left to do: lanes, mailboxes, computations and commits. */
+  async idle(): Promise<void> {
+    await this.#loop.drained();
+    await this.#space.settled();
+  }
+
+  // The end --------------------------------------------------------------------------------------------------------------------
+
+  /** Stops in good order: no new requests, work under way finishes within the grace, then everything closes. Idempotent. */
+  close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
+    this.#closing ??= this.#close(graceMs);
+    return this.#closing;
+  }
+
+  /** Resolves when the kernel has closed, whoever asked for it. */
+  closed(): Promise<void> {
+    if (this.#state === "stopped") return Promise.resolve();
+    return new Promise((resolve) => this.#whenClosed.push(resolve));
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    this.#state = "stopping";
+    await this.#drain(graceMs);
+    await this.#unwind(graceMs);
+    this.#state = "stopped";
+    for (const resolve of this.#whenClosed.splice(0)) resolve();
+  }
+
+  /** Lets what is under way finish, for as long as the grace lasts. */
+  async #drain(graceMs: number): Promise<void> {
+    let timer: { cancel(): boolean } | undefined;
+    const enough = new Promise<void>((resolve) => {
+      timer = this.#host.timer(graceMs, resolve);
+    });
+    await Promise.race([this.#loop.drained(), enough]);
+    timer?.cancel();
+  }
+
+  async #unwind(graceMs: number): Promise<void> {
+    const errors: unknown[] = [];
+    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
+      try {
+        await step.close(graceMs);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw new AggregateError(errors, "the kernel did not close cleanly");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * A capability: what an actor is for, what it takes and gives, and how to start one (RFC 0032 §10). Actors are shaped like
+ * Workers: the loop knows nothing of them but `postMessage` and message events.
+ */
+import type { Host } from "../host/host.ts";
+import type { Message } from "../message/envelope.ts";
+
+/** What carries an outbound message, an escaped error, or a message that could not be decoded. */
+export interface ActorEvent {
+  readonly type: string;
+  readonly data?: unknown;
+  readonly message?: string;
+  readonly error?: unknown;
+}
+
+export type ActorListener = (event: ActorEvent) => void;
+
+/** The Worker surface. Either `onmessage` or `addEventListener` is enough; both deliver once. */
+export interface CapabilityActor {
+  postMessage(message: Message): void;
+  onmessage?: ActorListener | null;
+  addEventListener?(type: "message" | "error" | "messageerror", listener: ActorListener): void;
+  /** Ends it; work under way may be lost. */
+  terminate?(): unknown;
+  /** Messages accepted and not yet handled, where the actor can tell. */
+  readonly mailboxLength?: number;
+  /** Resolves when nothing is being handled, where the actor can tell. */
+  idle?(): Promise<void>;
+}
+
+/** What a spawned actor may use. */
+export interface SpawnContext {
+  readonly host: Host;
+  /** The capability's name. */
+  readonly name: string;
+}
+
+/** A schema that can validate and describe itself (Standard Schema with JSON Schema; zod 4 is one). */
+export interface MessageSchema {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
+    readonly jsonSchema?: {
+      readonly input: (options: { target: string }) => unknown;
+    };
+  };
+}
+
+export type SchemaResult =
+  | { readonly value: unknown; readonly issues?: undefined }
+  | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] };
+
+export interface Capability {
+  readonly description: string;
+  /** A union of messages it takes: each branch with a literal kind (command or query) and a literal type. */
+  readonly inbound: MessageSchema;
+  /** A union of messages it gives: its replies and events. Errors need not be declared. */
+  readonly outbound: MessageSchema;
+  /** Types of events it wants. */
+  readonly subscribes?: readonly string[];
+  /** Emits messages on behalf of others (a timer): any type, and it does not wait for the answers. */
+  readonly relays?: boolean;
+  /** Commands found unfinished after a crash may be handed to it again. */
+  readonly idempotent?: boolean;
+  spawn(context: SpawnContext): CapabilityActor;
+}

@@ -1,0 +1,94 @@
+/**
+ * Capabilities the short way: commands, queries and event handlers by type, each with the schema of its data, from which the types of
+ * handlers and answers follow. The actor runs in this process with a mailbox of its own.
+ *
+ *     const greeter = capability({
+ *       description: "says hello",
+ *       commands: { "Greeter.Hello": { input: z.object({ name: z.string() }), handle: ({ name }) => ({ text: `Hello ${name}` }) } },
+ *     });
+ */
+import { isMessageType, type Message } from "../message/envelope.ts";
+import type { Json } from "../message/json.ts";
+import type { Capability } from "./capability.ts";
+import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
+import { type Branch, type DataOf, type DataSchema, messageSchema } from "./message-schema.ts";
+
+/** How one command or query is handled. */
+export interface RequestHandler<Input, Output, Context = HandlerContext> {
+  readonly input?: DataSchema<Input>;
+  /** Checks the answer, and tells tools what it looks like. */
+  readonly output?: DataSchema<Output>;
+  readonly description?: string;
+  handle(data: Input, context: Context, message: Message): Output | Promise<Output>;
+}
+
+// A handler's own schema fixes its types; a list of handlers can only say "some handler".
+// biome-ignore lint/suspicious/noExplicitAny: the types are checked where each handler is written
+export type AnyRequestHandler<Context> = RequestHandler<any, any, Context>;
+
+export interface CapabilityDefinition<Context = HandlerContext> {
+  readonly description: string;
+  readonly commands?: Readonly<Record<string, AnyRequestHandler<Context>>>;
+  readonly queries?: Readonly<Record<string, AnyRequestHandler<Context>>>;
+  /** Events it may emit, with the schema of their data. */
+  readonly emits?: Readonly<Record<string, DataSchema | true>>;
+  /** Requests it may send to others. */
+  readonly sends?: Readonly<Record<string, "command" | "query">>;
+  /** Events it wants, with what to do. */
+  readonly on?: Readonly<Record<string, (data: Json, context: Context, message: Message) => unknown>>;
+  readonly idempotent?: boolean;
+}
+
+/** Makes a handler whose types follow from its schemas. */
+export function handler<In extends DataSchema, Out extends DataSchema, Context = HandlerContext>(
+  definition: RequestHandler<DataOf<In>, DataOf<Out>, Context> & { readonly input: In; readonly output: Out },
+): RequestHandler<DataOf<In>, DataOf<Out>, Context> {
+  return definition;
+}
+
+export function capability(definition: CapabilityDefinition): Capability {
+  return {
+    ...declared(definition),
+    spawn: ({ host }) => new MailboxActor(host, (message, context) => dispatch(definition, message, context)),
+  };
+}
+
+/** The static part of a capability: everything but its actor. */
+export function declared<Context>(definition: CapabilityDefinition<Context>): Omit<Capability, "spawn"> {
+  const { description, commands = {}, queries = {}, emits = {}, sends = {}, on = {}, idempotent } = definition;
+  const inbound: Branch[] = [];
+  const outbound: Branch[] = [];
+  for (const [kind, handlers] of [
+    ["command", commands],
+    ["query", queries],
+  ] as const) {
+    for (const [type, { input, output }] of Object.entries(handlers)) {
+      inbound.push({ kind, type, data: input });
+      outbound.push({ kind: "reply", type, data: output });
+    }
+  }
+  for (const [type, data] of Object.entries(emits))
+    outbound.push({ kind: "event", type, data: data === true ? undefined : data });
+  for (const [type, kind] of Object.entries(sends)) outbound.push({ kind, type });
+  return {
+    description,
+    inbound: messageSchema(inbound),
+    outbound: messageSchema(outbound),
+    subscribes: Object.keys(on).filter(isMessageType),
+    ...(idempotent === undefined ? {} : { idempotent }),
+  };
+}
+
+/** Calls the handler that a message is for. */
+export function dispatch<Context>(
+  definition: CapabilityDefinition<Context>,
+  message: Message,
+  context: Context,
+): Json | undefined | Promise<Json | undefined> {
+  const { commands, queries, on } = definition;
+  if (message.kind === "command") return commands?.[message.type]?.handle(message.data, context, message);
+  if (message.kind === "query") return queries?.[message.type]?.handle(message.data, context, message);
+  if (message.kind === "event")
+    return on?.[message.type]?.(message.data, context, message) as Promise<undefined> | undefined;
+  return undefined;
+}

@@ -1,0 +1,299 @@
+/**
+ * The CQRS event loop (RFC 0032): takes one message a turn, system lane first, hands it to whoever handles it, and lets the host
+ * in. It routes and does nothing else: no handler runs here, no turn waits.
+ *
+ * ```
+ *   adapters ─┐              ┌─> command, query ──> pending table ──> the one actor
+ *   actors ───┼─> lanes ─> turn ─> event ──> journal ──> every subscriber's actor
+ *   timers ───┘              └─> reply, error ──> whoever asked (by causation, from the asked actor only)
+ * ```
+ * SPEC: L. Deliberately not here: durability (the journal does that), transports (adapters), what handlers do.
+ */
+import type { Host } from "../host/host.ts";
+import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MS } from "../limits.ts";
+import { checkMessage, type Message } from "../message/envelope.ts";
+import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
+import type { JsonObject } from "../message/json.ts";
+import { copyJson } from "../message/json-copy.ts";
+import { error } from "../message/lineage.ts";
+import type { Capability } from "./capability.ts";
+import type { EventJournal } from "./event-journal.ts";
+import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
+import { Lane } from "./lane.ts";
+import { Observations, type Observer } from "./observation.ts";
+import { PendingTable } from "./pending-table.ts";
+import { Router } from "./router.ts";
+import { BootError, RoutingTable } from "./routing-table.ts";
+import { type ActorHome, SupervisedActor } from "./supervised-actor.ts";
+
+export interface EventLoopOptions {
+  readonly host: Host;
+  readonly capabilities: Readonly<Record<string, Capability>>;
+  /** Journals events before they are delivered. Without one they are delivered at once and not kept. */
+  readonly events?: EventJournal;
+  /** After this long a request of an adapter is answered with 504; never unless given. */
+  readonly requestTimeoutMs?: number;
+  readonly mailboxMax?: number;
+  readonly observe?: Observer;
+}
+
+/** What keeps the loop alive (RFC 0032 §16), counted. */
+export interface Liveness {
+  readonly quiescent: boolean;
+  readonly systemLane: number;
+  readonly userLane: number;
+  readonly pendingRequests: number;
+  readonly mailboxes: number;
+  readonly turns: number;
+}
+
+export class EventLoop implements ActorHome {
+  readonly table: RoutingTable;
+  readonly observations: Observations;
+  readonly pending = new PendingTable();
+  readonly actors = new Map<string, SupervisedActor>();
+  readonly #host: Host;
+  readonly #router: Router;
+  readonly #system = new Lane();
+  readonly #user = new Lane();
+  #microtasks: (() => void)[] = [];
+  #turning = false;
+  #turns = 0;
+  #stopped = false;
+  #idleWaiters: (() => void)[] = [];
+
+  /** Validates, indexes, then spawns and listens to every actor. Where anything is wrong, nothing is left running. */
+  static async boot(options: EventLoopOptions): Promise<EventLoop> {
+    const capabilities = new Map(Object.entries(options.capabilities));
+    const loop = new EventLoop(options, RoutingTable.build(capabilities));
+    const problems: string[] = [];
+    for (const [name, capability] of capabilities) {
+      const { host, mailboxMax } = options;
+      const actor = new SupervisedActor({ name, capability, host, home: loop, ...(mailboxMax ? { mailboxMax } : {}) });
+      try {
+        actor.start();
+        loop.actors.set(name, actor);
+      } catch (thrown) {
+        problems.push(`capability ${name}: spawn failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+        break;
+      }
+    }
+    if (problems.length > 0) {
+      await loop.stop();
+      throw new BootError(problems);
+    }
+    loop.#subscribe(options.events);
+    return loop;
+  }
+
+  private constructor(options: EventLoopOptions, table: RoutingTable) {
+    this.#host = options.host;
+    this.table = table;
+    this.observations = new Observations(options.host);
+    if (options.observe) this.observations.add(options.observe);
+    this.#router = new Router(this, options);
+  }
+
+  #subscribe(events: EventJournal | undefined): void {
+    if (!events) return;
+    for (const [type, names] of this.table.subscribedTypes()) {
+      for (const name of names) events.subscribe(type, name, (message) => this.#router.deliverEvent(message, name));
+    }
+  }
+
+  // Ingress ----------------------------------------------------------------------------------------------------------------
+
+  /** A message from outside: user lane, whatever its type (§8.2). It is known to be valid. */
+  receive(message: Message, connection: Connection): void {
+    this.enqueue(message, { kind: "adapter", connection }, "user");
+  }
+
+  /** A connection is gone: nobody waits for its answers any more (§14.7). */
+  disconnect(connection: Connection): void {
+    this.pending.disconnect(connection);
+    this.#checkIdle();
+  }
+
+  enqueue(message: Message, origin: Origin = NOBODY, lane: LaneName = laneOf(message.type)): void {
+    const queue = lane === "system" ? this.#system : this.#user;
+    if (this.#stopped || queue.length >= LANE_MAX) {
+      const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${LANE_MAX})`;
+      this.refuse({ message, origin }, 503, why);
+      return;
+    }
+    queue.push({ message, origin });
+    this.#wake();
+  }
+
+  /** Bookkeeping at the end of the present turn, or of the next. Bounded; what is over is carried on. */
+  microtask(task: () => void): void {
+    this.#microtasks.push(task);
+    this.#wake();
+  }
+
+  /** Sends a request from this process; resolves with the answer, a reply or an error. */
+  request(message: Message): Promise<Message> {
+    return new Promise((resolve) => {
+      this.enqueue(message, { kind: "caller", answer: resolve }, "user");
+    });
+  }
+
+  // Turns --------------------------------------------------------------------------------------------------------------------
+
+  #wake(): void {
+    if (this.#turning) return;
+    this.#turning = true;
+    // A macrotask: a promise would never let timers and sockets in.
+    this.#host.task(() => void this.#runTurns());
+  }
+
+  async #runTurns(): Promise<void> {
+    const until = this.#host.monotonic() + TURNS_SLICE_MS;
+    for (let turns = 1; ; turns++) {
+      const inbound = this.#system.shift() ?? this.#user.shift();
+      if (inbound) this.#turn(inbound);
+      this.#drainMicrotasks();
+      if (this.#isEmpty) break;
+      if (turns % 16 === 0 && this.#host.monotonic() >= until) break;
+      // Between two turns whatever they have set off may run.
+      await undefined;
+    }
+    this.#turning = false;
+    if (this.#isEmpty) this.#checkIdle();
+    else this.#wake();
+  }
+
+  #turn(inbound: Inbound): void {
+    this.#turns++;
+    try {
+      this.#router.route(inbound);
+    } catch (thrown) {
+      this.refuse(inbound, 500, thrown instanceof Error ? thrown.message : String(thrown));
+      this.observations.tell(
+        "Sys.RoutingError",
+        { type: inbound.message.type, reason: String(thrown) },
+        inbound.message,
+      );
+    }
+  }
+
+  #drainMicrotasks(): void {
+    for (let ran = 0; this.#microtasks.length > 0; ran++) {
+      if (ran >= MICROTASK_DRAIN_MAX) {
+        this.observations.tell("Sys.MicrotaskOverflow", { carried: this.#microtasks.length });
+        return;
+      }
+      const task = this.#microtasks.shift();
+      try {
+        task?.();
+      } catch (thrown) {
+        this.observations.tell("Sys.MicrotaskFault", { reason: String(thrown) });
+      }
+    }
+  }
+
+  get #isEmpty(): boolean {
+    return this.#system.length === 0 && this.#user.length === 0 && this.#microtasks.length === 0;
+  }
+
+  // Answers ------------------------------------------------------------------------------------------------------------------
+
+  /** Answers a request that was never accepted, straight to its sender: the pending table is not touched. */
+  refuse({ message, origin }: Inbound, code: SystemErrorCode, reason: string): void {
+    if (message.kind !== "command" && message.kind !== "query") return;
+    this.deliver(origin, error(this.#host, message, errorData(code, reason)));
+  }
+
+  /** Answers a pending request and forgets it. */
+  resolve(id: string, answer: Message | Message<ErrorData>): boolean {
+    const entry = this.pending.take(id);
+    if (!entry) return false;
+    this.deliver(entry.origin, answer);
+    this.#checkIdle();
+    return true;
+  }
+
+  deliver(origin: Origin, answer: Message | Message<ErrorData>): void {
+    switch (origin.kind) {
+      case "adapter":
+        return origin.connection.deliver(answer);
+      case "actor":
+        origin.actor.post(answer);
+        return;
+      case "caller":
+        return origin.answer(answer);
+      case "nobody":
+        return;
+    }
+  }
+
+  // Actors -------------------------------------------------------------------------------------------------------------------
+
+  emitted(actor: SupervisedActor, data: unknown): void {
+    const checked = checkMessage(data);
+    if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
+    this.#router.emission(actor, checked.message);
+  }
+
+  crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
+    this.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
+    if (next === "unhealthy") this.observations.tell("Sys.ActorUnhealthy", { capability: actor.name, reason });
+    for (const id of this.pending.of(actor)) {
+      const entry = this.pending.get(id);
+      if (entry) this.resolve(id, error(this.#host, entry.request, errorData(500, `${actor.name} crashed: ${reason}`)));
+    }
+  }
+
+  restarted(actor: SupervisedActor): void {
+    this.observations.tell("Sys.ActorRestarted", { capability: actor.name });
+  }
+
+  /** Starts an actor that was given up after too many crashes. */
+  heal(capability: string): void {
+    this.actors.get(capability)?.heal();
+  }
+
+  /** Each receiver its own: nothing that one does to a message is seen by another (§6.3). */
+  copy(message: Message): Message {
+    const { kind, type, data, metadata } = message;
+    return { kind, type, data: copyJson(data), metadata: copyJson(metadata as JsonObject) as Message["metadata"] };
+  }
+
+  // Life ---------------------------------------------------------------------------------------------------------------------
+
+  get liveness(): Liveness {
+    let mailboxes = 0;
+    for (const actor of this.actors.values()) mailboxes += actor.mailboxLength;
+    const systemLane = this.#system.length;
+    const userLane = this.#user.length;
+    const pendingRequests = this.pending.size;
+    const quiescent = !this.#turning && this.#isEmpty && pendingRequests === 0 && mailboxes === 0;
+    return { quiescent, systemLane, userLane, pendingRequests, mailboxes, turns: this.#turns };
+  }
+
+  /** Resolves when the lanes are empty, no mailbox holds anything and nobody waits for an answer. */
+  async drained(): Promise<void> {
+    while (!this.liveness.quiescent) {
+      if (this.#turning || this.pending.size > 0) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
+      await Promise.all([...this.actors.values()].map((actor) => actor.idle()));
+      await this.#host.yield();
+    }
+  }
+
+  #checkIdle(): void {
+    if (this.#idleWaiters.length === 0 || this.#turning) return;
+    for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+
+  /** Takes nothing more, answers what is still pending with 503, and ends the actors. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    for (const entry of [...this.pending]) {
+      this.resolve(
+        entry.request.metadata.id,
+        error(this.#host, entry.request, errorData(503, "the kernel has shut down")),
+      );
+    }
+    await Promise.all([...this.actors.values()].map((actor) => actor.stop()));
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * The finite set of (kind, type) pairs that a message schema describes (RFC 0032 §11.1), found by walking its JSON Schema: unions
+ * of branches, each with literal kind and type. Everything that is wrong is reported, precisely and together.
+ */
+import { isKind, isMessageType, type Kind } from "../message/envelope.ts";
+import type { MessageSchema } from "./capability.ts";
+
+export interface Handle {
+  readonly kind: Kind;
+  readonly type: string;
+  /** JSON Schema of `data`, for people and tools. */
+  readonly data: unknown;
+}
+
+export type Handles = { readonly handles: readonly Handle[]; readonly problems: readonly string[] };
+
+interface JsonSchema {
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly allOf?: readonly JsonSchema[];
+  readonly $ref?: string;
+  readonly $defs?: { readonly [name: string]: JsonSchema };
+  readonly definitions?: { readonly [name: string]: JsonSchema };
+  readonly properties?: { readonly [name: string]: JsonSchema };
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+}
+
+/** Unions inside unions, and references; deeper than this it is a circle. */
+const DEPTH_MAX = 16;
+
+export function findHandles(schema: MessageSchema): Handles {
+  const root = jsonSchemaOf(schema);
+  if (typeof root === "string") return { handles: [], problems: [root] };
+  const handles: Handle[] = [];
+  const problems: string[] = [];
+  branches(root, root, 0, problems).forEach((branch, index, all) => {
+    const where = all.length === 1 ? "" : `branch ${index + 1}: `;
+    const kinds = literals(branch.properties?.["kind"], root);
+    const types = literals(branch.properties?.["type"], root);
+    if (kinds === undefined) problems.push(`${where}kind is not a literal`);
+    if (types === undefined) problems.push(`${where}type is not a literal, so the set of handlers is not finite`);
+    for (const type of types ?? []) {
+      if (typeof type !== "string" || !isMessageType(type)) {
+        problems.push(`${where}type ${JSON.stringify(type)} is not two PascalCase names joined by a dot`);
+        continue;
+      }
+      for (const kind of kinds ?? []) {
+        if (isKind(kind)) handles.push({ kind, type, data: branch.properties?.["data"] ?? {} });
+        else problems.push(`${where}kind ${JSON.stringify(kind)} is not a kind of message`);
+      }
+    }
+  });
+  return { handles, problems };
+}
+
+function jsonSchemaOf(schema: MessageSchema): JsonSchema | string {
+  const standard = (schema as Partial<MessageSchema> | undefined)?.["~standard"];
+  if (!standard) return "is not a schema (a Standard Schema is expected, such as a zod union)";
+  if (!standard.jsonSchema)
+    return `the schema library ${standard.vendor} gives no JSON Schema; its types cannot be discovered`;
+  try {
+    return standard.jsonSchema.input({ target: "draft-2020-12" }) as JsonSchema;
+  } catch (error) {
+    return `has no JSON Schema: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+function branches(schema: JsonSchema, root: JsonSchema, depth: number, problems: string[]): JsonSchema[] {
+  if (depth > DEPTH_MAX) {
+    problems.push("is nested too deeply");
+    return [];
+  }
+  const target = resolve(schema, root);
+  const union = target.anyOf ?? target.oneOf;
+  if (union) return union.flatMap((branch) => branches(branch, root, depth + 1, problems));
+  return [target];
+}
+
+function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {
+  if (schema.$ref === undefined) return schema;
+  if (schema.$ref === "#") return root;
+  const name = schema.$ref.split("/").at(-1) ?? "";
+  return root.$defs?.[name] ?? root.definitions?.[name] ?? schema;
+}
+
+function literals(schema: JsonSchema | undefined, root: JsonSchema): readonly unknown[] | undefined {
+  if (!schema) return undefined;
+  const target = resolve(schema, root);
+  if (target.const !== undefined) return [target.const];
+  return target.enum;
+}

@@ -1,0 +1,32 @@
+/** A lane: messages in the order they came. Taking from the front moves an index; the array is trimmed now and then. */
+import type { Inbound } from "./inbound.ts";
+
+/** Taken entries that may stay at the front of the array before it is trimmed. */
+const TRIM_AT = 1_024;
+
+export class Lane {
+  #items: (Inbound | undefined)[] = [];
+  #first = 0;
+
+  get length(): number {
+    return this.#items.length - this.#first;
+  }
+
+  push(inbound: Inbound): void {
+    this.#items.push(inbound);
+  }
+
+  shift(): Inbound | undefined {
+    if (this.#first === this.#items.length) return undefined;
+    const inbound = this.#items[this.#first];
+    this.#items[this.#first++] = undefined;
+    if (this.#first === this.#items.length) {
+      this.#items.length = 0;
+      this.#first = 0;
+    } else if (this.#first >= TRIM_AT && this.#first * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#first);
+      this.#first = 0;
+    }
+    return inbound;
+  }
+}

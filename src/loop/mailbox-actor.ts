@@ -1,0 +1,192 @@
+/**
+ * An actor in this process: a buffered mailbox, worked off one message at a time in the order they came (RFC 0032 §10.3, §10.4).
+ * `postMessage` only buffers. What its handler returns becomes the reply, what it throws the error; it may emit events
+ * and ask other capabilities. An answer to what it asked goes past the mailbox: an actor waits for nobody but others.
+ */
+import type { Host } from "../host/host.ts";
+import type { Message } from "../message/envelope.ts";
+import { causationOf } from "../message/envelope.ts";
+import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
+import type { ActorListener, CapabilityActor } from "./capability.ts";
+
+/** What a handler may do besides returning its answer. */
+export interface HandlerContext {
+  /** Publishes an event caused by the message that is being handled. */
+  emit(type: string, data: Json): void;
+  /** Sends a command to whoever handles it, and waits for the answer; a failure is thrown as `Failure`. */
+  command(type: string, data: Json): Promise<Json>;
+  query(type: string, data: Json): Promise<Json>;
+  /** Puts any message into the loop, as the actor's own. */
+  send(message: Message): void;
+  readonly host: Host;
+}
+
+/** Handled, and the answer follows later: the actor goes on to the next message meanwhile. */
+export class AnswerLater {
+  readonly answer: Promise<Json | undefined>;
+
+  constructor(answer: Promise<Json | undefined>) {
+    this.answer = answer;
+  }
+}
+
+export type HandlerResult = Json | undefined | AnswerLater;
+
+export type MessageHandler = (message: Message, context: HandlerContext) => HandlerResult | Promise<HandlerResult>;
+
+export class MailboxActor implements CapabilityActor {
+  onmessage: ActorListener | null = null;
+  readonly #host: Host;
+  readonly #handle: MessageHandler;
+  readonly #listeners = new Set<ActorListener>();
+  #mailbox: Message[] = [];
+  #busy = false;
+  /** Messages that are handled and whose answer is not out. */
+  #owed = 0;
+  #terminated = false;
+  /** What it has asked others, by request id. */
+  readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
+  #idleWaiters: (() => void)[] = [];
+
+  constructor(host: Host, handle: MessageHandler) {
+    this.#host = host;
+    this.#handle = handle;
+  }
+
+  get mailboxLength(): number {
+    return this.#mailbox.length + this.#owed + (this.#busy ? 1 : 0);
+  }
+
+  postMessage(message: Message): void {
+    if (this.#terminated || this.#answered(message)) return;
+    this.#mailbox.push(message);
+    if (this.#busy || this.#mailbox.length > 1) return;
+    this.#host.microtask(() => this.#next());
+  }
+
+  addEventListener(type: string, listener: ActorListener): void {
+    if (type === "message") this.#listeners.add(listener);
+  }
+
+  terminate(): void {
+    this.#terminated = true;
+    this.#mailbox = [];
+    for (const { reject } of this.#asked.values()) reject(new Failure(503, "the actor was terminated"));
+    this.#asked.clear();
+  }
+
+  idle(): Promise<void> {
+    if (this.mailboxLength === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  #answered(message: Message): boolean {
+    if (message.kind !== "reply" && message.kind !== "error") return false;
+    const id = causationOf(message) ?? "";
+    const asked = this.#asked.get(id);
+    this.#asked.delete(id);
+    if (!asked) return true;
+    if (message.kind === "reply") asked.resolve(message.data);
+    else {
+      const { code, message: text } = message.data as ErrorData;
+      asked.reject(new Failure(code, text));
+    }
+    return true;
+  }
+
+  /** Handles the first message; synchronous handlers follow each other without a promise. */
+  #next(): void {
+    while (!this.#busy && !this.#terminated) {
+      const message = this.#mailbox.shift();
+      if (!message) break;
+      this.#busy = true;
+      let result: HandlerResult | Promise<HandlerResult>;
+      try {
+        result = this.#handle(message, this.#context(message));
+      } catch (thrown) {
+        this.#failed(message, thrown);
+        continue;
+      }
+      if (result instanceof Promise) {
+        result
+          .then(
+            (data) => this.#finished(message, data),
+            (thrown: unknown) => this.#failed(message, thrown),
+          )
+          .then(() => this.#next());
+        return;
+      }
+      this.#finished(message, result);
+    }
+    this.#checkIdle();
+  }
+
+  #checkIdle(): void {
+    if (this.mailboxLength === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+
+  #finished(message: Message, data: HandlerResult): void {
+    this.#busy = false;
+    if (data instanceof AnswerLater) this.#answerLater(message, data);
+    else this.#reply(message, data);
+  }
+
+  #answerLater(message: Message, { answer }: AnswerLater): void {
+    this.#owed++;
+    answer
+      .then(
+        (data) => this.#reply(message, data),
+        (thrown: unknown) => this.#fail(message, thrown),
+      )
+      .finally(() => {
+        this.#owed--;
+        this.#checkIdle();
+      });
+  }
+
+  #reply(message: Message, data: Json | undefined): void {
+    if (message.kind === "command" || message.kind === "query") this.#emit(reply(this.#host, message, data ?? null));
+  }
+
+  #failed(message: Message, thrown: unknown): void {
+    this.#busy = false;
+    this.#fail(message, thrown);
+  }
+
+  #fail(message: Message, thrown: unknown): void {
+    // Nobody waits for the outcome of an event; the loop reports the fault.
+    this.#emit(error(this.#host, message, fromError(thrown)));
+  }
+
+  /** Emits a message outside of any handling, such as a timer's. */
+  emit(message: Message): void {
+    this.#emit(message);
+  }
+
+  #emit(message: Message<Json | ErrorData>): void {
+    if (this.#terminated) return;
+    const messageEvent = { type: "message", data: message };
+    this.onmessage?.(messageEvent);
+    for (const listener of this.#listeners) listener(messageEvent);
+  }
+
+  #context(message: Message): HandlerContext {
+    const host = this.#host;
+    const ask = (request: Message): Promise<Json> =>
+      new Promise((resolve, reject) => {
+        this.#asked.set(request.metadata.id, { resolve, reject });
+        this.#emit(request);
+      });
+    return {
+      host,
+      emit: (type, data) => this.#emit(event(host, type, data, causedBy(message))),
+      command: (type, data) => ask(command(host, type, data, causedBy(message))),
+      query: (type, data) => ask(query(host, type, data, causedBy(message))),
+      send: (other) => this.#emit(other),
+    };
+  }
+}

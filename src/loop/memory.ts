@@ -1,0 +1,83 @@
+/** `Memory.*`: a small durable key-value store, on in every kernel. Keys start with "/"; values are any JSON; kept in one document. */
+import type { Space } from "../cells/space.ts";
+import { Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import type { Capability } from "./capability.ts";
+import { type DataSchema, dataSchema } from "./message-schema.ts";
+import { transactional } from "./transactional.ts";
+
+/** Keys are names, not documents: long enough for any path a person would write. */
+const KEY_LENGTH_MAX = 1_024;
+
+type Entries = { readonly [key: string]: Json };
+
+export function memoryCapability(space: Space): Capability {
+  const entries = space.cell<Entries>("memory");
+  return transactional({
+    space,
+    description: "a small key-value memory",
+    emits: { "Memory.Changed": keyed([]) },
+    commands: {
+      "Memory.Set": {
+        input: keyed(["value"]),
+        handle: ({ key, value }: { key: string; value: Json }, tx) => {
+          if (tx.get(entries) === undefined) tx.set(entries, { [key]: value });
+          else tx.set(entries.key(key), value);
+          tx.emit("Memory.Changed", { key });
+          return { success: true };
+        },
+      },
+      "Memory.Delete": {
+        input: keyed([]),
+        handle: ({ key }: { key: string }, tx) => {
+          if (tx.get(entries.key(key)) !== undefined) tx.delete(entries.key(key));
+          tx.emit("Memory.Changed", { key });
+          return { success: true };
+        },
+      },
+    },
+    queries: {
+      "Memory.Get": {
+        input: keyed([]),
+        handle: async ({ key }: { key: string }) => {
+          const value = await entries.key(key).pull();
+          if (value === undefined) throw new Failure(404, `nothing is kept under ${key}`);
+          return { value };
+        },
+      },
+      "Memory.List": {
+        input: dataSchema<{ prefix?: string } | null>(
+          (data) =>
+            data === null || ["string", "undefined"].includes(typeof (data as { prefix?: unknown }).prefix)
+              ? undefined
+              : "prefix: must be a string",
+          { type: ["object", "null"], properties: { prefix: { type: "string" } } },
+        ),
+        handle: async (data: { prefix?: string } | null) => {
+          const all = Object.keys((await entries.pull()) ?? {});
+          return { keys: all.filter((key) => key.startsWith(data?.prefix ?? "")).sort() };
+        },
+      },
+    },
+  });
+}
+
+/** Data with a key, and what else it must have. */
+function keyed(required: readonly string[]): DataSchema<{ key: string; value: Json }> {
+  return dataSchema(
+    (data) => {
+      if (typeof data !== "object" || data === null || Array.isArray(data)) return "must be an object with a key";
+      const { key } = data as { key?: unknown };
+      if (typeof key !== "string" || !key.startsWith("/") || key.length > KEY_LENGTH_MAX) {
+        return `key: must be text that starts with "/", at most ${KEY_LENGTH_MAX} characters`;
+      }
+      const missing = required.find((name) => !Object.hasOwn(data, name));
+      return missing === undefined ? undefined : `${missing}: is required; use null for none`;
+    },
+    {
+      type: "object",
+      properties: { key: { type: "string", pattern: "^/" }, value: {} },
+      required: ["key", ...required],
+    },
+  );
+}

@@ -1,0 +1,78 @@
+/**
+ * Message schemas from data schemas: a capability that lists its commands, queries, replies and events by type, each with a
+ * schema of its data, needs not spell out envelopes. What it builds is an ordinary `MessageSchema`: it validates whole
+ * messages and describes itself as a union of branches.
+ */
+import type { Kind, Message } from "../message/envelope.ts";
+import type { Json } from "../message/json.ts";
+import type { MessageSchema, SchemaResult } from "./capability.ts";
+
+/** A Standard Schema of the data alone. */
+export interface DataSchema<Output = unknown> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
+    readonly jsonSchema?: { readonly input: (options: { target: string }) => unknown };
+    readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
+  };
+}
+
+/** The type that a data schema describes; any JSON where there is none. */
+export type DataOf<Schema> = Schema extends DataSchema<infer Output> ? Output : Json;
+
+export interface Branch {
+  readonly kind: Kind;
+  readonly type: string;
+  /** Any JSON when absent. */
+  readonly data?: DataSchema | undefined;
+}
+
+export function messageSchema(branches: readonly Branch[]): MessageSchema {
+  const byHandle = new Map(branches.map((branch) => [`${branch.kind} ${branch.type}`, branch]));
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "millrace",
+      validate: (value) => {
+        const message = value as Message;
+        const branch = byHandle.get(`${message.kind} ${message.type}`);
+        if (!branch) return { issues: [{ message: `${message.kind} ${message.type} is not declared` }] };
+        const result = branch.data?.["~standard"].validate(message.data);
+        if (result instanceof Promise) return { issues: [{ message: "the schema validates asynchronously" }] };
+        if (result?.issues === undefined) return { value };
+        return {
+          issues: result.issues.map(({ message: text, path }) => ({ message: text, path: ["data", ...(path ?? [])] })),
+        };
+      },
+      jsonSchema: {
+        input: (options) => ({
+          anyOf: branches.map(({ kind, type, data }) => ({
+            type: "object",
+            properties: {
+              kind: { const: kind },
+              type: { const: type },
+              data: data?.["~standard"].jsonSchema?.input(options) ?? {},
+            },
+            required: ["kind", "type", "data"],
+          })),
+        }),
+      },
+    },
+  };
+}
+
+/** A data schema written by hand: a check that says what is wrong, and the JSON Schema that says the same. */
+export function dataSchema<T>(check: (data: unknown) => string | undefined, jsonSchema: Json): DataSchema<T> {
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "millrace",
+      validate: (value) => {
+        const problem = check(value);
+        return problem === undefined ? { value } : { issues: [{ message: problem }] };
+      },
+      jsonSchema: { input: () => jsonSchema },
+    },
+  };
+}

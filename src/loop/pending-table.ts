@@ -1,0 +1,89 @@
+/**
+ * Requests that await their answer (RFC 0032 §14): by request id for the whole loop, with an index by connection. An entry is made
+ * before the request is dispatched and goes with its first answer, its timeout, or its requester. Only the actor that a request was
+ * dispatched to may answer it.
+ */
+import type { Timer } from "../host/host.ts";
+import type { Message } from "../message/envelope.ts";
+import type { Connection, Origin } from "./inbound.ts";
+import type { SupervisedActor } from "./supervised-actor.ts";
+
+export interface PendingRequest {
+  readonly request: Message;
+  readonly origin: Origin;
+  /** The actor it was dispatched to; undefined while it is on its way. */
+  actor: SupervisedActor | undefined;
+  timeout: Timer | undefined;
+}
+
+export class PendingTable {
+  readonly #requests = new Map<string, PendingRequest>();
+  readonly #byConnection = new Map<Connection, Set<string>>();
+
+  get size(): number {
+    return this.#requests.size;
+  }
+
+  has(id: string): boolean {
+    return this.#requests.has(id);
+  }
+
+  get(id: string): PendingRequest | undefined {
+    return this.#requests.get(id);
+  }
+
+  insert(request: Message, origin: Origin): PendingRequest {
+    const entry: PendingRequest = { request, origin, actor: undefined, timeout: undefined };
+    this.#requests.set(request.metadata.id, entry);
+    if (origin.kind === "adapter") {
+      const ids = this.#byConnection.get(origin.connection) ?? new Set();
+      this.#byConnection.set(origin.connection, ids.add(request.metadata.id));
+    }
+    return entry;
+  }
+
+  /** Takes an entry out, and its timeout with it. */
+  take(id: string): PendingRequest | undefined {
+    const entry = this.#requests.get(id);
+    if (!entry) return undefined;
+    this.#requests.delete(id);
+    entry.timeout?.cancel();
+    if (entry.origin.kind === "adapter") {
+      const ids = this.#byConnection.get(entry.origin.connection);
+      ids?.delete(id);
+      if (ids?.size === 0) this.#byConnection.delete(entry.origin.connection);
+    }
+    return entry;
+  }
+
+  countFor(connection: Connection): number {
+    return this.#byConnection.get(connection)?.size ?? 0;
+  }
+
+  /** Drops what a connection waits for; says how many. */
+  disconnect(connection: Connection): number {
+    const ids = [...(this.#byConnection.get(connection) ?? [])];
+    for (const id of ids) this.take(id);
+    return ids.length;
+  }
+
+  /** The ids of requests that an actor has been given and not answered. */
+  of(actor: SupervisedActor): string[] {
+    return [...this.#requests].filter(([, entry]) => entry.actor === actor).map(([id]) => id);
+  }
+
+  *[Symbol.iterator](): Iterator<PendingRequest> {
+    yield* this.#requests.values();
+  }
+
+  checkInvariants(): void {
+    let indexed = 0;
+    for (const [connection, ids] of this.#byConnection) {
+      if (ids.size === 0) throw new Error(`connection ${connection.id} is indexed without requests`);
+      indexed += ids.size;
+      for (const id of ids) if (!this.#requests.has(id)) throw new Error(`request ${id} is indexed and not pending`);
+    }
+    const fromAdapters = [...this.#requests.values()].filter(({ origin }) => origin.kind === "adapter").length;
+    if (indexed !== fromAdapters) throw new Error(`${indexed} requests are indexed, ${fromAdapters} are pending`);
+  }
+}

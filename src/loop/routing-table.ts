@@ -1,0 +1,111 @@
+/**
+ * Who handles what: built once at boot from the capabilities' schemas (RFC 0032 §11). Everything that is wrong with any of them is
+ * reported together; nothing is spawned before all of it is right.
+ */
+import { isMessageType } from "../message/envelope.ts";
+import type { Capability } from "./capability.ts";
+import { findHandles, type Handle } from "./handles.ts";
+
+export interface Route {
+  readonly capability: string;
+  readonly kind: "command" | "query";
+  readonly type: string;
+  readonly input: unknown;
+  /** JSON Schema of the reply's data, where the capability declares one. */
+  readonly output: unknown;
+}
+
+/** Boot failed; every problem is in `problems`. */
+export class BootError extends Error {
+  override readonly name = "BootError";
+  readonly code = "BOOT_FAILED";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[], options?: ErrorOptions) {
+    super(`the kernel cannot start:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`, options);
+    this.problems = problems;
+  }
+}
+
+export class RoutingTable {
+  readonly #routes = new Map<string, Route>();
+  /** Event type to the capabilities that want it, in declared order. */
+  readonly #subscribers = new Map<string, string[]>();
+  /** What each capability may emit, as `kind type`. */
+  readonly #outbound = new Map<string, ReadonlySet<string>>();
+
+  /** Throws one `BootError` with everything that is wrong. `reserved` are types the loop answers itself. */
+  static build(capabilities: ReadonlyMap<string, Capability>): RoutingTable {
+    const table = new RoutingTable();
+    const problems: string[] = [];
+    for (const [name, capability] of capabilities) {
+      const found = shapeProblems(capability);
+      if (found.length === 0) found.push(...table.#add(name, capability));
+      problems.push(...found.map((problem) => `capability ${name}: ${problem}`));
+    }
+    if (problems.length > 0) throw new BootError(problems);
+    return table;
+  }
+
+  route(kind: string, type: string): Route | undefined {
+    return this.#routes.get(`${kind} ${type}`);
+  }
+
+  subscribers(type: string): readonly string[] {
+    return this.#subscribers.get(type) ?? [];
+  }
+
+  subscribedTypes(): Iterable<[string, readonly string[]]> {
+    return this.#subscribers;
+  }
+
+  mayEmit(capability: string, kind: string, type: string): boolean {
+    return kind === "error" || (this.#outbound.get(capability)?.has(`${kind} ${type}`) ?? false);
+  }
+
+  routes(): Iterable<Route> {
+    return this.#routes.values();
+  }
+
+  #add(name: string, capability: Capability): string[] {
+    const inbound = findHandles(capability.inbound);
+    const outbound = findHandles(capability.outbound);
+    const problems = [
+      ...inbound.problems.map((problem) => `inbound ${problem}`),
+      ...outbound.problems.map((problem) => `outbound ${problem}`),
+    ];
+    for (const handle of inbound.handles) {
+      const problem = this.#claim(name, handle, outbound.handles);
+      if (problem) problems.push(problem);
+    }
+    this.#outbound.set(name, new Set(outbound.handles.map(({ kind, type }) => `${kind} ${type}`)));
+    for (const type of capability.subscribes ?? []) {
+      if (!isMessageType(type)) problems.push(`subscribes to ${JSON.stringify(type)}, which is not a message type`);
+      else this.#subscribers.set(type, [...this.subscribers(type), name]);
+    }
+    return problems;
+  }
+
+  #claim(name: string, { kind, type, data }: Handle, outbound: readonly Handle[]): string | undefined {
+    if (kind !== "command" && kind !== "query") {
+      return `inbound takes ${kind} ${type}; only commands and queries are routed (events are subscribed to)`;
+    }
+    const key = `${kind} ${type}`;
+    const other = this.#routes.get(key);
+    if (other) return `claims ${key}, which ${other.capability} claims already`;
+    const output = outbound.find((handle) => handle.kind === "reply" && handle.type === type)?.data ?? {};
+    this.#routes.set(key, { capability: name, kind, type, input: data, output });
+    return undefined;
+  }
+}
+
+function shapeProblems(capability: Capability): string[] {
+  const { description, inbound, outbound, subscribes, spawn } = (capability ?? {}) as Partial<Capability>;
+  const problems: string[] = [];
+  if (typeof description !== "string" || description === "") problems.push("has no description");
+  if (!inbound) problems.push("has no inbound schema");
+  if (!outbound) problems.push("has no outbound schema");
+  if (typeof spawn !== "function") problems.push("has no spawn()");
+  if (subscribes !== undefined && !Array.isArray(subscribes)) problems.push("subscribes is not a list of event types");
+  return problems;
+}

@@ -1,0 +1,140 @@
+/**
+ * A capability's actor under supervision: spawned, listened to, restarted when it crashes, and given up when it keeps crashing.
+ *
+ * ```
+ *   running ──error escaped──> restarting ──backoff──> running
+ *      ^                           └──4th crash within a minute──> unhealthy ──heal()──> running
+ * ```
+ * Messages that come while it restarts wait, up to the mailbox limit. An unhealthy actor takes none.
+ */
+import type { Host, Timer } from "../host/host.ts";
+import { ACTOR_BACKOFF_START_MS, MAILBOX_MAX, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
+import type { Message } from "../message/envelope.ts";
+import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
+
+/** Who hears of what an actor does; the loop. */
+export interface ActorHome {
+  emitted(actor: SupervisedActor, data: unknown): void;
+  /** Something escaped the actor: what it was given and has not answered is lost. */
+  crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
+  restarted(actor: SupervisedActor): void;
+}
+
+export type PostResult = "posted" | "full" | "unhealthy";
+
+export class SupervisedActor {
+  readonly name: string;
+  readonly capability: Capability;
+  state: "running" | "restarting" | "unhealthy" | "stopped" = "stopped";
+  readonly #host: Host;
+  readonly #home: ActorHome;
+  readonly #mailboxMax: number;
+  #actor: CapabilityActor | undefined;
+  /** Messages that wait for the restart. */
+  #waiting: Message[] = [];
+  /** When it crashed, on the monotonic clock; within the window only. */
+  #crashes: number[] = [];
+  #restart: Timer | undefined;
+
+  constructor(options: { name: string; capability: Capability; host: Host; home: ActorHome; mailboxMax?: number }) {
+    this.name = options.name;
+    this.capability = options.capability;
+    this.#host = options.host;
+    this.#home = options.home;
+    this.#mailboxMax = options.mailboxMax ?? MAILBOX_MAX;
+  }
+
+  /** Starts the actor and listens to it; throws what `spawn` throws. */
+  start(): void {
+    const actor = this.capability.spawn({ host: this.#host, name: this.name });
+    if (typeof actor?.postMessage !== "function") {
+      throw new TypeError(`spawn() of capability ${this.name} gave no actor with postMessage()`);
+    }
+    this.#actor = actor;
+    this.#listen(actor);
+    this.state = "running";
+    for (const message of this.#waiting.splice(0)) this.post(message);
+  }
+
+  /** Puts a message into the actor's mailbox. Never runs its handler. */
+  post(message: Message): PostResult {
+    if (this.state === "unhealthy" || this.state === "stopped") return "unhealthy";
+    if (this.mailboxLength >= this.#mailboxMax) return "full";
+    if (this.state === "restarting") this.#waiting.push(message);
+    else this.#actor?.postMessage(message);
+    return "posted";
+  }
+
+  get mailboxLength(): number {
+    return this.#waiting.length + (this.#actor?.mailboxLength ?? 0);
+  }
+
+  async idle(): Promise<void> {
+    await this.#actor?.idle?.();
+  }
+
+  /** Starts an actor that had been given up, with a clean record. */
+  heal(): void {
+    if (this.state !== "unhealthy") return;
+    this.#crashes = [];
+    this.start();
+  }
+
+  async stop(): Promise<void> {
+    this.state = "stopped";
+    this.#restart?.cancel();
+    await this.#end();
+  }
+
+  #listen(actor: CapabilityActor): void {
+    const onMessage = (event: ActorEvent) => {
+      if (this.#actor === actor) this.#home.emitted(this, event.data);
+    };
+    if (typeof actor.addEventListener !== "function") {
+      actor.onmessage = onMessage;
+      return;
+    }
+    actor.addEventListener("message", onMessage);
+    actor.addEventListener("error", (event) =>
+      this.#crash(actor, event.message ?? String(event.error ?? "error event")),
+    );
+    actor.addEventListener("messageerror", () => this.#crash(actor, "a message could not be decoded"));
+  }
+
+  #crash(actor: CapabilityActor, reason: string): void {
+    if (this.#actor !== actor || this.state === "stopped") return;
+    const now = this.#host.monotonic();
+    this.#crashes = [...this.#crashes.filter((at) => now - at < RESTART_WINDOW_MS), now];
+    const next = this.#crashes.length > RESTARTS_MAX ? "unhealthy" : "restart";
+    this.state = next === "restart" ? "restarting" : "unhealthy";
+    // The failure to end what has crashed already tells nothing new.
+    this.#end().catch(() => undefined);
+    this.#home.crashed(this, reason, next);
+    if (next === "restart") this.#restartLater();
+    else this.#waiting = [];
+  }
+
+  #restartLater(): void {
+    const delay = ACTOR_BACKOFF_START_MS * 2 ** (this.#crashes.length - 1);
+    this.#restart = this.#host.timer(delay, () => {
+      try {
+        this.start();
+        this.#home.restarted(this);
+      } catch (error) {
+        this.state = "unhealthy";
+        this.#waiting = [];
+        this.#home.crashed(
+          this,
+          `spawn failed: ${error instanceof Error ? error.message : String(error)}`,
+          "unhealthy",
+        );
+      }
+    });
+  }
+
+  async #end(): Promise<void> {
+    const actor = this.#actor;
+    this.#actor = undefined;
+    await actor?.terminate?.();
+  }
+}

@@ -1,0 +1,75 @@
+/** The kernel about itself: `Syscall.Ping`, `List`, `Describe`, `Shutdown`. On in every kernel. */
+import { Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import type { Capability } from "./capability.ts";
+import { capability } from "./define-capability.ts";
+import { dataSchema } from "./message-schema.ts";
+import type { Route, RoutingTable } from "./routing-table.ts";
+
+/** What the syscalls tell about and act on; known only once the loop has booted. */
+export interface SyscallTargets {
+  readonly table: RoutingTable;
+  readonly descriptions: ReadonlyMap<string, string>;
+  /** Begins the shutdown, after the present answer is on its way. */
+  shutdown(): void;
+}
+
+const describeInput = dataSchema<{ name?: string }>(
+  (data) => {
+    if (data === null) return undefined;
+    if (typeof data !== "object" || Array.isArray(data))
+      return 'must be an object like {"name": "Memory.Get"}, or null';
+    const { name } = data as { name?: unknown };
+    return name === undefined || typeof name === "string" ? undefined : "name: must be a string";
+  },
+  { type: ["object", "null"], properties: { name: { type: "string" } } },
+);
+
+export function syscall(targets: () => SyscallTargets): Capability {
+  return capability({
+    description: "what this kernel can do, whether it lives, and its end",
+    queries: {
+      "Syscall.Ping": { description: "answers its data unchanged", handle: (data: Json) => data },
+      "Syscall.List": {
+        description: "the types that can be requested",
+        handle: () => ({ types: [...new Set([...targets().table.routes()].map(({ type }) => type))].sort() }),
+      },
+      "Syscall.Describe": {
+        description: "kind, input, output and description of one type, or of all",
+        input: describeInput,
+        handle: (data: { name?: string } | null) => describe(targets(), data?.name),
+      },
+    },
+    commands: {
+      "Syscall.Shutdown": {
+        description: "ends the kernel in good order",
+        handle: () => {
+          targets().shutdown();
+          return { success: true };
+        },
+      },
+    },
+  });
+}
+
+function describe({ table, descriptions }: SyscallTargets, name: string | undefined): Json {
+  const routes = [...table.routes()].filter(
+    ({ type, capability: owner }) => name === undefined || type === name || owner === name,
+  );
+  if (routes.length === 0) throw new Failure(404, `nothing is called ${name}; ask Syscall.List`);
+  return { types: routes.map((route) => described(route, descriptions)) };
+}
+
+function described(
+  { capability: owner, kind, type, input, output }: Route,
+  descriptions: ReadonlyMap<string, string>,
+): Json {
+  return {
+    type,
+    kind,
+    capability: owner,
+    description: descriptions.get(owner) ?? "",
+    input: input as Json,
+    output: output as Json,
+  };
+}

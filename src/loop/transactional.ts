@@ -1,0 +1,129 @@
+/**
+ * Transactional capabilities: a handler gets a transaction on a space, and its answer leaves only after the commit is confirmed.
+ * Its writes, the events it emits, the command's journal row and its receipt are one commit. The receipt is the answer: a request
+ * that comes again, anywhere, gets it again and does nothing.
+ */
+import type { Cell } from "../cells/cell.ts";
+import type { CellTransaction } from "../cells/cell-transaction.ts";
+import type { Space } from "../cells/space.ts";
+import type { Host } from "../host/host.ts";
+import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import type { Message } from "../message/envelope.ts";
+import { Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import { causedBy, event } from "../message/lineage.ts";
+import type { CommitOutcome } from "../store/commit.ts";
+import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import { RETRY_RULES } from "../store/rejection.ts";
+import type { Capability } from "./capability.ts";
+import { type CapabilityDefinition, declared, dispatch } from "./define-capability.ts";
+import { AnswerLater, type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
+
+/** What a transactional handler may do: everything it does happens with its commit, or not at all. */
+export interface TransactionalContext {
+  get<T>(cell: Cell<T>): T | undefined;
+  set<T>(cell: Cell<T>, value: T): void;
+  delete(cell: Cell<unknown>): void;
+  emit(type: string, data: Json): void;
+}
+
+export interface TransactionalDefinition extends Omit<CapabilityDefinition<TransactionalContext>, "queries" | "on"> {
+  readonly space: Space;
+  /** Queries read; they get the ordinary context, and pull what they need. */
+  readonly queries?: CapabilityDefinition<HandlerContext>["queries"];
+}
+
+export function transactional(definition: TransactionalDefinition): Capability {
+  const { space, queries, ...rest } = definition;
+  const shown = declared({ ...rest, ...(queries ? { queries: queries as never } : {}) });
+  return {
+    ...shown,
+    // A command that is handed over again finds its receipt.
+    idempotent: true,
+    spawn: ({ host, name }) =>
+      new MailboxActor(host, (message, context) => {
+        if (message.kind === "command") return handleOnce({ host, name, space, definition: rest, message });
+        return dispatch({ description: "", ...(queries ? { queries } : {}) }, message, context);
+      }),
+  };
+}
+
+/** Runs the handler and applies its commit; the answer waits for the disk, the next message does not. */
+async function handleOnce(handling: Handling): Promise<AnswerLater> {
+  const { committed, result } = await attempt(handling);
+  return new AnswerLater(confirm(handling, committed, result));
+}
+
+interface Handling {
+  readonly host: Host;
+  readonly name: string;
+  readonly space: Space;
+  readonly definition: CapabilityDefinition<TransactionalContext>;
+  readonly message: Message;
+}
+
+interface Attempt {
+  readonly committed: Promise<CommitOutcome>;
+  readonly result: Json;
+}
+
+/** One run of the handler, repeated while it looked at documents that were not here yet: what it saw proves nothing. */
+async function attempt({ host, name, space, definition, message }: Handling): Promise<Attempt> {
+  const replica = space.replica(space.name);
+  for (;;) {
+    using tx = space.begin();
+    const { transaction } = tx;
+    const loads = replica.loadGeneration;
+    const result = (await dispatch(definition, message, contextOf(host, name, tx, message))) ?? null;
+    if (replica.loadGeneration !== loads) {
+      await replica.loadsSettled();
+      continue;
+    }
+    const receipt = receiptOf(message);
+    transaction.preconditions.push({ kind: "absent", ...receipt });
+    transaction.write(receipt, [], result);
+    transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
+    return { committed: tx.commit(), result };
+  }
+}
+
+/** Waits for the commit; a stale one is run again, one that finds a receipt answers with it. */
+async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstResult: Json): Promise<Json> {
+  const { host, space, message } = handling;
+  const replica = space.replica(space.name);
+  const until = host.monotonic() + TRANSACT_WINDOW_MS;
+  let committed = first;
+  let result = firstResult;
+  for (let tries = 1; ; tries++) {
+    const outcome = await committed;
+    if (outcome.kind === "committed") return result;
+    if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
+      await replica.load([receiptOf(message)]);
+      return replica.peek(receiptOf(message)) ?? null;
+    }
+    if (RETRY_RULES[outcome.class] !== "run-again" || host.monotonic() >= until) {
+      throw new Failure(outcome.class === "refused" ? 422 : 503, `not committed: ${outcome.message}`);
+    }
+    await replica.catchUp();
+    await new Promise<void>((resolve) => {
+      host.timer(TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random(), resolve);
+    });
+    ({ committed, result } = await attempt(handling));
+  }
+}
+
+function receiptOf(message: Message): DocumentRef {
+  return { scope: SHARED_SCOPE, id: `receipt/${message.metadata.id}` };
+}
+
+function contextOf(host: Host, name: string, tx: CellTransaction, message: Message): TransactionalContext {
+  return {
+    get: (cell) => tx.get(cell),
+    set: (cell, value) => tx.set(cell, value),
+    delete: (cell) => tx.delete(cell),
+    emit: (type, data) => {
+      const emitted = event(host, type, data, causedBy(message));
+      tx.transaction.entries.push({ message: emitted, topic: type, source: name, as: { status: "pending" } });
+    },
+  };
+}
