@@ -215,11 +215,11 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     return [...this.#episode].map(({ id }) => id);
   }
 
-  /** Nodes of an episode that came to rest without exhausting their budget again have settled. */
+  /** Nodes of an episode that came to rest without exhausting their budget again, or sleep, have settled. */
   #closeEpisode(): void {
     for (const node of this.#episode) {
       if (node.pass === this.#pass && node.passRuns >= PASS_RUN_BUDGET) continue;
-      if (node.status !== "clean" || node.pass !== this.#pass) continue;
+      if (node.live && (node.status !== "clean" || node.pass !== this.#pass)) continue;
       this.#episode.delete(node);
       this.#gates.settled(node);
     }

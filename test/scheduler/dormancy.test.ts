@@ -1,0 +1,196 @@
+import { describe, expect, test } from "#test";
+import { Calls, setup } from "./scheduler-setup.ts";
+
+describe("what nobody observes does not run", () => {
+  test("[I2] a computation without readers does not run when its source changes", async () => {
+    const { space } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const runs = new Calls();
+    const c = space.computed("c", () => {
+      runs.note(1);
+      return a.get();
+    });
+    a.set(2);
+    await space.idle();
+    expect(runs.count).toBe(0);
+    expect(c.get()).toBeUndefined();
+  });
+
+  test("[I2] registering 10,000 dormant nodes runs nothing, loads nothing, and leaves idle", async () => {
+    const { space, scheduler, line, host, open, quiet } = await setup();
+    const other = await open();
+    for (let i = 0; i < 10; i++) other.space.cell(`source ${i}`).set(i);
+    await quiet();
+    let loads = 0;
+    line.plan = ({ method }) => {
+      if (method === "load") loads++;
+      return {};
+    };
+    for (let i = 0; i < 10_000; i++) {
+      const source = space.cell<never>(`source ${i % 10}`);
+      space.computed(`c ${i}`, () => source.get(), { reads: [source] });
+    }
+    let isIdle = false;
+    space.idle().then(() => {
+      isIdle = true;
+    });
+    await Promise.resolve();
+    expect(isIdle).toBe(true);
+    await host.advance(1_000);
+    expect(loads).toBe(0);
+    expect(scheduler.getStats()).toMatchObject({ runs: 0, queued: 0, gated: 0 });
+    scheduler.checkInvariants();
+  });
+
+  test("[I2] what changed while a computation slept makes it run once when demand comes", async () => {
+    const { space } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const runs = new Calls();
+    const c = space.computed("c", () => {
+      runs.note(a.get());
+      return a.get();
+    });
+    const cancel = c.sink(() => undefined);
+    await space.idle();
+    cancel();
+    a.set(2);
+    a.set(3);
+    await space.idle();
+    expect(runs.take()).toEqual([1]);
+    c.sink(() => undefined);
+    await space.idle();
+    expect(runs.take()).toEqual([3]);
+  });
+
+  test("[I2] what did not change while a computation slept does not make it run again", async () => {
+    const { space } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    a.set(1);
+    const runs = new Calls();
+    const c = space.computed("c", () => {
+      runs.note(1);
+      return a.get();
+    });
+    c.sink(() => undefined);
+    space.flush();
+    const seen = new Calls();
+    const cancel = c.sink(seen.note);
+    space.flush();
+    cancel();
+    b.set(7);
+    c.sink(seen.note);
+    space.flush();
+    expect(runs.count).toBe(1);
+    expect(seen.take()).toEqual([1, 1]);
+  });
+
+  test("[I2] a chain that slept is verified from its sources: only what has to run does", async () => {
+    const { space } = await setup();
+    const a = space.cell<number>("a");
+    a.set(11);
+    const runs = new Calls();
+    const tens = space.computed("tens", () => {
+      runs.note("tens");
+      return Math.floor((a.get() ?? 0) / 10);
+    });
+    const shown = space.computed("shown", () => {
+      runs.note("shown");
+      return `${tens.get()}`;
+    });
+    shown.sink(() => undefined)();
+    const cancel = shown.sink(() => undefined);
+    space.flush();
+    cancel();
+    runs.take();
+    a.set(12);
+    shown.sink(() => undefined);
+    space.flush();
+    expect(runs.take()).toEqual(["tens"]);
+  });
+
+  test("[I2] a declared read does not count as read: the node has never run, and nothing is its cause", async () => {
+    const { space, scheduler } = await setup();
+    const a = space.cell<never>("a");
+    const c = space.computed("c", () => a.get(), { reads: [a] });
+    space.cell<number>("a").set(1);
+    await space.idle();
+    expect(c.node.status).toBe("never-ran");
+    expect(c.node.causes).toEqual([]);
+    c.sink(() => undefined);
+    space.cell<number>("a").set(2);
+    space.cell<number>("a").set(3);
+    space.flush();
+    expect(c.node.runs).toBe(1);
+    expect(c.node.lastCauses).toEqual([]);
+    scheduler.checkInvariants();
+  });
+
+  test("[I2] one arm of a diamond of demand keeps what both share alive; without the second it sleeps", async () => {
+    const { space, scheduler } = await setup();
+    const a = space.cell<number>("a");
+    const shared = space.computed("shared", () => a.get());
+    const left = space.computed("left", () => shared.get());
+    const right = space.computed("right", () => shared.get());
+    const cancelLeft = left.sink(() => undefined);
+    const cancelRight = right.sink(() => undefined);
+    await space.idle();
+    cancelLeft();
+    scheduler.checkInvariants();
+    expect([left, right, shared].map(({ node }) => node.live)).toEqual([false, true, true]);
+    cancelRight();
+    scheduler.checkInvariants();
+    expect([left, right, shared].map(({ node }) => node.live)).toEqual([false, false, false]);
+  });
+
+  test("[I2] two computations that read each other do not keep each other alive", async () => {
+    const { space, scheduler } = await setup();
+    const a = space.cell<boolean>("a");
+    const y = space.cell<number>("y");
+    const x = space.computed("x", () => (a.get() ? y.get() : 1));
+    const yNode = space.computed("y", () => (a.get() ? x.get() : 2));
+    const cancel = x.sink(() => undefined);
+    yNode.sink(() => undefined)();
+    space.flush();
+    a.set(true);
+    space.flush();
+    scheduler.checkInvariants();
+    cancel();
+    scheduler.checkInvariants();
+    expect([x.node.live, yNode.node.live]).toEqual([false, false]);
+  });
+
+  test("[I2] an invalid dormant computation that becomes an effect's source runs", async () => {
+    const { space } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const c = space.computed("c", () => a.get());
+    const cancel = c.sink(() => undefined);
+    await space.idle();
+    cancel();
+    a.set(2);
+    await space.idle();
+    const seen = new Calls();
+    space.effect(() => seen.note(c.get()));
+    await space.idle();
+    expect(seen.take()).toEqual([2]);
+  });
+
+  test("[I2] linked input of a computation without demand is not loaded", async () => {
+    const { space, line, open, quiet } = await setup();
+    const other = await open();
+    other.space.cell("target").set(1);
+    await quiet();
+    let loads = 0;
+    line.plan = ({ method }) => {
+      if (method === "load") loads++;
+      return {};
+    };
+    const link = space.cell<unknown>("link");
+    link.set(space.cell("target").asLink());
+    space.computed("c", () => link.get(), { reads: [link as never] });
+    await quiet();
+    expect(loads).toBe(0);
+  });
+});

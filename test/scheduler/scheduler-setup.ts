@@ -1,0 +1,51 @@
+/** A space over a line that a test controls, on simulated time, and its neighbours on the same disk. */
+import { Space } from "../../src/cells/space.ts";
+import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
+import type { Scheduler } from "../../src/scheduler/scheduler.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { FaultyLine } from "../store/faulty-store.ts";
+
+export interface Site {
+  readonly line: FaultyLine;
+  readonly space: Space;
+  readonly scheduler: Scheduler;
+}
+
+export async function openSite(host: SimulatedHost, disk: MemoryDisk): Promise<Site> {
+  const line = new FaultyLine(memoryStore({ host, disk }));
+  const space = await Space.open({ store: line.store, host, name: "s" });
+  return { line, space, scheduler: space.scheduler };
+}
+
+export async function setup({ seed = 1 }: { seed?: number } = {}) {
+  const host = simulatedHost(seed);
+  const disk = new MemoryDisk();
+  const here = await openSite(host, disk);
+  return {
+    host,
+    disk,
+    ...here,
+    /** Another process on the same disk. */
+    open: () => openSite(host, disk),
+    /** Everything that is ready now has happened, at both ends of the line; no time has passed. */
+    quiet: () => host.advance(0),
+  };
+}
+
+/** Calls of a function, with what it was called with. */
+export class Calls<T = unknown> {
+  readonly seen: T[] = [];
+  readonly note = (value: T): void => {
+    this.seen.push(value);
+  };
+
+  /** What was seen since the last time. */
+  take(): T[] {
+    return this.seen.splice(0);
+  }
+
+  get count(): number {
+    return this.seen.length;
+  }
+}
