@@ -1,0 +1,175 @@
+/** What a user of the bus does, measured: publishing, and publishing until it is handled and done. */
+import { EventBus } from "../src/bus/event-bus.ts";
+import { systemHost } from "../src/host/system-host.ts";
+import type { Json } from "../src/message/json.ts";
+import { SHARED_SCOPE } from "../src/store/document.ts";
+import { Replica } from "../src/store/replica.ts";
+import type { Store } from "../src/store/store.ts";
+import type { Sample } from "./harness/benchmark.ts";
+import { elapsedMs, percentile } from "./harness/timing.ts";
+import { makeEntries, pieces, TOPIC } from "./store/events.ts";
+
+/** Events of one call in bulk, and callers that publish side by side. */
+export const BULK = 1_000;
+/** Documents that transactional handlings write in turn. */
+const BOOKS = 100;
+const SOURCE = "shop";
+
+type Handling = "none" | "plain" | "transactional";
+
+interface Running {
+  readonly bus: EventBus;
+  readonly store: Store;
+  /** Resolves when so many events have been handled since the start, and what settles them is durable. */
+  handled(count: number): Promise<void>;
+}
+
+/** A started bus whose handlers only count. */
+async function running(store: Store, handling: Handling): Promise<Running> {
+  const host = systemHost();
+  const bus = new EventBus({ store, host });
+  let handled = 0;
+  let awaited: { count: number; resolve: () => void } | undefined;
+  const count = () => {
+    handled++;
+    if (awaited && handled >= awaited.count) awaited.resolve();
+  };
+  if (handling === "plain") bus.subscribe(TOPIC, count, { subscriberId: "bench" });
+  if (handling === "transactional") {
+    const space = await Replica.open({ store, host, space: "orders" });
+    bus.subscribe(
+      TOPIC,
+      (event, tx) => {
+        tx.write({ scope: SHARED_SCOPE, id: `book-${event.id % BOOKS}` }, [], { last: event.id });
+        count();
+      },
+      { subscriberId: "bench", space },
+    );
+  }
+  if (handling !== "none") await bus.start();
+  return {
+    bus,
+    store,
+    handled: async (total) => {
+      await new Promise<void>((resolve) => {
+        awaited = { count: total, resolve };
+        if (handled >= total) resolve();
+      });
+      await allSettled(store);
+    },
+  };
+}
+
+/** Writes are answered in order, so that one asked for now is answered after every settle that is on its way. */
+async function allSettled(store: Store): Promise<void> {
+  for (;;) {
+    await systemHost().yield();
+    await store.releaseRetries(0);
+    const { pending, processing } = await store.count();
+    if (pending + processing === 0) return;
+  }
+}
+
+function payloads(count: number): Json[] {
+  return makeEntries(count).map((entry) => entry.message.data);
+}
+
+/** Each waits for the one before. */
+export async function publishAlone(store: Store, count: number): Promise<Sample> {
+  const { bus } = await running(store, "none");
+  const tookMs: number[] = [];
+  const events = payloads(count);
+  const totalMs = await elapsedMs(async () => {
+    for (const payload of events) tookMs.push(await elapsedMs(() => bus.publish(TOPIC, SOURCE, payload)));
+  });
+  return { ...latencies(tookMs), "events/s": (count * 1_000) / totalMs };
+}
+
+export async function publishByCallers(store: Store, count: number, callers: number): Promise<Sample> {
+  const { bus } = await running(store, "none");
+  const events = payloads(count);
+  return rate(count, () => concurrently(callers, events, (payload) => bus.publish(TOPIC, SOURCE, payload)));
+}
+
+export async function publishInBulk(store: Store, count: number): Promise<Sample> {
+  const { bus } = await running(store, "none");
+  const waves = pieces(publications(count), BULK);
+  return rate(count, async () => {
+    for (const wave of waves) await bus.publishMany(wave);
+  });
+}
+
+/** From the first publish until the last event is done. */
+export async function publishToDone(store: Store, count: number, handling: Handling): Promise<Sample> {
+  const { bus, handled } = await running(store, handling);
+  const all = pieces(publications(count + WARM_UP), BULK);
+  const waves = all.slice(WARM_UP / BULK);
+  for (const wave of all.slice(0, WARM_UP / BULK)) await bus.publishMany(wave);
+  await handled(WARM_UP);
+  const before = store.stats();
+  const sample = await rate(count, async () => {
+    for (const wave of waves) await bus.publishMany(wave);
+    await handled(count + WARM_UP);
+  });
+  const after = store.stats();
+  await bus.stop();
+  return { ...sample, "statements per event": (after.statements - before.statements) / count };
+}
+
+export async function publishToDoneByCallers(store: Store, count: number, callers: number): Promise<Sample> {
+  const { bus, handled } = await running(store, "plain");
+  const events = payloads(count + WARM_UP);
+  await concurrently(callers, events.splice(0, WARM_UP), (payload) => bus.publish(TOPIC, SOURCE, payload));
+  await handled(WARM_UP);
+  const sample = await rate(count, async () => {
+    await concurrently(callers, events, (payload) => bus.publish(TOPIC, SOURCE, payload));
+    await handled(count + WARM_UP);
+  });
+  await bus.stop();
+  return sample;
+}
+
+/** One event at a time: from publish until its handler is called. */
+export async function publishToHandler(store: Store, count: number): Promise<Sample> {
+  const bus = new EventBus({ store, host: systemHost() });
+  let called: () => void = () => {};
+  bus.subscribe(TOPIC, () => called(), { subscriberId: "bench" });
+  await bus.start();
+  const tookMs: number[] = [];
+  for (const payload of payloads(count)) {
+    const handled = new Promise<void>((resolve) => {
+      called = resolve;
+    });
+    tookMs.push(await elapsedMs(() => Promise.all([bus.publish(TOPIC, SOURCE, payload), handled])));
+  }
+  await bus.stop();
+  return latencies(tookMs);
+}
+
+/** Until the bound on what may wait in a process has grown and code is compiled. */
+const WARM_UP = 4 * BULK;
+
+function publications(count: number) {
+  return payloads(count).map((payload) => ({ topic: TOPIC, source: SOURCE, payload }));
+}
+
+export function latencies(tookMs: readonly number[]): Sample {
+  return { "p50 ms": percentile(tookMs, 0.5), "p99 ms": percentile(tookMs, 0.99) };
+}
+
+export async function rate(count: number, work: () => Promise<void>): Promise<Sample> {
+  return { "events/s": (count * 1_000) / (await elapsedMs(work)) };
+}
+
+/** Runs `work` over the items with so many in flight. */
+export async function concurrently<Item>(
+  callers: number,
+  items: readonly Item[],
+  work: (item: Item) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    while (next < items.length) await work(items[next++]!);
+  };
+  await Promise.all(Array.from({ length: callers }, caller));
+}

@@ -1,0 +1,151 @@
+/** The bus on a real file, looked at and changed from outside with plain SQL, as the authors of ADR 004 expect to be able to. */
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import { EventBus } from "../../src/bus/event-bus.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { Replica } from "../../src/store/replica.ts";
+import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import type { Store } from "../../src/store/store.ts";
+import { scratchDirectory } from "./bus-processes.ts";
+
+const host = systemHost();
+
+async function setup(): Promise<AsyncDisposable & { path: string; store: Store; bus: EventBus }> {
+  const directory = scratchDirectory();
+  const path = join(directory.path, "bus.db");
+  const store = await openSqliteStore({ path, host });
+  const bus = new EventBus({ store, host });
+  const dispose = async () => {
+    await bus.stop();
+    await store.close();
+    directory[Symbol.dispose]();
+  };
+  return { path, store, bus, [Symbol.asyncDispose]: dispose };
+}
+
+/** Resolves when the journal has no event left to handle. */
+async function settled({ store }: { store: Store }): Promise<void> {
+  for (;;) {
+    const { pending, processing } = await store.count();
+    if (pending + processing === 0) return;
+    await host.yield();
+  }
+}
+
+function change(path: string, sql: string, ...values: (string | number)[]): void {
+  const database = new DatabaseSync(path, { timeout: 5_000 });
+  database.prepare(sql).run(...values);
+  database.close();
+}
+
+describe("the journal's file", () => {
+  test("[J54] a row with corrupt JSON, written by hand, is failed alone", async () => {
+    await using all = await setup();
+    const { bus, path, store } = all;
+    const seen: unknown[] = [];
+    bus.subscribe("tick", (event) => void seen.push(event.payload), { subscriberId: "s" });
+    await bus.publish("tick", "x", 1);
+    change(
+      path,
+      "INSERT INTO event_journal (topic, source, payload, created_at) VALUES ('tick', 'hand', '{oops', 1.5)",
+    );
+    change(path, "INSERT INTO event_journal (topic, source, payload, created_at) VALUES ('tick', 'hand', '[3]', 1.5)");
+    await bus.start();
+    await settled(all);
+    expect(seen).toEqual([1, [3]]);
+    const [failed] = await store.query({ status: "failed", limit: 9 });
+    expect(failed).toMatchObject({ id: 2, source: "hand" });
+    expect(failed?.error).toBeTruthy();
+  });
+
+  test("[J75] a failed row that somebody sets to pending by hand is delivered again", async () => {
+    await using all = await setup();
+    const { bus, path } = all;
+    let calls = 0;
+    bus.subscribe(
+      "tick",
+      () => {
+        if (++calls === 1) throw new Error("no");
+      },
+      { subscriberId: "s" },
+    );
+    await bus.start();
+    const id = await bus.publish("tick", "x", 1);
+    await settled(all);
+    expect((await bus.failures()).count).toBe(1);
+    change(path, "DELETE FROM delivery WHERE event = ?", id);
+    change(path, "UPDATE event_journal SET status = 'pending', error = NULL WHERE id = ?", id);
+    await settled(all);
+    expect(calls).toBe(2);
+    expect((await bus.query({ id, limit: 1 }))[0]?.status).toBe("done");
+  });
+
+  test("[J40] a new bus on the same file goes on where the last one stopped", async () => {
+    await using all = await setup();
+    const { bus, store } = all;
+    await bus.publish("tick", "x", 1);
+    await bus.stop();
+    const next = new EventBus({ store, host });
+    const seen: number[] = [];
+    next.subscribe("tick", (event) => void seen.push(event.id), { subscriberId: "s" });
+    expect(await next.recover()).toBe(0);
+    await next.start();
+    await settled({ store });
+    expect(seen).toEqual([1]);
+    await next.stop();
+  });
+});
+
+describe("counted work", () => {
+  const EVENTS = 1_000;
+  const events = Array.from({ length: EVENTS }, (_, payload) => ({ topic: "tick", source: "x", payload }));
+
+  /** Publishes the events, waits until all were handled, and then for a write, which comes after their settles. */
+  async function pass(bus: EventBus, store: Store, handled: { count: number }): Promise<void> {
+    const until = handled.count + EVENTS;
+    await bus.publishMany(events);
+    while (handled.count < until) await host.yield();
+    await store.releaseRetries(host.now());
+  }
+
+  async function counted(store: Store, work: () => Promise<void>): Promise<{ perEvent: number; batches: number }> {
+    const before = store.stats();
+    await work();
+    const after = store.stats();
+    return { perEvent: (after.statements - before.statements) / EVENTS, batches: after.batches - before.batches };
+  }
+
+  test("[J66] publish, handle, done costs two statements for an event and few commits for a thousand", async () => {
+    await using all = await setup();
+    const { bus, store } = all;
+    const handled = { count: 0 };
+    bus.subscribe("tick", () => void handled.count++, { subscriberId: "s" });
+    await bus.start();
+    // The bound on what may wait here grows with use.
+    for (let i = 0; i < 5; i++) await pass(bus, store, handled);
+    const { perEvent, batches } = await counted(store, () => pass(bus, store, handled));
+    expect(perEvent).toBeLessThan(2.1);
+    expect(batches).toBeLessThanOrEqual(3);
+  });
+
+  test("[J56] a transactional handling of the last handler is one commit and no further settle", async () => {
+    await using all = await setup();
+    const { bus, store } = all;
+    const replica = await Replica.open({ store, host, space: "home" });
+    const handled = { count: 0 };
+    bus.subscribe(
+      "tick",
+      (event, tx) => {
+        handled.count++;
+        tx.write({ scope: SHARED_SCOPE, id: `n${event.payload}` }, [], event.id);
+      },
+      { subscriberId: "s", space: replica },
+    );
+    await bus.start();
+    for (let i = 0; i < 3; i++) await pass(bus, store, handled);
+    const { perEvent } = await counted(store, () => pass(bus, store, handled));
+    expect(perEvent).toBeLessThan(14);
+  });
+});
