@@ -2,6 +2,7 @@
 import type { Space } from "../cells/space.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
 import type { Capability } from "./capability.ts";
 import { type DataSchema, dataSchema } from "./message-schema.ts";
 import { transactional } from "./transactional.ts";
@@ -9,10 +10,18 @@ import { transactional } from "./transactional.ts";
 /** Keys are names, not documents: long enough for any path a person would write. */
 const KEY_LENGTH_MAX = 1_024;
 
+const DOCUMENT = "memory";
+
 type Entries = { readonly [key: string]: Json };
 
 export function memoryCapability(space: Space): Capability {
-  const entries = space.cell<Entries>("memory");
+  const entries = space.cell<Entries>(DOCUMENT);
+  let made: Promise<unknown> | undefined;
+  /** The document is made once, so that setting a key depends on nothing but that key. */
+  const document = () => {
+    made ??= make(space);
+    return made;
+  };
   return transactional({
     space,
     description: "a small key-value memory",
@@ -20,17 +29,18 @@ export function memoryCapability(space: Space): Capability {
     commands: {
       "Memory.Set": {
         input: keyed(["value"]),
-        handle: ({ key, value }: { key: string; value: Json }, tx) => {
-          if (tx.get(entries) === undefined) tx.set(entries, { [key]: value });
-          else tx.set(entries.key(key), value);
+        handle: async ({ key, value }: { key: string; value: Json }, tx) => {
+          await document();
+          tx.set(entries.key(key), value);
           tx.emit("Memory.Changed", { key });
           return { success: true };
         },
       },
       "Memory.Delete": {
         input: keyed([]),
-        handle: ({ key }: { key: string }, tx) => {
-          if (tx.get(entries.key(key)) !== undefined) tx.delete(entries.key(key));
+        handle: async ({ key }: { key: string }, tx) => {
+          await document();
+          tx.delete(entries.key(key));
           tx.emit("Memory.Changed", { key });
           return { success: true };
         },
@@ -60,6 +70,17 @@ export function memoryCapability(space: Space): Capability {
       },
     },
   });
+}
+
+async function make(space: Space): Promise<void> {
+  const replica = space.replica(space.name);
+  const transaction = replica.transaction();
+  const ref = { scope: SHARED_SCOPE, id: DOCUMENT };
+  transaction.preconditions.push({ kind: "absent", ...ref });
+  transaction.write(ref, [], {});
+  // Rejected where it is there already, which is all that was wanted.
+  await transaction.commit().outcome;
+  await replica.load([ref]);
 }
 
 /** Data with a key, and what else it must have. */
