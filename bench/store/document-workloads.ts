@@ -46,7 +46,8 @@ function changeOneKey(): Workload {
       { name: "commits/s", better: "higher" },
       perCommit("statements"),
       perCommit("bytes"),
-      { name: "bytes, of those with 10 keys", better: "lower", target: { of: "itself", atMost: 1.1 } },
+      // Twice, where the patches have just outgrown the document and it was written anew.
+      { name: "bytes, of those with 10 keys", better: "lower", target: { of: "itself", atMost: 2 } },
     ],
     bare: async (bare, { scale }) => {
       const patch = JSON.stringify([{ op: "set", path: ["key-1234", "count"], value: 1 }]);
