@@ -30,6 +30,8 @@ export interface GateState {
   exhaustions: number;
   /** How often in a row a commit of its writes was rejected. */
   conflicts: number;
+  /** Its commit was stale: closed until what moved has arrived here. */
+  catchingUp: boolean;
   /** A breakpoint: closed until somebody opens it. */
   stopped: boolean;
   /** Whether the node waits for its gate now. */
@@ -65,7 +67,7 @@ export class Gates {
 
   eligibleAt({ gate }: SchedulerNode): number {
     if (gate === undefined) return 0;
-    if (gate.stopped) return Number.POSITIVE_INFINITY;
+    if (gate.stopped || gate.catchingUp) return Number.POSITIVE_INFINITY;
     return Math.max(gate.debounceReadyAt, gate.throttleReadyAt, gate.backoffUntil);
   }
 
@@ -132,18 +134,26 @@ export class Gates {
     return delay;
   }
 
-  /** A commit of the node's writes was rejected and it is about to run again: at once at first, then after growing waits. */
+  /** A commit of the node's writes was rejected; it runs again after catching up, from the fourth time on after growing waits. */
   conflicted(node: SchedulerNode): number {
     const gate = this.state(node);
     gate.conflicts++;
+    gate.catchingUp = true;
     const waits = gate.conflicts - CONFLICTS_BEFORE_BACKOFF;
     if (waits > 0) gate.backoffUntil = this.#host.monotonic() + backoffMs(waits - 1);
     return gate.conflicts;
   }
 
-  /** A commit of the node's writes has lasted. */
+  caughtUp(node: SchedulerNode): void {
+    this.state(node).catchingUp = false;
+    this.#reconsider(node);
+  }
+
+  /** A commit of the node's writes has lasted, or is given up. */
   committed({ gate }: SchedulerNode): void {
-    if (gate !== undefined) gate.conflicts = 0;
+    if (gate === undefined) return;
+    gate.conflicts = 0;
+    gate.catchingUp = false;
   }
 
   /** The node's neighbourhood settled: the next episode starts from the beginning. */
@@ -190,6 +200,7 @@ export class Gates {
       backoffUntil: 0,
       exhaustions: 0,
       conflicts: 0,
+      catchingUp: false,
       stopped: false,
       held: false,
       slowRuns: 0,
@@ -203,10 +214,11 @@ export class Gates {
   }
 
   #reconsider(node: SchedulerNode): void {
-    if (node.gate?.held && this.eligibleAt(node) <= this.#host.monotonic()) {
-      this.release(node);
-      this.#home?.gateOpened(node);
-    }
+    if (!node.gate?.held) return;
+    const at = this.eligibleAt(node);
+    if (at > this.#host.monotonic()) return this.#arm(at);
+    this.release(node);
+    this.#home?.gateOpened(node);
   }
 
   // The one timer --------------------------------------------------------------------------------------------------------

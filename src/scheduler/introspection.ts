@@ -220,7 +220,9 @@ export class Introspection {
       const because = node.causes.map(String);
       const message =
         forMs === Number.POSITIVE_INFINITY
-          ? "is stopped by a breakpoint."
+          ? node.gate.stopped
+            ? "is stopped by a breakpoint."
+            : "waits for others' commits: its own was stale."
           : `waits for its gate, ${Math.ceil(forMs)} ms more.`;
       return { kind: "gated", message, forMs, because };
     }

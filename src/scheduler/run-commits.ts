@@ -63,21 +63,16 @@ export class RunCommits {
     const rule = RETRY_RULES[outcome.class];
     const attempts = this.#gates.conflicted(node);
     if (rule === "never" || (rule === "send-again" && attempts >= WRITE_ATTEMPTS_MAX)) this.#giveUp(run, outcome);
-    else this.#background?.background(this.#again(run, replica));
+    else this.#again(run, replica);
   }
 
-  async #again(run: Run, replica: Replica): Promise<void> {
-    const { node } = run;
-    try {
-      await replica.catchUp();
-    } finally {
-      // A feed that cannot be read now is no reason to forget the node: the next rejection says so again.
-      if (node.registered) {
-        if (node.status === "clean") node.status = "invalid";
-        restoreCauses(node, run.causes);
-        if (node.live) this.#agenda.offer(node);
-      }
-    }
+  #again({ node, causes }: Run, replica: Replica): void {
+    if (node.status === "clean") node.status = "invalid";
+    restoreCauses(node, causes);
+    if (node.live) this.#agenda.offer(node);
+    // A feed that cannot be read now is no reason to wait: the next rejection says so again.
+    const open = () => this.#gates.caughtUp(node);
+    this.#background?.background(replica.catchUp().then(open, open));
   }
 
   #giveUp({ node }: Run, { message }: Rejection): void {

@@ -1,0 +1,148 @@
+import { describe, expect, test } from "#test";
+import type { Run } from "../../src/scheduler/run.ts";
+import { Gate } from "../store/faulty-store.ts";
+import { Calls, setup } from "./scheduler-setup.ts";
+
+describe("asynchronous nodes", () => {
+  test("[R15] one run at a time: nothing runs while an asynchronous one is awaited", async () => {
+    const { space, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const gate = new Gate();
+    const log: string[] = [];
+    const slow = space.computed("slow", async () => {
+      log.push("slow began");
+      const value = a.get();
+      await gate.opened;
+      log.push("slow ended");
+      return value;
+    });
+    slow.sink((value) => log.push(`slow is ${value}`));
+    a.sink((value) => log.push(`a is ${value}`));
+    await quiet();
+    expect(log).toEqual(["slow began"]);
+    gate.open();
+    await space.idle();
+    expect(log).toEqual(["slow began", "slow ended", "slow is 1", "a is 1"]);
+  });
+
+  test("[R15] a read that meets an asynchronous computation waits for it by starting over", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const gate = new Gate();
+    const far = space.computed("far", async () => {
+      const value = a.get() ?? 0;
+      await gate.opened;
+      return value + 1;
+    });
+    const near = space.computed("near", () => (far.get() ?? Number.NaN) * 2);
+    const seen = new Calls();
+    near.sink(seen.note);
+    await quiet();
+    expect(seen.take()).toEqual([]);
+    gate.open();
+    await quiet();
+    expect(seen.take()).toEqual([4]);
+    expect(near.node.runs).toBe(1);
+    scheduler.checkInvariants();
+  });
+
+  test("[R15] what is read after an await is registered through the run, links and new computations included", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    a.set(1);
+    b.set(10);
+    const twice = space.computed("twice", () => (b.get() ?? 0) * 2);
+    const link = space.cell<number>("link");
+    space.cell<unknown>("link").set(twice.asLink());
+    const sum = space.computed("sum", async (run: Run) => {
+      const first = a.get() ?? 0;
+      await Promise.resolve();
+      return first + run.within(() => link.get() ?? Number.NaN);
+    });
+    const seen = new Calls();
+    sum.sink(seen.note);
+    await quiet();
+    b.set(20);
+    await quiet();
+    a.set(2);
+    await quiet();
+    expect(seen.take()).toEqual([21, 41, 42]);
+    scheduler.checkInvariants();
+  });
+
+  test("[R15] each stretch of an asynchronous run is a commit of its own that names the node", async () => {
+    const { space, line, quiet } = await setup();
+    const [a, out] = [space.cell<number>("a"), space.cell<number[]>("out")];
+    a.set(1);
+    out.set([]);
+    await quiet();
+    const before = line.arrived.length;
+    const gate = new Gate();
+    const runs = new Calls();
+    space.effect(async (run: Run) => {
+      const value = a.get() ?? 0;
+      runs.note(value);
+      out.push(value);
+      await gate.opened;
+      run.within(() => {
+        out.push(value * 10);
+        out.push(value * 100);
+      });
+    });
+    await quiet();
+    expect(line.arrived.length - before).toBe(1);
+    gate.open();
+    await quiet();
+    expect(line.arrived.length - before).toBe(2);
+    expect(out.get()).toEqual([1, 10, 100]);
+    expect(runs.take()).toEqual([1]);
+    out.address.home.replica.checkInvariants();
+  });
+
+  test("[R15] others' commits that arrive while it waits are not undone when a stretch fails", async () => {
+    const { space, open, quiet } = await setup();
+    const doc = space.cell<{ x: number; y: number }>("doc");
+    doc.set({ x: 0, y: 0 });
+    await quiet();
+    const other = await open();
+    await other.space.cell("doc").pull();
+    const gate = new Gate();
+    space.effect(async (run: Run) => {
+      doc.key("x").set(1);
+      await gate.opened;
+      run.within(() => {
+        doc.key("y").set(5);
+        throw new Error("failed");
+      });
+    });
+    await quiet();
+    other.space.cell<{ x: number }>("doc").key("x").set(7);
+    await quiet();
+    gate.open();
+    await quiet();
+    expect(doc.get()).toEqual({ x: 7, y: 0 });
+    doc.address.home.replica.checkInvariants();
+  });
+
+  test("[R15] an asynchronous computation that fails is an error value and recovers", async () => {
+    const { space, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const c = space.computed("c", async () => {
+      const value = a.get() ?? 0;
+      await Promise.resolve();
+      if (value === 2) throw new Error("two");
+      return value;
+    });
+    const seen = new Calls();
+    c.sink(seen.note);
+    for (const value of [1, 2, 3]) {
+      a.set(value);
+      await quiet();
+    }
+    expect(seen.take()).toEqual([1, undefined, 3]);
+    expect(c.error).toBeUndefined();
+  });
+});
