@@ -10,13 +10,8 @@ import type { Change } from "./change.ts";
 import type { ReadClaim } from "./commit.ts";
 import { narrow } from "./narrow.ts";
 import { isPrefix, type PathOperation } from "./path-operation.ts";
+import type { DocumentShare } from "./pending-commit.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
-
-/** What a commit did to one document, and how to take it back. */
-export interface Share {
-  readonly operations: PathOperation[];
-  readonly inverses: PathOperation[];
-}
 
 /** What applying a commit adds to. */
 export interface Application {
@@ -24,26 +19,38 @@ export interface Application {
   readonly claims: ReadClaim[];
 }
 
+/** Undefined when nothing happened to the document. */
 export function applyDraft(
   document: ReplicaDocument,
   operations: readonly PathOperation[],
   sequence: number,
   { changes, claims }: Application,
-): Share {
-  const share: Share = { operations: [], inverses: [] };
+): DocumentShare | undefined {
+  const applied: PathOperation[] = [];
+  const inverses: PathOperation[] = [];
   for (const operation of operations) {
-    const effect = effectOf(operation, document.read(operation.path));
-    if (effect.leavesOut && !isReplacedBy(share, operation.path)) {
+    const before = document.read(operation.path);
+    if (isPlain(operation, before)) {
+      inverses.push(document.apply(operation, changes));
+      applied.push(operation);
+      continue;
+    }
+    const effect = effectOf(operation, before as Json);
+    if (effect.leavesOut && !isReplacedBy(applied, operation.path)) {
       claims.push({ scope: document.scope, id: document.id, path: operation.path, depth: "deep", sequence });
     }
     for (const effective of effect.operations) {
-      const { change, inverse } = document.apply(effective);
-      share.operations.push(effective);
-      share.inverses.push(inverse);
-      changes.push(change);
+      inverses.push(document.apply(effective, changes));
+      applied.push(effective);
     }
   }
-  return share;
+  return applied.length === 0 ? undefined : { document, operations: applied, inverses };
+}
+
+/** Whether an operation is certain to happen as it stands; so most do. */
+function isPlain(operation: PathOperation, before: Json | undefined): boolean {
+  if (before === undefined || operation.op === "delete") return true;
+  return operation.op === "set" && typeof operation.value !== "object" && !Object.is(operation.value, before);
 }
 
 interface Effect {
@@ -55,8 +62,8 @@ interface Effect {
 const NO_EFFECT: Effect = { operations: [], leavesOut: true };
 
 /** What an operation comes to over the present value. */
-function effectOf(operation: PathOperation, before: Json | undefined): Effect {
-  if (operation.op === "delete" || before === undefined) return { operations: [operation], leavesOut: false };
+function effectOf(operation: PathOperation, before: Json): Effect {
+  if (operation.op === "delete") return { operations: [operation], leavesOut: false };
   if (operation.op === "splice") return effectOfSplice(operation, before as JsonArray);
   const { path } = operation;
   const value = admit(operation.value, before, path.length);
@@ -77,6 +84,6 @@ function effectOfSplice(operation: PathOperation & { op: "splice" }, before: Jso
 }
 
 /** Whether the commit itself has put what is at the path. */
-function isReplacedBy(share: Share, path: Path): boolean {
-  return share.operations.some((own) => own.op !== "splice" && isPrefix(own.path, path));
+function isReplacedBy(applied: readonly PathOperation[], path: Path): boolean {
+  return applied.some((own) => own.op !== "splice" && isPrefix(own.path, path));
 }

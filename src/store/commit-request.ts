@@ -3,6 +3,7 @@
  */
 import type { CommitIdentity, CommitRequest, DocumentPatch, ReadClaim } from "./commit.ts";
 import { PayloadDigest } from "./payload-digest.ts";
+import { Foundation } from "./pending-index.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import type { CommitExtras, DocumentPart } from "./transaction.ts";
 
@@ -23,19 +24,14 @@ export function readClaims(parts: readonly DocumentPart[], position: number): Re
 
 /** Local sequences of the pending commits that the transaction read from or writes over. */
 export function standsOn(parts: readonly DocumentPart[]): readonly number[] {
-  let found: Set<number> | undefined;
+  let foundation: Foundation | undefined;
   for (const { document, log, draft } of parts) {
     if (document.pending.length === 0) continue;
-    found ??= new Set();
-    for (const { path, depth } of log.reads) document.addPendingBeneath(path, depth, found);
-    for (const { path } of draft?.operations ?? []) document.addPendingBeneath(path, "deep", found);
+    foundation ??= new Foundation();
+    for (const { path, depth } of log.reads) document.addPendingBeneath(path, depth, foundation);
+    if (draft) for (const { path } of draft.operations) document.addPendingBeneath(path, "deep", foundation);
   }
-  return inOrder(found);
-}
-
-export function inOrder(localSequences: ReadonlySet<number> | undefined): readonly number[] {
-  if (localSequences === undefined || localSequences.size === 0) return NONE;
-  return [...localSequences].sort((a, b) => a - b);
+  return foundation?.localSequences ?? NONE;
 }
 
 const NONE: readonly number[] = [];
@@ -60,7 +56,7 @@ export function buildRequest(
   extras: Readonly<CommitExtras> = NOTHING_ELSE,
 ): CommitRequest {
   const digest = new PayloadDigest();
-  digest.add(parts.patches);
+  digest.addPatches(parts.patches);
   if (extras !== NOTHING_ELSE) digest.add(extras);
   return {
     space: identity.space,

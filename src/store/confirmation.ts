@@ -16,6 +16,7 @@ import type { CommitOutcome } from "./commit.ts";
 import type { DocumentTable } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
 import type { PendingCommit } from "./pending-commit.ts";
+import { PendingStack } from "./pending-stack.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import { type FeedCommit, type Store, StoreError } from "./store.ts";
 
@@ -29,8 +30,8 @@ export class Confirmation {
   readonly #store: Store;
   readonly #documents: DocumentTable;
   readonly #notifier: Notifier;
-  /** By local sequence, in the order they were applied; what stands on another comes after it. */
-  readonly #pending = new Map<number, PendingCommit>();
+  /** What stands on another comes after it. */
+  readonly #pending = new PendingStack();
   #catchingUp: Promise<void> | undefined;
   /** Something happened while catching up, so that one more look is needed. */
   #again = false;
@@ -52,14 +53,13 @@ export class Confirmation {
     this.session = options.host.id();
   }
 
-  /** By local sequence, oldest first. */
-  get pending(): ReadonlyMap<number, PendingCommit> {
+  get pending(): PendingStack {
     return this.#pending;
   }
 
   /** Sends a commit that has been applied, and awaits its fate; one that cannot be made any more falls at once. */
   send(pending: PendingCommit, refusal: Rejection | undefined = this.#refusal(pending)): void {
-    this.#pending.set(pending.localSequence, pending);
+    this.#pending.push(pending);
     const answer = refusal ? Promise.resolve(refusal) : this.#store.commit(pending.request);
     answer.then(
       (outcome) => this.#answered(pending, outcome),
@@ -166,7 +166,7 @@ export class Confirmation {
       behind = this.#documents.loaded().filter((document) => document.loadedAt < from);
     }
     this.position = Math.max(this.position, position);
-    for (const pending of this.#pending.values()) {
+    for (const pending of [...this.#pending]) {
       if (pending.answer === undefined || pending.answer.sequence > this.position) continue;
       this.#confirm(pending, pending.answer.sequence);
       pending.finish("confirmed", pending.answer);
@@ -177,7 +177,7 @@ export class Confirmation {
 
   #fall(pending: PendingCommit, rejection: Rejection): void {
     const fallen = new Map([[pending.localSequence, pending]]);
-    for (const other of this.#pending.values()) {
+    for (const other of [...this.#pending]) {
       if (other.request.dependsOn.some((local) => fallen.has(local))) fallen.set(other.localSequence, other);
     }
     for (const localSequence of fallen.keys()) this.#pending.delete(localSequence);

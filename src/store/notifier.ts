@@ -31,22 +31,23 @@ export class Notifier {
   }
 
   tell(notification: Notification, except?: NotificationListener): void {
-    if (notification.changes.length === 0) return;
+    if (notification.changes.length === 0 || this.#listeners.size === 0) return;
     this.#queue.push({ notification, except, ordinal: this.#nextOrdinal++ });
     if (this.#telling) return;
     this.#telling = true;
-    const errors: unknown[] = [];
+    let errors: unknown[] | undefined;
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       for (const [listener, from] of this.#listeners) {
         if (listener === next.except || from > next.ordinal) continue;
         try {
           listener(next.notification);
         } catch (error) {
+          errors ??= [];
           errors.push(error);
         }
       }
     }
     this.#telling = false;
-    if (errors.length > 0) throw errors.length === 1 ? errors[0] : new AggregateError(errors, "listeners failed");
+    if (errors) throw errors.length === 1 ? errors[0] : new AggregateError(errors, "listeners failed");
   }
 }

@@ -4,6 +4,8 @@
  * values instead of writing them out as text first.
  */
 import type { Json } from "../message/json.ts";
+import type { DocumentPatch } from "./commit.ts";
+import type { PathOperation } from "./path-operation.ts";
 
 /** Anything that JSON could hold, with the optional fields of our own records. */
 type Digestible = Json | undefined | object;
@@ -11,6 +13,30 @@ type Digestible = Json | undefined | object;
 export class PayloadDigest {
   #a = 0xdeadbeef;
   #b = 0x41c6ce57;
+
+  /** Without listing the keys of records whose shape is known. */
+  addPatches(patches: readonly DocumentPatch[]): void {
+    this.#mix(patches.length, 6);
+    for (const { scope, id, operations } of patches) {
+      this.#text(scope);
+      this.#text(id);
+      this.#mix(operations.length, 6);
+      for (const operation of operations) this.#operation(operation);
+    }
+  }
+
+  #operation(operation: PathOperation): void {
+    this.#text(operation.op);
+    this.#mix(operation.path.length, 6);
+    for (const step of operation.path) this.#text(step);
+    if (operation.op === "set") {
+      this.add(operation.value);
+    } else if (operation.op === "splice") {
+      this.#mix(operation.index, 2);
+      this.#mix(operation.remove, 2);
+      this.add(operation.insert);
+    }
+  }
 
   add(value: Digestible): void {
     switch (typeof value) {

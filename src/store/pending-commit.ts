@@ -11,13 +11,17 @@ import type { CommitIdentity, CommitOutcome, CommitRequest, Committed } from "./
 import type { PathOperation } from "./path-operation.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 
-/** A pending commit's share of one document. */
-export interface PendingShare {
-  readonly commit: PendingCommit;
+/** What a commit did to one document, and how to take it back. */
+export interface DocumentShare {
   readonly document: ReplicaDocument;
   readonly operations: readonly PathOperation[];
   /** Take the operations back, last first; made anew whenever the share is applied again over another base. */
   inverses: PathOperation[];
+}
+
+/** A pending commit's share of one document. */
+export interface PendingShare extends DocumentShare {
+  readonly commit: PendingCommit;
 }
 
 export class PendingCommit implements CommitIdentity {
@@ -27,6 +31,8 @@ export class PendingCommit implements CommitIdentity {
   /** What it did to the documents it changed; filled by whoever makes it. */
   readonly shares: PendingShare[] = [];
   state: "pending" | "integrated" | "confirmed" | "fallen" = "pending";
+  /** Of the foundation that counted it last; see `Foundation`. */
+  mark = 0;
   /** The backend's answer, while it waits for the feed to reach it. */
   answer: Committed | undefined;
   /** What became of it; undefined until then. */

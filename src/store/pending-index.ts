@@ -7,7 +7,28 @@
 import type { Path } from "../message/path.ts";
 import type { ReadDepth } from "./commit.ts";
 import { isPrefix, writeTouchesRead } from "./path-operation.ts";
-import type { PendingShare } from "./pending-commit.ts";
+import type { PendingCommit, PendingShare } from "./pending-commit.ts";
+
+/** The commits that one commit stands on, each once; made anew for every commit. */
+export class Foundation {
+  static #count = 0;
+  readonly #found: number[] = [];
+  readonly #mark = ++Foundation.#count;
+
+  add(commit: PendingCommit): void {
+    // A mark instead of a set: every commit over a pending one pays for this.
+    if (commit.mark === this.#mark) return;
+    commit.mark = this.#mark;
+    this.#found.push(commit.localSequence);
+  }
+
+  get localSequences(): readonly number[] {
+    return this.#found.length < 2 ? this.#found : this.#found.sort((a, b) => a - b);
+  }
+}
+
+/** Empty lists are kept up to here: a map through which entries pass is dear to the garbage collector (`pending-stack.ts`). */
+const EMPTY_LISTS_MAX = 10_000;
 
 export class PendingIndex {
   /** Shares that write at the empty path, oldest first. */
@@ -33,18 +54,18 @@ export class PendingIndex {
       // The oldest is confirmed first.
       if (index === 0) list.shift();
       else if (index > 0) list.splice(index, 1);
-      if (list.length === 0 && path.length > 0) this.#below.delete(path[0] as string);
+      if (list.length === 0 && this.#below.size > EMPTY_LISTS_MAX) this.#below.delete(path[0] as string);
     }
   }
 
   /** Adds the commits that a read of that depth at the path stands on. False when it takes a look at all shares instead. */
-  addBeneath(path: Path, depth: ReadDepth, found: Set<number>): boolean {
+  addBeneath(path: Path, depth: ReadDepth, foundation: Foundation): boolean {
     const [first] = path;
     if (first === undefined && depth !== "reach") return false;
     const whole = this.#whole.at(-1);
     const below = first === undefined ? [] : (this.#below.get(first) ?? []);
-    if (!addBeneath(below, path, depth, found, whole?.commit.localSequence ?? 0) && whole) {
-      found.add(whole.commit.localSequence);
+    if (!addBeneath(below, path, depth, foundation, whole?.commit.localSequence ?? 0) && whole) {
+      foundation.add(whole.commit);
     }
     return true;
   }
@@ -66,7 +87,7 @@ export function addBeneath(
   shares: readonly PendingShare[],
   path: Path,
   depth: ReadDepth,
-  found: Set<number>,
+  foundation: Foundation,
   after = 0,
 ): boolean {
   for (let i = shares.length - 1; i >= 0; i--) {
@@ -74,7 +95,7 @@ export function addBeneath(
     if (commit.localSequence <= after) return false;
     for (const operation of operations) {
       if (!writeTouchesRead(operation.path, path, depth)) continue;
-      found.add(commit.localSequence);
+      foundation.add(commit);
       // It wrote all of what was read, and itself stands on whatever was there before.
       if (isPrefix(operation.path, path)) return true;
       break;

@@ -21,7 +21,7 @@ import type { DocumentRef } from "./document.ts";
 import { type Applied, applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
 import { isPrefix, overlap, type PathOperation, writeTouchesRead } from "./path-operation.ts";
 import type { PendingCommit, PendingShare } from "./pending-commit.ts";
-import { addBeneath, PendingIndex } from "./pending-index.ts";
+import { addBeneath, type Foundation, PendingIndex } from "./pending-index.ts";
 import type { LoggedRead } from "./read-log.ts";
 
 /** A value that readers hold, and where it stood. */
@@ -85,11 +85,13 @@ export class ReplicaDocument implements DocumentRef {
     return this.state === "loaded" || this.pending.length > 0;
   }
 
-  /** Applies one operation in place and tells what changed. */
-  apply(operation: PathOperation): { readonly change: Change; readonly inverse: PathOperation } {
-    const before = handOut(this.read(operation.path));
+  /** Applies one operation in place, adds what changed, and gives what takes it back. */
+  apply(operation: PathOperation, changes: Change[]): PathOperation {
+    const { path } = operation;
+    const before = handOut(this.read(path));
     const { inverse } = this.#apply(operation);
-    return { change: this.#change(operation.path, before, handOut(this.read(operation.path))), inverse };
+    changes.push(this.#change(path, before, handOut(this.read(path))));
+    return inverse;
   }
 
   /** Others' operations, confirmed with that sequence. They go beneath what is pending; the net changes come back. */
@@ -100,17 +102,25 @@ export class ReplicaDocument implements DocumentRef {
     const isPendingAbove = this.pending.some((share) =>
       share.operations.some((own) => foreign.some((path) => overlap(path, own.path))),
     );
-    const take = () => operations.map((operation) => this.#take(operation)).filter((change) => change !== undefined);
-    return isPendingAbove ? this.rebase(take, foreign, () => true) : take();
+    const changes: Change[] = [];
+    const take = () => {
+      for (const operation of operations) this.#take(operation, changes);
+    };
+    if (isPendingAbove) return this.rebase(take, foreign, () => true);
+    take();
+    return changes;
   }
 
-  /** Applies an operation from elsewhere, with the identities of what is here already; undefined where that is all. */
-  #take(operation: PathOperation): Change | undefined {
-    if (operation.op !== "set") return this.apply(operation).change;
+  /** Applies an operation from elsewhere, with the identities of what is here already. */
+  #take(operation: PathOperation, changes: Change[]): void {
+    if (operation.op !== "set") {
+      this.apply(operation, changes);
+      return;
+    }
     const { op, path } = operation;
     const before = this.read(path);
     const value = before === undefined ? operation.value : admit(operation.value, before);
-    return Object.is(value, before) ? undefined : this.apply({ op, path, value }).change;
+    if (!Object.is(value, before)) this.apply({ op, path, value }, changes);
   }
 
   /**
@@ -266,12 +276,12 @@ export class ReplicaDocument implements DocumentRef {
   }
 
   /** Adds the pending commits whose writes a read (or a write) at this path stands on. */
-  addPendingBeneath(path: Path, depth: ReadDepth, found: Set<number>): void {
+  addPendingBeneath(path: Path, depth: ReadDepth, foundation: Foundation): void {
     if (this.pending.length > LISTED_MAX) {
       this.#pendingIndex ??= new PendingIndex(this.pending);
-      if (this.#pendingIndex.addBeneath(path, depth, found)) return;
+      if (this.#pendingIndex.addBeneath(path, depth, foundation)) return;
     }
-    addBeneath(this.pending, path, depth, found);
+    addBeneath(this.pending, path, depth, foundation);
   }
 }
 

@@ -7,10 +7,10 @@ import type { Json } from "../message/json.ts";
 import { isHandedOut } from "./admit.ts";
 import { applyOperations, PatchError } from "./patch.ts";
 import type { PathOperation } from "./path-operation.ts";
-import type { PendingCommit } from "./pending-commit.ts";
+import type { PendingStack } from "./pending-stack.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 
-export function checkDocument(document: ReplicaDocument, pending: ReadonlyMap<number, PendingCommit>): void {
+export function checkDocument(document: ReplicaDocument, pending: PendingStack): void {
   const check = checker(`document ${document.scope}/${document.id}`);
   const first = document.pending[0]?.operations[0];
   check(document.observers >= 0, "is held by less than nobody");
@@ -31,11 +31,12 @@ export function checkDocument(document: ReplicaDocument, pending: ReadonlyMap<nu
   check(equal(applyWhatFits(confirmed, operations), document.value), "is not its confirmed state with what is pending");
 }
 
-export function checkPending(pending: ReadonlyMap<number, PendingCommit>): void {
+export function checkPending(pending: PendingStack): void {
   let last = 0;
-  for (const [localSequence, commit] of pending) {
+  for (const commit of pending) {
+    const { localSequence } = commit;
     const check = checker(`commit ${localSequence}`);
-    check(commit.localSequence === localSequence && localSequence > last, "is out of order");
+    check(pending.get(localSequence) === commit && localSequence > last, "is out of order");
     check(commit.state !== "fallen" && commit.state !== "integrated", `is pending and ${commit.state}`);
     check(
       commit.request.dependsOn.every((beneath) => beneath < localSequence),

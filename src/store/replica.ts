@@ -11,22 +11,28 @@ import { RESIDENT_DOCUMENTS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
-import { type Application, applyDraft, type Share } from "./apply-draft.ts";
+import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
 import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch, ReadClaim } from "./commit.ts";
-import { buildRequest, inOrder, isNothing, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
+import { buildRequest, isNothing, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import { DocumentTable, type OpenTurn } from "./document-table.ts";
 import { Notifier } from "./notifier.ts";
-import { PendingCommit } from "./pending-commit.ts";
+import type { PathOperation } from "./path-operation.ts";
+import { type DocumentShare, PendingCommit } from "./pending-commit.ts";
+import { Foundation } from "./pending-index.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
 import { type Store, StoreError } from "./store.ts";
 import { type Commit, type DocumentPart, Transaction, type TransactionOptions } from "./transaction.ts";
 
-export type { Share };
+/** What was done in place to one document, and how to take it back. */
+export interface Share {
+  readonly operations: PathOperation[];
+  readonly inverses: PathOperation[];
+}
 
 export interface ReplicaOptions {
   readonly store: Store;
@@ -179,7 +185,7 @@ export class Replica implements AsyncDisposable {
     const claims = readClaims(parts, this.position);
     const application: Application = { changes: [], claims };
     const shares = this.#apply(parts, application);
-    if (shares.size === 0 && isNothing(extras)) return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
+    if (shares.length === 0 && isNothing(extras)) return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
 
     const request = buildRequest(this.#in(identity), { reads: claims, patches: patchesOf(shares), dependsOn }, extras);
     const pending = this.#send(request, shares);
@@ -191,21 +197,22 @@ export class Replica implements AsyncDisposable {
    * Makes one commit of changes that were already made in place to documents of this replica (`ReplicaDocument.value`), by
    * synchronous code that nothing came between. Values in the operations are frozen by now.
    */
-  adopt(shares: ReadonlyMap<ReplicaDocument, Share>, { except, reads, ...options }: AdoptOptions): Commit {
+  adopt(done: ReadonlyMap<ReplicaDocument, Share>, { except, reads, ...options }: AdoptOptions): Commit {
     const identity = { session: this.session, localSequence: ++this.#localSequence };
-    const found = new Set<number>();
-    for (const read of reads) this.find(read)?.addPendingBeneath(read.path, read.depth, found);
-    for (const [document, { operations }] of shares) {
+    const foundation = new Foundation();
+    for (const read of reads) this.find(read)?.addPendingBeneath(read.path, read.depth, foundation);
+    const shares = Array.from(done, ([document, share]): DocumentShare => ({ document, ...share }));
+    for (const { document, operations } of shares) {
       for (const { path } of operations) {
-        document.addPendingBeneath(path, "deep", found);
+        document.addPendingBeneath(path, "deep", foundation);
         this.#documents.writtenAt(document, path);
       }
     }
-    const parts = { reads, patches: patchesOf(shares), dependsOn: inOrder(found) };
+    const parts = { reads, patches: patchesOf(shares), dependsOn: foundation.localSequences };
     const pending = this.#send(buildRequest(this.#in(identity), parts), shares);
     this.#notifier.tellOthers(except, () => ({
       kind: "commit",
-      changes: [...shares].flatMap(([document, share]) => document.changesOf(share)),
+      changes: shares.flatMap((share) => share.document.changesOf(share)),
       commit: identity,
       ...options,
     }));
@@ -218,9 +225,9 @@ export class Replica implements AsyncDisposable {
   }
 
   /** Sent before it is told: what a listener commits upon it comes after it. */
-  #send(request: CommitRequest, shares: ReadonlyMap<ReplicaDocument, Share>): PendingCommit {
+  #send(request: CommitRequest, shares: readonly DocumentShare[]): PendingCommit {
     const commit = new PendingCommit(request);
-    for (const [document, { operations, inverses }] of shares) {
+    for (const { document, operations, inverses } of shares) {
       const share = { commit, document, operations, inverses };
       document.addPending(share);
       commit.shares.push(share);
@@ -234,12 +241,12 @@ export class Replica implements AsyncDisposable {
   }
 
   /** Applies the drafts in place; documents that nothing happened to are left out. */
-  #apply(parts: readonly DocumentPart[], application: Application): Map<ReplicaDocument, Share> {
-    const shares = new Map<ReplicaDocument, Share>();
+  #apply(parts: readonly DocumentPart[], application: Application): DocumentShare[] {
+    const shares: DocumentShare[] = [];
     for (const { document, draft } of parts) {
       if (!draft) continue;
       const share = applyDraft(document, draft.operations, sequenceSeen(document, this.position), application);
-      if (share.operations.length > 0) shares.set(document, share);
+      if (share) shares.push(share);
     }
     this.#documents.written(application.changes);
     return shares;
@@ -271,7 +278,7 @@ export class Replica implements AsyncDisposable {
 
   /** Resolves when every commit made so far is confirmed or has fallen. */
   async settled(): Promise<void> {
-    await Promise.all([...this.#confirmation.pending.values()].map((pending) => pending.outcome));
+    await Promise.all([...this.#confirmation.pending].map((pending) => pending.outcome));
   }
 
   /** Waits for the pending commits, then stops listening. Transactions cannot be begun any more. */
@@ -308,8 +315,6 @@ function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
   return undefined;
 }
 
-function patchesOf(shares: ReadonlyMap<ReplicaDocument, Share>): DocumentPatch[] {
-  const patches: DocumentPatch[] = [];
-  for (const [{ scope, id }, { operations }] of shares) patches.push({ scope, id, operations });
-  return patches;
+function patchesOf(shares: readonly DocumentShare[]): DocumentPatch[] {
+  return shares.map(({ document: { scope, id }, operations }) => ({ scope, id, operations }));
 }

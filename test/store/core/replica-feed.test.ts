@@ -1,5 +1,5 @@
 import { describe, expect, test } from "#test";
-import type { Share } from "../../../src/store/apply-draft.ts";
+import type { Share } from "../../../src/store/replica.ts";
 import type { ReplicaDocument } from "../../../src/store/replica-document.ts";
 import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
 
@@ -208,7 +208,7 @@ describe("changes made in place", () => {
         shares.clear();
       },
     };
-    document.apply({ op: "set", path: ["a"], value: 1 });
+    document.apply({ op: "set", path: ["a"], value: 1 }, []);
     const operation = { op: "set", path: ["a"], value: 1 } as const;
     shares.set(document, { operations: [operation], inverses: [{ op: "set", path: ["a"], value: 0 }] });
     here.told();
@@ -228,7 +228,7 @@ describe("changes made in place", () => {
     const read = here.write(DOC, ["a"], 1);
     const written = here.write(DOC, ["b"], 1);
     const document = here.replica.place(DOC);
-    const { inverse } = document.apply({ op: "set", path: ["b"], value: 2 });
+    const inverse = document.apply({ op: "set", path: ["b"], value: 2 }, []);
     const share = { operations: [{ op: "set", path: ["b"], value: 2 } as const], inverses: [inverse] };
     const reads = [{ ...DOC, path: ["a"], depth: "deep", sequence: here.replica.position } as const];
     const commit = here.replica.adopt(new Map([[document, share]]), { reads, except: () => undefined });
