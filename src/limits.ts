@@ -51,7 +51,7 @@ export const POLL_INTERVAL_MS = 5_000;
 /** Claimed events that one process may hold, settles on their way included; beyond, what is published waits in the journal. */
 export const EVENTS_HELD_MAX = 8_192;
 /** Claimed events that may wait here for a handler. It starts here, grows while handlers are fast, shrinks while they are slow. */
-export const EVENTS_WAITING_START = 256;
+export const EVENTS_WAITING_START = 1_024;
 export const EVENTS_WAITING_MAX = 4_096;
 /** An event that waits longer than this for a handler could have been another process's: the bound above is halved. */
 export const EVENT_WAIT_MS_MAX = 100;
@@ -135,6 +135,25 @@ export const TRANSACT_PAUSE_MS = 5;
 export const LINK_HOPS_MAX = 32;
 /** Entries kept by one trace. */
 export const TRACE_ENTRIES_MAX = 10_000;
+
+// The loop.
+
+/** The pause before a crashed actor's first restart; it doubles with every crash in the window. */
+export const ACTOR_BACKOFF_START_MS = 100;
+/** Turns share one macrotask for at most this long, so that timers and sockets get in. */
+export const TURNS_SLICE_MS = 5;
+/** Messages in one lane; more are refused at the door. */
+export const LANE_MAX = 100_000;
+/** How long shutdown waits for work under way. */
+export const DRAIN_MS = 10_000;
+
+// The client.
+
+/** How long a request waits for its answer unless it says otherwise. */
+export const CLIENT_TIMEOUT_MS = 30_000;
+/** First and longest pause before a lost connection is tried again: a kernel that restarts is back within a second. */
+export const CLIENT_RECONNECT_START_MS = 20;
+export const CLIENT_RECONNECT_MS_MAX = 500;
 
 // Extensions.
 

@@ -309,10 +309,9 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     }
   }
 
-  /** Publishers may hand events over only while nothing older waits. */
   #fitHandOver(): void {
-    const isOpen = this.#state === "running" && this.#backlog === "none";
-    this.#parts.publisher.handOver = isOpen ? "open" : "closed";
+    const part = this.#backlog === "none" ? "all" : "half";
+    this.#parts.publisher.handOver = this.#state === "running" ? part : "none";
   }
 
   // Starting handlers ------------------------------------------------------------------------------------------------

@@ -86,14 +86,15 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const subscriptions = this.#subscriptions;
     this.#host = host;
     this.#store = store;
-    this.#signal = new JournalSignal(store);
+    const signal = new JournalSignal(store);
+    this.#signal = signal;
     const lease = new LeaseKeeper({ host, store, leaseMs, observe });
     const retries = new RetryTimer({ host, store, observe });
     const serial = new SerialOrder({ store, subscriptions, observe });
     const held = new HeldEvents({ host, serial, concurrency });
     const slots = new Slots(held, concurrency);
     const settles = new SettleQueue({ host, store, held, retries, observe });
-    const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions });
+    const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions, signal });
     const shares = new TransactionalShare({ host, publisher, slots, lease });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
     this.#dispatcher = new Dispatcher({
@@ -116,20 +117,15 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     options: PublishOptions = {},
   ): Promise<number> {
     this.#requireOpen();
-    const { signal, ...lineage } = options;
+    const { signal, correlation, causation } = options;
     signal?.throwIfAborted();
-    const id = await this.#publisher.publishOne({ topic, source, payload, ...lineage });
-    this.#signal.raise();
-    return id;
+    return this.#publisher.publish({ topic, source, payload, correlation, causation });
   }
 
   /** Writes events in order, all or none. Resolves with their ids once they are durable. */
   async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
     this.#requireOpen();
-    if (publications.length === 0) return [];
-    const ids = await this.#publisher.publish(publications);
-    this.#signal.raise();
-    return ids;
+    return publications.length === 0 ? [] : this.#publisher.publishMany(publications);
   }
 
   // Subscribing ------------------------------------------------------------------------------------------------------

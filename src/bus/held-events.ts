@@ -63,9 +63,9 @@ export class HeldEvents {
     return Math.max(0, Math.min(toWait, toHold) - this.#reserved);
   }
 
-  /** Sets room aside for up to `count` events; says for how many there was some. */
-  reserve(count: number): number {
-    const granted = Math.min(count, this.room);
+  /** Sets room aside for up to `count` events, of a share of what there is; says for how many there was some. */
+  reserve(count: number, share = 1): number {
+    const granted = Math.min(count, Math.floor(this.room * share));
     if (granted < count) this.bound.turnedAway();
     this.#reserved += granted;
     return granted;

@@ -3,6 +3,9 @@
  *
  * Where this process has room for it, the row is written as already claimed by it, and the event goes to the dispatcher as
  * soon as it is durable, without being read back. Otherwise it is written as pending, and the dispatcher is woken.
+ *
+ * Events that many callers publish in one turn go to the store in one call: a call of its own for each costs as much again as
+ * writing it. Should the store refuse such a call, each event is sent alone, so that only the guilty one fails.
  */
 import type { Host } from "../host/host.ts";
 import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
@@ -15,19 +18,20 @@ import type { JournalEntry } from "../store/journal.ts";
 import type { AppendOutcome, Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { BusError, notPublished } from "./bus-error.ts";
-import { copyJson, type Event } from "./event.ts";
+import { type Event, frozenCopy } from "./event.ts";
 import { EventRun } from "./event-run.ts";
 import type { EmitOptions, Emitter } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
+import type { JournalSignal } from "./journal-signal.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import type { Topics } from "./topics.ts";
 
 export interface PublishOptions {
   /** Names the conversation; everything that handlers emit carries it on. */
-  readonly correlation?: string;
+  readonly correlation?: string | undefined;
   /** The id of the message that caused this one. */
-  readonly causation?: string;
+  readonly causation?: string | undefined;
   /** Gives up if it is aborted before the event is sent to the store; what was sent is stored or not, and the promise says so. */
   readonly signal?: AbortSignal;
 }
@@ -39,9 +43,18 @@ export interface Publication extends Omit<PublishOptions, "signal"> {
   readonly payload: unknown;
 }
 
-/** Why events may not be handed to the own dispatcher, or that they may. */
-export type HandOver = "open" | "closed";
+/** An event on its way to the store, and who waits for it. */
+interface Outgoing {
+  readonly entry: JournalEntry;
+  readonly resolve: (id: number) => void;
+  readonly reject: (error: unknown) => void;
+}
 
+/** How much of the room that the process has may be taken by what is published here; the rest is for what waits already. */
+export type HandOver = "all" | "half" | "none";
+
+/** Events in one call: short enough to share a transaction with others. */
+const PUBLISHED_TOGETHER_MAX = 256;
 const PENDING: JournalEntry["as"] = { status: "pending" };
 /** A payload stands one level deep in its message, and the message is what is bounded. */
 const PAYLOAD_LIMITS: JsonLimits = { bytesMax: PAYLOAD_BYTES_MAX, depthMax: DEPTH_MAX - 1, keysMax: OBJECT_KEYS_MAX };
@@ -53,8 +66,11 @@ export class Publisher implements Emitter {
   readonly #held: HeldEvents;
   readonly #lease: LeaseKeeper;
   readonly #subscriptions: Subscriptions;
-  /** Open while the dispatcher runs and has no backlog: what is older must not be overtaken for ever. */
-  handOver: HandOver = "closed";
+  readonly #signal: JournalSignal;
+  /** Half while there may be a backlog: what is older must not be overtaken for ever. None while the dispatcher does not run. */
+  handOver: HandOver = "none";
+  /** Published in this turn. */
+  #outgoing: Outgoing[] = [];
   #claimed: JournalEntry["as"] & { readonly status: "claimed" } = { status: "claimed", lease: 0 };
 
   constructor(parts: {
@@ -64,6 +80,7 @@ export class Publisher implements Emitter {
     held: HeldEvents;
     lease: LeaseKeeper;
     subscriptions: Subscriptions;
+    signal: JournalSignal;
   }) {
     this.#host = parts.host;
     this.#store = parts.store;
@@ -71,16 +88,24 @@ export class Publisher implements Emitter {
     this.#held = parts.held;
     this.#lease = parts.lease;
     this.#subscriptions = parts.subscriptions;
+    this.#signal = parts.signal;
   }
 
-  /** Appends events in order; resolves with their ids once they are durable. */
-  async publish(publications: readonly Publication[]): Promise<readonly number[]> {
-    return this.#append(publications.map((publication) => this.#entry(publication)));
+  /** Appends events in order, all or none; resolves with their ids once they are durable. */
+  async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
+    const entries = publications.map((publication) => this.#entry(publication));
+    const outcome = await this.send(entries, () => this.#store.append(entries));
+    if (outcome.kind === "rejected") throw notPublished(outcome);
+    return outcome.ids;
   }
 
-  async publishOne(publication: Publication): Promise<number> {
-    const [id] = await this.#append([this.#entry(publication)]);
-    return id!;
+  /** Appends an event; resolves with its id once it is durable. Throws for what cannot be an event. */
+  publish(publication: Publication, lineage?: Lineage): Promise<number> {
+    const entry = this.#entry(publication, lineage);
+    return new Promise((resolve, reject) => {
+      this.#outgoing.push({ entry, resolve, reject });
+      if (this.#outgoing.length === 1) this.#host.microtask(() => this.#flush());
+    });
   }
 
   async emitNow(
@@ -90,8 +115,7 @@ export class Publisher implements Emitter {
     payload: unknown,
     { source = subscriberId }: EmitOptions = {},
   ): Promise<number> {
-    const [id] = await this.#append([this.#entry({ topic, source, payload }, causedBy(cause.message))]);
-    return id!;
+    return this.publish({ topic, source, payload }, causedBy(cause.message));
   }
 
   emitWith(
@@ -113,8 +137,8 @@ export class Publisher implements Emitter {
     entries: JournalEntry[],
     send: () => Promise<Outcome>,
   ): Promise<Outcome> {
-    const lease = this.handOver === "open" ? this.#lease.current : undefined;
-    const granted = lease === undefined ? 0 : this.#held.reserve(entries.length);
+    const lease = this.handOver === "none" ? undefined : this.#lease.current;
+    const granted = lease === undefined ? 0 : this.#held.reserve(entries.length, this.handOver === "all" ? 1 : 0.5);
     if (lease === undefined || granted === 0) return this.#sent(entries, await send());
     this.#claim(entries, granted, lease);
     this.#held.claimBegins(lease);
@@ -138,6 +162,7 @@ export class Publisher implements Emitter {
   /** What we claimed goes on its way, what waits is pointed out. */
   #sent<Outcome extends AppendOutcome | CommitOutcome>(entries: readonly JournalEntry[], outcome: Outcome): Outcome {
     if (outcome.kind === "rejected" || entries.length === 0) return outcome;
+    this.#signal.raise();
     const ids = outcome.kind === "appended" ? outcome.ids : outcome.journalIds;
     const runs: EventRun[] = [];
     for (const [at, entry] of entries.entries()) {
@@ -148,10 +173,28 @@ export class Publisher implements Emitter {
     return outcome;
   }
 
-  async #append(entries: JournalEntry[]): Promise<readonly number[]> {
-    const outcome = await this.send(entries, () => this.#store.append(entries));
-    if (outcome.kind === "rejected") throw notPublished(outcome);
-    return outcome.ids;
+  #flush(): void {
+    const outgoing = this.#outgoing;
+    this.#outgoing = [];
+    for (let at = 0; at < outgoing.length; at += PUBLISHED_TOGETHER_MAX) {
+      void this.#sendTogether(outgoing.slice(at, at + PUBLISHED_TOGETHER_MAX));
+    }
+  }
+
+  async #sendTogether(outgoing: readonly Outgoing[]): Promise<void> {
+    const entries = outgoing.map(({ entry }) => entry);
+    try {
+      const outcome = await this.send(entries, () => this.#store.append(entries));
+      if (outcome.kind === "appended") {
+        for (const [at, { resolve }] of outgoing.entries()) resolve(outcome.ids[at]!);
+      } else if (outgoing.length > 1 && outcome.class !== "unknown") {
+        for (const one of outgoing) void this.#sendTogether([one]);
+      } else {
+        for (const { reject } of outgoing) reject(notPublished(outcome));
+      }
+    } catch (error) {
+      for (const { reject } of outgoing) reject(error);
+    }
   }
 
   #runOf({ topic, source, message }: JournalEntry, id: number, lease: number): EventRun {
@@ -168,7 +211,8 @@ export class Publisher implements Emitter {
     const impurity = findImpurity(payload, PAYLOAD_LIMITS);
     if (impurity !== undefined)
       throw invalid(`the event cannot be published: ${problemText(within("payload", impurity))}`);
-    const message: Message = eventMessage(this.#host, type, copyJson(payload as Json), lineage);
+    // Copied now: its giver may change it before the turn ends, and handlers here are given this very copy.
+    const message: Message = eventMessage(this.#host, type, frozenCopy(payload as Json), lineage);
     return { topic, source, message, as: PENDING };
   }
 }
