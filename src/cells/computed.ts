@@ -7,7 +7,7 @@ export class Computed<T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 
   constructor(node: SchedulerNode, targets: LinkTargets, options?: CellOptions<T>) {
-    const [output] = node.outputs;
+    const { output } = node;
     if (output === undefined) throw new Error(`node ${node.id} has no output`);
     super(output, targets, options);
     this.node = node;

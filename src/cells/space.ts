@@ -89,7 +89,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     const parent = this.scheduler.running;
     if (parent === undefined) return undefined;
     const known = this.scheduler.find(id);
-    return known?.parent === parent && known.outputs[0] === output ? known : undefined;
+    return known?.parent === parent && known.output === output ? known : undefined;
   }
 
   /** Runs now and whenever something it read has changed, until cancelled. */

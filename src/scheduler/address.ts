@@ -14,6 +14,7 @@ import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 
 const ROOT: Path = Object.freeze([]);
+const NO_WRITERS: readonly SchedulerNode[] = Object.freeze([]);
 
 /** A document as the scheduler knows it: the root of its addresses, who writes it, how many live reads it has. */
 export class DocumentIndex {
@@ -21,7 +22,7 @@ export class DocumentIndex {
   readonly document: ReplicaDocument;
   readonly root: Address;
   /** Nodes that have the document among their outputs; usually one or none. */
-  readonly writers: SchedulerNode[] = [];
+  writers: readonly SchedulerNode[] = NO_WRITERS;
   /** Linked edges anywhere in the trie: the demand that a writer registered later starts with. */
   liveEdges = 0;
   /** The unit that wrote here last, and the one level at which it did; -1 when it wrote at several. See `write-unit.ts`. */
@@ -58,12 +59,19 @@ export class Address {
   /** The unit that wrote here last, and the index of its record; see `write-unit.ts`. */
   turn = 0;
   turnRecord = 0;
+  #alone: readonly Address[] | undefined;
 
   constructor(home: DocumentIndex, parent: Address | null, step: string) {
     this.home = home;
     this.parent = parent;
     this.step = step;
     this.level = parent === null ? 0 : parent.level + 1;
+  }
+
+  /** The list of this address alone, made once: for nodes of which it is the only cause, or the only output. */
+  get alone(): readonly Address[] {
+    this.#alone ??= Object.freeze([this]);
+    return this.#alone;
   }
 
   /** The address one step down, made if nobody knew it yet. */

@@ -46,7 +46,7 @@ export function upstream(start: SchedulerNode): Set<SchedulerNode> {
 
 /** Whether the document is some computation's own output: recomputable, and in no commit. */
 export function isDerived({ writers, root }: DocumentIndex): boolean {
-  return writers.some((writer) => writer.outputs[0] === root);
+  return writers.some((writer) => writer.output === root);
 }
 
 /** The reads of documents that are not derived which a derived one goes back to. */

@@ -15,7 +15,7 @@ import { type Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
-import { Edge, type SchedulerNode } from "./node.ts";
+import { addCause, Edge, type SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 
 export class Graph {
@@ -143,7 +143,7 @@ export class Graph {
 
   /** A node came to write a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
-    index.writers.push(node);
+    index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
     if (index.liveEdges === 0) return;
     for (const edge of linkedEdges(index.root)) {
       if (edge.node === node) continue;
@@ -155,7 +155,7 @@ export class Graph {
   }
 
   removeWriter(node: SchedulerNode, index: DocumentIndex): void {
-    index.writers.splice(index.writers.indexOf(node), 1);
+    index.writers = index.writers.filter((writer) => writer !== node);
     for (const edge of linkedEdges(index.root)) if (edge.node !== node) node.demand--;
     this.forget(index.root);
   }
@@ -213,8 +213,7 @@ export class Graph {
 
   #invalid(node: SchedulerNode, cause: Address): void {
     node.status = "invalid";
-    if (Object.isFrozen(node.causes)) node.causes = [cause];
-    else if (!node.causes.includes(cause)) node.causes.push(cause);
+    addCause(node, cause);
   }
 
   /** Lets those of the suspects go dormant that nothing live demands any more, and what only they demanded. */

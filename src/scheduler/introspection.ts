@@ -122,7 +122,7 @@ export class Introspection {
 
   /** Compares a second run's writes with the first's. */
   compare(node: SchedulerNode, result: Json | undefined, sideWrites: boolean): void {
-    const same = equal(result, node.outputs[0]?.value) && !sideWrites;
+    const same = equal(result, node.output?.value) && !sideWrites;
     if (same || this.#notIdempotent.has(node)) return;
     this.#notIdempotent.add(node);
     const detail = `${node.id} wrote something else when it ran again on the same inputs`;

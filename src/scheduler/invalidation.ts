@@ -21,7 +21,7 @@ import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import type { SchedulerNode } from "./node.ts";
+import { addCause, type SchedulerNode } from "./node.ts";
 
 export class Invalidation {
   /** Counted work: readers looked at. */
@@ -156,13 +156,8 @@ export class Invalidation {
     if (node === source) return;
     if (node.changeGroup !== undefined && node.changeGroup === group) return;
     if (node.status === "never-ran") return;
-    if (node.status === "clean") {
-      node.status = "invalid";
-      node.causes = [cause];
-    } else if (!node.causes.includes(cause)) {
-      if (Object.isFrozen(node.causes)) node.causes = [cause];
-      else node.causes.push(cause);
-    }
+    node.status = "invalid";
+    addCause(node, cause);
     if (node.gate !== undefined) this.#gates.invalidated(node);
     this.#agenda.offer(node);
   }
@@ -178,7 +173,8 @@ function stepInto(value: Json | undefined, step: string): Json | undefined {
 
 /** Whether a shallow read tells the two apart: links as a whole, containers by kind, length and keys, the rest by value. */
 export function differsShallow(before: Json | undefined, after: Json | undefined): boolean {
-  if (Object.is(before, after)) return false;
+  if (typeof before !== "object" || typeof after !== "object") return !Object.is(before, after);
+  if (before === after) return false;
   if (Array.isArray(before) && Array.isArray(after)) return before.length !== after.length;
   if (!isJsonObject(before) || !isJsonObject(after)) return true;
   if (asLink(before) !== undefined || asLink(after) !== undefined) return !equal(before, after);

@@ -57,15 +57,31 @@ export interface NodeSpec {
   readonly noAutoDebounce?: boolean;
 }
 
-/** Shared by all nodes without causes, so that a node at rest owns no array. Never written to. */
-export const NO_CAUSES: Address[] = [];
-Object.freeze(NO_CAUSES);
-const NO_ADDRESSES: readonly Address[] = [];
+/** Shared by all nodes without causes, so that a node at rest owns no array. */
+export const NO_CAUSES: readonly Address[] = Object.freeze([]);
+const NO_ADDRESSES: readonly Address[] = Object.freeze([]);
 
 /** The slot of a node that is not queued. */
 export const UNQUEUED = -1;
 /** The slot of a node that runs, or awaits its asynchronous run: it is not queued before that has ended. */
 export const RUNNING = -2;
+
+/** One more reason to run. A single one is shared by all that have it, so that most invalidations allocate nothing. */
+export function addCause(node: SchedulerNode, cause: Address): void {
+  const { causes } = node;
+  if (causes.length === 0) node.causes = cause.alone;
+  else if (causes.includes(cause)) return;
+  else if (causes.length === 1) node.causes = pairOf(causes[0] as Address, cause, node.lastCauses);
+  // One that can be extended is the node's own.
+  else if (Object.isExtensible(causes)) (causes as Address[]).push(cause);
+  else node.causes = [...causes, cause];
+}
+
+/** What runs for two causes mostly runs for the same two the next time. */
+function pairOf(first: Address, second: Address, known: readonly Address[]): readonly Address[] {
+  if (known.length === 2 && known[0] === first && known[1] === second && !Object.isExtensible(known)) return known;
+  return Object.freeze([first, second]);
+}
 
 /** Gives back the causes that a run took, because it is repeated; each stands there once. */
 export function restoreCauses(node: SchedulerNode, causes: readonly Address[]): void {
@@ -78,7 +94,10 @@ export class SchedulerNode {
   readonly id: string;
   readonly kind: NodeKind;
   readonly run: (run: Run) => unknown;
-  readonly outputs: readonly Address[];
+  /** Where a computation's result goes. */
+  readonly output: Address | undefined;
+  /** All that it writes, where that is more than the output or not the output. */
+  readonly #outputs: readonly Address[] | undefined;
   readonly envelope: readonly Address[] | undefined;
   readonly parent: SchedulerNode | undefined;
   readonly changeGroup: string | undefined;
@@ -89,7 +108,7 @@ export class SchedulerNode {
   status: NodeStatus = "never-ran";
   registered = true;
   /** Addresses whose changes made it invalid (the trigger reads of §10); taken by the run, given back when it is repeated. */
-  causes: Address[] = NO_CAUSES;
+  causes: readonly Address[] = NO_CAUSES;
   /** Why it ran last. */
   lastCauses: readonly Address[] = NO_CAUSES;
   /** What its function threw at the last run; undefined after a run that did not. */
@@ -127,11 +146,17 @@ export class SchedulerNode {
     this.id = spec.id;
     this.kind = spec.kind;
     this.run = spec.run;
-    this.outputs = spec.outputs ?? NO_ADDRESSES;
+    this.output = spec.kind === "computation" ? spec.outputs?.[0] : undefined;
+    this.#outputs = spec.outputs?.length === 1 && this.output !== undefined ? undefined : spec.outputs;
     this.envelope = spec.envelope;
     this.parent = spec.parent;
     this.changeGroup = spec.changeGroup;
     this.ordinal = ordinal;
     this.height = ordinal;
+  }
+
+  /** Documents it writes: the output first, then static side-write targets. */
+  get outputs(): readonly Address[] {
+    return this.#outputs ?? (this.output === undefined ? NO_ADDRESSES : this.output.alone);
   }
 }

@@ -258,15 +258,16 @@ export class Runner implements RunHome {
     if (!node.registered) return this.#discard(run);
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.dropReads(node, tail);
     if (run.unit !== null) this.#commits.commit(run);
-    const output = node.outputs[0];
-    if (output !== undefined && node.kind === "computation") {
+    const { output } = node;
+    if (output !== undefined) {
       try {
         this.#put(node, output, result);
       } catch (error) {
         return this.#failed(run, error);
       }
     }
-    node.error = undefined;
+    // Only where it is another: what is written to a node is written to memory that nobody else needs now.
+    if (node.error !== undefined) node.error = undefined;
     node.runs++;
     node.ranAt = this.#graph.tick;
     this.#introspection.ran(run);
@@ -292,7 +293,7 @@ export class Runner implements RunHome {
     try {
       const result = node.run(run);
       if (isPromise(result)) return;
-      const output = result === undefined ? undefined : admit(result, node.outputs[0]?.value);
+      const output = result === undefined ? undefined : admit(result, node.output?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
     } catch {
       // It did not throw the first time.
@@ -322,8 +323,8 @@ export class Runner implements RunHome {
     node.error = error;
     node.runs++;
     node.ranAt = this.#graph.tick;
-    const output = node.outputs[0];
-    if (output !== undefined && node.kind === "computation") this.#put(node, output, undefined);
+    const { output } = node;
+    if (output !== undefined) this.#put(node, output, undefined);
     this.#introspection.failed(run, error);
   }
 

@@ -58,6 +58,8 @@ export interface Diagnosis extends Misbehaving {
   readonly nonSettling: readonly string[];
 }
 
+const NOTHING: readonly never[] = Object.freeze([]);
+
 export class Scheduler implements Disposable {
   readonly #registry = new Registry();
   readonly #gates: Gates;
@@ -165,12 +167,10 @@ export class Scheduler implements Disposable {
     if (spec.debounceMs) this.#gates.state(node).debounceMs = spec.debounceMs;
     if (spec.throttleMs) this.#gates.state(node).throttleMs = spec.throttleMs;
     if (spec.noAutoDebounce) this.#gates.state(node).noAutoDebounce = true;
-    if (node.kind === "computation") this.#makeHere(node.outputs[0]);
+    this.#makeHere(node.output);
     let tail = null;
-    for (const address of spec.declaredReads ?? []) tail = this.#graph.addRead(node, address, false, tail);
-    for (const output of node.outputs) {
-      this.#graph.addWriter(node, output.home);
-    }
+    for (const address of spec.declaredReads ?? NOTHING) tail = this.#graph.addRead(node, address, false, tail);
+    for (const output of spec.outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
     if (node.kind === "effect" || node.envelope !== undefined) this.#graph.root(node);
     else if (creator?.live) this.#createdByRun(node);
     return node;
@@ -180,7 +180,7 @@ export class Scheduler implements Disposable {
   #makeHere(output: Address | undefined): void {
     if (output === undefined || output.home.document.state === "loaded") return;
     output.home.document.state = "loaded";
-    output.home.document.missed = [];
+    output.home.document.missed = NOTHING;
   }
 
   #createdByRun(node: SchedulerNode): void {

@@ -38,7 +38,7 @@ export class WriteUnit {
   /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
   readonly #id = ++lastUnit;
   readonly #records: WriteRecord[] = [];
-  #untold: WriteRecord[] = [];
+  readonly #untold: WriteRecord[] = [];
   readonly #claims: ReadClaim[] = [];
   /** What was claimed as read, so that reading in a loop claims once; made by the first claim. */
   #claimedDeep: Set<Address> | undefined;
@@ -115,7 +115,6 @@ export class WriteUnit {
   publish(invalidation: Invalidation, source?: object, changeGroup?: string): void {
     const untold = this.#untold;
     if (untold.length === 0) return;
-    this.#untold = [];
     for (const record of untold) {
       const { told, address } = record;
       const now = address.value;
@@ -124,13 +123,15 @@ export class WriteUnit {
       // What was changed and changed back is no news.
       if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
     }
+    // Telling only marks and queues: nothing has been written meanwhile.
+    untold.length = 0;
   }
 
   /** Takes everything back. */
   undo(): void {
     for (const { address, inverse } of this.#records.toReversed()) this.#apply(address.home, inverse);
     this.#records.length = 0;
-    this.#untold = [];
+    this.#untold.length = 0;
   }
 
   /** What becomes the commit: operations by document, with frozen values, and what they rest on. */
