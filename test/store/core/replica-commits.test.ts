@@ -1,5 +1,9 @@
+import fc from "fast-check";
 import { describe, expect, test } from "#test";
+import type { Json } from "../../../src/message/json.ts";
+import { getAt } from "../../../src/message/path.ts";
 import type { Notification } from "../../../src/store/change.ts";
+import { overlap } from "../../../src/store/path-operation.ts";
 import { type RejectionClass, type RejectionReason, rejected } from "../../../src/store/rejection.ts";
 import { StoreError } from "../../../src/store/store.ts";
 import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
@@ -132,6 +136,43 @@ describe("committing", () => {
         ["revert", "doc/c", 1, 0],
       ]);
     }
+  });
+
+  test("[S50] among many pending commits exactly those fall that stand on the rejected one", async () => {
+    const paths = [[], ["a"], ["b"], ["c"], ["a", "x"], ["a", "y"], ["b", "x"], ["b", "y", "z"]];
+    const whole = (n: number): Json => ({ a: { x: n, y: { z: n } }, b: { x: n, y: { z: n } }, c: n });
+    const valueAt = (path: string[], n: number) => getAt(whole(n), path) as Json;
+    const steps = fc.array(fc.nat(paths.length - 1), { minLength: 10, maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(steps, fc.nat(29), async (written, target) => {
+        const { here } = await setup();
+        await here.put(DOC, [], valueAt([], -1));
+        const gate = here.hold("commit", "arrives");
+        const rejectedIndex = target % written.length;
+        const { plan } = here.line;
+        here.line.plan = (call) => ({
+          ...plan(call),
+          ...(call.request?.localSequence === rejectedIndex + 2
+            ? { instead: rejected("stale", "read-moved", "planted") }
+            : {}),
+        });
+        const commits = written.map((index, n) =>
+          here.write(DOC, paths[index] as string[], valueAt(paths[index] as string[], n)),
+        );
+        here.replica.checkInvariants();
+        const fallen = new Set([rejectedIndex]);
+        written.forEach((index, n) => {
+          const path = paths[index] as string[];
+          const isOver = [...fallen].some((m) => m < n && overlap(path, paths[written[m] as number] as string[]));
+          if (isOver) fallen.add(n);
+        });
+        gate.open();
+        const fates = await Promise.all(commits.map(async ({ outcome }) => fate(await outcome)));
+        expect(fates.map((one) => one !== "committed")).toEqual(written.map((_, n) => fallen.has(n)));
+        here.replica.checkInvariants();
+      }),
+      { numRuns: 60 },
+    );
   });
 
   test("[S50] a revert tells the net change under what stays, and says whose it was", async () => {

@@ -11,13 +11,14 @@ import { SeededRandom } from "../../../src/host/seeded-random.ts";
 import { simulate } from "../../../src/host/simulate.ts";
 import { runHistory } from "./replica-history.ts";
 
-const SEEDS = 150;
-const FIRST_SEED = 1;
+/** Each of these once found something wrong. */
+const FOUND = [1103, 2959, 10248, 10834, 21345];
+const SEEDS = [...Array.from({ length: 150 }, (_, i) => i + 1), ...FOUND];
 
 describe("random histories of replicas", () => {
   test("[S75] replicas converge, notifications are complete, commits are serializable", async () => {
     const totals = { committed: 0, rejected: 0, reverts: 0, pulls: 0 };
-    for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
+    for (const seed of SEEDS) {
       try {
         const { value } = await simulate(seed, (host) => runHistory(host, new SeededRandom(seed, 99)));
         for (const key of Object.keys(totals) as (keyof typeof totals)[]) totals[key] += value[key];
@@ -26,6 +27,6 @@ describe("random histories of replicas", () => {
       }
     }
     // The histories are worth something only if all of this happens in them.
-    for (const count of Object.values(totals)) expect(count).toBeGreaterThan(SEEDS);
+    for (const count of Object.values(totals)) expect(count).toBeGreaterThan(SEEDS.length);
   });
 });
