@@ -23,6 +23,14 @@ import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { addCause, type SchedulerNode } from "./node.ts";
 
+/** A place below a change, with its values on either side. */
+interface Comparison {
+  readonly address: Address;
+  readonly before: Json | undefined;
+  readonly after: Json | undefined;
+  readonly isBelowLink: boolean;
+}
+
 export class Invalidation {
   /** Counted work: readers looked at. */
   visited = 0;
@@ -134,19 +142,17 @@ export class Invalidation {
     source?: object,
     group?: string,
   ): void {
-    const open: { address: Address; before: Json | undefined; after: Json | undefined }[] = [
-      { address: top, before, after },
-    ];
+    const open: Comparison[] = [{ address: top, before, after, isBelowLink: false }];
     for (let at = open.pop(); at !== undefined; at = open.pop()) {
-      const leadsElsewhere = isLink(at.before) || isLink(at.after);
+      // Below a link lies what it leads to: a reader there has to look again, though nothing is written here.
+      const isBelowLink = at.isBelowLink || isLink(at.before) || isLink(at.after);
       for (const child of (at.address.children as Map<string, Address>).values()) {
         const old = stepInto(at.before, child.step);
         const now = stepInto(at.after, child.step);
         this.visited++;
-        // Below a link lies what it leads to: a reader there has to look again, though nothing is written here.
-        if (!leadsElsewhere && (Object.is(old, now) || equal(old, now))) continue;
+        if (!isBelowLink && (Object.is(old, now) || equal(old, now))) continue;
         this.#at(child, old, now, tick, source, group);
-        if (child.children !== null) open.push({ address: child, before: old, after: now });
+        if (child.children !== null) open.push({ address: child, before: old, after: now, isBelowLink });
       }
     }
   }

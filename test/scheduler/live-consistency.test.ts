@@ -117,9 +117,10 @@ describe("what is observed is up to date at rest", () => {
   test("[I1] a reader below a place that becomes a link reads through it, though nothing was there before", async () => {
     const { space } = await setup();
     const target = space.cell("target");
-    target.set({ name: "Ada" });
+    target.set({ name: { first: "Ada" } });
     const seen = new Calls();
-    space.cell<{ name: string }>("place").key("name").sink(seen.note);
+    const place = space.cell<{ name: { first: string } }>("place");
+    place.key("name").key("first").sink(seen.note);
     await space.idle();
     space.cell("place").set(target.asLink());
     await space.idle();

@@ -1,0 +1,44 @@
+import { describe, expect, test } from "#test";
+import { type Sightings, Trial, type TrialOptions } from "./oracle-trial.ts";
+
+const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+/** The long run goes on where the short one ends. */
+const [FIRST, LAST] = isLong ? [1, 20_000] : [1, 400];
+
+async function trials(options: TrialOptions): Promise<Sightings> {
+  const total: Sightings = {
+    compared: 0,
+    callbacks: 0,
+    circular: 0,
+    failed: 0,
+    dormant: 0,
+    children: 0,
+    rejections: 0,
+    foreign: 0,
+  };
+  for (let seed = FIRST; seed <= LAST; seed++) {
+    const sightings = await new Trial(seed, options).run();
+    for (const key of Object.keys(total) as (keyof Sightings)[]) total[key] += sightings[key];
+  }
+  return total;
+}
+
+describe("beside a naive scheduler that recomputes everything", () => {
+  test("[R30] [I1] [I9] without gates and circles: equal at every rest and at every single callback", async () => {
+    const met = await trials({ circles: false, gates: false, steps: 30 });
+    for (const [what, count] of Object.entries(met))
+      if (what !== "circular") expect([what, count > 100]).toEqual([what, true]);
+    expect(met.circular).toBe(0);
+  }, 600_000);
+
+  test("[R30] [I1] [R1] with gates: equal when they have opened", async () => {
+    const met = await trials({ circles: false, gates: true, steps: 30 });
+    expect(met.compared).toBeGreaterThan(LAST);
+  }, 600_000);
+
+  test("[R30] [I6] with circles: what is not behind one is equal, and there is always rest", async () => {
+    const met = await trials({ circles: true, gates: false, steps: 20 });
+    expect(met.compared).toBeGreaterThan(LAST);
+    expect(met.circular).toBeGreaterThan(100);
+  }, 600_000);
+});
