@@ -13,6 +13,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { DISPATCH_CONCURRENCY_MAX, LEASE_MS, STOP_GRACE_MS } from "../limits.ts";
+import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { isWildcard } from "../message/topic-pattern.ts";
@@ -126,6 +127,12 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
     this.#requireOpen();
     return publications.length === 0 ? [] : this.#publisher.publishMany(publications);
+  }
+
+  /** Writes an event that is a message already, under its type unless another topic is given. Repeating it is harmless. */
+  async publishMessage(message: Message, source: string, topic: string = message.type): Promise<number> {
+    this.#requireOpen();
+    return this.#publisher.publishMessage(message, topic, source);
   }
 
   // Subscribing ------------------------------------------------------------------------------------------------------

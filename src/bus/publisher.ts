@@ -9,7 +9,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
-import { ID_LENGTH_MAX, isId, type Message } from "../message/envelope.ts";
+import { checkMessage, ID_LENGTH_MAX, isId, type Message } from "../message/envelope.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { causedBy, event as eventMessage, type Lineage } from "../message/lineage.ts";
 import { problemText, show, within } from "../message/problem.ts";
@@ -106,6 +106,22 @@ export class Publisher implements Emitter {
       this.#outgoing.push({ entry, resolve, reject });
       if (this.#outgoing.length === 1) this.#host.microtask(() => this.#flush());
     });
+  }
+
+  /**
+   * Appends an event that is a message already, with an id that somebody else may have chosen. The same message again is the
+   * same event, and may be held by anybody: so it is never handed over, but claimed from the journal.
+   */
+  async publishMessage(message: Message, topic: string, source: string): Promise<number> {
+    const checked = checkMessage(message);
+    if (checked.kind === "refused") throw invalid(`the message cannot be published: ${checked.message}`);
+    if (message.kind !== "event") throw invalid(`only events are published, got a ${message.kind}`);
+    this.#topics.wire(topic);
+    checkSource(source);
+    const entries: JournalEntry[] = [{ topic, source, message, as: PENDING }];
+    const outcome = this.#sent(entries, await this.#store.append(entries));
+    if (outcome.kind === "rejected") throw notPublished(outcome);
+    return outcome.ids[0]!;
   }
 
   async emitNow(
@@ -205,9 +221,7 @@ export class Publisher implements Emitter {
   #entry(publication: Publication, lineage: Lineage = lineageOf(publication)): JournalEntry {
     const { topic, source, payload } = publication;
     const type = this.#topics.wire(topic);
-    if (!isId(source) || !isCleanText(source)) {
-      throw invalid(`source names who publishes, in 1 to ${ID_LENGTH_MAX} characters; got ${show(source)}`);
-    }
+    checkSource(source);
     const impurity = findImpurity(payload, PAYLOAD_LIMITS);
     if (impurity !== undefined)
       throw invalid(`the event cannot be published: ${problemText(within("payload", impurity))}`);
@@ -215,6 +229,11 @@ export class Publisher implements Emitter {
     const message: Message = eventMessage(this.#host, type, frozenCopy(payload as Json), lineage);
     return { topic, source, message, as: PENDING };
   }
+}
+
+function checkSource(source: string): void {
+  if (isId(source) && isCleanText(source)) return;
+  throw invalid(`source names who publishes, in 1 to ${ID_LENGTH_MAX} characters; got ${show(source)}`);
 }
 
 function lineageOf({ correlation, causation }: Publication): Lineage {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "#test";
 import { BusError } from "../../src/bus/bus-error.ts";
 import { PAYLOAD_BYTES_MAX } from "../../src/limits.ts";
-import { setup, withFaults } from "./bus-setup.ts";
+import { event as eventMessage } from "../../src/message/lineage.ts";
+import { recorder, setup, withFaults } from "./bus-setup.ts";
 
 async function refusal(publishing: Promise<unknown>): Promise<unknown> {
   return publishing.then(
@@ -124,6 +125,29 @@ describe("publishing", () => {
     expect(await act(() => refusal(bus.publishMany(bad)))).toBe("BUS_EVENT_INVALID");
     expect((await store.count()).pending).toBe(3);
     expect(await act(() => bus.publishMany([]))).toEqual([]);
+  });
+
+  test("[J47] a message that somebody else made is published once, however often it is sent", async () => {
+    const { bus, act, host, row } = setup();
+    const { ids, handler } = recorder();
+    bus.subscribe("Email.Received", handler, { subscriberId: "s" });
+    await act(() => bus.start());
+    const message = eventMessage(host, "Email.Received", { from: "ada" }, { correlation: "c", traceparent: "00-1" });
+    for (let i = 0; i < 3; i++) expect(await act(() => bus.publishMessage(message, "mail"))).toBe(1);
+    expect(ids).toEqual([1]);
+    expect((await row(1)).message).toEqual(message);
+    const changed = { ...message, data: { from: "eve" } };
+    expect(await act(() => refusal(bus.publishMessage(changed, "mail")))).toBe("BUS_REFUSED");
+    const command = { ...message, kind: "command" as const };
+    expect(await act(() => refusal(bus.publishMessage(command, "mail")))).toBe("BUS_EVENT_INVALID");
+  });
+
+  test("[J47] of events published in one turn, one that the store refuses does not take the others along", async () => {
+    const { bus, act, store } = setup();
+    const tooLarge = "x".repeat(PAYLOAD_BYTES_MAX);
+    const publishing = [1, tooLarge, 3].map((payload) => refusal(bus.publish("tick", "clock", payload)));
+    expect(await act(() => Promise.all(publishing))).toEqual(["published", "BUS_REFUSED", "published"]);
+    expect((await store.count()).pending).toBe(2);
   });
 
   test("[J47] an aborted signal keeps an event from being sent", async () => {
