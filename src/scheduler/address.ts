@@ -43,7 +43,7 @@ export class Address {
   /** Steps from the root; 0 for the root itself. */
   readonly level: number;
   children: Map<string, Address> | null = null;
-  /** Live readers, most recently linked first. */
+  /** Live readers, the oldest of them; changes are told in the order in which readers came, which is mostly the order to run. */
   readers: Edge | null = null;
   /** Edges of any node, live or dormant; with `pins` and children it decides whether the address may be forgotten. */
   edges = 0;

@@ -6,7 +6,7 @@ import type { Edge, SchedulerNode } from "./node.ts";
 export function* linkedEdges(root: Address): Iterable<Edge> {
   const open = [root];
   for (let address = open.pop(); address !== undefined; address = open.pop()) {
-    for (let edge = address.readers; edge !== null; edge = edge.older) yield edge;
+    for (let edge = address.readers; edge !== null; edge = edge.newer) yield edge;
     // One by one: spreading a hundred thousand children into a call overflows the stack.
     if (address.children !== null) for (const child of address.children.values()) open.push(child);
   }

@@ -163,10 +163,16 @@ export class Graph {
   #link(edge: Edge): void {
     const { address, node } = edge;
     edge.linked = true;
-    edge.newer = null;
-    edge.older = address.readers;
-    if (address.readers !== null) address.readers.newer = edge;
-    address.readers = edge;
+    const oldest = address.readers;
+    if (oldest === null) {
+      address.readers = edge;
+      edge.older = edge;
+    } else {
+      const newest = oldest.older as Edge;
+      newest.newer = edge;
+      edge.older = newest;
+      oldest.older = edge;
+    }
     const { home } = address;
     if (home.document.state === "absent") home.replica.touch(home.document);
     home.liveEdges++;
@@ -182,9 +188,12 @@ export class Graph {
     const { address, node } = edge;
     edge.linked = false;
     edge.seen = this.tick;
-    if (edge.newer === null) address.readers = edge.older;
-    else edge.newer.older = edge.older;
-    if (edge.older !== null) edge.older.newer = edge.newer;
+    const oldest = address.readers as Edge;
+    const { newer, older } = edge;
+    if (edge === oldest) address.readers = newer;
+    else (older as Edge).newer = newer;
+    if (newer !== null) newer.older = older;
+    else if (edge !== oldest) oldest.older = older;
     edge.newer = null;
     edge.older = null;
     address.home.liveEdges--;

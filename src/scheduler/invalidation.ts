@@ -117,7 +117,7 @@ export class Invalidation {
     const shape = differsShallow(before, after);
     address.stamp = tick;
     if (shape) address.shape = tick;
-    for (let edge = address.readers; edge !== null; edge = edge.older) {
+    for (let edge = address.readers; edge !== null; edge = edge.newer) {
       if (!edge.shallow || shape) this.#mark(edge.node, address, source, group);
     }
   }
@@ -127,7 +127,7 @@ export class Invalidation {
     for (let address: Address | null = from; address !== null; address = address.parent) {
       address.stamp = tick;
       if (shape) address.shape = tick;
-      for (let edge = address.readers; edge !== null; edge = edge.older) {
+      for (let edge = address.readers; edge !== null; edge = edge.newer) {
         if (!edge.shallow || shape) this.#mark(edge.node, address, source, group);
       }
       shape = false;

@@ -25,7 +25,7 @@ export class Edge {
   linked = false;
   /** The node's next read. */
   next: Edge | null = null;
-  /** Neighbours among the address's live readers. */
+  /** Neighbours among the address's live readers, by when they were linked; the oldest has the newest for its older. */
   newer: Edge | null = null;
   older: Edge | null = null;
 

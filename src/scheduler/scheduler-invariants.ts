@@ -9,7 +9,6 @@ import type { Graph } from "./graph.ts";
 import { linkedEdges } from "./graph-walk.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
-import { comesBefore, type WorkQueue } from "./work-queue.ts";
 
 interface Parts {
   readonly registry: Registry;
@@ -55,7 +54,7 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
     for (const edge of linkedEdges(home.root)) {
       inHome++;
       ensure(linked.has(edge), `${edge.address} lists a read of ${edge.node.id} that is not registered`);
-      ensure(edge.older === null || edge.older.newer === edge, `the readers of ${edge.address} are not one list`);
+      ensure(edge.newer === null || edge.newer.older === edge, `the readers of ${edge.address} are not one list`);
     }
     ensure(home.liveEdges === inHome, `${home.root} counts ${home.liveEdges} live reads, there are ${inHome}`);
     found += inHome;
@@ -113,8 +112,8 @@ function checkOrder(nodes: readonly SchedulerNode[], { heights }: Graph): void {
 }
 
 function checkAgenda(nodes: readonly SchedulerNode[], { agenda, gates }: Parts): void {
-  checkHeap(agenda.primary);
-  checkHeap(agenda.idle);
+  agenda.primary.checkInvariants();
+  agenda.idle.checkInvariants();
   const queued = new Set([...agenda.primary, ...agenda.idle]);
   for (const node of nodes) {
     const check = checker(node);
@@ -127,15 +126,6 @@ function checkAgenda(nodes: readonly SchedulerNode[], { agenda, gates }: Parts):
     queued.delete(node);
   }
   ensure(queued.size === 0, "a node is queued that is not registered");
-}
-
-function checkHeap(queue: WorkQueue): void {
-  const heap = [...queue];
-  heap.forEach((node, slot) => {
-    const parent = heap[(slot - 1) >> 1];
-    checker(node)(node.slot === slot, "is not in its slot");
-    checker(node)(slot === 0 || (parent !== undefined && !comesBefore(node, parent)), "is queued in the wrong order");
-  });
 }
 
 function checker(node: SchedulerNode): (holds: boolean, problem: string) => void {

@@ -1,92 +1,202 @@
 /**
- * The nodes that are invalid, live and eligible, by height and then by registration: a binary heap. A node knows its slot, so
- * joining and leaving cost O(log n) in the number of queued nodes, whatever else exists.
+ * The nodes that are invalid, live and eligible, by height and then by registration. A node knows its slot.
  *
- * Heights start as registration ordinals, so there is no ladder of buckets to walk: most graphs are registered writers first
- * and never move a height at all.
+ * Two parts. The line is in order: changes mostly reach readers in the order in which they were registered, so most nodes join at
+ * its end or near it, or at its front (a reader of what has just run), at no cost that depends on how many are queued. Any other
+ * joins the heap, O(log n). Slots of the line are even, those of the heap odd.
+ *
+ * Heights start as registration ordinals, so there is no ladder of buckets to walk.
  */
 import { type SchedulerNode, UNQUEUED } from "./node.ts";
 
+/** Where the line begins when it was empty: there is room before it. */
+const LINE_START = 16;
+/** How many places from its end a node may join the line. */
+const LINE_REACH = 8;
+/** Places before the line that are used again only when there are so many. */
+const LINE_SLACK = 1024;
+
 export class WorkQueue {
+  /** In order from `#head` to before `#tail`, both of which hold nodes; undefined where one has left from between. */
+  readonly #line: (SchedulerNode | undefined)[] = [];
+  #head = LINE_START;
+  #tail = LINE_START;
   readonly #heap: SchedulerNode[] = [];
+  #size = 0;
+
+  constructor() {
+    for (let at = 0; at < LINE_START; at++) this.#line.push(undefined);
+  }
 
   get size(): number {
-    return this.#heap.length;
+    return this.#size;
   }
 
   get first(): SchedulerNode | undefined {
-    return this.#heap[0];
+    if (this.#size === 0) return undefined;
+    const inHeap = this.#heap[0];
+    if (this.#head === this.#tail) return inHeap;
+    const inLine = this.#line[this.#head] as SchedulerNode;
+    return inHeap === undefined || comesBefore(inLine, inHeap) ? inLine : inHeap;
   }
 
   push(node: SchedulerNode): void {
     if (node.slot >= 0) return;
+    this.#size++;
+    if (this.#joinLine(node)) return;
     this.#heap.push(node);
     this.#up(node, this.#heap.length - 1);
-  }
-
-  pop(): SchedulerNode | undefined {
-    const first = this.#heap[0];
-    if (first !== undefined) this.remove(first);
-    return first;
   }
 
   remove(node: SchedulerNode): void {
     const { slot } = node;
     if (slot < 0) return;
     node.slot = UNQUEUED;
-    const last = this.#heap.pop() as SchedulerNode;
-    if (last === node) return;
-    this.#up(last, slot);
-    if (last.slot === slot) this.#down(last, slot);
+    this.#size--;
+    if ((slot & 1) === 1) this.#leaveHeap(slot >> 1);
+    else this.#leaveLine(slot >> 1);
   }
 
   /** The node's height is another. */
   moved(node: SchedulerNode): void {
-    const { slot } = node;
-    if (slot < 0) return;
-    this.#up(node, slot);
-    if (node.slot === slot) this.#down(node, slot);
+    if (node.slot < 0) return;
+    this.remove(node);
+    this.push(node);
   }
 
   *[Symbol.iterator](): Iterator<SchedulerNode> {
+    for (let at = this.#head; at < this.#tail; at++) {
+      const node = this.#line[at];
+      if (node !== undefined) yield node;
+    }
     yield* this.#heap;
+  }
+
+  // The line -------------------------------------------------------------------------------------------------------------
+
+  #joinLine(node: SchedulerNode): boolean {
+    const line = this.#line;
+    if (this.#head === this.#tail) {
+      this.#head = LINE_START;
+      this.#tail = LINE_START;
+      this.#stand(node, this.#tail++);
+      return true;
+    }
+    if (comesBefore(line[this.#tail - 1] as SchedulerNode, node)) {
+      if (this.#head > LINE_SLACK && this.#tail === line.length) this.#moveUp();
+      this.#stand(node, this.#tail++);
+      return true;
+    }
+    if (this.#head > 0 && comesBefore(node, line[this.#head] as SchedulerNode)) {
+      this.#stand(node, --this.#head);
+      return true;
+    }
+    return this.#joinNearEnd(node);
+  }
+
+  #joinNearEnd(node: SchedulerNode): boolean {
+    const line = this.#line;
+    const farthest = Math.max(this.#head, this.#tail - LINE_REACH);
+    for (let at = this.#tail - 1; at > farthest; at--) {
+      const before = line[at - 1];
+      if (before === undefined) return false;
+      if (!comesBefore(before, node)) continue;
+      for (let i = this.#tail++; i > at; i--) this.#stand(line[i - 1] as SchedulerNode, i);
+      this.#stand(node, at);
+      return true;
+    }
+    return false;
+  }
+
+  #stand(node: SchedulerNode, at: number): void {
+    this.#line[at] = node;
+    node.slot = at << 1;
+  }
+
+  #leaveLine(at: number): void {
+    const line = this.#line;
+    line[at] = undefined;
+    if (at === this.#head) {
+      while (this.#head < this.#tail && line[this.#head] === undefined) this.#head++;
+    } else if (at === this.#tail - 1) {
+      while (line[this.#tail - 1] === undefined) this.#tail--;
+    }
+  }
+
+  /** Uses the places again that were left at the front. */
+  #moveUp(): void {
+    let to = LINE_START;
+    for (let at = this.#head; at < this.#tail; at++) {
+      const node = this.#line[at];
+      this.#line[at] = undefined;
+      if (node !== undefined) this.#stand(node, to++);
+    }
+    this.#head = LINE_START;
+    this.#tail = to;
+  }
+
+  // The heap -------------------------------------------------------------------------------------------------------------
+
+  #leaveHeap(at: number): void {
+    const last = this.#heap.pop() as SchedulerNode;
+    if (at === this.#heap.length) return;
+    this.#up(last, at);
+    if (last.slot >> 1 === at) this.#down(last, at);
   }
 
   #up(node: SchedulerNode, from: number): void {
     const heap = this.#heap;
-    let slot = from;
-    while (slot > 0) {
-      const parentSlot = (slot - 1) >> 1;
-      const parent = heap[parentSlot] as SchedulerNode;
+    let at = from;
+    while (at > 0) {
+      const above = (at - 1) >> 1;
+      const parent = heap[above] as SchedulerNode;
       if (!comesBefore(node, parent)) break;
-      heap[slot] = parent;
-      parent.slot = slot;
-      slot = parentSlot;
+      this.#settleAt(parent, at);
+      at = above;
     }
-    heap[slot] = node;
-    node.slot = slot;
+    this.#settleAt(node, at);
   }
 
   #down(node: SchedulerNode, from: number): void {
     const heap = this.#heap;
-    const length = heap.length;
-    let slot = from;
-    for (;;) {
-      let childSlot = 2 * slot + 1;
-      if (childSlot >= length) break;
-      let child = heap[childSlot] as SchedulerNode;
-      const other = heap[childSlot + 1];
+    let at = from;
+    for (let below = 2 * at + 1; below < heap.length; below = 2 * at + 1) {
+      let child = heap[below] as SchedulerNode;
+      const other = heap[below + 1];
       if (other !== undefined && comesBefore(other, child)) {
         child = other;
-        childSlot++;
+        below++;
       }
       if (!comesBefore(child, node)) break;
-      heap[slot] = child;
-      child.slot = slot;
-      slot = childSlot;
+      this.#settleAt(child, at);
+      at = below;
     }
-    heap[slot] = node;
-    node.slot = slot;
+    this.#settleAt(node, at);
+  }
+
+  #settleAt(node: SchedulerNode, at: number): void {
+    this.#heap[at] = node;
+    node.slot = (at << 1) | 1;
+  }
+
+  /** Throws if it contradicts itself. */
+  checkInvariants(): void {
+    const ensure = (holds: boolean, node: SchedulerNode, problem: string) => {
+      if (!holds) throw new Error(`Scheduler: node ${node.id} ${problem}`);
+    };
+    let before: SchedulerNode | undefined;
+    for (let at = this.#head; at < this.#tail; at++) {
+      const node = this.#line[at];
+      if (node === undefined) continue;
+      ensure(node.slot === at << 1, node, "is not in its slot of the line");
+      ensure(before === undefined || comesBefore(before, node), node, "stands in the line in the wrong order");
+      before = node;
+    }
+    this.#heap.forEach((node, at) => {
+      const parent = this.#heap[(at - 1) >> 1];
+      ensure(node.slot === ((at << 1) | 1), node, "is not in its slot of the heap");
+      ensure(parent === undefined || !comesBefore(node, parent), node, "lies in the heap in the wrong order");
+    });
   }
 }
 
