@@ -9,6 +9,8 @@ export interface LineSink {
   line(bytes: Uint8Array): void;
   /** A line went over the limit; what is left of it is skipped. */
   overlong(): void;
+  /** Asked after each line: whether to go on, or to leave the rest of the chunk for later. */
+  readonly wantsMore: boolean;
 }
 
 const NEWLINE = 0x0a;
@@ -21,6 +23,7 @@ export class LineFramer {
   #held = new Uint8Array(0);
   #length = 0;
   #skipping = false;
+  #lines = 0;
 
   constructor(sink: LineSink, bytesMax: number = LINE_BYTES_MAX) {
     this.#sink = sink;
@@ -32,13 +35,22 @@ export class LineFramer {
     return this.#length > 0 || this.#skipping;
   }
 
-  push(chunk: Uint8Array): void {
+  /** Lines that have ended so far, of whatever kind. */
+  get lines(): number {
+    return this.#lines;
+  }
+
+  /** Takes lines until the chunk ends or the sink wants no more; gives how many bytes were taken. */
+  push(chunk: Uint8Array): number {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      if (!this.#sink.wantsMore) return start;
+      this.#lines++;
       this.#end(chunk.subarray(start, end));
       start = end + 1;
     }
     if (start < chunk.length) this.#keep(chunk.subarray(start));
+    return chunk.length;
   }
 
   /** The stream has ended: what is left is a line too. */

@@ -1,32 +1,45 @@
 /**
- * One NDJSON client (RFC 0032 §13): lines in, answers out. It writes replies and errors, and nothing else unless the client has asked
- * for events. Exactly one error per bad line, written by the connection itself. Backpressure both ways: a client that asks more
+ * One NDJSON client (RFC 0032 §13): lines in, answers out. It writes replies and errors, and events only to a client that has asked
+ * for them. Exactly one error per bad line, written by the connection itself. Backpressure both ways: a client that asks more
  * than it reads is not read from until it has caught up.
  *
  * ```
  *   open ──client ends its side──> draining ──last answer written──> closed
  *     └──connection lost, or a line not finished in time──────────────^
  * ```
+ * SPEC: N. Deliberately not here: where the bytes come from (a socket, standard input), and what answers mean.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { LINE_COMPLETE_MS, REQUESTS_IN_FLIGHT_MAX, UNREAD_OUTPUT_BYTES_MAX } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/inbound.ts";
 import type { Message, Refused } from "../message/envelope.ts";
-import { errorData } from "../message/error-data.ts";
+import { type ErrorData, errorData } from "../message/error-data.ts";
 import { parseLine } from "../message/line.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
 
 /** The transport under a connection: a socket, or standard input and output. */
 export interface ByteStream {
-  /** Sends text; false when the other side does not keep up, until `onDrain`. */
-  write(text: string): boolean;
+  write(text: string): void;
   /** Bytes handed over and not sent. */
   readonly buffered: number;
   pause(): void;
   resume(): void;
   /** Ends our side after what is buffered. */
   end(): void;
+  /** Ends both sides now; what is still buffered is lost. */
+  cut(): void;
+  /** Finds out whether the other side is gone altogether, or has only ended its own; `lost` follows if it is gone. */
+  probe(): void;
+}
+
+export interface NdjsonConnectionOptions {
+  readonly host: Host;
+  readonly loop: EventLoop;
+  readonly stream: ByteStream;
+  readonly adapter: string;
+  readonly closed: () => void;
+  readonly lineBytesMax?: number;
 }
 
 export class NdjsonConnection implements Connection, LineSink {
@@ -40,19 +53,19 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #closed: () => void;
   /** Answers of this turn, written together. */
   #outgoing: string[] = [];
+  #outgoingLength = 0;
   /** Requests that were handed to the loop and not answered. */
   #inFlight = 0;
   #paused = false;
+  /** Read and not looked at, because the client is owed too much. */
+  #unread: Uint8Array | undefined;
+  #ended = false;
   #lineTimer: Timer | undefined;
+  /** The line that the timer is for, as the framer counts them. */
+  #timedLine = 0;
+  #roomWaiters: (() => void)[] = [];
 
-  constructor(options: {
-    host: Host;
-    loop: EventLoop;
-    stream: ByteStream;
-    adapter: string;
-    closed: () => void;
-    lineBytesMax?: number;
-  }) {
+  constructor(options: NdjsonConnectionOptions) {
     this.#host = options.host;
     this.#loop = options.loop;
     this.#stream = options.stream;
@@ -64,11 +77,19 @@ export class NdjsonConnection implements Connection, LineSink {
 
   // In -----------------------------------------------------------------------------------------------------------------------
 
+  /** The bytes may be kept for a while: the stream must not write into them again. */
   data(chunk: Uint8Array): void {
     if (this.state !== "open") return;
-    this.#framer.push(chunk);
+    // What the transport had under way when it was paused comes after what is already here.
+    if (this.#unread) this.#unread = joined(this.#unread, chunk);
+    else this.#take(chunk);
     this.#balance();
     this.#watchLine();
+  }
+
+  #take(chunk: Uint8Array): void {
+    const taken = this.#framer.push(chunk);
+    this.#unread = taken < chunk.length ? chunk.subarray(taken) : undefined;
   }
 
   /** The client will send nothing more; it still gets what it is owed. */
@@ -77,6 +98,8 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#framer.finish();
     this.#lineTimer?.cancel();
     this.state = "draining";
+    // Somebody who has gone altogether looks the same at first; what he waits for would stay open.
+    if (this.#inFlight > 0) this.#stream.probe();
     this.#finishIfDone();
   }
 
@@ -85,7 +108,10 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state === "closed") return;
     this.state = "closed";
     this.#lineTimer?.cancel();
+    this.#outgoing = [];
+    this.#unread = undefined;
     this.#loop.disconnect(this);
+    this.#tellRoom();
     this.#closed();
   }
 
@@ -101,48 +127,74 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#refuse({ kind: "refused", code: 413, message: "line too long; the rest of it was skipped" });
   }
 
+  get wantsMore(): boolean {
+    return !this.#isFull;
+  }
+
   /** A line that was begun must end in time, or a slow client holds its buffer for ever. */
   #watchLine(): void {
-    // While we do not read, the client cannot finish anything.
-    if (!this.#framer.inLine || this.#paused) {
+    // While we do not read, the client cannot finish anything; and another line has its own time.
+    const watching = this.#framer.inLine && !this.#paused && this.state === "open";
+    if (!watching || this.#timedLine !== this.#framer.lines) {
       this.#lineTimer?.cancel();
       this.#lineTimer = undefined;
-      return;
     }
-    this.#lineTimer ??= this.#host.timer(
-      LINE_COMPLETE_MS,
-      () => {
-        this.#refuse({ kind: "refused", code: 400, message: `a line was not finished within ${LINE_COMPLETE_MS} ms` });
-        this.#flush();
-        this.#stream.end();
-        this.lost();
-      },
-      { keepAlive: false },
-    );
+    if (!watching) return;
+    this.#timedLine = this.#framer.lines;
+    this.#lineTimer ??= this.#host.timer(LINE_COMPLETE_MS, () => this.#lineOverdue(), { keepAlive: false });
+  }
+
+  #lineOverdue(): void {
+    this.#refuse({ kind: "refused", code: 400, message: `a line was not finished within ${LINE_COMPLETE_MS} ms` });
+    this.#flush();
+    this.#stream.cut();
+    this.lost();
   }
 
   // Out ----------------------------------------------------------------------------------------------------------------------
 
-  deliver(message: Message): void {
-    if (message.kind === "reply" || message.kind === "error") this.#inFlight--;
-    if (this.state === "closed") return;
+  deliver(answer: Message | Message<ErrorData>): void {
+    this.#inFlight--;
+    this.#send(answer);
+  }
+
+  stream(message: Message): void {
     this.#send(message);
+  }
+
+  get hasRoom(): boolean {
+    return this.state === "closed" || this.#unsent < UNREAD_OUTPUT_BYTES_MAX;
+  }
+
+  whenRoom(): Promise<void> {
+    if (this.hasRoom) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#roomWaiters.push(resolve);
+    });
+  }
+
+  #tellRoom(): void {
+    if (this.hasRoom) for (const resolve of this.#roomWaiters.splice(0)) resolve();
+  }
+
+  #send(message: Message | Message<ErrorData>): void {
+    if (this.state === "closed" || this.#ended) return;
+    const text = `${JSON.stringify(message)}\n`;
+    this.#outgoing.push(text);
+    this.#outgoingLength += text.length;
+    // One write for all answers of a turn.
+    if (this.#outgoing.length === 1) this.#host.microtask(() => this.#flush());
   }
 
   /** Everything that waits to be written goes out now. */
   #flush(): void {
-    if (this.#outgoing.length === 0 || this.state === "closed") return;
+    if (this.#outgoing.length === 0 || this.state === "closed" || this.#ended) return;
     const text = this.#outgoing.join("");
     this.#outgoing = [];
+    this.#outgoingLength = 0;
     this.#stream.write(text);
     this.#balance();
     this.#finishIfDone();
-  }
-
-  #send(message: Message | { kind: "error"; type: string; data: unknown; metadata: object }): void {
-    this.#outgoing.push(`${JSON.stringify(message)}\n`);
-    // One write for all answers of a turn.
-    if (this.#outgoing.length === 1) this.#host.microtask(() => this.#flush());
   }
 
   #refuse({ code, message, id, type, correlation }: Refused): void {
@@ -157,34 +209,77 @@ export class NdjsonConnection implements Connection, LineSink {
 
   /** The stream has room again. */
   drained(): void {
+    if (this.state === "closed") return;
     this.#balance();
+    this.#tellRoom();
     this.#finishIfDone();
   }
 
   /** Stops reading from a client that is owed too much, and starts again when it has caught up. */
   #balance(): void {
-    const full = this.#inFlight >= REQUESTS_IN_FLIGHT_MAX || this.#stream.buffered >= UNREAD_OUTPUT_BYTES_MAX;
-    if (full === this.#paused) return;
-    this.#paused = full;
-    if (full) this.#stream.pause();
+    while (this.#unread && this.state === "open" && !this.#isFull) this.#take(this.#unread);
+    const pause = this.#isFull || this.#unread !== undefined;
+    if (pause === this.#paused || this.state !== "open") return;
+    this.#paused = pause;
+    if (pause) this.#stream.pause();
     else this.#stream.resume();
     this.#watchLine();
   }
 
+  get #isFull(): boolean {
+    return this.#inFlight >= REQUESTS_IN_FLIGHT_MAX || this.#unsent >= UNREAD_OUTPUT_BYTES_MAX;
+  }
+
+  get #unsent(): number {
+    return this.#outgoingLength + this.#stream.buffered;
+  }
+
+  /** Bytes that the client has not taken. */
+  get frames(): number {
+    return this.state === "closed" ? 0 : this.#unsent;
+  }
+
   get isIdle(): boolean {
-    return this.#inFlight === 0 && this.#outgoing.length === 0 && this.#stream.buffered === 0;
+    return this.#inFlight === 0 && this.frames === 0;
   }
 
   #finishIfDone(): void {
     if (this.state !== "draining" || this.#inFlight > 0 || this.#outgoing.length > 0) return;
+    this.#end();
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    // No more events either: our side has ended.
+    this.#loop.disconnect(this);
     this.#stream.end();
   }
 
-  /** Shuts down: what is owed and ready is written, then the connection ends. */
+  /** Reads nothing more; what was asked is still answered. */
+  stopReading(): void {
+    if (this.state !== "open") return;
+    this.state = "draining";
+    this.#lineTimer?.cancel();
+    this.#unread = undefined;
+    this.#stream.pause();
+  }
+
+  /** Shuts down: what is ready is written, what is still owed is answered with 503, then the connection ends. */
   close(): void {
     if (this.state === "closed") return;
+    this.stopReading();
+    this.#loop.abandon(this, "the kernel is shutting down");
     this.#flush();
-    this.state = "draining";
-    this.#stream.end();
+    if (this.state === "draining") this.#end();
+    // Its end must be seen, or the connection would stay half open.
+    this.#stream.resume();
   }
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
 }

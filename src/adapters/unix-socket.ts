@@ -1,6 +1,11 @@
 /**
  * NDJSON over a Unix socket. The socket lies in a directory that only its owner may enter (0700) and is his alone (0600). A socket
  * that a dead kernel left is replaced; one behind which somebody answers is not.
+ *
+ * ```
+ *   open ──quiet(): no new clients, no new requests──> quiet ──close(): answers out──> closed
+ * ```
+ * SPEC: N. One client's bytes and answers are `NdjsonConnection`'s business.
  */
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -8,7 +13,10 @@ import { dirname } from "node:path";
 import type { Host } from "../host/host.ts";
 import { CONNECTIONS_MAX } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
-import { type ByteStream, NdjsonConnection } from "./ndjson-connection.ts";
+import type { AdapterLife } from "../loop/liveness.ts";
+import { errorData } from "../message/error-data.ts";
+import { NdjsonConnection } from "./ndjson-connection.ts";
+import { SocketStream } from "./socket-stream.ts";
 
 export interface UnixSocketOptions {
   readonly host: Host;
@@ -28,11 +36,14 @@ export class SocketError extends Error {
   }
 }
 
-export class UnixSocket {
+export class UnixSocket implements AdapterLife {
   readonly path: string;
   readonly #options: UnixSocketOptions;
   readonly #server: Server;
+  readonly #connectionsMax: number;
   readonly #connections = new Map<NdjsonConnection, Socket>();
+  #detach: () => void = () => undefined;
+  #serverClosed: Promise<void> | undefined;
 
   static async open(options: UnixSocketOptions): Promise<UnixSocket> {
     mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
@@ -40,21 +51,29 @@ export class UnixSocket {
     await clear(options.path);
     const socket = new UnixSocket(options);
     await socket.#listen();
+    socket.#detach = options.loop.attach(socket);
     return socket;
   }
 
   private constructor(options: UnixSocketOptions) {
     this.path = options.path;
     this.#options = options;
+    this.#connectionsMax = options.connectionsMax ?? CONNECTIONS_MAX;
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#connected(client));
-    this.#server.maxConnections = options.connectionsMax ?? CONNECTIONS_MAX;
   }
 
   get connections(): number {
     return this.#connections.size;
   }
 
-  /** Whether every answer that is ready has been taken by its client. */
+  /** Bytes written and not yet taken by the clients. */
+  get frames(): number {
+    let frames = 0;
+    for (const connection of this.#connections.keys()) frames += connection.frames;
+    return frames;
+  }
+
+  /** Whether every request is answered and every answer has been taken by its client. */
   get isIdle(): boolean {
     for (const connection of this.#connections.keys()) if (!connection.isIdle) return false;
     return true;
@@ -76,10 +95,12 @@ export class UnixSocket {
   }
 
   #connected(client: Socket): void {
+    // A client that resets the connection is gone, which `close` says next.
+    client.on("error", () => client.destroy());
+    if (this.#connections.size >= this.#connectionsMax) return this.#turnAway(client);
     const { host, loop } = this.#options;
-    const stream = new SocketStream(client);
     const connection = new NdjsonConnection({
-      ...{ host, loop, stream, adapter: "socket" },
+      ...{ host, loop, stream: new SocketStream(client), adapter: "socket" },
       closed: () => this.#connections.delete(connection),
     });
     this.#connections.set(connection, client);
@@ -87,47 +108,33 @@ export class UnixSocket {
     client.on("end", () => connection.ended());
     client.on("drain", () => connection.drained());
     client.on("close", () => connection.lost());
-    // A client that resets the connection is gone, which `close` says next.
-    client.on("error", () => client.destroy());
+  }
+
+  /** What is full says so. */
+  #turnAway(client: Socket): void {
+    const { host } = this.#options;
+    const data = errorData(503, `too many connections; the limit is ${this.#connectionsMax}`);
+    const metadata = { id: host.id(), timestamp: host.now() };
+    client.write(`${JSON.stringify({ kind: "error", type: "Validation.Failed", data, metadata })}\n`);
+    client.destroy();
+  }
+
+  /** The first half of a good end: no new clients, no new requests; what was asked is still answered. */
+  quiet(): void {
+    this.#serverClosed ??= new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const connection of this.#connections.keys()) connection.stopReading();
   }
 
   /** Takes no more connections, writes what is ready, and closes; clients that do not read are cut off after the grace. */
   async close(graceMs = 1_000): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.quiet();
     for (const connection of this.#connections.keys()) connection.close();
     const timer = this.#options.host.timer(graceMs, () => {
       for (const client of this.#connections.values()) client.destroy();
     });
-    await closed;
+    await this.#serverClosed;
     timer.cancel();
-  }
-}
-
-class SocketStream implements ByteStream {
-  readonly #socket: Socket;
-
-  constructor(socket: Socket) {
-    this.#socket = socket;
-  }
-
-  write(text: string): boolean {
-    return this.#socket.write(text);
-  }
-
-  get buffered(): number {
-    return this.#socket.writableLength;
-  }
-
-  pause(): void {
-    this.#socket.pause();
-  }
-
-  resume(): void {
-    this.#socket.resume();
-  }
-
-  end(): void {
-    this.#socket.end();
+    this.#detach();
   }
 }
 
@@ -142,6 +149,7 @@ async function clear(path: string): Promise<void> {
   unlinkSync(path);
 }
 
+/** Only a refused connection proves that nobody is there: a kernel too busy to accept is alive. */
 function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect(path);
@@ -149,6 +157,6 @@ function answers(path: string): Promise<boolean> {
       probe.destroy();
       resolve(true);
     });
-    probe.once("error", () => resolve(false));
+    probe.once("error", ({ code }: NodeJS.ErrnoException) => resolve(code !== "ECONNREFUSED" && code !== "ENOENT"));
   });
 }

@@ -24,6 +24,8 @@ export interface CapabilityActor {
   terminate?(): unknown;
   /** Messages accepted and not yet handled, where the actor can tell. */
   readonly mailboxLength?: number;
+  /** What it has promised to do later, such as timers; it keeps a batch alive. */
+  readonly scheduled?: number;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
 }
@@ -43,6 +45,8 @@ export interface MessageSchema {
     readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
     readonly jsonSchema?: {
       readonly input: (options: { target: string }) => unknown;
+      /** Where there is one: it fails for schemas that transform, which no router can look into. */
+      readonly output?: (options: { target: string }) => unknown;
     };
   };
 }

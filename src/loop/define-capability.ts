@@ -7,7 +7,7 @@
  *       commands: { "Greeter.Hello": { input: z.object({ name: z.string() }), handle: ({ name }) => ({ text: `Hello ${name}` }) } },
  *     });
  */
-import { isMessageType, type Message } from "../message/envelope.ts";
+import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { Capability } from "./capability.ts";
 import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
@@ -74,7 +74,7 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     description,
     inbound: messageSchema(inbound),
     outbound: messageSchema(outbound),
-    subscribes: Object.keys(on).filter(isMessageType),
+    subscribes: Object.keys(on),
     ...(idempotent === undefined ? {} : { idempotent }),
   };
 }

@@ -9,4 +9,19 @@ export interface EventJournal {
   publish(message: Message, source: string): Promise<void>;
   /** `deliver` is called for every event of the type; what it throws fails that delivery. */
   subscribe(type: string, subscriber: string, deliver: (message: Message) => void | Promise<void>): void;
+  /** The events of the journal as it grows, for clients that want to follow it. Without it, nobody can. */
+  follow?(options: FollowOptions): AsyncIterable<JournaledEvent>;
+}
+
+export interface FollowOptions {
+  /** Events after this journal id; those that come from now on unless given. */
+  readonly after: number | undefined;
+  /** Ends it, without an error. */
+  readonly signal: AbortSignal;
+}
+
+export interface JournaledEvent {
+  readonly id: number;
+  readonly topic: string;
+  readonly message: Message;
 }

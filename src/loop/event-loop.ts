@@ -11,15 +11,17 @@
  */
 import type { Host } from "../host/host.ts";
 import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MS } from "../limits.ts";
-import { checkMessage, type Message } from "../message/envelope.ts";
+import { causationOf, checkMessage, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
 import type { JsonObject } from "../message/json.ts";
 import { copyJson } from "../message/json-copy.ts";
 import { error } from "../message/lineage.ts";
 import type { Capability } from "./capability.ts";
 import type { EventJournal } from "./event-journal.ts";
+import { EventStreams } from "./event-streams.ts";
 import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
 import { Lane } from "./lane.ts";
+import type { AdapterLife, Liveness } from "./liveness.ts";
 import { Observations, type Observer } from "./observation.ts";
 import { PendingTable } from "./pending-table.ts";
 import { Router } from "./router.ts";
@@ -37,21 +39,16 @@ export interface EventLoopOptions {
   readonly observe?: Observer;
 }
 
-/** What keeps the loop alive (RFC 0032 §16), counted. */
-export interface Liveness {
-  readonly quiescent: boolean;
-  readonly systemLane: number;
-  readonly userLane: number;
-  readonly pendingRequests: number;
-  readonly mailboxes: number;
-  readonly turns: number;
-}
+/** Turns in one macrotask, however fast they are: actors that only talk to each other must not keep the host out. */
+const TURNS_SLICE_MAX = 256;
 
 export class EventLoop implements ActorHome {
   readonly table: RoutingTable;
   readonly observations: Observations;
   readonly pending = new PendingTable();
   readonly actors = new Map<string, SupervisedActor>();
+  readonly streams: EventStreams;
+  readonly #adapters = new Set<AdapterLife>();
   readonly #host: Host;
   readonly #router: Router;
   readonly #system = new Lane();
@@ -92,6 +89,7 @@ export class EventLoop implements ActorHome {
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);
     this.#router = new Router(this, options);
+    this.streams = new EventStreams({ host: options.host, journal: options.events });
   }
 
   #subscribe(events: EventJournal | undefined): void {
@@ -111,18 +109,40 @@ export class EventLoop implements ActorHome {
   /** A connection is gone: nobody waits for its answers any more (§14.7). */
   disconnect(connection: Connection): void {
     this.pending.disconnect(connection);
+    this.streams.disconnect(connection);
+    this.#router.disconnect(connection);
     this.#checkIdle();
+  }
+
+  /** An adapter is about to close a connection: what it still waits for is answered, not left open. */
+  abandon(connection: Connection, reason: string): void {
+    for (const { request } of this.pending.waitingFor(connection)) {
+      this.resolve(request.metadata.id, error(this.#host, request, errorData(503, reason)));
+    }
+  }
+
+  /** An adapter that is open keeps the loop alive (§16); call what is returned when it has closed. */
+  attach(adapter: AdapterLife): () => void {
+    this.#adapters.add(adapter);
+    return () => {
+      this.#adapters.delete(adapter);
+    };
   }
 
   enqueue(message: Message, origin: Origin = NOBODY, lane: LaneName = laneOf(message.type)): void {
     const queue = lane === "system" ? this.#system : this.#user;
-    if (this.#stopped || queue.length >= LANE_MAX) {
+    if (this.#stopped || (queue.length >= LANE_MAX && !this.#isAwaited(message))) {
       const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${LANE_MAX})`;
       this.refuse({ message, origin }, 503, why);
       return;
     }
     queue.push({ message, origin });
     this.#wake();
+  }
+
+  /** An answer that somebody waits for is let in when the lane is full: there are no more of them than pending requests. */
+  #isAwaited(message: Message): boolean {
+    return (message.kind === "reply" || message.kind === "error") && this.pending.has(causationOf(message) ?? "");
   }
 
   /** Bookkeeping at the end of the present turn, or of the next. Bounded; what is over is carried on. */
@@ -154,7 +174,7 @@ export class EventLoop implements ActorHome {
       if (inbound) this.#turn(inbound);
       this.#drainMicrotasks();
       if (this.#isEmpty) break;
-      if (turns % 16 === 0 && this.#host.monotonic() >= until) break;
+      if (turns >= TURNS_SLICE_MAX || this.#host.monotonic() >= until) break;
       // Between two turns whatever they have set off may run.
       await undefined;
     }
@@ -169,11 +189,6 @@ export class EventLoop implements ActorHome {
       this.#router.route(inbound);
     } catch (thrown) {
       this.refuse(inbound, 500, thrown instanceof Error ? thrown.message : String(thrown));
-      this.observations.tell(
-        "Sys.RoutingError",
-        { type: inbound.message.type, reason: String(thrown) },
-        inbound.message,
-      );
     }
   }
 
@@ -198,10 +213,16 @@ export class EventLoop implements ActorHome {
 
   // Answers ------------------------------------------------------------------------------------------------------------------
 
-  /** Answers a request that was never accepted, straight to its sender: the pending table is not touched. */
+  /**
+   * Says why a message was not accepted. A request is answered straight to its sender: the pending table is not touched. Whatever it
+   * was, it is observed: nothing goes missing silently.
+   */
   refuse({ message, origin }: Inbound, code: SystemErrorCode, reason: string): void {
-    if (message.kind !== "command" && message.kind !== "query") return;
-    this.deliver(origin, error(this.#host, message, errorData(code, reason)));
+    const { kind, type } = message;
+    if (kind === "command" || kind === "query") {
+      this.deliver(origin, error(this.#host, message, errorData(code, reason)));
+    }
+    this.observations.tell(code === 503 ? "Sys.Overload" : "Sys.RoutingError", { kind, type, code, reason }, message);
   }
 
   /** Answers a pending request and forgets it. */
@@ -218,13 +239,24 @@ export class EventLoop implements ActorHome {
       case "adapter":
         return origin.connection.deliver(answer);
       case "actor":
-        origin.actor.post(answer);
+        if (!origin.actor.answer(answer)) this.orphan(answer, origin);
         return;
       case "caller":
         return origin.answer(answer);
+      case "relay":
       case "nobody":
         return;
     }
+  }
+
+  /** An outcome that nobody waits for reaches nobody (§14.5). */
+  orphan({ kind, type, metadata }: Message | Message<ErrorData>, origin: Origin): void {
+    const from = origin.kind === "actor" ? origin.actor.name : origin.kind;
+    this.observations.tell(
+      "Sys.OrphanOutcome",
+      { type, kind, causation: metadata.causation ?? "", from },
+      { metadata },
+    );
   }
 
   // Actors -------------------------------------------------------------------------------------------------------------------
@@ -232,7 +264,8 @@ export class EventLoop implements ActorHome {
   emitted(actor: SupervisedActor, data: unknown): void {
     const checked = checkMessage(data);
     if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
-    this.#router.emission(actor, checked.message);
+    // A copy: whatever the actor does with it from now on, this is what it said.
+    this.#router.emission(actor, this.copy(checked.message));
   }
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
@@ -263,12 +296,22 @@ export class EventLoop implements ActorHome {
 
   get liveness(): Liveness {
     let mailboxes = 0;
-    for (const actor of this.actors.values()) mailboxes += actor.mailboxLength;
+    let timers = 0;
+    for (const actor of this.actors.values()) {
+      mailboxes += actor.mailboxLength;
+      timers += actor.scheduled;
+    }
+    let frames = 0;
+    for (const adapter of this.#adapters) frames += adapter.frames;
     const systemLane = this.#system.length;
     const userLane = this.#user.length;
     const pendingRequests = this.pending.size;
+    const adapters = this.#adapters.size;
     const quiescent = !this.#turning && this.#isEmpty && pendingRequests === 0 && mailboxes === 0;
-    return { quiescent, systemLane, userLane, pendingRequests, mailboxes, turns: this.#turns };
+    return {
+      alive: !quiescent || adapters > 0 || timers > 0 || frames > 0,
+      ...{ quiescent, systemLane, userLane, pendingRequests, mailboxes, timers, adapters, frames, turns: this.#turns },
+    };
   }
 
   /** Resolves when the lanes are empty, no mailbox holds anything and nobody waits for an answer. */
@@ -294,6 +337,8 @@ export class EventLoop implements ActorHome {
         error(this.#host, entry.request, errorData(503, "the kernel has shut down")),
       );
     }
-    await Promise.all([...this.actors.values()].map((actor) => actor.stop()));
+    this.streams.close();
+    // One that does not end cleanly must not keep the others alive.
+    await Promise.allSettled([...this.actors.values()].map((actor) => actor.stop()));
   }
 }

@@ -60,6 +60,8 @@ function jsonSchemaOf(schema: MessageSchema): JsonSchema | string {
   if (!standard.jsonSchema)
     return `the schema library ${standard.vendor} gives no JSON Schema; its types cannot be discovered`;
   try {
+    // What comes out must be describable too: a schema that transforms is not one of messages as they are sent.
+    standard.jsonSchema.output?.({ target: "draft-2020-12" });
     return standard.jsonSchema.input({ target: "draft-2020-12" }) as JsonSchema;
   } catch (error) {
     return `has no JSON Schema: ${error instanceof Error ? error.message : String(error)}`;

@@ -2,11 +2,18 @@
 import type { Message } from "../message/envelope.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
-/** One client of an adapter. Messages that are delivered to it are answers, or events it asked for. */
+/** One client of an adapter. */
 export interface Connection {
   readonly id: string;
   readonly adapter: string;
-  deliver(message: Message): void;
+  /** An answer to one of its requests: each request gets one. */
+  deliver(answer: Message): void;
+  /** An event it asked for, or the early end of a subscription. */
+  stream(message: Message): void;
+  /** Whether it keeps up with what is written to it. */
+  readonly hasRoom: boolean;
+  /** Resolves when it has room again, or is gone. */
+  whenRoom(): Promise<void>;
 }
 
 /** Who asks, and therefore who gets the answer. */
@@ -15,7 +22,9 @@ export type Origin =
   | { readonly kind: "actor"; readonly actor: SupervisedActor }
   /** A caller in this process. */
   | { readonly kind: "caller"; readonly answer: (answer: Message) => void }
-  /** The loop itself, timers and the journal: nobody waits. */
+  /** An actor that sends what others gave it, such as the timer: nobody waits, and it speaks with nobody's authority. */
+  | { readonly kind: "relay"; readonly actor: SupervisedActor }
+  /** The loop itself: nobody waits. */
   | { readonly kind: "nobody" };
 
 export interface Inbound {

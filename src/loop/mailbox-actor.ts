@@ -4,12 +4,16 @@
  * and ask other capabilities. An answer to what it asked goes past the mailbox: an actor waits for nobody but others.
  */
 import type { Host } from "../host/host.ts";
+import { DISPATCH_BURST_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
 import type { ActorListener, CapabilityActor } from "./capability.ts";
+
+/** Handlings in one go, however fast they are. */
+const BURST_MAX = 256;
 
 /** What a handler may do besides returning its answer. */
 export interface HandlerContext {
@@ -46,6 +50,8 @@ export class MailboxActor implements CapabilityActor {
   /** Messages that are handled and whose answer is not out. */
   #owed = 0;
   #terminated = false;
+  /** When the present burst of handlings must let the host in. */
+  #burstUntil = 0;
   /** What it has asked others, by request id. */
   readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
   #idleWaiters: (() => void)[] = [];
@@ -56,14 +62,14 @@ export class MailboxActor implements CapabilityActor {
   }
 
   get mailboxLength(): number {
-    return this.#mailbox.length + this.#owed + (this.#busy ? 1 : 0);
+    return this.#terminated ? 0 : this.#mailbox.length + this.#owed + (this.#busy ? 1 : 0);
   }
 
   postMessage(message: Message): void {
     if (this.#terminated || this.#answered(message)) return;
     this.#mailbox.push(message);
     if (this.#busy || this.#mailbox.length > 1) return;
-    this.#host.microtask(() => this.#next());
+    this.#host.microtask(() => this.#begin());
   }
 
   addEventListener(type: string, listener: ActorListener): void {
@@ -75,6 +81,7 @@ export class MailboxActor implements CapabilityActor {
     this.#mailbox = [];
     for (const { reject } of this.#asked.values()) reject(new Failure(503, "the actor was terminated"));
     this.#asked.clear();
+    this.#checkIdle();
   }
 
   idle(): Promise<void> {
@@ -98,9 +105,17 @@ export class MailboxActor implements CapabilityActor {
     return true;
   }
 
-  /** Handles the first message; synchronous handlers follow each other without a promise. */
+  #begin(): void {
+    this.#burstUntil = this.#host.monotonic() + DISPATCH_BURST_MS;
+    this.#next();
+  }
+
+  /** Handles the first message; synchronous handlers follow each other without a promise, for as long as a burst may last. */
   #next(): void {
-    while (!this.#busy && !this.#terminated) {
+    for (let handled = 0; !this.#busy && !this.#terminated; handled++) {
+      if (this.#mailbox.length > 0 && (handled >= BURST_MAX || this.#host.monotonic() >= this.#burstUntil)) {
+        return this.#host.task(() => this.#begin());
+      }
       const message = this.#mailbox.shift();
       if (!message) break;
       this.#busy = true;
@@ -111,8 +126,8 @@ export class MailboxActor implements CapabilityActor {
         this.#failed(message, thrown);
         continue;
       }
-      if (result instanceof Promise) {
-        result
+      if (isPromise(result)) {
+        Promise.resolve(result)
           .then(
             (data) => this.#finished(message, data),
             (thrown: unknown) => this.#failed(message, thrown),
@@ -178,6 +193,7 @@ export class MailboxActor implements CapabilityActor {
     const host = this.#host;
     const ask = (request: Message): Promise<Json> =>
       new Promise((resolve, reject) => {
+        if (this.#terminated) return reject(new Failure(503, "the actor was terminated"));
         this.#asked.set(request.metadata.id, { resolve, reject });
         this.#emit(request);
       });
@@ -189,4 +205,9 @@ export class MailboxActor implements CapabilityActor {
       send: (other) => this.#emit(other),
     };
   }
+}
+
+/** Any promise, not only the runtime's own. */
+function isPromise(result: HandlerResult | Promise<HandlerResult>): result is Promise<HandlerResult> {
+  return result !== null && typeof result === "object" && "then" in result && typeof result.then === "function";
 }

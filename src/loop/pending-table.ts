@@ -9,7 +9,8 @@ import type { Connection, Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 export interface PendingRequest {
-  readonly request: Message;
+  /** What the answer is made from. Not the object that the actor has: it may do with its own what it likes. */
+  readonly request: Pick<Message, "kind" | "type" | "metadata">;
   readonly origin: Origin;
   /** The actor it was dispatched to; undefined while it is on its way. */
   actor: SupervisedActor | undefined;
@@ -32,7 +33,8 @@ export class PendingTable {
     return this.#requests.get(id);
   }
 
-  insert(request: Message, origin: Origin): PendingRequest {
+  insert({ kind, type, metadata }: Message, origin: Origin): PendingRequest {
+    const request = { kind, type, metadata: { ...metadata } };
     const entry: PendingRequest = { request, origin, actor: undefined, timeout: undefined };
     this.#requests.set(request.metadata.id, entry);
     if (origin.kind === "adapter") {
@@ -58,6 +60,10 @@ export class PendingTable {
 
   countFor(connection: Connection): number {
     return this.#byConnection.get(connection)?.size ?? 0;
+  }
+
+  waitingFor(connection: Connection): PendingRequest[] {
+    return [...(this.#byConnection.get(connection) ?? [])].flatMap((id) => this.#requests.get(id) ?? []);
   }
 
   /** Drops what a connection waits for; says how many. */

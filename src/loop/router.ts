@@ -4,19 +4,23 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData } from "../message/error-data.ts";
-import { error } from "../message/lineage.ts";
+import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import { causedBy, command, error, reply } from "../message/lineage.ts";
 import type { MessageSchema } from "./capability.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
-import { type Inbound, NOBODY } from "./inbound.ts";
-import type { SupervisedActor } from "./supervised-actor.ts";
+import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
+import type { ObservationType } from "./observation.ts";
+import { Relays } from "./relays.ts";
+import type { PostResult, SupervisedActor } from "./supervised-actor.ts";
 
 export class Router {
   readonly #loop: EventLoop;
   readonly #host: Host;
   readonly #events: EventJournal | undefined;
   readonly #requestTimeoutMs: number | undefined;
+  readonly #relays = new Relays();
 
   constructor(loop: EventLoop, { host, events, requestTimeoutMs }: EventLoopOptions) {
     this.#loop = loop;
@@ -30,7 +34,7 @@ export class Router {
     switch (message.kind) {
       case "command":
       case "query":
-        return message.type === "Sys.RequestTimeout" ? this.#timeout(inbound) : this.#request(inbound);
+        return message.type.startsWith("Sys.") ? this.#ownRequest(inbound) : this.#request(inbound);
       case "event":
         return this.#event(inbound);
       case "reply":
@@ -39,20 +43,31 @@ export class Router {
     }
   }
 
+  disconnect(connection: Connection): void {
+    this.#relays.disconnect(connection);
+  }
+
   // Requests -----------------------------------------------------------------------------------------------------------------
+
+  /** What the loop answers itself. */
+  #ownRequest(inbound: Inbound): void {
+    switch (`${inbound.message.kind} ${inbound.message.type}`) {
+      case "command Sys.RequestTimeout":
+        return this.#timeout(inbound);
+      case "command Sys.Subscribe":
+        return this.#stream(inbound, (message, connection) => this.#loop.streams.subscribe(message, connection));
+      case "command Sys.Unsubscribe":
+        return this.#stream(inbound, (message, connection) => this.#loop.streams.unsubscribe(message, connection));
+      default:
+        return this.#request(inbound);
+    }
+  }
 
   #request(inbound: Inbound): void {
     const { message, origin } = inbound;
     const { table, pending, actors, observations } = this.#loop;
     const route = table.route(message.kind, message.type);
-    if (!route) {
-      this.#loop.refuse(inbound, 404, `nobody handles ${message.kind} ${message.type}`);
-      return observations.tell(
-        "Sys.RoutingError",
-        { kind: message.kind, type: message.type, reason: "no handler" },
-        message,
-      );
-    }
+    if (!route) return this.#loop.refuse(inbound, 404, `nobody handles ${message.kind} ${message.type}`);
     if (pending.has(message.metadata.id)) {
       return this.#loop.refuse(inbound, 409, `request id ${message.metadata.id} is in use`);
     }
@@ -62,42 +77,62 @@ export class Router {
     // Before it is dispatched: an actor may answer at once.
     const entry = pending.insert(message, origin);
     entry.actor = actor;
-    const posted = actor.post(origin.kind === "adapter" ? message : this.#loop.copy(message));
+    if (actor.capability.relays) this.#relays.note(message, origin);
+    let posted: PostResult;
+    try {
+      posted = actor.post(origin.kind === "caller" ? this.#loop.copy(message) : message);
+    } catch (thrown) {
+      pending.take(message.metadata.id);
+      return this.#postFailed(actor, inbound, thrown);
+    }
     if (posted !== "posted") {
       pending.take(message.metadata.id);
-      const why = posted === "full" ? `the mailbox of ${actor.name} is full` : `${actor.name} is unhealthy`;
-      this.#loop.refuse(inbound, 503, why);
-      return observations.tell("Sys.Overload", { capability: actor.name, reason: why }, message);
+      return this.#loop.refuse(inbound, 503, whyNot(posted, actor.name));
     }
-    if (origin.kind === "adapter" && this.#requestTimeoutMs !== undefined) {
-      entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#expire(message.metadata.id));
+    if (origin.kind === "adapter" && this.#requestTimeoutMs !== undefined && pending.get(entry.request.metadata.id)) {
+      entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry.request));
     }
     if (observations.wanted) observations.tell("Sys.Routed", { capability: actor.name, type: message.type }, message);
   }
 
-  /** `Sys.RequestTimeout`: an outsider cannot touch what another connection waits for (§12.8). */
+  /** The actor could not even take it: the requester hears so at once. */
+  #postFailed(actor: SupervisedActor, inbound: Inbound, thrown: unknown): void {
+    const reason = `postMessage failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+    this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason }, inbound.message);
+    this.#loop.refuse(inbound, 500, `${actor.name}: ${reason}`);
+  }
+
+  /** The loop's own timeout goes through the system lane like anybody's (§12.7). */
+  #timeoutLater(request: Pick<Message, "metadata">): void {
+    const timeout = command(this.#host, "Sys.RequestTimeout", { requestId: request.metadata.id }, causedBy(request));
+    this.#loop.enqueue(timeout, NOBODY, "system");
+  }
+
+  /** `Sys.RequestTimeout`: an outsider cannot touch what another connection waits for (§12.8), not by a timer either. */
   #timeout(inbound: Inbound): void {
     const { message, origin } = inbound;
     const requestId = (message.data as { requestId?: unknown } | null)?.requestId;
     if (typeof requestId !== "string")
       return this.#loop.refuse(inbound, 422, "data.requestId: must be the id of a request");
     const entry = this.#loop.pending.get(requestId);
-    const own =
-      origin.kind !== "adapter" || (entry?.origin.kind === "adapter" && entry.origin.connection === origin.connection);
-    const expired = entry !== undefined && own;
-    if (expired) this.#expire(requestId);
+    const asker = origin.kind === "relay" ? this.#relays.askerOf(causationOf(message)) : origin;
+    const expired = entry !== undefined && mayExpire(asker, entry.origin);
+    if (expired) this.#loop.resolve(requestId, error(this.#host, entry.request, errorData(504)));
     // Whoever asked is told what came of it; the loop's own timers ask for nothing.
-    this.#loop.deliver(origin, {
-      kind: "reply",
-      type: message.type,
-      data: { expired },
-      metadata: { id: this.#host.id(), timestamp: this.#host.now(), causation: message.metadata.id },
-    });
+    this.#loop.deliver(origin, reply(this.#host, message, { expired }));
   }
 
-  #expire(requestId: string): void {
-    const entry = this.#loop.pending.get(requestId);
-    if (entry) this.#loop.resolve(requestId, error(this.#host, entry.request, errorData(504)));
+  /** Subscriptions of a client: only a connection can have them. */
+  #stream(inbound: Inbound, answer: (message: Message, connection: Connection) => Json): void {
+    const { message, origin } = inbound;
+    if (origin.kind !== "adapter")
+      return this.#loop.refuse(inbound, 422, `${message.type} is for clients of an adapter`);
+    try {
+      origin.connection.deliver(reply(this.#host, message, answer(message, origin.connection)));
+    } catch (thrown) {
+      const code = thrown instanceof Failure && thrown.code === 422 ? 422 : 503;
+      this.#loop.refuse(inbound, code, thrown instanceof Error ? thrown.message : String(thrown));
+    }
   }
 
   // Events -------------------------------------------------------------------------------------------------------------------
@@ -106,7 +141,7 @@ export class Router {
     const source =
       origin.kind === "actor" ? origin.actor.name : origin.kind === "adapter" ? origin.connection.adapter : "kernel";
     if (!this.#events) {
-      for (const name of this.#loop.table.subscribers(message.type)) void this.deliverEvent(message, name);
+      for (const name of this.#loop.table.subscribers(message.type)) this.deliverEvent(message, name);
       return;
     }
     this.#events.publish(message, source).catch((thrown: unknown) => {
@@ -118,10 +153,16 @@ export class Router {
   /** Puts an event into one subscriber's mailbox; throws where it cannot be taken, so that the delivery fails visibly. */
   deliverEvent(message: Message, name: string): void {
     const actor = this.#loop.actors.get(name);
-    const posted = actor?.post(this.#loop.copy(message)) ?? "unhealthy";
-    if (posted === "posted") return;
-    const reason = posted === "full" ? `the mailbox of ${name} is full` : `${name} is unhealthy`;
-    this.#loop.observations.tell("Sys.Overload", { capability: name, reason }, message);
+    let reason: string;
+    try {
+      const posted = actor?.post(this.#loop.copy(message)) ?? "unhealthy";
+      if (posted === "posted") return;
+      reason = whyNot(posted, name);
+      this.#loop.observations.tell("Sys.Overload", { capability: name, reason }, message);
+    } catch (thrown) {
+      reason = `postMessage of ${name} failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+      this.#loop.observations.tell("Sys.ActorFault", { capability: name, reason }, message);
+    }
     if (this.#events) throw new Error(reason);
   }
 
@@ -135,12 +176,7 @@ export class Router {
       this.#loop.resolve(id, message);
       return;
     }
-    const from = origin.kind === "actor" ? origin.actor.name : origin.kind;
-    this.#loop.observations.tell(
-      "Sys.OrphanOutcome",
-      { type: message.type, kind: message.kind, causation: id, from },
-      message,
-    );
+    this.#loop.orphan(message, origin);
   }
 
   // What actors emit -----------------------------------------------------------------------------------------------------------
@@ -149,8 +185,10 @@ export class Router {
     const { table } = this.#loop;
     if (causationOf(message) === undefined)
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
-    if (actor.capability.relays)
-      return this.#loop.enqueue(message, isOutcome(message) ? { kind: "actor", actor } : NOBODY);
+    if (actor.capability.relays) {
+      this.#observeTimer(message);
+      return this.#loop.enqueue(message, { kind: isOutcome(message) ? "actor" : "relay", actor });
+    }
     if (!table.mayEmit(actor.name, message.kind, message.type)) {
       return this.badEmission(
         actor,
@@ -160,12 +198,22 @@ export class Router {
     }
     const problem = message.kind === "error" ? undefined : validate(actor.capability.outbound, message);
     if (problem) return this.badEmission(actor, message, problem);
-    if (message.kind === "error") {
-      const { code, message: text } = message.data as ErrorData;
-      if (code >= 500)
-        this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason: text, code }, message);
-    }
+    if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>)) return;
     this.#loop.enqueue(message, { kind: "actor", actor });
+  }
+
+  /** Reports a failed handler. True when nobody waits for the outcome because it is an event's. */
+  #fault(actor: SupervisedActor, message: Message<ErrorData>): boolean {
+    const { code, message: reason } = message.data;
+    const { pending, table, observations } = this.#loop;
+    const ofEvent = !pending.has(causationOf(message) ?? "") && table.subscribers(message.type).includes(actor.name);
+    if (code >= 500 || ofEvent) observations.tell("Sys.ActorFault", { capability: actor.name, reason, code }, message);
+    return ofEvent;
+  }
+
+  #observeTimer({ kind, type, data, metadata }: Message): void {
+    const observed = TIMER_OBSERVATIONS[`${kind} ${type}`];
+    if (observed) this.#loop.observations.tell(observed, data, { metadata });
   }
 
   /** What an actor emitted is not routed; if it was somebody's answer, he gets an error instead of nothing. */
@@ -179,6 +227,24 @@ export class Router {
     const answer = error(this.#host, entry.request, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
     this.#loop.resolve(entry.request.metadata.id, answer);
   }
+}
+
+/** What the timer does, as it is observed (§17). */
+const TIMER_OBSERVATIONS: Readonly<Record<string, ObservationType>> = {
+  "reply Timer.Set": "Sys.TimerSet",
+  "reply Timer.Cancel": "Sys.TimerCancelled",
+  "event Timer.Fired": "Sys.TimerFired",
+};
+
+/** Actors and the loop may time out any request; a client only what it waits for itself. */
+function mayExpire(asker: Origin | undefined, waiting: Origin): boolean {
+  if (asker === undefined) return false;
+  if (asker.kind !== "adapter") return true;
+  return waiting.kind === "adapter" && waiting.connection === asker.connection;
+}
+
+function whyNot(posted: "full" | "unhealthy", name: string): string {
+  return posted === "full" ? `the mailbox of ${name} is full` : `${name} is unhealthy`;
 }
 
 function isOutcome({ kind }: Message): boolean {

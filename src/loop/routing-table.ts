@@ -27,6 +27,9 @@ export class BootError extends Error {
   }
 }
 
+/** Answered by the loop itself. */
+const RESERVED: ReadonlySet<string> = new Set(["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe"]);
+
 export class RoutingTable {
   readonly #routes = new Map<string, Route>();
   /** Event type to the capabilities that want it, in declared order. */
@@ -34,7 +37,7 @@ export class RoutingTable {
   /** What each capability may emit, as `kind type`. */
   readonly #outbound = new Map<string, ReadonlySet<string>>();
 
-  /** Throws one `BootError` with everything that is wrong. `reserved` are types the loop answers itself. */
+  /** Throws one `BootError` with everything that is wrong. */
   static build(capabilities: ReadonlyMap<string, Capability>): RoutingTable {
     const table = new RoutingTable();
     const problems: string[] = [];
@@ -81,6 +84,7 @@ export class RoutingTable {
     this.#outbound.set(name, new Set(outbound.handles.map(({ kind, type }) => `${kind} ${type}`)));
     for (const type of capability.subscribes ?? []) {
       if (!isMessageType(type)) problems.push(`subscribes to ${JSON.stringify(type)}, which is not a message type`);
+      else if (this.subscribers(type).includes(name)) problems.push(`subscribes to ${type} twice`);
       else this.#subscribers.set(type, [...this.subscribers(type), name]);
     }
     return problems;
@@ -90,6 +94,7 @@ export class RoutingTable {
     if (kind !== "command" && kind !== "query") {
       return `inbound takes ${kind} ${type}; only commands and queries are routed (events are subscribed to)`;
     }
+    if (RESERVED.has(type)) return `claims ${kind} ${type}, which the loop answers itself`;
     const key = `${kind} ${type}`;
     const other = this.#routes.get(key);
     if (other) return `claims ${key}, which ${other.capability} claims already`;

@@ -10,6 +10,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, MAILBOX_MAX, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
+import type { ErrorData } from "../message/error-data.ts";
 import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
 
 /** Who hears of what an actor does; the loop. */
@@ -35,6 +36,8 @@ export class SupervisedActor {
   /** When it crashed, on the monotonic clock; within the window only. */
   #crashes: number[] = [];
   #restart: Timer | undefined;
+  /** Who waits for the end of a restart. */
+  #settled: (() => void)[] = [];
 
   constructor(options: { name: string; capability: Capability; host: Host; home: ActorHome; mailboxMax?: number }) {
     this.name = options.name;
@@ -54,6 +57,7 @@ export class SupervisedActor {
     this.#listen(actor);
     this.state = "running";
     for (const message of this.#waiting.splice(0)) this.post(message);
+    this.#tellSettled();
   }
 
   /** Puts a message into the actor's mailbox. Never runs its handler. */
@@ -65,11 +69,24 @@ export class SupervisedActor {
     return "posted";
   }
 
+  /** Hands over the answer to something it asked: never held back by a full mailbox, or two actors could wait for each other. */
+  answer(message: Message | Message<ErrorData>): boolean {
+    if (this.state !== "running" || !this.#actor) return false;
+    this.#actor.postMessage(message as Message);
+    return true;
+  }
+
   get mailboxLength(): number {
     return this.#waiting.length + (this.#actor?.mailboxLength ?? 0);
   }
 
+  /** What it has promised to do later: timers. */
+  get scheduled(): number {
+    return this.#actor?.scheduled ?? 0;
+  }
+
   async idle(): Promise<void> {
+    if (this.state === "restarting") await new Promise<void>((resolve) => this.#settled.push(resolve));
     await this.#actor?.idle?.();
   }
 
@@ -83,7 +100,12 @@ export class SupervisedActor {
   async stop(): Promise<void> {
     this.state = "stopped";
     this.#restart?.cancel();
+    this.#tellSettled();
     await this.#end();
+  }
+
+  #tellSettled(): void {
+    for (const resolve of this.#settled.splice(0)) resolve();
   }
 
   #listen(actor: CapabilityActor): void {
@@ -128,6 +150,7 @@ export class SupervisedActor {
           `spawn failed: ${error instanceof Error ? error.message : String(error)}`,
           "unhealthy",
         );
+        this.#tellSettled();
       }
     });
   }

@@ -2,7 +2,8 @@
  * What is armed: in memory, or in the store's due table so that it survives the process. One host timer waits for the earliest.
  *
  * A durable row goes only after what it fires has been handed to the loop: a crash in between fires it again, with the same message
- * id, which receipts make harmless. Timers never fire early; equal deadlines fire in the order they were set.
+ * id, which receipts make harmless. Timers never fire early, equal deadlines fire in the order they were set, and none fires before
+ * whoever set it was told so. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { TIMER_CHUNK_MS } from "../limits.ts";
@@ -17,6 +18,8 @@ export interface ArmedTimer {
 
 /** Rows that are fired in one go. */
 const FIRED_AT_ONCE_MAX = 100;
+/** When the due table is looked at again after the store failed, or after it had rows due that are not ours. */
+const RETRY_MS = 1_000;
 const KIND = "timer";
 
 export class TimerTable {
@@ -25,8 +28,14 @@ export class TimerTable {
   readonly #fire: (timer: ArmedTimer) => void;
   /** Without a store: in the order set. */
   readonly #armed = new Map<string, ArmedTimer>();
+  /** Being set: their answers are not out. */
+  readonly #setting = new Set<string>();
+  /** Fired, and their rows not yet gone: nobody can cancel them any more. */
+  readonly #fired = new Set<string>();
   #wake: Timer | undefined;
   #closed = false;
+  /** Which look for the earliest deadline is the latest; what an earlier one finds is out of date. */
+  #looks = 0;
   /** Timers are fired one batch after the other. */
   #firing: Promise<void> = Promise.resolve();
 
@@ -42,21 +51,31 @@ export class TimerTable {
   }
 
   async set(timer: ArmedTimer): Promise<void> {
-    if (this.#store)
-      await this.#store.changeDue([{ op: "put", kind: KIND, key: timer.id, dueAtMs: timer.dueAtMs, data: timer.data }]);
-    else this.#armed.set(timer.id, timer);
-    await this.#rearm();
+    const { id, dueAtMs, data } = timer;
+    this.#setting.add(id);
+    try {
+      if (this.#store) await this.#store.changeDue([{ op: "put", kind: KIND, key: id, dueAtMs, data }]);
+      else this.#armed.set(id, timer);
+    } catch (error) {
+      this.#setting.delete(id);
+      throw error;
+    }
+    // A task later the answer is out.
+    this.#host.task(() => {
+      this.#setting.delete(id);
+      void this.#rearm();
+    });
   }
 
   /** True when it was armed and will not fire. */
   async cancel(id: string): Promise<boolean> {
-    if (!this.#store) return this.#armed.delete(id);
-    const [cancelled = false] = await this.#store.changeDue([{ op: "cancel", kind: KIND, key: id }]);
-    return cancelled;
+    return this.#fired.has(id) ? false : await this.#remove(id);
   }
 
-  get size(): number {
-    return this.#armed.size;
+  /** How many wait. With a store only whether any does: others may share it. */
+  get scheduled(): number {
+    if (!this.#store) return this.#armed.size;
+    return this.#wake === undefined && this.#setting.size === 0 ? 0 : 1;
   }
 
   close(): void {
@@ -64,32 +83,55 @@ export class TimerTable {
     this.#wake?.cancel();
   }
 
-  async #rearm(): Promise<void> {
-    const earliest = this.#store ? await this.#store.earliestDue() : this.#earliestInMemory();
+  async #remove(id: string): Promise<boolean> {
+    if (!this.#store) return this.#armed.delete(id);
+    const [removed = false] = await this.#store.changeDue([{ op: "cancel", kind: KIND, key: id }]);
+    return removed;
+  }
+
+  /** Waits for the earliest deadline. Where the store cannot say, it is asked again: a timer is late then, never lost. */
+  async #rearm(atLeastMs = 0): Promise<void> {
+    const look = ++this.#looks;
+    let delay: number;
+    try {
+      const earliest = this.#store ? await this.#store.earliestDue() : this.#earliestInMemory();
+      if (look !== this.#looks) return;
+      delay = earliest === undefined ? Number.POSITIVE_INFINITY : Math.max(atLeastMs, earliest - this.#host.now());
+    } catch {
+      delay = RETRY_MS;
+    }
     this.#wake?.cancel();
     this.#wake = undefined;
-    if (earliest === undefined || this.#closed) return;
-    const delay = Math.min(Math.max(0, earliest - this.#host.now()), TIMER_CHUNK_MS);
-    this.#wake = this.#host.timer(delay, () => {
+    if (delay === Number.POSITIVE_INFINITY || this.#closed) return;
+    this.#wake = this.#host.timer(Math.min(Math.max(0, delay), TIMER_CHUNK_MS), () => {
       this.#firing = this.#firing.then(() => this.#fireDue());
     });
   }
 
   #earliestInMemory(): number | undefined {
     let earliest: number | undefined;
-    for (const { dueAtMs } of this.#armed.values())
-      if (earliest === undefined || dueAtMs < earliest) earliest = dueAtMs;
+    for (const { id, dueAtMs } of this.#armed.values())
+      if (!this.#setting.has(id) && (earliest === undefined || dueAtMs < earliest)) earliest = dueAtMs;
     return earliest;
   }
 
   async #fireDue(): Promise<void> {
     if (this.#closed) return;
-    const now = this.#host.now();
-    for (const timer of await this.#due(now)) {
-      this.#fire(timer);
-      await this.cancel(timer.id);
+    let fired = 0;
+    try {
+      for (const timer of await this.#due(this.#host.now())) {
+        if (this.#setting.has(timer.id)) continue;
+        if (!this.#fired.has(timer.id)) this.#fire(timer);
+        this.#fired.add(timer.id);
+        fired++;
+        await this.#remove(timer.id);
+        this.#fired.delete(timer.id);
+      }
+    } catch {
+      // What has fired is remembered, so it does not fire again here; its row is removed with the next try.
+      fired = 0;
     }
-    await this.#rearm();
+    await this.#rearm(fired === 0 ? RETRY_MS : 0);
   }
 
   async #due(now: number): Promise<ArmedTimer[]> {

@@ -5,7 +5,7 @@
 import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
-import { isMessageType, type Message } from "../message/envelope.ts";
+import { isId, isMessageType, type Message } from "../message/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { causedBy, event, type Lineage } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
@@ -23,6 +23,9 @@ interface Template {
 }
 
 type SetData = ({ readonly delayMs: number } | { readonly dueAt: number }) & { readonly message: Template };
+
+/** The last moment that a JavaScript date can name. */
+const DUE_AT_MAX = 8_640_000_000_000_000;
 
 const setInput = dataSchema<SetData>(setProblem, {
   type: "object",
@@ -75,7 +78,8 @@ function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
     // The inbound schema has checked it.
     const data = message.data as never as SetData;
     const timerId = host.id();
-    const dueAtMs = "delayMs" in data ? host.now() + data.delayMs : data.dueAt;
+    // Whole milliseconds, upwards: never early.
+    const dueAtMs = Math.ceil("delayMs" in data ? host.now() + data.delayMs : data.dueAt);
     await table.set({
       id: timerId,
       dueAtMs,
@@ -83,12 +87,13 @@ function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
     });
     return { timerId };
   });
-  table.open().catch(() => undefined);
+  void table.open();
   const terminate = actor.terminate.bind(actor);
   actor.terminate = () => {
     table.close();
     terminate();
   };
+  Object.defineProperty(actor, "scheduled", { get: () => table.scheduled });
   return actor;
 }
 
@@ -112,7 +117,7 @@ function setProblem(data: unknown): string | undefined {
   if (delayMs !== undefined && !(typeof delayMs === "number" && delayMs >= 0 && delayMs <= TIMER_DELAY_MS_MAX)) {
     return `delayMs: must be 0 to ${TIMER_DELAY_MS_MAX}`;
   }
-  if (dueAt !== undefined && !(typeof dueAt === "number" && Number.isFinite(dueAt)))
+  if (dueAt !== undefined && !(typeof dueAt === "number" && Math.abs(dueAt) <= DUE_AT_MAX))
     return "dueAt: must be milliseconds since 1970";
   if (!isJsonObject(message as Json)) return "message: must be an object with kind, type and data";
   const { kind, type, data: inner, metadata } = message as Partial<Template>;
@@ -121,5 +126,8 @@ function setProblem(data: unknown): string | undefined {
   if (typeof type !== "string" || !isMessageType(type)) return "message.type: must be like Memory.Get";
   if (inner === undefined) return "message.data: is required; use null for none";
   if (metadata !== undefined && !isJsonObject(metadata)) return "message.metadata: must be an object";
+  // What is wrong with it must be said now: when the timer fires, nobody listens.
+  if (metadata?.["correlation"] !== undefined && !isId(metadata["correlation"]))
+    return "message.metadata.correlation: must be a string of 1 to 255 characters";
   return undefined;
 }

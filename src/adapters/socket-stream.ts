@@ -1,0 +1,42 @@
+/** A Node socket as the byte stream under a connection. */
+import type { Socket } from "node:net";
+import type { ByteStream } from "./ndjson-connection.ts";
+
+const NOTHING = new Uint8Array(0);
+
+export class SocketStream implements ByteStream {
+  readonly #socket: Socket;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  write(text: string): void {
+    this.#socket.write(text);
+  }
+
+  get buffered(): number {
+    return this.#socket.writableLength;
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+
+  cut(): void {
+    this.#socket.destroy();
+  }
+
+  /** Writing nothing fails with EPIPE where the client has closed, and does nothing where it has only ended its side. */
+  probe(): void {
+    this.#socket.write(NOTHING);
+  }
+}

@@ -1,0 +1,23 @@
+/** What keeps the loop alive (RFC 0032 §16), counted. */
+export interface Liveness {
+  /** Something is left to do or may come: a daemon idles on, a batch ends when this turns false. */
+  readonly alive: boolean;
+  /** Nothing is under way: lanes and mailboxes are empty and nobody waits for an answer. */
+  readonly quiescent: boolean;
+  readonly systemLane: number;
+  readonly userLane: number;
+  readonly pendingRequests: number;
+  readonly mailboxes: number;
+  readonly timers: number;
+  /** Adapters that may bring messages in. */
+  readonly adapters: number;
+  /** Bytes that clients have not taken yet. */
+  readonly frames: number;
+  readonly turns: number;
+}
+
+/** An adapter as long as it is open. */
+export interface AdapterLife {
+  /** Bytes written and not yet taken by the clients. */
+  readonly frames: number;
+}

@@ -1,0 +1,43 @@
+/**
+ * For whom a relaying capability speaks. A timer may carry a `Sys.RequestTimeout` (RFC 0032 §12.7); when it fires, the loop must know who
+ * had set it, or any client could end any request by way of the timer. Kept in memory: requests do not outlive the process either.
+ */
+import type { Message } from "../message/envelope.ts";
+import type { Connection, Origin } from "./inbound.ts";
+
+/** Beyond, the oldest are forgotten: their timeouts then do nothing, and the requests stay until they are answered. */
+const REMEMBERED_MAX = 10_000;
+
+export class Relays {
+  readonly #askers = new Map<string, Origin>();
+
+  get size(): number {
+    return this.#askers.size;
+  }
+
+  /** Remembers who asked for a timeout to be relayed; other templates need no authority. */
+  note({ data, metadata }: Message, asker: Origin): void {
+    const template = (data as { message?: { type?: unknown } | null } | null)?.message;
+    if (template?.type !== "Sys.RequestTimeout") return;
+    this.#askers.set(metadata.id, asker);
+    if (this.#askers.size <= REMEMBERED_MAX) return;
+    for (const oldest of this.#askers.keys()) {
+      this.#askers.delete(oldest);
+      return;
+    }
+  }
+
+  /** Who asked, by the id of the request that the relayed message was caused by. A timer fires once, so it is then forgotten. */
+  askerOf(causation: string | undefined): Origin | undefined {
+    if (causation === undefined) return undefined;
+    const asker = this.#askers.get(causation);
+    this.#askers.delete(causation);
+    return asker;
+  }
+
+  disconnect(connection: Connection): void {
+    for (const [id, asker] of this.#askers) {
+      if (asker.kind === "adapter" && asker.connection === connection) this.#askers.delete(id);
+    }
+  }
+}

@@ -1,0 +1,298 @@
+/** The routing laws: who gets a message, who may answer, and what becomes of what cannot be routed. */
+import { describe, expect, test } from "#test";
+import { capability } from "../../src/loop/define-capability.ts";
+import type { EventJournal } from "../../src/loop/event-journal.ts";
+import { dataSchema } from "../../src/loop/message-schema.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
+import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
+
+const text = dataSchema<string>((data) => (typeof data === "string" ? undefined : "must be text"), { type: "string" });
+
+const echo = capability({
+  description: "answers what it is given",
+  queries: { "Echo.Say": { input: text, handle: (data: Json) => data } },
+});
+
+describe("requests", () => {
+  test("[L7] a request goes to the one actor that claims its kind and type, and the answer to its sender alone", async () => {
+    const { loop, client, settle } = await setup({ echo });
+    const [one, two] = [client(), client()];
+    loop.receive({ ...query("Echo.Say", "q1", "hi"), metadata: { id: "q1", timestamp: 1, correlation: "k" } }, one);
+    await settle();
+    expect(one.received).toMatchObject([
+      { kind: "reply", type: "Echo.Say", data: "hi", metadata: { causation: "q1", correlation: "k" } },
+    ]);
+    expect(two.received).toEqual([]);
+    expect(loop.pending.size).toBe(0);
+  });
+
+  test("[L7] an unknown type, and a known type of the wrong kind, are 404 at once", async () => {
+    const { loop, client, settle, faults } = await setup({ echo });
+    const one = client();
+    loop.receive(query("Nobody.Home", "q1"), one);
+    loop.receive(command("Echo.Say", "q2", "x"), one);
+    loop.receive(query("Sys.RequestTimeout", "q3"), one);
+    await settle();
+    expect(one.answers).toEqual(["error q1 404", "error q2 404", "error q3 404"]);
+    expect(faults()).toEqual(["Sys.RoutingError", "Sys.RoutingError", "Sys.RoutingError"]);
+    expect(loop.pending.size).toBe(0);
+  });
+
+  test("[L8] data that does not fit is 422 and never reaches the actor; what fits arrives as it was sent", async () => {
+    const actor = new BareActor();
+    const { inbound } = echo;
+    const { loop, client, settle, faults } = await setup({ a: { ...bare(() => actor), inbound } });
+    const one = client();
+    loop.receive(query("Echo.Say", "q1", 5), one);
+    const sent = {
+      ...query("Echo.Say", "q2", "fits"),
+      metadata: { id: "q2", timestamp: 1, causation: null, extra: { a: 1 } },
+    };
+    loop.receive(sent, one);
+    await settle();
+    expect(one.answers).toEqual(["error q1 422"]);
+    expect(faults()).toEqual(["Sys.RoutingError"]);
+    expect(actor.posted).toEqual([sent]);
+  });
+
+  test("[L10] an actor may answer at once, inside postMessage: the request is pending by then", async () => {
+    const actor = new BareActor();
+    actor.postMessage = (given) => actor.reply(given, "now");
+    const { loop, client, settle } = await setup({ a: bare(() => actor) }, { requestTimeoutMs: 100 });
+    const one = client();
+    loop.receive(query("Bare.Ask", "q"), one);
+    await settle();
+    expect(one.answers).toEqual(['reply q "now"']);
+  });
+
+  test("[L16] a postMessage that throws is a 500 and a fault; the loop and its pending table go on", async () => {
+    const actor = new BareActor();
+    actor.postMessage = () => {
+      throw new Error("not cloneable");
+    };
+    const { loop, client, settle, faults } = await setup({ a: bare(() => actor), echo });
+    const one = client();
+    loop.receive(query("Bare.Ask", "q1"), one);
+    loop.receive(query("Echo.Say", "q2", "x"), one);
+    await settle();
+    expect(one.answers).toEqual(["error q1 500", 'reply q2 "x"']);
+    expect(faults()).toEqual(["Sys.ActorFault", "Sys.RoutingError"]);
+    expect(loop.pending.size).toBe(0);
+  });
+});
+
+describe("events", () => {
+  test("[L9] nobody, one or all who subscribed get an event, in declared order, each his own copy", async () => {
+    const order: string[] = [];
+    const actors = ["x", "y", "z"].map((name) => {
+      const actor = new BareActor();
+      actor.postMessage = (given) => {
+        order.push(`${name} ${JSON.stringify(given.data)}`);
+        (given.data as { changed?: boolean }).changed = true;
+      };
+      return bare(() => actor, { takes: [], subscribes: name === "z" ? ["All.Told"] : ["All.Told", "Some.Told"] });
+    });
+    const [x, y, z] = actors as [never, never, never];
+    const { loop, client, settle } = await setup({ x, y, z });
+    const one = client();
+    for (const type of ["Nobody.Told", "Some.Told", "All.Told"])
+      loop.receive(message("event", type, type, { n: 1 }), one);
+    await settle();
+    expect(order).toEqual(['x {"n":1}', 'y {"n":1}', 'x {"n":1}', 'y {"n":1}', 'z {"n":1}']);
+    expect(one.received).toEqual([]);
+  });
+
+  test("[L9] with a journal an event is delivered only after it is kept", async () => {
+    const actor = new BareActor();
+    const kept = deferred();
+    const delivered: ((given: Message) => void | Promise<void>)[] = [];
+    const events: EventJournal = {
+      publish: async (given) => {
+        await kept.promise;
+        for (const deliver of delivered) await deliver(given);
+      },
+      subscribe: (_type, _subscriber, deliver) => void delivered.push(deliver),
+    };
+    const { loop, client, settle } = await setup({ a: bare(() => actor, { subscribes: ["A.Told"] }) }, { events });
+    loop.receive(message("event", "A.Told", "e"), client());
+    await settle();
+    expect(actor.posted).toEqual([]);
+    kept.resolve();
+    await settle();
+    expect(actor.posted).toHaveLength(1);
+  });
+
+  test("[L9] an event that the journal does not take is observed", async () => {
+    const events: EventJournal = { publish: () => Promise.reject(new Error("disk full")), subscribe: () => undefined };
+    const { loop, client, settle, observed } = await setup({}, { events });
+    loop.receive(message("event", "A.Told", "e"), client());
+    await settle();
+    expect(observed).toMatchObject([{ type: "Sys.RoutingError", data: { reason: "not journaled: disk full" } }]);
+  });
+
+  test("[L12] a handler of an event that fails is an actor's fault, whatever it threw, and no orphan", async () => {
+    const listener = capability({
+      description: "fails",
+      on: {
+        "A.Told": () => {
+          throw new Error("sync");
+        },
+        "B.Told": () => Promise.reject(new Failure(404, "async")),
+      },
+    });
+    const { loop, client, settle, observed } = await setup({ listener });
+    const one = client();
+    for (const type of ["A.Told", "B.Told"]) loop.receive(message("event", type, type), one);
+    await settle();
+    expect(observed.map(({ type, data }) => [type, (data as { reason: string }).reason])).toEqual([
+      ["Sys.ActorFault", "sync"],
+      ["Sys.ActorFault", "async"],
+    ]);
+    expect(one.received).toEqual([]);
+  });
+
+  test("[L9] one subscriber that cannot take an event keeps it from nobody else", async () => {
+    const broken = new BareActor();
+    broken.postMessage = () => {
+      throw new Error("broken");
+    };
+    const actor = new BareActor();
+    const subscribes = ["A.Told"];
+    const { loop, client, settle, faults } = await setup({
+      broken: bare(() => broken, { takes: [], subscribes }),
+      a: bare(() => actor, { takes: [], subscribes }),
+    });
+    loop.receive(message("event", "A.Told", "e"), client());
+    await settle();
+    expect(actor.posted).toHaveLength(1);
+    expect(faults()).toEqual(["Sys.ActorFault"]);
+  });
+});
+
+describe("outcomes", () => {
+  test("[N1] [L10] a reply or error from outside answers nothing, not even with the right causation", async () => {
+    const actor = new BareActor();
+    const { loop, client, settle, faults } = await setup({ a: bare(() => actor) });
+    const [victim, forger] = [client(), client()];
+    loop.receive(query("Bare.Ask", "q"), victim);
+    await settle();
+    loop.receive(message("reply", "Bare.Ask", "f1", "forged", { causation: "q" }), forger);
+    loop.receive(message("error", "Bare.Ask", "f2", { code: 500, message: "forged" }, { causation: "q" }), forger);
+    loop.receive(message("reply", "Bare.Ask", "f3", null, { causation: "unknown" }), victim);
+    await settle();
+    expect([...victim.received, ...forger.received]).toEqual([]);
+    expect(faults()).toEqual(["Sys.OrphanOutcome", "Sys.OrphanOutcome", "Sys.OrphanOutcome"]);
+    for (const given of actor.posted) actor.reply(given, "true");
+    await settle();
+    expect(victim.answers).toEqual(['reply q "true"']);
+  });
+
+  test("[N1] [L10] an actor that was not asked cannot answer", async () => {
+    const [asked, other] = [new BareActor(), new BareActor()];
+    const { loop, client, settle, faults } = await setup({
+      asked: bare(() => asked),
+      other: { ...bare(() => other), inbound: bare(() => other, { takes: [] }).inbound },
+    });
+    const one = client();
+    loop.receive(query("Bare.Ask", "q"), one);
+    await settle();
+    for (const given of asked.posted) other.reply(given, "wrong");
+    await settle();
+    expect(one.received).toEqual([]);
+    expect(faults()).toEqual(["Sys.OrphanOutcome"]);
+  });
+
+  test("[L10] the first answer is delivered, the second is an orphan, an event after it still goes out", async () => {
+    const [actor, listener] = [new BareActor(), new BareActor()];
+    const { loop, client, settle, faults } = await setup({
+      a: bare(() => actor, { emits: ["A.Told"] }),
+      listener: bare(() => listener, { takes: [], subscribes: ["A.Told"] }),
+    });
+    const one = client();
+    loop.receive(query("Bare.Ask", "q"), one);
+    await settle();
+    for (const given of actor.posted) {
+      actor.reply(given, 1);
+      actor.reply(given, 2);
+      actor.say(message("event", "A.Told", "e", null, { causation: "q" }));
+    }
+    await settle();
+    expect(one.answers).toEqual(["reply q 1"]);
+    expect(faults()).toEqual(["Sys.OrphanOutcome"]);
+    expect(listener.posted).toHaveLength(1);
+  });
+});
+
+describe("what actors emit", () => {
+  const bad: readonly [string, unknown][] = [
+    ["not a message", 42],
+    ["not JSON", { kind: "event", type: "A.Told", data: 1n, metadata: { id: "e", timestamp: 1, causation: "q" } }],
+    ["without causation", message("event", "A.Told", "e")],
+    ["not declared", message("event", "B.Told", "e", null, { causation: "q" })],
+  ];
+  for (const [what, said] of bad) {
+    test(`[L11] an event that is ${what} is not routed, and is the actor's fault`, async () => {
+      const [actor, listener] = [new BareActor(), new BareActor()];
+      const { settle, faults } = await setup({
+        a: bare(() => actor, { emits: ["A.Told"] }),
+        listener: bare(() => listener, { takes: [], subscribes: ["A.Told", "B.Told"] }),
+      });
+      actor.say(said);
+      await settle();
+      expect(listener.posted).toEqual([]);
+      expect(faults()).toEqual(["Sys.ActorFault"]);
+    });
+  }
+
+  test("[L11] a terminal answer that is not valid or not declared becomes a 500 for whoever waits", async () => {
+    const actor = new BareActor();
+    const { loop, client, settle, faults } = await setup({ a: bare(() => actor) });
+    const one = client();
+    for (const id of ["q1", "q2"]) loop.receive(query("Bare.Ask", id), one);
+    await settle();
+    actor.say({ ...message("reply", "Bare.Ask", "r", null, { causation: "q1" }), data: undefined });
+    actor.say(message("reply", "Other.Type", "r", null, { causation: "q2" }));
+    await settle();
+    expect(one.answers).toEqual(["error q1 500", "error q2 500"]);
+    expect(faults()).toEqual(["Sys.ActorFault", "Sys.ActorFault"]);
+    expect(loop.pending.size).toBe(0);
+  });
+
+  test("[L11] what an actor does to a message after it has sent it, or to one it was given, is seen by nobody", async () => {
+    const actor = new BareActor();
+    const { loop, client, settle } = await setup({ a: bare(() => actor) });
+    const one = client();
+    const data = { value: 1 };
+    actor.postMessage = (given) => {
+      actor.reply(given, data);
+      data.value = 2;
+      Object.assign(given.metadata, { id: "other" });
+    };
+    loop.receive(query("Bare.Ask", "q"), one);
+    await settle();
+    expect(one.answers).toEqual(['reply q {"value":1}']);
+    expect(loop.pending.size).toBe(0);
+  });
+});
+
+describe("observations", () => {
+  test("[L29] they are Sys events caused by what they tell of, and an observer that throws is let go", async () => {
+    let calls = 0;
+    const { loop, client, settle, observed } = await setup({ echo });
+    loop.observations.add(() => {
+      calls++;
+      throw new Error("bad observer");
+    });
+    const one = client();
+    loop.receive(query("Echo.Say", "q1", "x"), one);
+    loop.receive(query("Nobody.Home", "q2"), one);
+    await settle();
+    expect(calls).toBe(1);
+    expect(observed).toMatchObject([
+      { kind: "event", type: "Sys.Routed", data: { capability: "echo" }, metadata: { causation: "q1" } },
+      { kind: "event", type: "Sys.RoutingError", data: { code: 404 }, metadata: { causation: "q2" } },
+    ]);
+  });
+});
