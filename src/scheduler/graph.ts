@@ -18,6 +18,8 @@ import { Heights } from "./heights.ts";
 import { addCause, Edge, type SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 
+const SPARE_EDGES_MAX = 1024;
+
 export class Graph {
   /** Counts changes; addresses are stamped with it. */
   tick = 1;
@@ -27,6 +29,9 @@ export class Graph {
   readonly #agenda: Agenda;
   /** Nodes whose demand has just begun; worked off before `grant` returns. */
   readonly #waking: SchedulerNode[] = [];
+  /** Dropped edges, by `next`, so that code which reads by turns this and that allocates nothing. */
+  #spare: Edge | null = null;
+  #spares = 0;
   /** Nodes that have just lost a demand. */
   readonly #suspects: SchedulerNode[] = [];
 
@@ -63,7 +68,7 @@ export class Graph {
 
   /** Adds a read after `tail` (null: at the front) to a node's list. */
   addRead(node: SchedulerNode, address: Address, shallow: boolean, tail: Edge | null): Edge {
-    const edge = new Edge(node, address, shallow);
+    const edge = this.#edge(node, address, shallow);
     this.indexWrites++;
     address.edges++;
     if (tail === null) {
@@ -89,6 +94,29 @@ export class Graph {
     else tail.next = null;
     for (; edge !== null; edge = edge.next) this.#drop(edge);
     this.#sleepAll();
+  }
+
+  /** Drops the reads after `tail` that the node's run has not made again. Nobody refers to them any more: they serve as others. */
+  trimReads(node: SchedulerNode, tail: Edge | null): void {
+    const first = tail === null ? node.reads : tail.next;
+    this.dropReads(node, tail);
+    for (let edge = first; edge !== null && this.#spares < SPARE_EDGES_MAX; this.#spares++) {
+      const { next } = edge;
+      edge.next = this.#spare;
+      this.#spare = edge;
+      edge = next;
+    }
+  }
+
+  #edge(node: SchedulerNode, address: Address, shallow: boolean): Edge {
+    const edge = this.#spare;
+    if (edge === null) return new Edge(node, address, shallow);
+    this.#spare = edge.next;
+    this.#spares--;
+    edge.node = node;
+    edge.address = address;
+    edge.shallow = shallow;
+    return edge;
   }
 
   /** After a run that failed: drops those of the older reads that it has made again. */

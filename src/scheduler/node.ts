@@ -17,9 +17,10 @@ export type NodeStatus = "never-ran" | "clean" | "invalid";
 
 /** A read that a node registered; in the node's list in read order and, while the node is live, in the address's list. */
 export class Edge {
-  readonly node: SchedulerNode;
-  readonly address: Address;
-  readonly shallow: boolean;
+  // Written again only when the graph uses a dropped edge for another read.
+  node: SchedulerNode;
+  address: Address;
+  shallow: boolean;
   /** While dormant: the graph's tick up to which the node knows the address. */
   seen = 0;
   linked = false;

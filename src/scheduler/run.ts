@@ -22,6 +22,8 @@ export class Run {
   readonly causes: readonly Address[];
   /** The last registered read that this run has confirmed or made; null before the first. */
   tail: Edge | null = null;
+  /** It has ended: whoever still holds it registers no more reads. */
+  isOver = false;
   /** Side-writes, once there are any. */
   unit: WriteUnit | null = null;
   /** Looks but leaves no trace: the idempotency check's second run. */

@@ -114,7 +114,7 @@ export class Runner implements RunHome {
       run.tail = next;
       return;
     }
-    if (run.rehearsal) return;
+    if (run.rehearsal || run.isOver) return;
     run.tail = this.#graph.addRead(node, address, shallow, tail);
     if (address.home.writers.length === 0 && this.#agenda.idle.size === 0) return;
     this.#finishBelow(run);
@@ -201,7 +201,7 @@ export class Runner implements RunHome {
     if (node.gate !== undefined || isTimed) this.#gates.ran(node, isTimed ? this.#host.monotonic() - started : 0);
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result);
-    this.#ended(node);
+    this.#ended(run);
     return undefined;
   }
 
@@ -222,7 +222,7 @@ export class Runner implements RunHome {
     this.#gates.ran(node, this.#host.monotonic() - started);
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result);
-    this.#ended(node);
+    this.#ended(run);
   }
 
   /** Synchronous code of an asynchronous run, after an await. */
@@ -242,8 +242,10 @@ export class Runner implements RunHome {
     }
   }
 
-  /** It may be queued again, and has to be if something it read has changed meanwhile. */
-  #ended(node: SchedulerNode): void {
+  /** Its node may be queued again, and has to be if something it read has changed meanwhile. */
+  #ended(run: Run): void {
+    const { node } = run;
+    run.isOver = true;
     node.slot = UNQUEUED;
     if (node.status !== "clean" && node.live && node.registered) this.#agenda.offer(node);
   }
@@ -256,7 +258,7 @@ export class Runner implements RunHome {
   #finish(run: Run, result: unknown): void {
     const { node, tail } = run;
     if (!node.registered) return this.#discard(run);
-    if ((tail === null ? node.reads : tail.next) !== null) this.#graph.dropReads(node, tail);
+    if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
     if (run.unit !== null) this.#commits.commit(run);
     const { output } = node;
     if (output !== undefined) {

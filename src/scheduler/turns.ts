@@ -14,12 +14,14 @@ import type { Invalidation } from "./invalidation.ts";
 import { WriteUnit } from "./write-unit.ts";
 
 class AmbientTurn implements OpenTurn {
+  readonly replica: Replica;
   unit: WriteUnit | undefined;
   /** Has writes that readers have not been told of. */
   untold = false;
   readonly #seal: () => void;
 
-  constructor(seal: () => void) {
+  constructor(replica: Replica, seal: () => void) {
+    this.replica = replica;
     this.#seal = seal;
   }
 
@@ -38,6 +40,8 @@ export class Turns {
   readonly #invalidation: Invalidation;
   readonly #lostWrites: LostWrites;
   readonly #turns = new Map<Replica, AmbientTurn>();
+  /** The one that was asked for last: mostly the one that is asked for next. */
+  #latest: AmbientTurn | undefined;
   #waker: Waker | undefined;
   /** Turns with writes that readers have not been told of. */
   readonly #untold: AmbientTurn[] = [];
@@ -56,7 +60,7 @@ export class Turns {
 
   /** The unit that plain code in this space writes into, now. */
   ambient(replica: Replica): WriteUnit {
-    const turn = this.#turn(replica);
+    const turn = this.#latest?.replica === replica ? this.#latest : this.#turn(replica);
     if (this.#transacting !== undefined) return this.#transactionUnit(turn, replica);
     if (!turn.untold) {
       turn.untold = true;
@@ -94,10 +98,11 @@ export class Turns {
   #turn(replica: Replica): AmbientTurn {
     let turn = this.#turns.get(replica);
     if (!turn) {
-      turn = new AmbientTurn(() => this.#seal(replica));
+      turn = new AmbientTurn(replica, () => this.#seal(replica));
       this.#turns.set(replica, turn);
       replica.turn = turn;
     }
+    this.#latest = turn;
     return turn;
   }
 

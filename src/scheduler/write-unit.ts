@@ -7,7 +7,6 @@
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
-import type { Path } from "../message/path.ts";
 import { admit, handOut, ownUnlessHandedOut } from "../store/admit.ts";
 import type { ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
@@ -59,16 +58,18 @@ export class WriteUnit {
     const { home, level } = address;
     if (address.turn === this.#id && home.turn === this.#id && home.turnLevel === level) {
       const record = this.#records[address.turnRecord] as WriteRecord;
-      this.#place(address, after);
+      if (level === 0) home.document.value = after;
+      else this.#apply(home, { op: "set", path: record.operation.path, value: after });
       record.value = after;
-      this.#tellLater(record);
+      if (!record.untold) this.#tellLater(record);
       return;
     }
-    const differences = narrow(address.path, before, after);
+    const { path } = address;
+    const differences = narrow(path, before, after);
     if (differences) return this.#setDifferences(address, differences);
     if (level > 0) this.#claimContainer(address.parent as Address, before);
-    const inverse = this.#place(address, after);
-    this.#record(address, { op: "set", path: address.path, value: after }, inverse, before, after);
+    const operation: PathOperation = { op: "set", path, value: after };
+    this.#record(address, operation, this.#apply(home, operation), before, after);
   }
 
   /** Removes an object's key or, at the root, the document. */
@@ -211,15 +212,6 @@ export class WriteUnit {
     this.#claims.push({ scope: document.scope, id: document.id, path: address.path, depth, sequence });
   }
 
-  /** Puts a value; gives what takes it back. */
-  #place(address: Address, value: Json): PathOperation {
-    const { home } = address;
-    if (address.parent !== null) return this.#apply(home, { op: "set", path: address.path, value });
-    const before = home.document.value;
-    home.document.value = value;
-    return before === undefined ? DELETE_ALL : { op: "set", path: ROOT, value: before };
-  }
-
   #apply(home: DocumentIndex, operation: PathOperation): PathOperation {
     try {
       const { root, inverse } = applyOperation(home.document.value, operation, ownUnlessHandedOut);
@@ -233,9 +225,6 @@ export class WriteUnit {
     }
   }
 }
-
-const ROOT: Path = [];
-const DELETE_ALL: PathOperation = { op: "delete", path: ROOT };
 
 function misuse(message: string): StoreError {
   return new StoreError("STORE_MISUSE", message);
