@@ -1,6 +1,7 @@
 /**
  * `millrace`: everything that users of the package import, listed by hand. Runs wherever there is a JavaScript engine; what
- * needs Node is behind a path of its own (`millrace/sqlite`), and so is what only tests need (`millrace/testing`).
+ * needs Node is behind a path of its own (`millrace/kernel`, `millrace/client`, `millrace/sqlite`), and so is what only tests need
+ * (`millrace/testing`).
  */
 
 // Publish and subscribe over the journal.
@@ -16,9 +17,26 @@ export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
 export type { SubscribeOptions, TransactionalOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
 
+// State as its users touch it.
+export { Cell, type CellOptions, type SinkOptions } from "./cells/cell.ts";
+export { CellTransaction } from "./cells/cell-transaction.ts";
+export { Computed } from "./cells/computed.ts";
+export type { ListOptions } from "./cells/list-children.ts";
+export { SchemaError, type StandardSchema } from "./cells/schema.ts";
+export { type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";
+export { TransactionError, type TransactOptions } from "./cells/transact.ts";
+
 // Time, chance and tasks.
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "./host/host.ts";
 export { systemHost } from "./host/system-host.ts";
+
+// Capabilities: what a kernel can do.
+export type { Capability, CapabilityActor, MessageSchema, SpawnContext } from "./loop/capability.ts";
+export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./loop/define-capability.ts";
+export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
+export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
+export { BootError } from "./loop/routing-table.ts";
+export { type TransactionalContext, type TransactionalDefinition, transactional } from "./loop/transactional.ts";
 
 // Messages, and the values in them.
 export { canonicalJson } from "./message/canonical-json.ts";

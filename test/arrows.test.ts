@@ -21,7 +21,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   extensions: ["bus", "loop"],
   adapters: ["loop"],
   kernel: ["store", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
-  cli: ["kernel"],
+  client: [],
+  cli: ["kernel", "client"],
 };
 const FOR_ALL = ["message", "host", "limits.ts"];
 

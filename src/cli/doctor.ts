@@ -1,15 +1,22 @@
-/** `millrace doctor`: checks what a kernel stands on, from the runtime to the store file. Changes nothing. */
-import { existsSync } from "node:fs";
+/**
+ * `millrace doctor`: checks what a kernel stands on, from the runtime to the store file, and does a little real work on a store of its
+ * own in the folder for temporary files. Changes nothing else.
+ */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory, exposure } from "../kernel/data-directory.ts";
-import { openStoreForReading } from "../kernel/open-store.ts";
+import { openStore, openStoreForReading } from "../kernel/open-store.ts";
+import { selfCheck } from "../kernel/self-check.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 
 export const doctor: Verb = {
   name: "doctor",
   usage: "[--json]",
-  summary: "check the runtime, the data directory and the store file",
+  summary: "check the runtime, the data directory and the store file, and do a little real work",
+  example: "millrace doctor",
   options: { json: { type: "boolean" } },
   wordsMax: 0,
   run,
@@ -22,7 +29,13 @@ interface Finding {
 }
 
 async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
-  const findings = [checkRuntime(), checkEngine(), checkDirectory(environment), await checkStore(environment)];
+  const findings = [
+    checkRuntime(),
+    checkEngine(),
+    checkDirectory(environment),
+    await checkStore(environment),
+    await checkWork(),
+  ];
   const ok = findings.every((finding) => finding.ok);
   if (options["json"]) {
     terminal.line(JSON.stringify({ ok, findings }));
@@ -69,5 +82,28 @@ async function checkStore(environment: VerbCall["environment"]): Promise<Finding
   } catch (error) {
     // A store that does not open is a finding like any other.
     return { check, ok: false, found: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Events are published, and each is handled in one commit with its receipt, on a file that goes away again. */
+async function checkWork(): Promise<Finding> {
+  const check = "self-check";
+  const folder = mkdtempSync(join(tmpdir(), "millrace-doctor-"));
+  try {
+    const host = systemHost();
+    const began = host.monotonic();
+    await using store = await openStore(host, join(folder, "kernel.db"));
+    const { published, handled, waiting } = await selfCheck(store, host);
+    const ok = published === handled + waiting;
+    const took = Math.round(host.monotonic() - began);
+    return {
+      check,
+      ok,
+      found: `${published} events published, ${handled} handled, in ${took} ms on a file of its own`,
+    };
+  } catch (error) {
+    return { check, ok: false, found: error instanceof Error ? error.message : String(error) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 }

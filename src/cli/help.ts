@@ -2,35 +2,27 @@
 import type { Terminal } from "./terminal.ts";
 import type { Verb } from "./verb.ts";
 
-/** They need the kernel's socket or the loop; naming them tells a mistyped verb from one that is to come. */
-export const PLANNED = [
-  "dev",
-  "send",
-  "query",
-  "emit",
-  "tail",
-  "trace",
-  "why",
-  "show",
-  "graph",
-  "requeue",
-  "cancel",
-  "purge",
-  "bench",
-  "init",
-] as const;
+/** Naming them tells a mistyped verb from one that is to come. */
+export const PLANNED = ["dev", "why", "show", "graph", "requeue", "cancel", "purge", "bench", "init"] as const;
+
+export function sayVerbHelp({ name, usage, summary, example }: Verb, terminal: Terminal): void {
+  terminal.line(`usage: millrace ${name} ${usage}`.trimEnd());
+  terminal.line(`  ${summary}`);
+  terminal.line();
+  terminal.line("example:");
+  for (const line of example.split("\n")) terminal.line(`  ${line}`);
+}
 
 export function sayHelp(verbs: readonly Verb[], terminal: Terminal): void {
   terminal.line("millrace: a durable, reactive message kernel");
   terminal.line();
   terminal.line("usage: millrace <verb>");
-  const calls = verbs.map(({ name, usage }) => `${name} ${usage}`.trimEnd());
-  const width = Math.max(...calls.map((call) => call.length));
-  for (const [i, { summary }] of verbs.entries()) terminal.line(`  ${calls[i]!.padEnd(width)}  ${summary}`);
+  const width = Math.max(...verbs.map(({ name }) => name.length));
+  for (const { name, summary } of verbs) terminal.line(`  ${name.padEnd(width)}  ${summary}`);
   terminal.line();
-  terminal.line("  --help, --version");
+  terminal.line('"millrace <verb> --help" has its options and an example; --version');
   terminal.line();
   terminal.line("MILLRACE_DIR says where the files are (default .millrace); NO_COLOR is honoured.");
   terminal.line("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 kernel not reachable.");
-  terminal.line(`To come with the kernel: ${PLANNED.join(", ")}.`);
+  terminal.line(`Not built yet: ${PLANNED.join(", ")}.`);
 }

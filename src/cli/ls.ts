@@ -1,19 +1,20 @@
-/** `millrace ls events`: the newest rows of the journal. Works on the file, whether or not something has it open. */
+/** `millrace ls events`: the newest rows of the journal, from the file. `millrace ls types`: what the running kernel can be asked. */
 import { systemHost } from "../host/system-host.ts";
-import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import { openStoreForReading } from "../kernel/open-store.ts";
+import { connect } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { type Row, table, timeOf, troubleOf } from "./journal-lines.ts";
+import { EXIT, type ExitCode, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 10_000;
 const STATUSES = ["pending", "processing", "done", "failed"] as const;
 
-type Row = Awaited<ReturnType<KernelStore["query"]>>[number];
-
 export const ls: Verb = {
   name: "ls",
-  usage: "events [--status S] [--topic T] [--limit N] [--json]",
-  summary: "list the newest events of the journal",
+  usage: "events|types [--status S] [--topic T] [--limit N] [--json]",
+  summary: "list the newest events of the journal, or the types that the running kernel takes",
+  example: "millrace ls events --status failed --limit 5\nmillrace ls types",
   options: {
     json: { type: "boolean" },
     status: { type: "string" },
@@ -24,12 +25,20 @@ export const ls: Verb = {
   run,
 };
 
-async function run({ words, options, environment, terminal }: VerbCall): Promise<ExitCode> {
-  if (words[0] !== "events") throw new UsageError('only events can be listed so far: "millrace ls events"');
+async function run(call: VerbCall): Promise<ExitCode> {
+  const [what] = call.words;
+  if (what === "types") return listTypes(call);
+  if (what === "events") return listEvents(call);
+  throw new UsageError('only events and types can be listed so far: "millrace ls events"');
+}
+
+// Events ---------------------------------------------------------------------------------------------------------------------
+
+async function listEvents({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
   const { topic } = options;
   const status = readStatus(options["status"]);
   const query = {
-    limit: readLimit(options["limit"]),
+    limit: readNumber("limit", options["limit"], { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT,
     order: "descending",
     ...(status === undefined ? {} : { status }),
     ...(typeof topic === "string" ? { topic } : {}),
@@ -41,7 +50,7 @@ async function run({ words, options, environment, terminal }: VerbCall): Promise
     return EXIT.ok;
   }
   if (rows.length === 0) terminal.line("no events");
-  for (const line of table(rows)) terminal.line(line);
+  else for (const line of table([HEAD, ...rows.map(cellsOf)])) terminal.line(line);
   return EXIT.ok;
 }
 
@@ -52,30 +61,34 @@ function readStatus(value: string | boolean | undefined): (typeof STATUSES)[numb
   return status;
 }
 
-function readLimit(value: string | boolean | undefined): number {
-  if (value === undefined) return LIMIT_DEFAULT;
-  const limit = Number(value);
-  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit;
-  throw new UsageError(`--limit is a whole number from 1 to ${LIMIT_MAX}, not ${JSON.stringify(value)}`);
+const HEAD = ["id", "status", "attempts", "created", "kind", "topic", "source", ""];
+
+function cellsOf(row: Row): string[] {
+  const kind = row.message?.kind ?? "?";
+  return [String(row.id), row.status, String(row.attempts), timeOf(row), kind, row.topic, row.source, troubleOf(row)];
 }
 
-function table(rows: readonly Row[]): string[] {
-  if (rows.length === 0) return [];
-  const head = ["id", "status", "attempts", "created", "topic", "source", ""];
-  const body = rows.map((row) => [
-    String(row.id),
-    row.status,
-    String(row.attempts),
-    new Date(row.createdAtMs).toISOString(),
-    row.topic,
-    row.source,
-    row.error ?? row.unreadable ?? "",
-  ]);
-  const widths = head.map((_, i) => Math.max(...[head, ...body].map((cells) => cells[i]!.length)));
-  return [head, ...body].map((cells) =>
-    cells
-      .map((cell, i) => cell.padEnd(widths[i]!))
-      .join("  ")
-      .trimEnd(),
-  );
+// Types ----------------------------------------------------------------------------------------------------------------------
+
+/** What `Syscall.Describe` answers. */
+interface Described {
+  readonly types: readonly {
+    readonly type: string;
+    readonly kind: string;
+    readonly capability: string;
+    readonly description: string;
+  }[];
+}
+
+async function listTypes(call: VerbCall): Promise<ExitCode> {
+  const { options, terminal } = call;
+  await using client = await connect(call);
+  const { types } = (await client.query("Syscall.Describe", null)) as never as Described;
+  const sorted = [...types].sort((a, b) => (a.type < b.type ? -1 : 1));
+  if (options["json"]) for (const type of sorted) terminal.line(JSON.stringify(type));
+  else {
+    const cells = sorted.map(({ type, kind, capability, description }) => [type, kind, capability, description]);
+    for (const line of table([["type", "kind", "capability", ""], ...cells])) terminal.line(line);
+  }
+  return EXIT.ok;
 }

@@ -3,16 +3,21 @@
  * code. SPEC: K11-K13. What a verb does is in the file of its name.
  */
 import { parseArgs } from "node:util";
+import { ClientError } from "../client/client-error.ts";
+import { MessageTypeError } from "../message/lineage.ts";
 import { doctor } from "./doctor.ts";
-import { PLANNED, sayHelp } from "./help.ts";
+import { PLANNED, sayHelp, sayVerbHelp } from "./help.ts";
 import { ls } from "./ls.ts";
+import { ask, emit, send } from "./request.ts";
 import { start } from "./start.ts";
+import { tail } from "./tail.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
+import { trace } from "./trace.ts";
 import { EXIT, type ExitCode, UsageError, type Verb } from "./verb.ts";
 import { verify } from "./verify.ts";
 import { packageVersion } from "./version.ts";
 
-const VERBS: readonly Verb[] = [start, ls, verify, doctor];
+const VERBS: readonly Verb[] = [start, send, ask, emit, ls, tail, trace, verify, doctor];
 
 const terminal = processTerminal();
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => explain(error, terminal));
@@ -29,8 +34,7 @@ async function main([first, ...rest]: readonly string[], terminal: Terminal): Pr
   const verb = findVerb(first);
   const { values, positionals } = readArguments(verb, rest);
   if (values["help"]) {
-    terminal.line(`usage: millrace ${verb.name} ${verb.usage}`.trimEnd());
-    terminal.line(`  ${verb.summary}`);
+    sayVerbHelp(verb, terminal);
     return EXIT.ok;
   }
   return verb.run({ words: positionals, options: values, environment: process.env, terminal });
@@ -40,7 +44,7 @@ function findVerb(name: string): Verb {
   const verb = VERBS.find((candidate) => candidate.name === name);
   if (verb) return verb;
   if (PLANNED.some((planned) => planned === name)) {
-    throw new UsageError(`"${name}" is not built yet: it comes with the kernel; "millrace --help" lists what is there`);
+    throw new UsageError(`"${name}" is not built yet; "millrace --help" lists what is there`);
   }
   throw new UsageError(`there is no verb "${name}"; "millrace --help" lists them`);
 }
@@ -61,9 +65,13 @@ function readArguments(verb: Verb, args: readonly string[]) {
 
 /** Expected errors carry a code and say what to do; anything else is a bug and shows where it comes from. */
 function explain(error: unknown, terminal: Terminal): ExitCode {
-  if (error instanceof UsageError) {
+  if (error instanceof UsageError || error instanceof MessageTypeError) {
     terminal.complain(error.message);
     return EXIT.usage;
+  }
+  if (error instanceof ClientError && error.code === "NOT_REACHABLE") {
+    terminal.complain(`not reachable: ${error.message}; start one with: npm start, or millrace start app.ts`);
+    return EXIT.unreachable;
   }
   if (error instanceof Error && "code" in error) terminal.complain(error.message);
   else terminal.complain(error instanceof Error ? (error.stack ?? error.message) : String(error));

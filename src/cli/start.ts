@@ -1,96 +1,85 @@
 /**
- * `millrace start`. There is no kernel to keep running yet, so it does what can be done: opens the store, runs the self-check
- * on it, says what stands and what does not, and ends.
+ * `millrace start [app]`: a kernel that stays up. A first SIGINT or SIGTERM ends it in good order, a second one at once; so does
+ * `Syscall.Shutdown` over the socket. SPEC: K14, K22.
  */
 import { systemHost } from "../host/system-host.ts";
-import { dataDirectory, exposure, makeDataDirectory } from "../kernel/data-directory.ts";
+import { type DataDirectory, dataDirectory, makeDataDirectory } from "../kernel/data-directory.ts";
+import { InstanceLock } from "../kernel/instance-lock.ts";
+import { Kernel, type KernelHealth } from "../kernel/kernel.ts";
+import { type App, loadApp } from "../kernel/load-app.ts";
 import { DURABILITY, openStore } from "../kernel/open-store.ts";
-import { ROOMS } from "../kernel/rooms.ts";
-import { type SelfCheck, selfCheck } from "../kernel/self-check.ts";
+import type { Message } from "../message/envelope.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
 
+/** Observations that a person should see; the others tell of ordinary work. */
+const WORTH_SAYING = new Set(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.MicrotaskFault", "Sys.Overload"]);
+
 export const start: Verb = {
   name: "start",
-  usage: "",
-  summary: "open the store, run the self-check on it, and say what is built so far",
+  usage: "[app]",
+  summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
+  example: "millrace start app.ts",
   options: {},
-  wordsMax: 0,
+  wordsMax: 1,
   run,
 };
 
-async function run({ environment, terminal }: VerbCall): Promise<ExitCode> {
+async function run({ words: [appPath], environment, terminal }: VerbCall): Promise<ExitCode> {
   const host = systemHost();
   const began = host.monotonic();
   const directory = dataDirectory(environment);
-  makeDataDirectory(directory);
-  await using store = await openStore(host, directory.databaseFile);
-  const readyMs = Math.round(host.monotonic() - began);
+  if (makeDataDirectory(directory))
+    terminal.complain(`${directory.path} was open to others; it is its owner's alone now`);
+  using _lock = InstanceLock.take(directory);
+  const capabilities: App = appPath === undefined ? {} : await loadApp(appPath);
+  const store = await openStore(host, directory.databaseFile);
+  const kernel = await Kernel.open({
+    ...{ host, store, capabilities, socketPath: directory.socketFile },
+    observe: (observation) => complain(observation, terminal),
+  });
+  // Before anybody can know that it is there.
+  stopOnSignals(kernel, terminal);
+  sayReady(terminal, directory, kernel.health(), Math.round(host.monotonic() - began));
+  if (appPath === undefined)
+    terminal.line("  no app was named: only what every kernel has is on; millrace start app.ts");
+  await kernel.closed();
+  terminal.line("stopped");
+  return EXIT.ok;
+}
+
+function sayReady(terminal: Terminal, directory: DataDirectory, health: KernelHealth, readyMs: number): void {
   const [nodeMajor] = process.versions.node.split(".");
+  const { routes, subscriptions, actors, nodes, liveNodes, recovered } = health;
+  const store = `store ${directory.databaseFile} (sqlite, durability ${DURABILITY})`;
   terminal.line(
-    `${terminal.strong(`millrace ${packageVersion()}`)} · node ${nodeMajor} · store ${directory.databaseFile} (${store.backend}, durability ${DURABILITY}) · ready in ${readyMs} ms`,
+    `${terminal.strong(`millrace ${packageVersion()}`)} · node ${nodeMajor} · ${store} · ready in ${readyMs} ms`,
   );
-
-  const exposed = exposure(directory);
-  if (exposed) terminal.complain(exposed);
-  const checkBegan = host.monotonic();
-  const check = await selfCheck(store, host);
-  const counts = await store.count();
-  terminal.line(`  self-check  ${checkText(check)}, ${Math.round(host.monotonic() - checkBegan)} ms`);
-  terminal.line(`  account     ${accountText(check, terminal)}`);
-  const { pending, processing, done, failed } = counts;
   terminal.line(
-    `  journal     ${plural(pending + processing + done + failed, "event")}: ${done} done, ${pending} pending, ${processing} in hand, ${failed} failed`,
+    `  routes ${routes}   subscriptions ${subscriptions}   actors ${Object.keys(actors).length}   nodes ${nodes} (${liveNodes} live)`,
   );
-  sayRooms(terminal);
-  return addsUp(check) ? EXIT.ok : EXIT.failed;
+  terminal.line(`  socket ${directory.socketFile}   pid ${process.pid}`);
+  if (recovered > 0) terminal.line(`  ${recovered} events that an earlier kernel had in hand are delivered again`);
 }
 
-function checkText({ publishedNow, finishedNow }: SelfCheck): string {
-  const left = finishedNow > 0 ? `, and ${finishedNow} that an earlier start had left behind` : "";
-  return `${plural(publishedNow, "event")} published, handled and settled, each handling one commit with its receipt${left}`;
+function complain({ type, data }: Message, terminal: Terminal): void {
+  if (!WORTH_SAYING.has(type)) return;
+  const { capability, reason } = data as { capability?: string; reason?: string };
+  terminal.complain(`${type} ${capability ?? ""}: ${reason ?? JSON.stringify(data)}`);
 }
 
-function accountText(check: SelfCheck, terminal: Terminal): string {
-  const { starts, published, handled, waiting } = check;
-  const sum = `${lost(check)} lost, ${handledTwice(check)} handled twice`;
-  const verdict = addsUp(check) ? terminal.good(sum) : terminal.bad(sum);
-  const held = waiting > 0 ? `, ${waiting} held by another process or one just killed` : "";
-  const times = starts === 1 ? "first" : ordinal(starts);
-  return `started for the ${times} time; ${plural(published, "event")} published, ${handled} handled${held}: ${verdict}`;
-}
-
-function lost({ published, handled, waiting }: SelfCheck): number {
-  return Math.max(0, published - handled - waiting);
-}
-
-function handledTwice({ published, handled, waiting }: SelfCheck): number {
-  return Math.max(0, handled + waiting - published);
-}
-
-function addsUp({ published, handled, waiting }: SelfCheck): boolean {
-  return published === handled + waiting;
-}
-
-function sayRooms(terminal: Terminal): void {
-  const named = (built: boolean) =>
-    ROOMS.filter((room) => room.built === built)
-      .map(({ name }) => name)
-      .join(", ");
-  terminal.line(`  built       ${named(true)}`);
-  terminal.line(`  not yet     ${named(false)}`);
-  terminal.line();
-  terminal.line("There is no daemon yet: it comes with the kernel. Until then this is all that start does.");
-  terminal.line("Try again, or kill it half-way: the account goes on. Look around with: npx millrace ls events");
-}
-
-function plural(count: number, noun: string): string {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-function ordinal(count: number): string {
-  const ending = { one: "st", two: "nd", few: "rd", other: "th" } as const;
-  const rule = new Intl.PluralRules("en", { type: "ordinal" }).select(count);
-  return `${count.toLocaleString("en")}${ending[rule as keyof typeof ending]}`;
+function stopOnSignals(kernel: Kernel, terminal: Terminal): void {
+  let stopping = false;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (stopping) process.exit(EXIT.ok);
+      stopping = true;
+      terminal.line("stopping: work under way finishes first; once more ends it at once");
+      kernel.close().catch((error: unknown) => {
+        terminal.complain(error instanceof Error ? error.message : String(error));
+        process.exit(EXIT.failed);
+      });
+    });
+  }
 }

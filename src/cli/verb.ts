@@ -12,6 +12,8 @@ export interface Verb {
   /** After the name: `events [--json]`. */
   readonly usage: string;
   readonly summary: string;
+  /** A call that works, for `--help`; several lines if one is not enough. */
+  readonly example: string;
   readonly options: NonNullable<ParseArgsConfig["options"]>;
   /** How many words may stand after the verb. */
   readonly wordsMax: number;
@@ -29,4 +31,16 @@ export interface VerbCall {
 export class UsageError extends Error {
   override readonly name = "UsageError";
   readonly code = "USAGE";
+}
+
+/** A whole number given as an option; undefined when it was not given. */
+export function readNumber(
+  name: string,
+  value: string | boolean | undefined,
+  { min, max }: { min: number; max: number },
+): number | undefined {
+  if (value === undefined) return undefined;
+  const number = Number(value);
+  if (Number.isSafeInteger(number) && number >= min && number <= max) return number;
+  throw new UsageError(`--${name} is a whole number from ${min} to ${max}, not ${JSON.stringify(value)}`);
 }

@@ -8,6 +8,7 @@ export const verify: Verb = {
   name: "verify",
   usage: "[file] [--json]",
   summary: "read a whole store file: hash chain of the journal, checksums, structure",
+  example: "millrace verify .millrace/kernel.db",
   options: { json: { type: "boolean" } },
   wordsMax: 1,
   run,

@@ -1,17 +1,30 @@
-/** The bus as the loop's journal: events of actors and clients are appended before anybody gets them, and delivered by the bus. */
+/**
+ * The bus as the loop's journal: events of actors and clients are appended before anybody gets them, and delivered by the bus.
+ *
+ * A delivery is done when the actor has worked off its mailbox: an event that was only handed over would be lost with the process.
+ * One that was handled when the process died, and not settled, is handled again; handlers of events bear that. SPEC: K26.
+ */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
-import type { Store } from "../store/store.ts";
 
-export function journalOver(bus: EventBus, store: Store): EventJournal {
+export interface JournalParts {
+  readonly bus: EventBus;
+  /** The actor of a subscriber, once it runs. */
+  actor(name: string): { idle(): Promise<void> } | undefined;
+}
+
+export function journalOver({ bus, actor }: JournalParts): EventJournal {
   return {
     async publish(message: Message, source: string): Promise<void> {
-      const outcome = await store.append([{ message, topic: message.type, source, as: { status: "pending" } }]);
-      if (outcome.kind === "rejected") throw new Error(outcome.message);
+      await bus.publishMessage(message, source);
     },
     subscribe(type, subscriber, deliver) {
-      bus.subscribe(type, (event) => deliver(event.message), { subscriberId: subscriber });
+      const handle = async ({ message }: { readonly message: Message }) => {
+        await deliver(message);
+        await actor(subscriber)?.idle();
+      };
+      bus.subscribe(type, handle, { subscriberId: subscriber });
     },
   };
 }

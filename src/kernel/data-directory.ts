@@ -1,10 +1,10 @@
 /**
  * Where a kernel keeps its files: `.millrace/` in the working directory, or what `MILLRACE_DIR` names. SPEC: K10.
  *
- * A directory that we make is its owner's alone. One that was there already is left as it is, and `exposure` says what is
- * wrong with it: whoever may enter it will one day reach the kernel's socket.
+ * The directory is its owner's alone, because whoever may enter it reaches the kernel's socket. One that was open to others is
+ * closed to them when a kernel starts in it; `exposure` tells, and changes nothing.
  */
-import { mkdirSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 export const DEFAULT_DIRECTORY = ".millrace";
@@ -14,16 +14,21 @@ const OTHERS = 0o077;
 export interface DataDirectory {
   readonly path: string;
   readonly databaseFile: string;
+  readonly socketFile: string;
 }
 
 export function dataDirectory(environment: Readonly<Record<string, string | undefined>>): DataDirectory {
   // An empty variable counts as not set, as everywhere in shells.
   const path = environment["MILLRACE_DIR"] || DEFAULT_DIRECTORY;
-  return { path, databaseFile: join(path, "kernel.db") };
+  return { path, databaseFile: join(path, "kernel.db"), socketFile: join(path, "kernel.sock") };
 }
 
-export function makeDataDirectory({ path }: DataDirectory): void {
-  mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
+/** True when it was open to others until now. */
+export function makeDataDirectory(directory: DataDirectory): boolean {
+  mkdirSync(directory.path, { recursive: true, mode: OWNER_ONLY });
+  const exposed = exposure(directory) !== undefined;
+  if (exposed) chmodSync(directory.path, OWNER_ONLY);
+  return exposed;
 }
 
 /** What others may do with the directory that they should not; undefined when it is private or not there. */

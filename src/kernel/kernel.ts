@@ -3,6 +3,8 @@
  * what a step has opened is closed in the opposite order, whether the boot went through or failed half-way.
  *
  *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> dispatch -> socket -> ready
+ *
+ * SPEC: K20-K27. It handles nothing itself: what a kernel can do is what its capabilities do.
  */
 
 import { UnixSocket } from "../adapters/unix-socket.ts";
@@ -22,6 +24,7 @@ import type { Json } from "../message/json.ts";
 import { command, query } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
+import { journalCapability } from "./journal-capability.ts";
 
 /** What capabilities may be built from. */
 export interface KernelParts {
@@ -55,7 +58,9 @@ export interface KernelHealth {
   readonly subscriptions: number;
   readonly actors: Readonly<Record<string, string>>;
   readonly connections: number;
+  /** Computations and effects, and how many of them somebody looks at. */
   readonly nodes: number;
+  readonly liveNodes: number;
 }
 
 interface Step {
@@ -82,7 +87,10 @@ export class Kernel implements AsyncDisposable {
       await kernel.#boot(options);
       return kernel;
     } catch (error) {
-      await kernel.#unwind(0);
+      // Why the boot failed matters more than what its unwinding met.
+      await kernel.#unwind(0).catch((unwinding: AggregateError) => {
+        throw new AggregateError([error, ...unwinding.errors], "the kernel did not start, and did not close cleanly");
+      });
       throw error;
     }
   }
@@ -103,14 +111,17 @@ export class Kernel implements AsyncDisposable {
     const given = typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
     const capabilities = { ...this.#builtIn(), ...given };
     this.#loop = await EventLoop.boot({
-      ...{ host, capabilities, events: journalOver(this.#bus, store) },
+      ...{
+        host,
+        capabilities,
+        events: journalOver({ bus: this.#bus, actor: (name) => this.#loop.actors.get(name) }),
+      },
       ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
       ...(observe === undefined ? {} : { observe }),
     });
     this.#opened("loop", () => this.#loop.stop());
     await this.#bus.start();
     this.#opened("bus", (graceMs) => this.#bus.stop({ graceMs }));
-    this.#opened("drain", (graceMs) => this.#drain(graceMs));
     if (socketPath === undefined) return;
     const socket = await UnixSocket.open({ host, loop: this.#loop, path: socketPath });
     this.#socket = socket;
@@ -125,6 +136,7 @@ export class Kernel implements AsyncDisposable {
         // After the answer has been routed and written.
         shutdown: () => this.#host.task(() => void this.close()),
       })),
+      journal: journalCapability(this.#bus),
       timer: timerCapability(this.#store),
       memory: memoryCapability(this.#space),
     };
@@ -170,6 +182,7 @@ export class Kernel implements AsyncDisposable {
 
   health(): KernelHealth {
     const { table, actors, liveness } = this.#loop;
+    const nodes = this.#space.scheduler.getGraphSnapshot();
     return {
       state: this.#state,
       quiescent: liveness.quiescent && (this.#socket?.isIdle ?? true),
@@ -178,7 +191,8 @@ export class Kernel implements AsyncDisposable {
       subscriptions: [...table.subscribedTypes()].reduce((sum, [, names]) => sum + names.length, 0),
       actors: Object.fromEntries([...actors].map(([name, { state }]) => [name, state])),
       connections: this.#socket?.connections ?? 0,
-      nodes: this.#space.scheduler.getStats().nodes,
+      nodes: nodes.length,
+      liveNodes: nodes.filter(({ live }) => live).length,
     };
   }
 

@@ -1,9 +1,9 @@
 /**
- * A small piece of real work on the kernel's own store, done at every start: publish a few events, handle each, and keep the
- * account in a document. Every handling is one commit: its receipt, its entry in the account and its journal row land
- * together, so the account adds up whatever killed an earlier start, and what that left behind is finished now.
+ * A small piece of real work on a store, for `millrace doctor`: publish a few events, handle each, and keep the account in a
+ * document. Every handling is one commit: its receipt, its entry in the account and its journal row land together, so the
+ * account adds up whatever killed an earlier check, and what that left behind is finished now.
  *
- * Stands in for the kernel until there is one. Handles only its own topic; other events go back as they were.
+ * Handles only its own topic; other events go back as they were.
  */
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";

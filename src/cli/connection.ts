@@ -1,0 +1,32 @@
+/** The connection of a talking verb to the kernel of this directory, and what its options mean. */
+import { Client } from "../client/client.ts";
+import { dataDirectory } from "../kernel/data-directory.ts";
+import type { Json } from "../message/json.ts";
+import { readNumber, UsageError, type VerbCall } from "./verb.ts";
+
+/** A day: whoever waits longer does not wait at a terminal. */
+const TIMEOUT_MS_MAX = 86_400_000;
+
+export function connect({ environment, options, terminal }: VerbCall): Promise<Client> {
+  const path = dataDirectory(environment).socketFile;
+  const timeoutMs = readNumber("timeout", options["timeout"], { min: 1, max: TIMEOUT_MS_MAX });
+  return Client.connect({
+    path,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    onConnection: (state) => {
+      if (state === "lost") terminal.complain(`the kernel on ${path} is gone; waiting for it to come back`);
+      else terminal.complain("it is back; the same request was sent again");
+    },
+  });
+}
+
+/** The data of a message as given on the command line; null when there is none. */
+export function readData(text: string | undefined): Json {
+  if (text === undefined) return null;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`the data is not JSON (${why}); put it in single quotes: '{"key": "/a"}'`);
+  }
+}

@@ -1,0 +1,25 @@
+/** Rows of the journal as lines for a person. */
+import type { KernelStore } from "../kernel/open-store.ts";
+
+export type Row = Awaited<ReturnType<KernelStore["query"]>>[number];
+
+export function timeOf({ createdAtMs }: Row): string {
+  return new Date(createdAtMs).toISOString();
+}
+
+/** What went wrong with a row, if anything. */
+export function troubleOf(row: Row): string {
+  return row.error ?? row.unreadable ?? "";
+}
+
+/** Columns as wide as their widest cell. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const columns = Math.max(0, ...rows.map((cells) => cells.length));
+  const widths = Array.from({ length: columns }, (_, i) => Math.max(...rows.map((cells) => cells[i]?.length ?? 0)));
+  return rows.map((cells) =>
+    cells
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join("  ")
+      .trimEnd(),
+  );
+}

@@ -1,0 +1,73 @@
+/** `millrace send`, `query` and `emit`: one message to the running kernel, and its answer. SPEC: K17. */
+import { systemHost } from "../host/system-host.ts";
+import type { Message } from "../message/envelope.ts";
+import type { ErrorData } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import { command, query } from "../message/lineage.ts";
+import { connect, readData } from "./connection.ts";
+import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+
+const OPTIONS = { json: { type: "boolean" }, timeout: { type: "string" } } as const;
+const USAGE = "<Type> [json] [--timeout MS] [--json]";
+
+type Make = (type: string, data: Json) => Message;
+
+export const send: Verb = {
+  name: "send",
+  usage: USAGE,
+  summary: "send a command to the running kernel and print its reply",
+  example: `millrace send Memory.Set '{"key": "/colour", "value": "green"}'`,
+  options: OPTIONS,
+  wordsMax: 2,
+  run: (call) => run(call, (type, data) => command(systemHost(), type, data)),
+};
+
+export const ask: Verb = {
+  name: "query",
+  usage: USAGE,
+  summary: "ask the running kernel and print its reply",
+  example: `millrace query Memory.Get '{"key": "/colour"}'`,
+  options: OPTIONS,
+  wordsMax: 2,
+  run: (call) => run(call, (type, data) => query(systemHost(), type, data)),
+};
+
+export const emit: Verb = {
+  name: "emit",
+  usage: USAGE,
+  summary: "publish an event; done when it is durable",
+  example: `millrace emit Email.Received '{"from": "ada@example.org", "subject": "Invoice 12"}'`,
+  options: OPTIONS,
+  wordsMax: 2,
+  run: (call) => run(call, (type, data) => command(systemHost(), "Journal.Publish", { type, data })),
+};
+
+async function run(call: VerbCall, make: Make): Promise<ExitCode> {
+  const { words, options, terminal } = call;
+  const [type, text] = words;
+  if (type === undefined) throw new UsageError(`name a type, like Memory.Set; "millrace ls types" lists them`);
+  const message = inConversation(make(type, readData(text)));
+  await using client = await connect(call);
+  const host = systemHost();
+  const began = host.monotonic();
+  const answer = await client.request(message);
+  const took = host.monotonic() - began;
+  const failed = answer.kind === "error";
+  if (options["json"]) terminal.line(JSON.stringify(answer));
+  else if (failed) terminal.complain(`error ${describe(answer.data as ErrorData)}   ${message.metadata.id}`);
+  else
+    terminal.line(
+      `${terminal.good("reply")}  ${JSON.stringify(answer.data)}   ${took.toFixed(1)} ms   ${message.metadata.id}`,
+    );
+  return failed ? EXIT.failed : EXIT.ok;
+}
+
+/** Its own id as correlation: whatever follows from it carries that, and "millrace trace" finds all of it. */
+function inConversation(message: Message): Message {
+  const { metadata } = message;
+  return { ...message, metadata: { ...metadata, correlation: metadata.id } };
+}
+
+function describe({ code, message, cause }: ErrorData): string {
+  return cause === undefined ? `${code}: ${message}` : `${code}: ${message} (because ${describe(cause)})`;
+}

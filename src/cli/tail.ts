@@ -1,0 +1,72 @@
+/** `millrace tail`: the journal as it grows, read from the file, so that it works beside a kernel and survives its restart. */
+import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
+import { openStoreForReading } from "../kernel/open-store.ts";
+import { JOURNAL_PAGE_ROWS } from "../limits.ts";
+import { existingDatabaseFile } from "./database-file.ts";
+import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
+import { EXIT, type ExitCode, readNumber, type Verb, type VerbCall } from "./verb.ts";
+
+const LAST_DEFAULT = 10;
+const LAST_MAX = 10_000;
+/** Soon enough for a person who watches. */
+const LOOK_MS = 100;
+
+export const tail: Verb = {
+  name: "tail",
+  usage: "[--last N] [--topic T] [--no-follow] [--json]",
+  summary: "show the journal's last rows and then every new one, until Ctrl-C",
+  example: "millrace tail --topic Email.Received",
+  options: {
+    json: { type: "boolean" },
+    last: { type: "string" },
+    topic: { type: "string" },
+    "no-follow": { type: "boolean" },
+  },
+  wordsMax: 0,
+  run,
+};
+
+async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
+  const host = systemHost();
+  const last = readNumber("last", options["last"], { min: 0, max: LAST_MAX }) ?? LAST_DEFAULT;
+  const topic = typeof options["topic"] === "string" ? { topic: options["topic"] } : {};
+  const say = (row: Row) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
+  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
+  const shown = await store.query({ ...topic, order: "descending", limit: Math.max(1, last) });
+  let cursor = shown[0]?.id ?? 0;
+  for (const row of [...shown].reverse().slice(last === 0 ? 1 : 0)) say(row);
+  if (options["no-follow"]) return EXIT.ok;
+  const interrupted = interruption();
+  while (!interrupted.aborted) {
+    const rows = await store.query({ ...topic, cursor, limit: JOURNAL_PAGE_ROWS });
+    for (const row of rows) say(row);
+    cursor = rows.at(-1)?.id ?? cursor;
+    if (rows.length < JOURNAL_PAGE_ROWS) await pause(host, interrupted);
+  }
+  return EXIT.ok;
+}
+
+function lineOf(row: Row): string {
+  const { message } = row;
+  const trouble = troubleOf(row);
+  const what = message ? `${message.kind} ${message.type} ${JSON.stringify(message.data)}` : row.topic;
+  return `${row.id}  ${timeOf(row)}  ${row.source}  ${what}${trouble === "" ? "" : `  ${row.status}: ${trouble}`}`;
+}
+
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => controller.abort());
+  return controller.signal;
+}
+
+function pause(host: Host, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = host.timer(LOOK_MS, resolve);
+    const abort = () => {
+      timer.cancel();
+      resolve();
+    };
+    signal.addEventListener("abort", abort, { once: true });
+  });
+}

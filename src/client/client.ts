@@ -1,0 +1,211 @@
+/**
+ * A kernel's client: sends commands, queries and events over the socket and gives their answers. When the connection is lost it
+ * connects again and sends what is unanswered once more, under the same ids. A transactional command takes effect once all the
+ * same, because its receipt is found; a plain handler may run twice. SPEC: K30-K35.
+ *
+ * ```
+ *   connected ──connection lost──> waiting ──connected again: unanswered requests are repeated──> connected
+ *       └──────────── close() ───────┴──> closed
+ * ```
+ */
+import type { Host, Timer } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
+import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS } from "../limits.ts";
+import { causationOf, type Message } from "../message/envelope.ts";
+import { type ErrorData, Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import { command, query } from "../message/lineage.ts";
+import { ClientError } from "./client-error.ts";
+import { LineLink } from "./line-link.ts";
+
+/** What one type takes and gives. */
+export interface Exchange {
+  readonly input: Json;
+  readonly output: Json;
+}
+
+/** The types a client knows, for those who write them down. */
+export type Exchanges = Readonly<Record<string, Exchange>>;
+export type AnyExchanges = Readonly<Record<string, { readonly input: Json; readonly output: Json }>>;
+
+export interface ClientOptions {
+  /** The kernel's socket: `.millrace/kernel.sock`. */
+  readonly path: string;
+  /** How long a request waits for its answer unless it says otherwise; default 30 s. */
+  readonly timeoutMs?: number;
+  /** Told when the connection is lost while answers are due, and when it is back. */
+  readonly onConnection?: (state: "lost" | "back") => void;
+  readonly host?: Host;
+}
+
+export interface RequestOptions {
+  readonly timeoutMs?: number;
+  /** Stops waiting. What the kernel is doing goes on. */
+  readonly signal?: AbortSignal;
+}
+
+interface Waiting {
+  readonly message: Message;
+  /** Sent on an earlier connection too. */
+  repeated: boolean;
+  answer(answer: Message): void;
+  fail(error: unknown): void;
+}
+
+export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisposable {
+  readonly #options: ClientOptions;
+  readonly #host: Host;
+  readonly #waiting = new Map<string, Waiting>();
+  #link: LineLink | undefined;
+  #reconnect: Timer | undefined;
+  #closed = false;
+
+  /** Fails with NOT_REACHABLE when no kernel is there now. */
+  static async connect<Types extends Exchanges = AnyExchanges>(options: ClientOptions): Promise<Client<Types>> {
+    const client = new Client<Types>(options);
+    await client.#connect();
+    return client;
+  }
+
+  private constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#host = options.host ?? systemHost();
+  }
+
+  /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
+  async command<Type extends keyof Types & string>(
+    type: Type,
+    data: Types[Type]["input"],
+    options?: RequestOptions,
+  ): Promise<Types[Type]["output"]> {
+    return dataOf(await this.request(command(this.#host, type, data), options));
+  }
+
+  async query<Type extends keyof Types & string>(
+    type: Type,
+    data: Types[Type]["input"],
+    options?: RequestOptions,
+  ): Promise<Types[Type]["output"]> {
+    return dataOf(await this.request(query(this.#host, type, data), options));
+  }
+
+  /** Publishes an event; resolves with its id in the journal once it is durable. */
+  async emit(type: string, data: Json, options?: RequestOptions): Promise<number> {
+    const answer = await this.request(command(this.#host, "Journal.Publish", { type, data }), options);
+    return (dataOf(answer) as { id: number }).id;
+  }
+
+  /** Sends a whole message and gives the whole answer, a reply or an error. The same message may be sent again later. */
+  request(message: Message, { timeoutMs, signal }: RequestOptions = {}): Promise<Message> {
+    const { id } = message.metadata;
+    const wait = timeoutMs ?? this.#options.timeoutMs ?? CLIENT_TIMEOUT_MS;
+    return new Promise((resolve, reject) => {
+      if (this.#closed) return reject(closedError());
+      if (signal?.aborted) return reject(signal.reason);
+      const timer = this.#host.timer(wait, () => {
+        waiting.fail(new ClientError("TIMED_OUT", `no answer to ${message.type} within ${wait} ms (id ${id})`));
+      });
+      const aborted = () => waiting.fail(signal?.reason);
+      const end = () => {
+        timer.cancel();
+        signal?.removeEventListener("abort", aborted);
+        this.#waiting.delete(id);
+      };
+      const waiting: Waiting = {
+        message,
+        repeated: false,
+        answer: (answer) => {
+          end();
+          resolve(answer);
+        },
+        fail: (error) => {
+          end();
+          reject(error);
+        },
+      };
+      signal?.addEventListener("abort", aborted, { once: true });
+      this.#waiting.set(id, waiting);
+      if (this.#link) this.#link.send(message);
+      else this.#reconnectLater(CLIENT_RECONNECT_START_MS);
+    });
+  }
+
+  async #connect(): Promise<void> {
+    const link = await LineLink.open(this.#options.path, {
+      message: (message) => this.#received(message),
+      lost: () => this.#lost(link),
+    });
+    if (this.#closed) return link.end();
+    this.#link = link;
+  }
+
+  #received(answer: Message): void {
+    const waiting = this.#waiting.get(causationOf(answer) ?? "");
+    if (!waiting) return;
+    if (waiting.repeated && isInUse(answer)) {
+      // The kernel has not noticed yet that our earlier connection is gone.
+      this.#host.timer(CLIENT_RECONNECT_START_MS, () => {
+        if (this.#waiting.has(waiting.message.metadata.id)) this.#link?.send(waiting.message);
+      });
+      return;
+    }
+    waiting.answer(answer);
+  }
+
+  #lost(link: LineLink): void {
+    if (this.#link !== link) return;
+    this.#link = undefined;
+    if (this.#closed || this.#waiting.size === 0) return;
+    this.#options.onConnection?.("lost");
+    this.#reconnectLater(CLIENT_RECONNECT_START_MS);
+  }
+
+  #reconnectLater(delayMs: number): void {
+    if (this.#reconnect) return;
+    this.#reconnect = this.#host.timer(delayMs, () => {
+      this.#reconnect = undefined;
+      // Each request ends by its own time; when none is left nobody needs a connection.
+      if (this.#closed || this.#link || this.#waiting.size === 0) return;
+      this.#connect().then(
+        () => this.#repeat(),
+        () => this.#reconnectLater(Math.min(delayMs * 2, CLIENT_RECONNECT_MS_MAX)),
+      );
+    });
+  }
+
+  #repeat(): void {
+    if (!this.#link) return;
+    this.#options.onConnection?.("back");
+    for (const waiting of this.#waiting.values()) {
+      waiting.repeated = true;
+      this.#link.send(waiting.message);
+    }
+  }
+
+  /** Ends the connection; what still waits fails with CLOSED. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#reconnect?.cancel();
+    for (const waiting of [...this.#waiting.values()]) waiting.fail(closedError());
+    this.#link?.end();
+    this.#link = undefined;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+function dataOf(answer: Message): Json {
+  if (answer.kind === "reply") return answer.data;
+  const { code, message } = answer.data as ErrorData;
+  throw new Failure(code, message);
+}
+
+function isInUse(answer: Message): boolean {
+  return answer.kind === "error" && (answer.data as ErrorData).code === 409;
+}
+
+function closedError(): ClientError {
+  return new ClientError("CLOSED", "the client is closed; connect a new one");
+}

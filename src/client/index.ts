@@ -1,0 +1,10 @@
+/** `millrace/client`: talks to a kernel over its socket. Needs Node. */
+export {
+  type AnyExchanges,
+  Client,
+  type ClientOptions,
+  type Exchange,
+  type Exchanges,
+  type RequestOptions,
+} from "./client.ts";
+export { ClientError, type ClientErrorCode } from "./client-error.ts";

@@ -1,0 +1,53 @@
+/** One connection to a kernel's socket: messages out as lines, lines in as messages. Knows nothing of requests. */
+import { connect, type Socket } from "node:net";
+import type { Message } from "../message/envelope.ts";
+import { ClientError } from "./client-error.ts";
+
+export interface LinkEvents {
+  message(message: Message): void;
+  /** The connection is gone; called once, also after `end`. */
+  lost(): void;
+}
+
+export class LineLink {
+  readonly #socket: Socket;
+  #rest = "";
+
+  static open(path: string, events: LinkEvents): Promise<LineLink> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(path);
+      const refused = (cause: Error) => {
+        reject(new ClientError("NOT_REACHABLE", `no kernel on ${path}`, { cause }));
+      };
+      socket.once("error", refused);
+      socket.once("connect", () => {
+        socket.off("error", refused);
+        resolve(new LineLink(socket, events));
+      });
+    });
+  }
+
+  private constructor(socket: Socket, events: LinkEvents) {
+    this.#socket = socket;
+    // Decodes across chunks: a character may be cut in two.
+    socket.setEncoding("utf8");
+    socket.on("data", (chunk) => this.#read(String(chunk), events));
+    // A reset is the end of the connection, which `close` says next.
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => events.lost());
+  }
+
+  send(message: Message): void {
+    this.#socket.write(`${JSON.stringify(message)}\n`);
+  }
+
+  end(): void {
+    this.#socket.destroy();
+  }
+
+  #read(chunk: string, events: LinkEvents): void {
+    const lines = (this.#rest + chunk).split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) if (line !== "") events.message(JSON.parse(line));
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * `Journal.Publish`: an event, acknowledged. An event that is sent as such has no answer; this command answers with the event's id in
+ * the journal once it is durable. The event's own id follows from the command's, so that a repeated command publishes once. SPEC: K27.
+ */
+import type { EventBus } from "../bus/event-bus.ts";
+import type { Capability } from "../loop/capability.ts";
+import { capability } from "../loop/define-capability.ts";
+import { dataSchema } from "../loop/message-schema.ts";
+import { contentId } from "../message/content-id.ts";
+import { isMessageType, type Message } from "../message/envelope.ts";
+import { isJsonObject, type Json } from "../message/json.ts";
+import { causedBy } from "../message/lineage.ts";
+
+interface Publication {
+  readonly type: string;
+  readonly data: Json;
+}
+
+const publication = dataSchema<Publication>(
+  (data) => {
+    if (!isJsonObject(data as Json)) return "must be an object with type and data";
+    const { type, data: inner } = data as Partial<Publication>;
+    if (typeof type !== "string" || !isMessageType(type)) return "type: must be like Email.Received";
+    // What the kernel says of itself, nobody else says.
+    if (type.startsWith("Sys.")) return "type: Sys.* is the kernel's own";
+    return inner === undefined ? "data: is required; use null for none" : undefined;
+  },
+  { type: "object", properties: { type: { type: "string" }, data: {} }, required: ["type", "data"] },
+);
+
+export function journalCapability(bus: EventBus): Capability {
+  return capability({
+    description: "publishes events and answers once they are durable",
+    idempotent: true,
+    commands: {
+      "Journal.Publish": {
+        input: publication,
+        handle: (data: Publication, _context, request) => publish(bus, data, request),
+      },
+    },
+  });
+}
+
+async function publish(bus: EventBus, { type, data }: Publication, request: Message): Promise<Json> {
+  const message: Message = {
+    kind: "event",
+    type,
+    data,
+    metadata: {
+      ...causedBy(request),
+      id: contentId(["publish", request.metadata.id]),
+      timestamp: request.metadata.timestamp,
+    },
+  };
+  const id = await bus.publishMessage(message, "journal");
+  return { id, messageId: message.metadata.id };
+}
