@@ -6,6 +6,8 @@ import type { Notification } from "../../../src/store/change.ts";
 import { overlap } from "../../../src/store/path-operation.ts";
 import { type RejectionClass, type RejectionReason, rejected } from "../../../src/store/rejection.ts";
 import { StoreError } from "../../../src/store/store.ts";
+import type { Commit } from "../../../src/store/transaction.ts";
+import { Gate } from "../faulty-store.ts";
 import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
 
 describe("committing", () => {
@@ -173,6 +175,70 @@ describe("committing", () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  test("[S49] among many pending commits those that are over are no longer named", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 0, b: 0 });
+    const gates: Gate[] = [];
+    here.line.plan = ({ method, request }) => {
+      if (method !== "commit") return {};
+      const gate = new Gate();
+      gates.push(gate);
+      const isPlanted = request?.patches[0]?.operations[0]?.path[0] === "b";
+      return { answered: gate.opened, ...(isPlanted ? { instead: rejected("stale", "read-moved", "planted") } : {}) };
+    };
+    const fallen = here.write(DOC, ["b"], 1);
+    const commits = Array.from({ length: 15 }, (_, n) => here.write(DOC, ["a"], n + 1));
+    const next = async () => {
+      const last = here.write(DOC, ["a"], -1 - here.replica.pendingCommits);
+      await quiet();
+      return here.arrived.at(-1)?.dependsOn.map((local) => local - last.localSequence);
+    };
+    expect(await next()).toEqual([-1]);
+    (gates.shift() as Gate).open();
+    await fallen.outcome;
+    const over = here.write(DOC, ["b"], 2);
+    expect(await next()).toEqual([-2]);
+    for (let n = 0; n < 5; n++) (gates.shift() as Gate).open();
+    await (commits[4] as Commit).outcome;
+    const reader = here.replica.transaction();
+    reader.write(OTHER, [], reader.read(DOC));
+    const read = reader.commit();
+    for (const gate of gates) gate.open();
+    here.line.plan = () => ({});
+    expect(fate(await over.outcome)).toBe("stale read-moved");
+    expect(fate(await read.outcome)).toBe("stale fell-with");
+    expect(await next()).toEqual([]);
+  });
+
+  test("[S49] whoever reads what many commits wrote stands on those of them that are still pending", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: {} });
+    const gates: Gate[] = [];
+    here.line.plan = ({ method }) => {
+      const gate = new Gate();
+      if (method === "commit") gates.push(gate);
+      return method === "commit" ? { answered: gate.opened } : {};
+    };
+    const commits = Array.from({ length: 20 }, (_, n) => here.write(DOC, ["a", `k${n}`], n));
+    const read = (name: string) => {
+      const transaction = here.replica.transaction();
+      transaction.write(OTHER, [], [name, transaction.read(DOC, ["a"])]);
+      return transaction.commit();
+    };
+    const first = read("first");
+    for (const gate of gates.slice(0, 5)) gate.open();
+    await (commits[4] as Commit).outcome;
+    const second = read("second");
+    for (const gate of gates) gate.open();
+    expect(fate(await first.outcome)).toBe("committed");
+    expect(fate(await second.outcome)).toBe("committed");
+    const names = commits.map(({ localSequence }) => localSequence);
+    expect(here.arrived.slice(-2).map(({ dependsOn }) => dependsOn)).toEqual([
+      names,
+      [...names.slice(5), first.localSequence],
+    ]);
   });
 
   test("[S50] a revert tells the net change under what stays, and says whose it was", async () => {

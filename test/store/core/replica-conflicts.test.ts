@@ -157,6 +157,19 @@ function claimsOf({ arrived }: Site, id: string): readonly ReadClaim[] {
 }
 
 describe("what is left out of a commit", () => {
+  test("[S41] a value that was taken for equal is not changed by whoever commits first", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { list: [0], map: { x: 0 }, n: 0 });
+    here.write(DOC, ["list", "0"], 1);
+    here.write(DOC, ["map", "x"], 1);
+    const late = here.replica.transaction();
+    late.write(DOC, [], { list: [1], map: { x: 1 }, n: 1 });
+    here.write(DOC, ["list", "0"], 2);
+    here.write(DOC, ["map", "x"], 2);
+    late.commit();
+    expect(here.replica.peek(DOC)).toEqual({ list: [1], map: { x: 1 }, n: 1 });
+  });
+
   test("[S57] replacing a wide document by one that differs in little sends the difference", async () => {
     const { here, there } = await setup();
     const wide: { [key: string]: Json } = Object.fromEntries(

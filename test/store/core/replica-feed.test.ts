@@ -1,7 +1,8 @@
 import { describe, expect, test } from "#test";
+import { rejected } from "../../../src/store/rejection.ts";
 import type { Share } from "../../../src/store/replica.ts";
 import type { ReplicaDocument } from "../../../src/store/replica-document.ts";
-import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
+import { DOC, fate, OTHER, quiet, type Site, setup } from "./replica-setup.ts";
 
 describe("what others commit", () => {
   test("[S67] arrives as a change, by itself, with who made it", async () => {
@@ -193,33 +194,53 @@ describe("what others commit", () => {
 });
 
 describe("changes made in place", () => {
-  test("[S73] become one commit, sealed before anything else happens to the documents", async () => {
-    const { here, there } = await setup();
-    await here.put(DOC, [], { a: 0, b: 0 });
-    await there.replica.load([DOC]);
-    here.write(DOC, ["b"], 1);
-    await quiet();
-    const document = here.replica.place(DOC);
-    const shares = new Map<ReplicaDocument, Share>();
-    const silent = () => undefined;
-    here.replica.turn = {
-      seal: () => {
-        if (shares.size > 0) here.replica.adopt(new Map(shares), { reads: [], except: silent });
-        shares.clear();
+  const OCCASIONS: readonly [string, (sites: { here: Site; there: Site }) => void | Promise<unknown>, string][] = [
+    ["others' commits arrive", ({ there }) => there.put(DOC, ["b"], 9), "integrate"],
+    ["a transaction is committed", ({ here }) => void here.write(DOC, ["b"], 9), "commit"],
+    ["a document arrives", ({ here }) => here.replica.load([OTHER]), "pull"],
+    [
+      "a commit is taken back",
+      ({ here }) => {
+        here.next("commit", { instead: rejected("stale", "read-moved", "planted") });
+        return here.write(DOC, ["b"], 9).outcome;
       },
-    };
-    document.apply({ op: "set", path: ["a"], value: 1 }, []);
-    const operation = { op: "set", path: ["a"], value: 1 } as const;
-    shares.set(document, { operations: [operation], inverses: [{ op: "set", path: ["a"], value: 0 }] });
-    here.told();
-    await there.put(DOC, ["b"], 9);
-    expect(here.told()).toEqual([
-      ["commit", "doc/a", 0, 1],
-      ["integrate", "doc/b", 1, 9],
-    ]);
-    await quiet();
-    expect(there.replica.peek(DOC)).toEqual({ a: 1, b: 9 });
-  });
+      "revert",
+    ],
+  ];
+  for (const [occasion, happen, kind] of OCCASIONS) {
+    test(`[S73] become one commit, sealed before ${occasion}`, async () => {
+      const { here, there } = await setup();
+      await here.put(DOC, [], { a: 0, b: 0 });
+      await there.put(OTHER, [], 1);
+      await there.replica.load([DOC]);
+      const document = here.replica.place(DOC);
+      const done = new Map<ReplicaDocument, Share>();
+      here.replica.turn = {
+        seal: () => {
+          if (done.size === 0) return;
+          here.replica.adopt(new Map(done), { reads: [], except: () => undefined });
+          done.clear();
+        },
+      };
+      // What is taken back must have been there before.
+      if (kind === "revert") void happen({ here, there });
+      here.told();
+      changeInPlace();
+      await (kind === "revert" ? quiet() : happen({ here, there }));
+      await quiet();
+      expect(here.told().map(([told, where]) => `${told} ${where}`)).toEqual([
+        "commit doc/a",
+        kind === "pull" ? "pull other" : `${kind} doc/b`,
+      ]);
+      await quiet();
+      expect(there.replica.peek(DOC, ["a"])).toBe(1);
+
+      function changeInPlace(): void {
+        const operation = { op: "set", path: ["a"], value: 1 } as const;
+        done.set(document, { operations: [operation], inverses: [document.apply(operation, [])] });
+      }
+    });
+  }
 
   test("[S73] stand on what was read and written over", async () => {
     const { here } = await setup();
