@@ -4,7 +4,7 @@
  */
 import { setFlagsFromString } from "node:v8";
 import type { Benchmark } from "./harness/benchmark.ts";
-import { machine, machineText } from "./harness/machine.ts";
+import { caveat, machine, machineText } from "./harness/machine.ts";
 import { measure } from "./harness/measure.ts";
 import { type Options, parseOptions, USAGE } from "./harness/options.ts";
 import { leaveOutPeers } from "./harness/peers.ts";
@@ -44,6 +44,8 @@ async function runAll(options: Options): Promise<number> {
   if (!options.peers) leaveOutPeers();
   const on = machine();
   if (!options.json) console.log(`${machineText(on)} · ${options.scale}, ${options.rounds} rounds\n`);
+  const busy = caveat(on);
+  if (busy !== undefined) console.error(`bench: ${busy}`);
   const reports: Report[] = [];
   let crashed = false;
   for (const name of options.names.length > 0 ? options.names : Object.keys(BENCHMARKS)) {

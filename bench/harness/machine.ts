@@ -25,6 +25,12 @@ export function machineText({ cpu, cores, node, sqlite, load }: Machine): string
   return `${cpu} · ${cores} cores · node ${node} · sqlite ${sqlite} · load ${load}`;
 }
 
+/** What to keep in mind when reading the numbers; undefined on a machine that is ours alone. */
+export function caveat({ cores, load }: Machine): string | undefined {
+  if (load <= cores) return undefined;
+  return `the machine is busy with other work (load ${load} on ${cores} cores): compare ratios, and repeat with more --rounds`;
+}
+
 function sqliteVersion(): string {
   const database = new DatabaseSync(":memory:");
   try {
