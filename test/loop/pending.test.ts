@@ -1,0 +1,186 @@
+/** Requests that wait: duplicates, disconnects, timeouts, and whose they are. */
+import { describe, expect, test } from "#test";
+import { capability } from "../../src/loop/define-capability.ts";
+import { timerCapability } from "../../src/loop/timer.ts";
+import type { Json } from "../../src/message/json.ts";
+import { BareActor, bare, type Client, command, query, setup } from "./loop-setup.ts";
+
+async function waiting(options = {}) {
+  const actor = new BareActor();
+  const made = await setup({ a: bare(() => actor), timer: timerCapability() }, options);
+  const answerAll = () => {
+    for (const given of actor.posted.splice(0)) actor.reply(given, "late");
+  };
+  return { ...made, actor, answerAll };
+}
+
+describe("duplicates", () => {
+  test("[L20] a pending id is 409 to whoever sends it again, and the original is answered once", async () => {
+    const { loop, client, settle, answerAll, actor } = await waiting();
+    const [one, two] = [client(), client()];
+    loop.receive(query("Bare.Ask", "q"), one);
+    loop.receive(query("Bare.Ask", "q"), one);
+    loop.receive(query("Bare.Ask", "q"), two);
+    await settle();
+    expect([one.answers, two.answers]).toEqual([["error q 409"], ["error q 409"]]);
+    expect(actor.posted).toHaveLength(1);
+    answerAll();
+    await settle();
+    expect([one.answers, two.answers]).toEqual([["error q 409", 'reply q "late"'], ["error q 409"]]);
+  });
+
+  test("[L20] an id may be used again once it was answered", async () => {
+    const { loop, client, settle, answerAll } = await waiting();
+    const one = client();
+    for (let n = 0; n < 2; n++) {
+      loop.receive(query("Bare.Ask", "q"), one);
+      await settle();
+      answerAll();
+      await settle();
+    }
+    expect(one.answers).toEqual(['reply q "late"', 'reply q "late"']);
+  });
+});
+
+describe("disconnects", () => {
+  test("[L21] what a connection waited for is gone with its timeouts; later outcomes are orphans", async () => {
+    const { loop, client, host, settle, answerAll, faults } = await waiting({ requestTimeoutMs: 1_000 });
+    const [gone, stays] = [client(), client()];
+    for (const id of ["q1", "q2", "q3"]) loop.receive(query("Bare.Ask", id), gone);
+    loop.receive(query("Bare.Ask", "q4"), stays);
+    await settle();
+    expect(host.pendingTimers).toBe(4);
+    loop.disconnect(gone);
+    expect(loop.pending.size).toBe(1);
+    expect(host.pendingTimers).toBe(1);
+    answerAll();
+    await settle();
+    expect(gone.received).toEqual([]);
+    expect(stays.answers).toEqual(['reply q4 "late"']);
+    expect(faults()).toEqual(["Sys.OrphanOutcome", "Sys.OrphanOutcome", "Sys.OrphanOutcome"]);
+    expect(host.pendingTimers).toBe(0);
+  });
+});
+
+describe("timeouts", () => {
+  test("[L22] without a timeout a request stays pending and is no fault", async () => {
+    const { loop, client, host, faults } = await waiting();
+    loop.receive(query("Bare.Ask", "q"), client());
+    await host.advance(86_400_000);
+    expect(loop.pending.size).toBe(1);
+    expect(faults()).toEqual([]);
+  });
+
+  test("[L22] with one it is 504 in time: type, causation and correlation of the request; a late reply is an orphan", async () => {
+    const { loop, client, host, settle, answerAll, faults } = await waiting({ requestTimeoutMs: 500 });
+    const one = client();
+    loop.receive({ ...query("Bare.Ask", "q"), metadata: { id: "q", timestamp: 1, correlation: "k" } }, one);
+    await host.advance(499);
+    expect(one.received).toEqual([]);
+    await host.advance(1);
+    expect(one.received).toMatchObject([
+      {
+        kind: "error",
+        type: "Bare.Ask",
+        data: { code: 504, message: "Request timed out" },
+        metadata: { causation: "q", correlation: "k" },
+      },
+    ]);
+    answerAll();
+    await settle();
+    expect(one.received).toHaveLength(1);
+    expect(faults()).toEqual(["Sys.OrphanOutcome"]);
+  });
+
+  test("[L22] Sys.RequestTimeout ends a request of the same connection, and its sender is told", async () => {
+    const { loop, client, settle } = await waiting();
+    const one = client();
+    loop.receive(query("Bare.Ask", "q"), one);
+    loop.receive(command("Sys.RequestTimeout", "t1", { requestId: "q" }), one);
+    loop.receive(command("Sys.RequestTimeout", "t2", { requestId: "unknown" }), one);
+    loop.receive(command("Sys.RequestTimeout", "t3", { requestId: 5 }), one);
+    await settle();
+    expect(one.answers).toEqual([
+      "error q 504",
+      'reply t1 {"expired":true}',
+      'reply t2 {"expired":false}',
+      "error t3 422",
+    ]);
+  });
+
+  test("[N1] [L23] it cannot touch what another connection waits for", async () => {
+    const { loop, client, settle, answerAll } = await waiting();
+    const [victim, other] = [client(), client()];
+    loop.receive(query("Bare.Ask", "q"), victim);
+    loop.receive(command("Sys.RequestTimeout", "t", { requestId: "q" }), other);
+    await settle();
+    expect(other.answers).toEqual(['reply t {"expired":false}']);
+    answerAll();
+    await settle();
+    expect(victim.answers).toEqual(['reply q "late"']);
+  });
+
+  const timeoutOf = (requestId: string): Json => ({
+    delayMs: 100,
+    message: { kind: "command", type: "Sys.RequestTimeout", data: { requestId } },
+  });
+  const codes = (client: Client) => client.answers.map((answer) => answer.replace(/\{.*/, "{}"));
+
+  test("[L22] [L23] a client may set a timer for a timeout of its own request", async () => {
+    const { loop, client, host } = await waiting();
+    const one = client();
+    loop.receive(query("Bare.Ask", "q"), one);
+    loop.receive(command("Timer.Set", "t", timeoutOf("q")), one);
+    await host.advance(100);
+    expect(codes(one)).toEqual(["reply t {}", "error q 504"]);
+  });
+
+  test("[N1] [L23] a timer gives no power over another connection's request, not even after its setter has gone", async () => {
+    const { loop, client, host, settle, answerAll } = await waiting();
+    const [victim, other, third] = [client(), client(), client()];
+    loop.receive(query("Bare.Ask", "q"), victim);
+    loop.receive(command("Timer.Set", "t1", timeoutOf("q")), other);
+    loop.receive(command("Timer.Set", "t2", timeoutOf("q")), third);
+    await settle();
+    loop.disconnect(third);
+    await host.advance(200);
+    expect(victim.received).toEqual([]);
+    answerAll();
+    await settle();
+    expect(victim.answers).toEqual(['reply q "late"']);
+  });
+});
+
+describe("many connections", () => {
+  test("[N1] [L24] a thousand requests of two connections, answered in random order, reach their own connection", async () => {
+    const workers = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`w${n}`, slow(`W${n}.Ask`)]));
+    const { loop, client, host } = await setup(workers, {}, 42);
+    const clients = [client("a"), client("b")];
+    for (let n = 0; n < 1_000; n++) {
+      const one = clients[n % 2] as Client;
+      loop.receive(query(`W${n % 8}.Ask`, `q${n}`, one.id), one);
+      if (n % 50 === 0) await host.advance(Math.floor(host.random() * 30));
+    }
+    await host.runUntilIdle();
+    for (const one of clients) {
+      expect(one.received).toHaveLength(500);
+      expect(new Set(one.received.map(({ data }) => data))).toEqual(new Set([one.id]));
+      expect(new Set(one.received.map(({ metadata }) => metadata.causation)).size).toBe(500);
+    }
+    expect(loop.pending.size).toBe(0);
+  });
+});
+
+function slow(type: string) {
+  return capability({
+    description: "answers after a random time",
+    queries: {
+      [type]: {
+        handle: (data: Json, { host }) =>
+          new Promise<Json>((resolve) => {
+            host.timer(Math.floor(host.random() * 20), () => resolve(data));
+          }),
+      },
+    },
+  });
+}
