@@ -104,8 +104,6 @@ export const SIMULATION_STEPS_MAX = 1_000_000;
 
 // The scheduler.
 
-/** Passes over a settling graph before it yields and backs off. */
-export const MAX_ITERS = 10;
 /** Runs of one node in one pass; 5 misreads healthy depth as a cycle. */
 export const PASS_RUN_BUDGET = 10;
 /** First wait of a node that exceeded its budget; it doubles from here. */

@@ -21,6 +21,16 @@ import type {
   VerifyReport,
 } from "../journal.ts";
 import {
+  checkCommit,
+  checkCount,
+  checkDueChanges,
+  checkEntries,
+  checkName,
+  checkRef,
+  checkSettlements,
+  checkTime,
+} from "../request-check.ts";
+import {
   type AppendOutcome,
   type FeedPage,
   type Lease,
@@ -37,16 +47,6 @@ import { findRefusal } from "./entry-refusal.ts";
 import { jsonBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
-import {
-  checkCommit,
-  checkCount,
-  checkDueChanges,
-  checkEntries,
-  checkName,
-  checkRef,
-  checkSettlements,
-  checkTime,
-} from "./request-check.ts";
 
 export interface MemoryStoreOptions {
   readonly host: Host;

@@ -5,7 +5,7 @@
  * A node's rows are compared with what is stored, and only what differs is written.
  */
 import type { BasisInput, NodeBasis } from "../commit.ts";
-import { checkName, checkRef } from "../memory/request-check.ts";
+import { checkName, checkRef } from "../request-check.ts";
 import type { Connection, Row } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 import type { Space } from "./space-table.ts";

@@ -8,9 +8,9 @@ import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch } from
 import { type CommitFacts, decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import type { Settlement } from "../journal.ts";
-import { checkCount, checkName, checkRef, checkSettlements } from "../memory/request-check.ts";
 import type { PathOperation } from "../path-operation.ts";
 import type { Rejection } from "../rejection.ts";
+import { checkCount, checkName, checkRef, checkSettlements } from "../request-check.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
 import type { EncodedPatch } from "./document-table.ts";
 import { type EncodedDueChange, encodeDueChange } from "./due-table.ts";

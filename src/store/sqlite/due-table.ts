@@ -1,7 +1,7 @@
 /** The due table. SPEC: S30-S33. The order of setting is the row's own number, so equal deadlines need no further column. */
 import type { Json } from "../../message/json.ts";
 import type { DueChange, DueRow } from "../due.ts";
-import { checkName, checkTime } from "../memory/request-check.ts";
+import { checkName, checkTime } from "../request-check.ts";
 import type { Connection, Row } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 

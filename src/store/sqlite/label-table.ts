@@ -1,7 +1,7 @@
 /** The labels of addresses, for information flow. SPEC: S17. */
 import type { LabelWrite } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
-import { checkRef } from "../memory/request-check.ts";
+import { checkRef } from "../request-check.ts";
 import type { LoadedDocument } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { jsonText } from "./json-text.ts";

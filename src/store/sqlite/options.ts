@@ -1,8 +1,10 @@
 /**
  * What a user of the SQLite store may choose, with its defaults, and what only our own tests may.
  */
+
 import type { Host } from "../../host/host.ts";
 import { systemHost } from "../../host/system-host.ts";
+import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX } from "../../limits.ts";
 import { StoreError } from "../store.ts";
 
 export interface SqliteStoreOptions {
@@ -50,8 +52,8 @@ export const DEFAULT_TUNING: SqliteTuning = {
   lockWaitMs: 5_000,
   checkpointPages: 1_000,
   cacheBytes: 16 * 1_048_576,
-  feedCommits: 10_000,
-  commitsRemembered: 1_000_000,
+  feedCommits: CHANGES_KEPT_MAX,
+  commitsRemembered: COMMITS_REMEMBERED_MAX,
 };
 
 /**

@@ -19,8 +19,8 @@ import type {
   Settlement,
   VerifyReport,
 } from "../journal.ts";
-import { checkCount, checkName, checkRef, checkTime } from "../memory/request-check.ts";
 import type { Rejection } from "../rejection.ts";
+import { checkCount, checkName, checkRef, checkTime } from "../request-check.ts";
 import {
   type AppendOutcome,
   type FeedPage,

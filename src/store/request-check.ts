@@ -2,14 +2,14 @@
  * The checks on what comes in through the seam: text that every backend can hold, values that are JSON, numbers that count. A
  * failed check is misuse by the layer above and throws. SPEC: S15. What data is allowed to *be* is not decided here.
  */
-import { DEPTH_MAX } from "../../limits.ts";
-import { findImpurity, isCleanText, type JsonLimits } from "../../message/json.ts";
-import { problemText } from "../../message/problem.ts";
-import type { CommitRequest } from "../commit.ts";
-import type { DocumentRef } from "../document.ts";
-import type { DueChange } from "../due.ts";
-import type { JournalEntry, Settlement } from "../journal.ts";
-import { StoreError } from "../store.ts";
+import { DEPTH_MAX } from "../limits.ts";
+import { findImpurity, isCleanText, type JsonLimits } from "../message/json.ts";
+import { problemText } from "../message/problem.ts";
+import type { CommitRequest } from "./commit.ts";
+import type { DocumentRef } from "./document.ts";
+import type { DueChange } from "./due.ts";
+import type { JournalEntry, Settlement } from "./journal.ts";
+import { StoreError } from "./store.ts";
 
 /** What the seam wraps around a value: lists, operations, rows. */
 const WRAPPING_DEPTH = 4;
