@@ -113,6 +113,8 @@ export class Cell<T = unknown> {
   /** Where a write to this cell goes: through the links above it, not through one that lies here. */
   #writable(): Address {
     const { parent, step } = this.address;
-    return parent === null ? this.address : followLinks(parent, this.targets).child(step);
+    if (parent === null) return this.address;
+    const container = followLinks(parent, this.targets);
+    return container === parent ? this.address : container.child(step);
   }
 }

@@ -42,6 +42,8 @@ export class WriteUnit {
   /** What was claimed as read, so that reading in a loop claims once; made by the first claim. */
   #claimedDeep: Set<Address> | undefined;
   #claimedShallow: Set<Address> | undefined;
+  /** The container that was claimed last as the way to a write. */
+  #reached: Address | undefined;
 
   constructor(replica: Replica) {
     this.replica = replica;
@@ -203,7 +205,11 @@ export class WriteUnit {
 
   /** A write goes into a container that is still there; one at the end of an array rests on where the end is. */
   #claimContainer(container: Address, before: Json | undefined): void {
-    this.#claim(container, before === undefined && Array.isArray(container.value) ? "shallow" : "reach");
+    const depth = before === undefined && Array.isArray(container.value) ? "shallow" : "reach";
+    // Many writes into one container rest on the same: the first claim says it.
+    if (depth === "reach" && container === this.#reached) return;
+    if (depth === "reach") this.#reached = container;
+    this.#claim(container, depth);
   }
 
   #claim(address: Address, depth: ReadClaim["depth"]): void {

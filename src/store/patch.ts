@@ -116,7 +116,10 @@ export function childOf(container: JsonArray | JsonObject, step: string): Json |
     const index = arrayIndex(step);
     return index === undefined ? undefined : container[index];
   }
-  return Object.hasOwn(container, step) ? (container as JsonObject)[step] : undefined;
+  const value: unknown = (container as JsonObject)[step];
+  // What every object inherits are functions, and `__proto__`; one look suffices for anything else.
+  if (typeof value !== "function" && step !== "__proto__") return value as Json | undefined;
+  return Object.hasOwn(container, step) ? (value as Json) : undefined;
 }
 
 function setChild(container: Container, step: string, value: Json): void {
