@@ -1,0 +1,170 @@
+/** The client against real kernels in processes of their own. */
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { dirname, join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Client } from "../../src/client/client.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { command } from "../../src/message/lineage.ts";
+import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
+import { scratchFolder } from "../repo/program.ts";
+
+interface Ledger {
+  readonly entries: Record<string, number>;
+  readonly total: number;
+}
+
+/** A server in place of a kernel, for what no kernel does on request. */
+async function scripted(path: string, received: (line: Message, client: Socket) => void): Promise<void> {
+  mkdirSync(dirname(path), { recursive: true });
+  const clients = new Set<Socket>();
+  const server = createServer((client) => {
+    clients.add(client);
+    let rest = "";
+    client.on("data", (chunk) => {
+      const lines = (rest + String(chunk)).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) received(JSON.parse(line), client);
+    });
+    client.on("error", () => client.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  onTestFinished(() => {
+    for (const client of clients) client.destroy();
+    server.close();
+  });
+}
+
+function answerTo(request: Message, kind: "reply" | "error", data: unknown): string {
+  const metadata = { id: `answer ${request.metadata.id}`, timestamp: 1, causation: request.metadata.id };
+  return `${JSON.stringify({ kind, type: request.type, data, metadata })}\n`;
+}
+
+describe("requests", () => {
+  test("[K30] get their answers, error answers as failures, in whatever order they come", async () => {
+    const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
+    await using client = await kernel.connect();
+    const held = client.command("Gate.Hold", null);
+    expect(await client.query("Syscall.Ping", ["ü", "\u2028", "line\nbreak"])).toEqual(["ü", "\u2028", "line\nbreak"]);
+    await expect(client.query("Memory.Get", { key: "/none" })).rejects.toMatchObject({ name: "Failure", code: 404 });
+    await expect(client.query("Memory.Get", { key: "none" })).rejects.toMatchObject({ name: "Failure", code: 422 });
+    await kernel.said(/holding/);
+    await client.command("Gate.Open", null);
+    expect(await held).toEqual({ held: true });
+    const many = await Promise.all(Array.from({ length: 500 }, (_, n) => client.query("Syscall.Ping", n)));
+    expect(many).toEqual(Array.from({ length: 500 }, (_, n) => n));
+  });
+
+  test("[K30] are typed by what the client says it knows", async () => {
+    const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
+    await using client = await Client.connect<{
+      "Ledger.Add": { input: { key: string; amount: number }; output: { total: number } };
+    }>({ path: kernel.socketPath });
+    const { total } = await client.command("Ledger.Add", { key: "a", amount: 2 });
+    expect(total satisfies number).toBe(2);
+    // @ts-expect-error: an amount is a number
+    await client.command("Ledger.Add", { key: "a", amount: "2" }).catch(() => undefined);
+  });
+
+  test("[K27] a published event is durable when its id comes back, and published once under one request", async () => {
+    const kernel = await KernelProcess.start(scratchFolder());
+    await using client = await kernel.connect();
+    const first = await client.emit("Some.Thing", { n: 1 });
+    expect(await client.emit("Some.Thing", { n: 1 })).toBeGreaterThan(first);
+    const request = command(systemHost(), "Journal.Publish", { type: "Some.Thing", data: { n: 2 } });
+    const answers = [await client.request(request), await client.request(request)];
+    expect(answers[1]?.data).toEqual(answers[0]?.data);
+    await expect(client.emit("Sys.Routed", null)).rejects.toMatchObject({ code: 422 });
+  });
+
+  test("[K31] where no kernel is, connecting fails at once", async () => {
+    const path = join(scratchFolder(), "kernel.sock");
+    await expect(Client.connect({ path })).rejects.toMatchObject({
+      code: "NOT_REACHABLE",
+      message: `no kernel on ${path}`,
+    });
+    expect(existsSync(path)).toBe(false);
+  });
+
+  test("[K32] end by their time or their signal, and the client goes on", async () => {
+    const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
+    await using client = await kernel.connect();
+    await expect(client.command("Gate.Hold", null, { timeoutMs: 20 })).rejects.toMatchObject({ code: "TIMED_OUT" });
+    const stop = new AbortController();
+    const waiting = client.query("Gate.Open", null, { signal: stop.signal }).catch((error: unknown) => error);
+    const reason = new Error("no longer wanted");
+    stop.abort(reason);
+    expect(await waiting).toBe(reason);
+    await expect(client.query("Syscall.Ping", 1, { signal: stop.signal })).rejects.toBe(reason);
+    expect(await client.query("Syscall.Ping", 2)).toBe(2);
+  });
+
+  test("[K34] closing fails what waits, and closes once", async () => {
+    const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
+    const client = await kernel.connect();
+    const waiting = client.command("Gate.Hold", null);
+    await Promise.all([client.close(), client.close(), expect(waiting).rejects.toMatchObject({ code: "CLOSED" })]);
+    await expect(client.query("Syscall.Ping", 1)).rejects.toMatchObject({ code: "CLOSED" });
+  });
+});
+
+describe("a lost connection", () => {
+  test("[K33] what a killed kernel did not answer is asked again under the same id, and done once", async () => {
+    const folder = scratchFolder();
+    const first = await KernelProcess.start(folder, LEDGER_APP);
+    const states: string[] = [];
+    const client = await Client.connect({ path: first.socketPath, onConnection: (state) => states.push(state) });
+    await using _client = client;
+    await client.command("Ledger.Add", { key: "a", amount: 1 });
+    const requests = Array.from({ length: 20 }, (_, n) => client.command("Ledger.Add", { key: `k${n}`, amount: 1 }));
+    await first.kill();
+    await KernelProcess.start(folder, LEDGER_APP);
+    await Promise.all(requests);
+    expect(states).toEqual(["lost", "back"]);
+    const { entries, total } = (await client.query("Ledger.Read", null)) as never as Ledger;
+    expect(total).toBe(21);
+    expect(Object.values(entries)).toEqual(Array(21).fill(1));
+  });
+
+  test("[K33] a request made while nobody is there waits for the kernel, but not longer than its time", async () => {
+    const folder = scratchFolder();
+    const first = await KernelProcess.start(folder, LEDGER_APP);
+    await using client = await first.connect();
+    await client.query("Syscall.Ping", 1);
+    await first.kill();
+    await expect(client.query("Syscall.Ping", 2, { timeoutMs: 30 })).rejects.toMatchObject({ code: "TIMED_OUT" });
+    const waiting = client.query("Syscall.Ping", 3);
+    await KernelProcess.start(folder, LEDGER_APP);
+    expect(await waiting).toBe(3);
+  });
+
+  test("[K33] a repeated request that the kernel still holds is offered again until it is taken", async () => {
+    const path = join(scratchFolder(), "kernel.sock");
+    const seen: string[] = [];
+    await scripted(path, (request, client) => {
+      seen.push(request.metadata.id);
+      // The first connection is cut; then the kernel has not noticed yet; then it has.
+      if (seen.length === 1) client.destroy();
+      else if (seen.length === 2) client.write(answerTo(request, "error", { code: 409, message: "in use" }));
+      else client.write(answerTo(request, "reply", "done"));
+    });
+    await using client = await Client.connect({ path });
+    expect(await client.command("Some.Thing", null)).toBe("done");
+    expect(new Set(seen).size).toBe(1);
+    expect(seen).toHaveLength(3);
+    rmSync(path, { force: true });
+  });
+
+  test("[K30] an id in use on the first try is an error like any other", async () => {
+    const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
+    await using client = await kernel.connect();
+    await using other = await kernel.connect();
+    const request = command(systemHost(), "Gate.Hold", null);
+    const held = client.request(request);
+    await kernel.said(/holding/);
+    expect(await other.request(request)).toMatchObject({ kind: "error", data: { code: 409 } });
+    await client.command("Gate.Open", null);
+    expect(await held).toMatchObject({ kind: "reply" });
+  });
+});
