@@ -1,5 +1,6 @@
 import { describe, expect, test } from "#test";
-import { EVENTS_HELD_MAX, POLL_INTERVAL_MS } from "../../src/limits.ts";
+import { WaitingBound } from "../../src/bus/waiting-bound.ts";
+import { EVENT_WAIT_MS_MAX, EVENTS_HELD_MAX, EVENTS_WAITING_MAX, POLL_INTERVAL_MS } from "../../src/limits.ts";
 import { event as eventMessage } from "../../src/message/lineage.ts";
 import type { Settlement } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -292,6 +293,39 @@ describe("dispatching", () => {
     other.subscribe("tick", others.handler, { subscriberId: "s" });
     await act(() => other.start());
     expect(others.ids).toEqual([2]);
+  });
+
+  test("[J69] what a pause gave back is taken up again at once, also when the store tells nothing", async () => {
+    const { host, disk, act, another } = setup();
+    const inner = memoryStore({ host, disk });
+    const bus = another({ store: withFaults(inner, { watch: () => () => {} }), concurrency: 1 });
+    bus.subscribe("tick", () => host.yield(), { subscriberId: "s" });
+    await act(() => bus.start());
+    const events = Array.from({ length: 50 }, (_, payload) => ({ topic: "tick", source: "x", payload }));
+    const publishing = bus.publishMany(events);
+    await host.step();
+    bus.pause();
+    bus.resume();
+    await act(() => publishing);
+    await host.advance(10);
+    expect((await inner.count()).done).toBe(50);
+  });
+
+  test("[J67] the bound on what may wait grows where it stood in the way, and no further than its own", () => {
+    const bound = new WaitingBound(10);
+    const start = bound.limit;
+    bound.ranDry();
+    expect(bound.limit).toBe(start);
+    bound.turnedAway();
+    bound.ranDry();
+    expect(bound.limit).toBe(2 * start);
+    for (let i = 0; i < 20; i++) {
+      bound.turnedAway();
+      bound.ranDry();
+    }
+    expect(bound.limit).toBe(EVENTS_WAITING_MAX);
+    for (let i = 0; i < 20; i++) bound.waited(EVENT_WAIT_MS_MAX + 1);
+    expect(bound.limit).toBe(10);
   });
 
   test("[J51] commands in the journal are left to the loop", async () => {

@@ -145,4 +145,20 @@ describe("leases", () => {
     await host.advance(1_000);
     expect((await row(id)).status).toBe("done");
   });
+
+  test("[J71] what waited through an absence that nobody noticed is handled when the lease is known to be ours", async () => {
+    const all = setup();
+    const { act, host, store } = all;
+    const sleeper = processBus(all);
+    const gate = deferred();
+    sleeper.bus.subscribe("tick", () => gate.promise, { subscriberId: "s" });
+    await act(() => sleeper.bus.start());
+    for (let i = 0; i < 30; i++) await act(() => sleeper.bus.publish("tick", "clock", i));
+    sleeper.process.pause();
+    await host.advance(3 * LEASE_MS);
+    sleeper.process.resume();
+    await act(async () => gate.resolve());
+    await host.advance(100);
+    expect((await store.count()).done).toBe(30);
+  });
 });

@@ -88,7 +88,7 @@ describe("life of a bus", () => {
 
   test("[J73] a stopped bus leaves no timer and an idle one keeps no process alive", async () => {
     const { bus, act, host } = setup({ retention: { maxSettled: 10 } });
-    bus.subscribe("tick", () => {}, { subscriberId: "s" });
+    bus.subscribe("tick", () => host.yield(), { subscriberId: "s" });
     await act(() => bus.start());
     await act(() => bus.publish("tick", "clock", 1));
     expect(host.idle).toBe(true);

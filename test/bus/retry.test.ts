@@ -93,7 +93,11 @@ describe("retries, timeouts, requeueing", () => {
     subscribe(other, second);
     await act(() => other.start());
     expect([first, second]).toEqual([[1], []]);
-    await host.advance(10_000);
+    // Not by the poll: at the very moment.
+    const waitMs = (await row(id)).nextAttemptAtMs! - host.now();
+    await host.advance(waitMs - 1);
+    expect(second).toEqual([]);
+    await host.advance(1);
     expect(second).toEqual([2]);
     expect((await row(id)).status).toBe("done");
   });

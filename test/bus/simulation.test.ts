@@ -2,7 +2,7 @@ import { describe, expect, test } from "#test";
 import { simulate } from "../../src/host/simulate.ts";
 import { BusSimulation, type Sightings } from "./simulation.ts";
 
-const SEEDS = 40;
+const SEEDS = 80;
 const ROUNDS = 60;
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {

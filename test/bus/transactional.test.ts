@@ -177,6 +177,54 @@ describe("transactional handlers", () => {
     expect(runs > 50).toBe(true);
   });
 
+  test("[J58] what stood on a commit that fell is run again, whatever felled that one", async () => {
+    const all = setup();
+    const { bus, act, host, store, row } = all;
+    const replica = await all.replica();
+    await act(() => bus.publish("tick", "clock", 1));
+    await act(() => bus.publish("tick", "clock", 2));
+    const { message } = await row(1);
+    const other = await host.run(() => Replica.open({ store, host, space: "home" }));
+    const earlier = other.transaction();
+    earlier.write(receiptOf(message!.metadata.id, "counter"), [], {});
+    await act(() => earlier.commit().outcome);
+    bus.subscribe("tick", (_event, tx) => tx.write(COUNTER, [], ((tx.read(COUNTER) ?? 0) as number) + 1), {
+      subscriberId: "counter",
+      space: replica,
+    });
+    await act(() => bus.start());
+    await host.advance(1_000);
+    expect(await store.count()).toMatchObject({ done: 2, failed: 0 });
+    expect(await stored(all, COUNTER)).toBe(1);
+  });
+
+  test("[J57] a commit whose answer got lost is settled by its receipt, without waiting for the lease", async () => {
+    for (const fate of ["made", "not made"] as const) {
+      const all = setup();
+      const { host, disk, another, act } = all;
+      const inner = memoryStore({ host, disk });
+      let lost = 0;
+      const store = withFaults(inner, {
+        commit: async (request) => {
+          if (lost++ > 0) return inner.commit(request);
+          if (fate === "made") await inner.commit(request);
+          return { kind: "rejected", class: "unknown", reason: "no-answer", message: "no answer" };
+        },
+      });
+      const bus = another({ store });
+      const replica = await host.run(() => Replica.open({ store, host, space: "home" }));
+      bus.subscribe("tick", (_event, tx) => tx.write(COUNTER, [], ((tx.read(COUNTER) ?? 0) as number) + 1), {
+        subscriberId: "counter",
+        space: replica,
+      });
+      await act(() => bus.start());
+      await act(() => bus.publish("tick", "clock", 1));
+      await host.advance(1_000);
+      expect(await inner.count()).toMatchObject({ done: 1, processing: 0 });
+      expect(await stored(all, COUNTER)).toBe(1);
+    }
+  });
+
   test("[J59] several transactional handlers of one event each have their share; a retry runs the missing one only", async () => {
     const all = setup();
     const { bus, act, host, row } = all;
