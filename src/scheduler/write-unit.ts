@@ -10,7 +10,7 @@ import type { Json } from "../message/json.ts";
 import { admit, handOut, ownUnlessHandedOut } from "../store/admit.ts";
 import type { ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
-import { narrow } from "../store/narrow.ts";
+import { narrow, narrowIncoming } from "../store/narrow.ts";
 import { applyOperation, PatchError } from "../store/patch.ts";
 import type { PathOperation } from "../store/path-operation.ts";
 import type { Replica, Share } from "../store/replica.ts";
@@ -55,9 +55,13 @@ export class WriteUnit {
 
   set(address: Address, value: unknown): void {
     const before = address.value;
+    const { home, level } = address;
+    if (typeof value === "object" && value !== before && address.turn !== this.#id) {
+      const differences = narrowIncoming(address.path, before, value);
+      if (differences) return this.#setDifferences(address, differences);
+    }
     const after = admit(value, before);
     if (Object.is(before, after)) return;
-    const { home, level } = address;
     if (address.turn === this.#id && home.turn === this.#id && home.turnLevel === level) {
       const record = this.#records[address.turnRecord] as WriteRecord;
       if (level === 0) home.document.value = after;
@@ -156,6 +160,7 @@ export class WriteUnit {
   }
 
   #setDifferences(address: Address, differences: readonly PathOperation[]): void {
+    if (differences.length === 0) return;
     // They stand for the whole only as long as the rest is what it was.
     this.#claim(address, "deep");
     const { home } = address;

@@ -3,11 +3,13 @@
  * change is worth. Relies on `admit`, which keeps the identity of equal subtrees: only where references differ is there
  * anything to find.
  */
-import { NARROW_FROM_CHILDREN, NARROW_OPERATIONS_MAX } from "../limits.ts";
-import { isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
+import { DOCUMENT_VALUES_MAX, NARROW_FROM_CHILDREN, NARROW_OPERATIONS_MAX } from "../limits.ts";
+import { isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
+import { admit } from "./admit.ts";
 import { childOf } from "./patch.ts";
 import type { PathOperation } from "./path-operation.ts";
+import { StoreError } from "./store.ts";
 
 /** The operations that turn `before` into `after` at the path, or undefined where putting `after` whole is as good. */
 export function narrow(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
@@ -15,6 +17,41 @@ export function narrow(path: Path, before: Json | undefined, after: Json): PathO
   if (!isWide(after) || !isSameKind(before, after)) return undefined;
   const operations: PathOperation[] = [];
   return collect(path, before, after, operations) ? operations : undefined;
+}
+
+/**
+ * The same for a wide object that has not been admitted yet, in one walk that copies nothing but what differs. Undefined also where
+ * something is wrong with it: `admit` finds the same and says what.
+ */
+export function narrowIncoming(path: Path, before: Json | undefined, value: unknown): PathOperation[] | undefined {
+  if (!isJsonObject(before) || typeof value !== "object" || value === null) return undefined;
+  if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
+  const keys = Reflect.ownKeys(value);
+  if (keys.length < NARROW_FROM_CHILDREN || keys.length > DOCUMENT_VALUES_MAX) return undefined;
+  const operations: PathOperation[] = [];
+  let met = 0;
+  for (const key of keys) {
+    if (typeof key === "symbol" || !Object.prototype.propertyIsEnumerable.call(value, key)) return undefined;
+    const now: unknown = (value as { readonly [key: string]: unknown })[key];
+    const old = childOf(before, key);
+    if (old !== undefined) met++;
+    if (old !== undefined && Object.is(old, now)) continue;
+    if (!isCleanText(key) || !collectIncoming([...path, key], old, now, operations)) return undefined;
+  }
+  if (met === Object.keys(before).length) return operations;
+  return collectGone(path, before, value, operations) ? operations : undefined;
+}
+
+/** False where there is too much, or something wrong. */
+function collectIncoming(path: Path, old: Json | undefined, now: unknown, out: PathOperation[]): boolean {
+  let admitted: Json;
+  try {
+    admitted = admit(now, old, path.length);
+  } catch (error) {
+    if (error instanceof StoreError) return false;
+    throw error;
+  }
+  return Object.is(admitted, old) || collect(path, old, admitted, out);
 }
 
 function isWide(value: Json): boolean {
@@ -40,6 +77,10 @@ function collectObject(path: Path, before: JsonObject, after: JsonObject, out: P
     if (Object.is(old, value)) continue;
     if (!collect([...path, key], old, value, out)) return false;
   }
+  return collectGone(path, before, after, out);
+}
+
+function collectGone(path: Path, before: JsonObject, after: object, out: PathOperation[]): boolean {
   for (const key of Object.keys(before)) {
     if (Object.hasOwn(after, key)) continue;
     out.push({ op: "delete", path: [...path, key] });
