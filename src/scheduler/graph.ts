@@ -15,7 +15,7 @@ import { type Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
-import { addCause, Edge, type SchedulerNode } from "./node.ts";
+import { addCause, Edge, RUNNING, type SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 
 const SPARE_EDGES_MAX = 1024;
@@ -34,6 +34,7 @@ export class Graph {
   #spares = 0;
   /** Nodes that have just lost a demand. */
   readonly #suspects: SchedulerNode[] = [];
+  #isSettling = false;
 
   constructor(agenda: Agenda) {
     this.#agenda = agenda;
@@ -81,7 +82,7 @@ export class Graph {
     edge.seen = this.tick;
     if (node.live) {
       this.#link(edge);
-      this.#wakeAll();
+      this.#settleDemand();
     }
     return edge;
   }
@@ -93,13 +94,14 @@ export class Graph {
     if (tail === null) node.reads = null;
     else tail.next = null;
     for (; edge !== null; edge = edge.next) this.#drop(edge);
-    this.#sleepAll();
+    this.#settleDemand();
   }
 
   /** Drops the reads after `tail` that the node's run has not made again. Nobody refers to them any more: they serve as others. */
   trimReads(node: SchedulerNode, tail: Edge | null): void {
     const first = tail === null ? node.reads : tail.next;
     this.dropReads(node, tail);
+    if (this.heights.isUnordered(node)) this.heights.retry(node);
     for (let edge = first; edge !== null && this.#spares < SPARE_EDGES_MAX; this.#spares++) {
       const { next } = edge;
       edge.next = this.#spare;
@@ -132,7 +134,7 @@ export class Graph {
       else last.next = edge.next;
       this.#drop(edge);
     }
-    this.#sleepAll();
+    this.#settleDemand();
   }
 
   #drop(edge: Edge): void {
@@ -160,13 +162,13 @@ export class Graph {
   grant(node: SchedulerNode): void {
     node.demand++;
     if (!node.live) this.#waking.push(node);
-    this.#wakeAll();
+    this.#settleDemand();
   }
 
   withdraw(node: SchedulerNode): void {
     node.demand--;
     this.#suspects.push(node);
-    this.#sleepAll();
+    this.#settleDemand();
   }
 
   /** A node came to write a document that may have live readers already. */
@@ -179,7 +181,7 @@ export class Graph {
       this.heights.order(edge.node, node);
     }
     if (node.demand > 0 && !node.live) this.#waking.push(node);
-    this.#wakeAll();
+    this.#settleDemand();
   }
 
   removeWriter(node: SchedulerNode, index: DocumentIndex): void {
@@ -208,7 +210,7 @@ export class Graph {
       if (writer === node) continue;
       writer.demand++;
       if (!writer.live) this.#waking.push(writer);
-      if (writer.height >= node.height) this.heights.order(node, writer);
+      if (writer.height >= node.height) this.#order(node, writer);
     }
   }
 
@@ -232,17 +234,48 @@ export class Graph {
     }
   }
 
+  #order(reader: SchedulerNode, writer: SchedulerNode): void {
+    if (writer.status === "invalid" && writer.slot !== RUNNING) this.#dropDoubtful(writer);
+    this.heights.order(reader, writer);
+  }
+
+  /**
+   * Drops what an invalid node has read after the first read that changed: it may never read it again. Kept, such reads show
+   * circles where there are none: links that turn around would run each other again and again.
+   */
+  #dropDoubtful(node: SchedulerNode): void {
+    let edge = node.reads;
+    while (edge !== null && !node.causes.includes(edge.address)) edge = edge.next;
+    if (edge !== null) this.dropReads(node, edge);
+  }
+
+  /** Works off what has begun or ceased to be demanded; once, though it may be asked again on the way. */
+  #settleDemand(): void {
+    if (this.#isSettling) return;
+    this.#isSettling = true;
+    this.#wakeAll();
+    this.#sleepAll();
+    this.#isSettling = false;
+  }
+
   /** Makes the waking nodes live: links their reads, verifies what they saw, and offers those that have to run. */
   #wakeAll(): void {
     for (let node = this.#waking.pop(); node !== undefined; node = this.#waking.pop()) {
       if (node.live || node.demand === 0) continue;
       node.live = true;
+      let last: Edge | null = null;
       for (let edge = node.reads; edge !== null; edge = edge.next) {
         const { address, shallow, seen } = edge;
         // A dormant node is verified here and nowhere else: has anything it read moved since it last knew?
         if (node.status !== "never-ran" && (shallow ? address.shape : address.stamp) > seen)
           this.#invalid(node, address);
+        if (node.status === "invalid" && isAgainstOrder(edge)) {
+          // It is about to read anew; what would move others for a read that may not come again goes.
+          this.dropReads(node, last);
+          break;
+        }
         this.#link(edge);
+        last = edge;
       }
       if (node.status !== "clean") this.#agenda.offer(node);
     }
@@ -285,4 +318,10 @@ export class Graph {
     }
     for (const node of region) if (!alive.has(node) && node.live) this.#sleep(node);
   }
+}
+
+/** Whether somebody who writes what is read there stands too high for the reader. */
+function isAgainstOrder({ node, address }: Edge): boolean {
+  for (const writer of address.home.writers) if (writer !== node && writer.height >= node.height) return true;
+  return false;
 }

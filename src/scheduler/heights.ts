@@ -50,8 +50,8 @@ export class Heights {
   /** False where that closes a circle; then nothing has moved. */
   #above(reader: SchedulerNode, writer: SchedulerNode): boolean {
     if (reader.height > writer.height || reader === writer) return true;
-    if (writer.reads === null) {
-      // It stands on nothing, so it can go down and nobody has to move: a chain registered readers first costs one step each.
+    if (standsOnNobody(writer)) {
+      // It can go down, and nobody has to move: a chain registered readers first, or turned around, costs one step each.
       this.#move(writer, reader.height - 1);
       return true;
     }
@@ -65,6 +65,12 @@ export class Heights {
     node.height = height;
     this.#agenda.moved(node);
   }
+}
+
+/** Whether it reads nothing that another node writes. */
+function standsOnNobody(node: SchedulerNode): boolean {
+  for (const _ of writersRead(node)) return false;
+  return true;
 }
 
 /** The new heights that put the reader, and all above it, over the writer; undefined if the writer is among them. */
