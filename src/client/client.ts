@@ -142,8 +142,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   #received(answer: Message): void {
     const waiting = this.#waiting.get(causationOf(answer) ?? "");
     if (!waiting) return;
-    if (waiting.repeated && isInUse(answer)) {
-      // The kernel has not noticed yet that our earlier connection is gone.
+    if (waiting.repeated && isForTheMoment(answer)) {
       this.#host.timer(CLIENT_RECONNECT_START_MS, () => {
         if (this.#waiting.has(waiting.message.metadata.id)) this.#link?.send(waiting.message);
       });
@@ -202,8 +201,14 @@ function dataOf(answer: Message): Json {
   throw new Failure(code, message);
 }
 
-function isInUse(answer: Message): boolean {
-  return answer.kind === "error" && (answer.data as ErrorData).code === 409;
+/**
+ * What a repeated request may meet, and what passes: the kernel has not noticed yet that the earlier connection is gone (409), or it
+ * has only just started or is about to end (503). Either way nothing was done.
+ */
+function isForTheMoment(answer: Message): boolean {
+  if (answer.kind !== "error") return false;
+  const { code } = answer.data as ErrorData;
+  return code === 409 || code === 503;
 }
 
 function closedError(): ClientError {

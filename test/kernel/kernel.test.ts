@@ -1,0 +1,246 @@
+/** The composition in one process: order of boot, what a failure leaves behind, health, and the end. */
+import { existsSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Client } from "../../src/client/client.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { Kernel, type KernelOptions } from "../../src/kernel/kernel.ts";
+import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { scratchFolder } from "../repo/program.ts";
+
+async function open(options: Partial<KernelOptions> = {}): Promise<Kernel> {
+  const host = systemHost();
+  const kernel = await Kernel.open({ host, store: memoryStore({ host }), ...options });
+  onTestFinished(() => kernel.close({ graceMs: 0 }));
+  return kernel;
+}
+
+const echo = (): Capability => capability({ description: "echo", queries: { "Echo.Say": { handle: (data) => data } } });
+
+/** Counts actors that were spawned and not ended. */
+function counted(inner: Capability, alive: Set<CapabilityActor>): Capability {
+  return {
+    ...inner,
+    spawn: (context) => {
+      const actor = inner.spawn(context);
+      alive.add(actor);
+      const terminate = actor.terminate?.bind(actor);
+      actor.terminate = () => {
+        alive.delete(actor);
+        return terminate?.();
+      };
+      return actor;
+    },
+  };
+}
+
+describe("boot", () => {
+  test("[K20] what capabilities are built from is open before them", async () => {
+    const kernel = await open({
+      capabilities: ({ space, bus, store }) => {
+        expect(store.backend).toBe("memory");
+        expect(bus).toBeDefined();
+        const count = space.cell<number>("count");
+        return {
+          counter: transactional({
+            space,
+            description: "counts",
+            commands: {
+              "Counter.Add": {
+                handle: (_data, tx) => {
+                  tx.set(count, (tx.get(count) ?? 0) + 1);
+                  return tx.get(count) ?? 0;
+                },
+              },
+            },
+          }),
+        };
+      },
+    });
+    expect(await kernel.command("Counter.Add", null)).toBe(1);
+    expect(await kernel.command("Counter.Add", null)).toBe(2);
+    expect(kernel.space.cell("count").get()).toBe(2);
+  });
+
+  test("[K20] every problem of the capabilities is told at once, and nothing is left open", async () => {
+    const host = systemHost();
+    const store = memoryStore({ host });
+    const alive = new Set<CapabilityActor>();
+    const socketPath = join(scratchFolder(), "millrace", "kernel.sock");
+    const broken = { ...echo(), description: "" };
+    const failed = Kernel.open({
+      ...{ host, store, socketPath },
+      capabilities: { good: counted(echo(), alive), twin: echo(), broken },
+    });
+    await expect(failed).rejects.toMatchObject({
+      code: "BOOT_FAILED",
+      problems: [
+        "capability twin: claims query Echo.Say, which good claims already",
+        "capability broken: has no description",
+      ],
+    });
+    expect(alive.size).toBe(0);
+    expect(existsSync(socketPath)).toBe(false);
+    await expect(store.count()).rejects.toMatchObject({ code: "STORE_CLOSED" });
+  });
+
+  test("[K20] an actor that does not start ends the others", async () => {
+    const host = systemHost();
+    const store = memoryStore({ host });
+    const alive = new Set<CapabilityActor>();
+    const stillborn: Capability = {
+      ...capability({ description: "never", queries: { "Never.Say": { handle: () => null } } }),
+      spawn: () => {
+        throw new Error("no worker to be had");
+      },
+    };
+    const failed = Kernel.open({ host, store, capabilities: { good: counted(echo(), alive), stillborn } });
+    await expect(failed).rejects.toThrow(/capability stillborn: spawn failed: no worker to be had/);
+    expect(alive.size).toBe(0);
+    await expect(store.count()).rejects.toMatchObject({ code: "STORE_CLOSED" });
+  });
+
+  test("[K20] a socket that cannot be opened ends everything before it", async () => {
+    const host = systemHost();
+    const first = await open({ socketPath: join(scratchFolder(), "millrace", "kernel.sock") });
+    const store = memoryStore({ host });
+    const alive = new Set<CapabilityActor>();
+    const second = Kernel.open({
+      ...{ host, store, socketPath: first.socketPath as string },
+      capabilities: { good: counted(echo(), alive) },
+    });
+    await expect(second).rejects.toMatchObject({ code: "SOCKET_IN_USE" });
+    expect(alive.size).toBe(0);
+    await expect(store.count()).rejects.toMatchObject({ code: "STORE_CLOSED" });
+    await using client = await Client.connect({ path: first.socketPath as string });
+    expect(await client.query("Syscall.Ping", "the first goes on")).toBe("the first goes on");
+  });
+});
+
+describe("life", () => {
+  test("[K21] health tells what is on", async () => {
+    const kernel = await open({
+      socketPath: join(scratchFolder(), "millrace", "kernel.sock"),
+      capabilities: ({ space }) => {
+        const source = space.cell<number>("source");
+        const watched = space.computed("watched", () => (source.get() ?? 0) * 2);
+        space.computed("dormant", () => (source.get() ?? 0) * 3);
+        watched.sink(() => undefined);
+        return {
+          echo: echo(),
+          listener: capability({ description: "listens", on: { "Some.Thing": () => undefined } }),
+        };
+      },
+    });
+    await using client = await Client.connect({ path: kernel.socketPath as string });
+    await client.query("Echo.Say", 1);
+    await kernel.idle();
+    const { actors, ...health } = kernel.health();
+    expect(health).toMatchObject({ state: "running", quiescent: true, subscriptions: 1, connections: 1 });
+    expect(health).toMatchObject({ nodes: 3, liveNodes: 2, recovered: 0 });
+    expect(new Set(Object.values(actors))).toEqual(new Set(["running"]));
+    expect(Object.keys(actors)).toEqual(expect.arrayContaining(["syscall", "timer", "memory", "journal", "echo"]));
+    await kernel.close();
+    expect(kernel.health()).toMatchObject({ state: "stopped", quiescent: true });
+  });
+
+  test("[K26] an event is done when its subscriber has handled it, not when it was handed over", async () => {
+    const host = systemHost();
+    const store = memoryStore({ host });
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const slow = capability({
+      description: "slow",
+      on: {
+        "Some.Thing": () => {
+          begin();
+          return released;
+        },
+      },
+    });
+    const kernel = await open({ host, store, capabilities: { slow } });
+    await kernel.command("Journal.Publish", { type: "Some.Thing", data: null });
+    await begun;
+    const statuses = async () => (await store.query({ topic: "Some.Thing", limit: 1 })).map(({ status }) => status);
+    expect(await statuses()).toEqual(["processing"]);
+    release();
+    await kernel.close();
+  });
+});
+
+describe("the end", () => {
+  test("[K23] work under way is finished and answered, then everything closes", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<string>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const alive = new Set<CapabilityActor>();
+    const slow = capability({
+      description: "slow",
+      commands: {
+        "Slow.Work": {
+          handle: () => {
+            begin();
+            return released;
+          },
+        },
+      },
+    });
+    const socketPath = join(scratchFolder(), "millrace", "kernel.sock");
+    const kernel = await open({ socketPath, capabilities: { slow: counted(slow, alive) } });
+    await using client = await Client.connect({ path: socketPath });
+    const answer = client.command("Slow.Work", null);
+    await begun;
+    const closing = [kernel.close(), kernel.close()];
+    expect(kernel.health().state).toBe("stopping");
+    release("finished");
+    expect(await answer).toBe("finished");
+    await Promise.all([...closing, kernel.closed()]);
+    await kernel.closed();
+    expect(kernel.health().state).toBe("stopped");
+    expect(alive.size).toBe(0);
+    expect(existsSync(socketPath)).toBe(false);
+  });
+
+  test("[K23] what does not finish in time is answered with 503", async () => {
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const stuck = capability({
+      description: "stuck",
+      commands: {
+        "Stuck.Work": {
+          handle: () => {
+            begin();
+            return new Promise<never>(() => undefined);
+          },
+        },
+      },
+    });
+    const kernel = await open({ capabilities: { stuck } });
+    const answer = kernel.command("Stuck.Work", null).catch((error: unknown) => error);
+    await begun;
+    await kernel.close({ graceMs: 1 });
+    expect(await answer).toMatchObject({ name: "Failure", code: 503 });
+  });
+
+  test("[K23] Syscall.Shutdown is answered before the socket closes", async () => {
+    const socketPath = join(scratchFolder(), "millrace", "kernel.sock");
+    const kernel = await open({ socketPath });
+    await using client = await Client.connect({ path: socketPath });
+    expect(await client.command("Syscall.Shutdown", null)).toEqual({ success: true });
+    await kernel.closed();
+    expect(existsSync(socketPath)).toBe(false);
+  });
+
+  test("[K23] a client that keeps its connection open and silent does not hold the end up", async () => {
+    const socketPath = join(scratchFolder(), "millrace", "kernel.sock");
+    const kernel = await open({ socketPath });
+    const silent = connect(socketPath);
+    await new Promise((resolve) => silent.once("connect", resolve));
+    const ended = new Promise((resolve) => silent.once("close", resolve));
+    silent.resume();
+    await kernel.close();
+    await ended;
+  });
+});
