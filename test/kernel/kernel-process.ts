@@ -24,18 +24,17 @@ export class KernelProcess {
   output = "";
   complaints = "";
 
-  /** Resolves when it says that it is ready. Ends with the test. */
-  static async start(cwd: string, app?: string): Promise<KernelProcess> {
-    const kernel = new KernelProcess(cwd, app);
+  /** Resolves when it says that it is ready. Ends with the test. `main` is the command, by default that of the sources. */
+  static async start(cwd: string, app?: string, main: string = MAIN): Promise<KernelProcess> {
+    const kernel = new KernelProcess(cwd, [main, "start", ...(app === undefined ? [] : [app])]);
     onTestFinished(() => kernel.kill());
     await kernel.said(/socket .*pid \d+\n/);
     return kernel;
   }
 
-  private constructor(cwd: string, app: string | undefined) {
+  private constructor(cwd: string, args: readonly string[]) {
     const { MILLRACE_DIR, FORCE_COLOR, ...inherited } = process.env;
     const env = { ...inherited, ...COMPILE_CACHE };
-    const args = [MAIN, "start", ...(app === undefined ? [] : [app])];
     this.#cwd = cwd;
     this.#child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
     this.#closed = once(this.#child, "close");
