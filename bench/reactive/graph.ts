@@ -45,8 +45,10 @@ export interface Graph extends DocumentGraph {
   /** Makes a computed and gives what one keeps of it, as the library has it: nothing of the benchmark's. */
   register(compute: () => number): unknown;
   effect(run: () => void): void;
-  /** Several writes as one. */
+  /** Several writes of which effects see the outcome only; what plain code does where that is so anyway. */
   batch(writes: () => void): void;
+  /** The same as one transaction, where the system has any. */
+  transaction?(writes: () => void): void;
   mapped(items: readonly Item[], each: (item: Item) => number): MappedList;
 }
 

@@ -28,7 +28,9 @@ export async function open(): Promise<Graph> {
     effect: (run) => {
       space.effect(run);
     },
-    batch: (writes) => void space.transact(writes),
+    // What is written before the flush is one turn.
+    batch: (writes) => writes(),
+    transaction: (writes) => void space.transact(writes),
     settle: () => space.flush(),
     document(fields) {
       const cell = space.cell<Record<string, number>>(`document ${++names}`);

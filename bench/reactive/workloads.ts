@@ -128,9 +128,10 @@ export async function oneKey(graph: DocumentGraph, scale: Scale): Promise<Sample
   const counted = new Counter();
   const seen = new Map<string, number>();
   const document = documentWithReaders(graph, counted, seen);
+  const keys = Object.keys(fields());
   const runs = write(graph, counted, () => document.set("k7", -1));
   requireEqual(seen.get("k7"), -1);
-  return { runs, us: await pace(scale, (nth) => settled(graph, () => document.set(`k${nth % WIDE}`, -1 - nth))) };
+  return { runs, us: await pace(scale, (nth) => settled(graph, () => document.set(keys[nth % WIDE]!, -1 - nth))) };
 }
 
 /** (f2) The whole document is replaced by one that differs in one key and is made for it, as one that came from elsewhere is. */
@@ -205,10 +206,12 @@ export async function manyWrites(graph: Graph, scale: Scale): Promise<Sample> {
     return source;
   });
   let last = 0;
+  const writeMany = () => {
+    for (let i = 0; i < writes; i++) source.set(++last);
+  };
   const writeAll = () => {
-    graph.batch(() => {
-      for (let i = 0; i < writes; i++) source.set(++last);
-    });
+    if (graph.transaction) graph.transaction(writeMany);
+    else graph.batch(writeMany);
     graph.settle();
   };
   counted.count = 0;

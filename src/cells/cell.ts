@@ -43,8 +43,9 @@ export class Cell<T = unknown> {
 
   /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */
   get(): T | undefined {
-    const value = handOut(readThrough(this.address, this.targets));
-    return value === undefined ? this.#options.default : (value as T);
+    const value = readThrough(this.address, this.targets);
+    if (value === undefined) return this.#options.default;
+    return (typeof value === "object" ? handOut(value) : value) as T;
   }
 
   /** The value as it lies there, with links inside it as links. */

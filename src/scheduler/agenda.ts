@@ -30,13 +30,16 @@ export class Agenda {
   offer(node: SchedulerNode): void {
     // One that runs is offered again by the runner, when it has ended.
     if (node.slot === RUNNING) return;
-    if (node.gate !== undefined && this.#gates.hold(node)) {
-      this.#unqueue(node);
-      return;
-    }
+    if (node.gate !== undefined && this.#isHeld(node)) return;
     if (node.slot >= 0) return;
     this.#queueOf(node).push(node);
     this.#waker?.wake();
+  }
+
+  #isHeld(node: SchedulerNode): boolean {
+    const isHeld = this.#gates.hold(node);
+    if (isHeld) this.#unqueue(node);
+    return isHeld;
   }
 
   /** The node became clean by other means, dormant, or is gone. */

@@ -179,7 +179,7 @@ function stepInto(value: Json | undefined, step: string): Json | undefined {
 
 /** Whether a shallow read tells the two apart: links as a whole, containers by kind, length and keys, the rest by value. */
 export function differsShallow(before: Json | undefined, after: Json | undefined): boolean {
-  if (typeof before !== "object" || typeof after !== "object") return !Object.is(before, after);
+  if (typeof before !== "object" || typeof after !== "object") return before !== after;
   if (before === after) return false;
   if (Array.isArray(before) && Array.isArray(after)) return before.length !== after.length;
   if (!isJsonObject(before) || !isJsonObject(after)) return true;

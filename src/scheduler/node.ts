@@ -69,10 +69,14 @@ export const RUNNING = -2;
 
 /** One more reason to run. A single one is shared by all that have it, so that most invalidations allocate nothing. */
 export function addCause(node: SchedulerNode, cause: Address): void {
+  if (node.causes.length === 0) node.causes = cause.alone;
+  else addAnother(node, cause);
+}
+
+function addAnother(node: SchedulerNode, cause: Address): void {
   const { causes } = node;
-  if (causes.length === 0) node.causes = cause.alone;
-  else if (causes.includes(cause)) return;
-  else if (causes.length === 1) node.causes = pairOf(causes[0] as Address, cause, node.lastCauses);
+  if (causes.includes(cause)) return;
+  if (causes.length === 1) node.causes = pairOf(causes[0] as Address, cause, node.lastCauses);
   // One that can be extended is the node's own.
   else if (Object.isExtensible(causes)) (causes as Address[]).push(cause);
   else node.causes = [...causes, cause];

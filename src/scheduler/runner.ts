@@ -92,8 +92,8 @@ export class Runner implements RunHome {
 
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
-    const { document, replica } = address.home;
-    if (document.state === "absent") replica.touch(document);
+    const { home } = address;
+    if (home.document.state === "absent") home.replica.touch(home.document);
     const run = this.current;
     if (run !== null) this.logRead(run, address, shallow);
     else if (this.#turns.isTransacting) this.#turns.read(address, shallow);
@@ -114,7 +114,12 @@ export class Runner implements RunHome {
       run.tail = next;
       return;
     }
-    if (run.rehearsal || run.isOver) return;
+    // Apart, like everything that a read or a run seldom does: the engine compiles small functions into their callers.
+    if (!run.rehearsal && !run.isOver) this.#newRead(run, address, shallow);
+  }
+
+  #newRead(run: Run, address: Address, shallow: boolean): void {
+    const { node, tail } = run;
     run.tail = this.#graph.addRead(node, address, shallow, tail);
     if (address.home.writers.length === 0 && this.#agenda.idle.size === 0) return;
     this.#finishBelow(run);
@@ -311,7 +316,8 @@ export class Runner implements RunHome {
     const { document } = root.home;
     const before = document.value;
     const after = value === undefined ? undefined : admit(value, before);
-    if (Object.is(before, after)) return;
+    // What was admitted is neither NaN nor -0.
+    if (before === after) return;
     document.value = after;
     this.#invalidation.changed(root, before, after, node, node.changeGroup);
   }

@@ -66,13 +66,15 @@ export class Turns {
       turn.untold = true;
       this.#untold.push(turn);
     }
-    if (turn.unit === undefined) {
-      turn.unit = new WriteUnit(replica);
-      const opened = turn;
-      this.#host.microtask(() => opened.seal());
-      this.#waker?.wake();
-    }
-    return turn.unit;
+    return turn.unit ?? this.#open(turn);
+  }
+
+  #open(turn: AmbientTurn): WriteUnit {
+    const unit = new WriteUnit(turn.replica);
+    turn.unit = unit;
+    this.#host.microtask(() => turn.seal());
+    this.#waker?.wake();
+    return unit;
   }
 
   #transactionUnit({ unit }: AmbientTurn, replica: Replica): WriteUnit {

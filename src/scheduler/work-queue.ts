@@ -75,13 +75,15 @@ export class WorkQueue {
   // The line -------------------------------------------------------------------------------------------------------------
 
   #joinLine(node: SchedulerNode): boolean {
+    if (this.#head !== this.#tail) return this.#joinOthers(node);
+    this.#head = LINE_START;
+    this.#tail = LINE_START + 1;
+    this.#stand(node, LINE_START);
+    return true;
+  }
+
+  #joinOthers(node: SchedulerNode): boolean {
     const line = this.#line;
-    if (this.#head === this.#tail) {
-      this.#head = LINE_START;
-      this.#tail = LINE_START;
-      this.#stand(node, this.#tail++);
-      return true;
-    }
     if (comesBefore(line[this.#tail - 1] as SchedulerNode, node)) {
       if (this.#head > LINE_SLACK && this.#tail === line.length) this.#moveUp();
       this.#stand(node, this.#tail++);

@@ -56,26 +56,36 @@ export class WriteUnit {
   set(address: Address, value: unknown): void {
     const before = address.value;
     const { home, level } = address;
-    if (typeof value === "object" && value !== before && address.turn !== this.#id) {
-      const differences = narrowIncoming(address.path, before, value);
-      if (differences) return this.#setDifferences(address, differences);
-    }
+    if (typeof value === "object" && value !== before && this.#setNarrow(address, before, value)) return;
     const after = admit(value, before);
-    if (Object.is(before, after)) return;
-    if (address.turn === this.#id && home.turn === this.#id && home.turnLevel === level) {
-      const record = this.#records[address.turnRecord] as WriteRecord;
-      if (level === 0) home.document.value = after;
-      else this.#apply(home, { op: "set", path: record.operation.path, value: after });
-      record.value = after;
-      if (!record.untold) this.#tellLater(record);
+    // What was admitted is neither NaN nor -0.
+    if (before === after) return;
+    if (address.turn !== this.#id || home.turn !== this.#id || home.turnLevel !== level) {
+      this.#setFirst(address, before, after);
       return;
     }
-    const { path } = address;
+    const record = this.#records[address.turnRecord] as WriteRecord;
+    if (level === 0) home.document.value = after;
+    else this.#apply(home, { op: "set", path: record.operation.path, value: after });
+    record.value = after;
+    if (!record.untold) this.#tellLater(record);
+  }
+
+  #setFirst(address: Address, before: Json | undefined, after: Json): void {
+    const { home, level, path } = address;
     const differences = narrow(path, before, after);
     if (differences) return this.#setDifferences(address, differences);
     if (level > 0) this.#claimContainer(address.parent as Address, before);
     const operation: PathOperation = { op: "set", path, value: after };
     this.#record(address, operation, this.#apply(home, operation), before, after);
+  }
+
+  /** A wide object in place of another: what differs. False where it is to be put whole. */
+  #setNarrow(address: Address, before: Json | undefined, value: unknown): boolean {
+    if (address.turn === this.#id) return false;
+    const differences = narrowIncoming(address.path, before, value);
+    if (differences) this.#setDifferences(address, differences);
+    return differences !== undefined;
   }
 
   /** Removes an object's key or, at the root, the document. */
