@@ -25,7 +25,7 @@ export interface ByteStream {
   readonly buffered: number;
   pause(): void;
   resume(): void;
-  /** Ends our side after what is buffered. */
+  /** Ends the connection after what is buffered. */
   end(): void;
   /** Ends both sides now; what is still buffered is lost. */
   cut(): void;
@@ -271,9 +271,7 @@ export class NdjsonConnection implements Connection, LineSink {
     this.stopReading();
     this.#loop.abandon(this, "the kernel is shutting down");
     this.#flush();
-    if (this.state === "draining") this.#end();
-    // Its end must be seen, or the connection would stay half open.
-    this.#stream.resume();
+    this.#end();
   }
 }
 

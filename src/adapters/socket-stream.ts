@@ -27,8 +27,9 @@ export class SocketStream implements ByteStream {
     this.#socket.resume();
   }
 
+  /** Closes both sides once everything is written: a client that keeps its side open must not keep us. */
   end(): void {
-    this.#socket.end();
+    this.#socket.destroySoon();
   }
 
   cut(): void {

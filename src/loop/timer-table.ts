@@ -90,20 +90,21 @@ export class TimerTable {
   }
 
   /** Waits for the earliest deadline. Where the store cannot say, it is asked again: a timer is late then, never lost. */
-  async #rearm(atLeastMs = 0): Promise<void> {
+  async #rearm(overdueWaitMs = 0): Promise<void> {
     const look = ++this.#looks;
     let delay: number;
     try {
       const earliest = this.#store ? await this.#store.earliestDue() : this.#earliestInMemory();
       if (look !== this.#looks) return;
-      delay = earliest === undefined ? Number.POSITIVE_INFINITY : Math.max(atLeastMs, earliest - this.#host.now());
+      delay = earliest === undefined ? Number.POSITIVE_INFINITY : earliest - this.#host.now();
+      if (delay <= 0) delay = overdueWaitMs;
     } catch {
       delay = RETRY_MS;
     }
     this.#wake?.cancel();
     this.#wake = undefined;
     if (delay === Number.POSITIVE_INFINITY || this.#closed) return;
-    this.#wake = this.#host.timer(Math.min(Math.max(0, delay), TIMER_CHUNK_MS), () => {
+    this.#wake = this.#host.timer(Math.min(delay, TIMER_CHUNK_MS), () => {
       this.#firing = this.#firing.then(() => this.#fireDue());
     });
   }
@@ -131,6 +132,7 @@ export class TimerTable {
       // What has fired is remembered, so it does not fire again here; its row is removed with the next try.
       fired = 0;
     }
+    // What is overdue and did not fire is another's, or the store failed.
     await this.#rearm(fired === 0 ? RETRY_MS : 0);
   }
 

@@ -51,7 +51,7 @@ describe("the surface", () => {
 describe("mailboxes", () => {
   test("[L14] a handler begins after postMessage has returned, and two never overlap", async () => {
     const log: string[] = [];
-    const gates = new Map<string, ReturnType<typeof deferred>>();
+    const gates = new Map<string, ReturnType<typeof deferred<void>>>();
     const slow = capability({
       description: "slow",
       queries: {

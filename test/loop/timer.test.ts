@@ -1,0 +1,229 @@
+/** The Timer capability, in memory and on a store that outlives it. */
+import { describe, expect, test } from "#test";
+import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
+import type { Capability } from "../../src/loop/capability.ts";
+import { timerCapability } from "../../src/loop/timer.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import type { Json } from "../../src/message/json.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { BareActor, bare, type Client, command, setup } from "./loop-setup.ts";
+
+const template = { kind: "command", type: "Build.Run", data: { target: "docs" } };
+
+interface Timed {
+  readonly at: number;
+  readonly message: Message;
+}
+
+async function timers(store?: (host: SimulatedHost) => Store, seed = 1) {
+  const host = simulatedHost(seed);
+  const arrived: Timed[] = [];
+  const start = host.monotonic();
+  const actor = new BareActor();
+  actor.postMessage = (message) => void arrived.push({ at: host.monotonic() - start, message });
+  const timer = timerCapability(store?.(host));
+  const made = await setup(
+    { timer, build: bare(() => actor, { takes: [["command", "Build.Run"]], subscribes: ["Timer.Fired"] }) },
+    { host },
+  );
+  const one = made.client();
+  const set = async (data: Json, id = "set", metadata: object = {}) => {
+    const sent = command("Timer.Set", id, data);
+    made.loop.receive({ ...sent, metadata: { ...sent.metadata, ...metadata } }, one);
+    await host.advance(0);
+    return timerIdOf(one);
+  };
+  return { ...made, one, set, arrived, types: () => arrived.map(({ at, message }) => `${at} ${message.type}`) };
+}
+
+function timerIdOf({ received }: Client): string {
+  return (received.at(-1)?.data as { timerId?: string } | undefined)?.timerId ?? "";
+}
+
+const stores: readonly [string, ((host: SimulatedHost) => Store) | undefined][] = [
+  ["in memory", undefined],
+  ["on a store", (host) => memoryStore({ host, disk: new MemoryDisk() })],
+];
+
+for (const [where, store] of stores) {
+  describe(`timers ${where}`, () => {
+    test("[T1] the answer, then Timer.Fired, then the message, both caused by the Timer.Set, and never early", async () => {
+      const { set, host, one, arrived, types } = await timers(store);
+      const timerId = await set({ delayMs: 50, message: template });
+      expect(one.received).toMatchObject([{ kind: "reply", type: "Timer.Set", metadata: { causation: "set" } }]);
+      await host.advance(49);
+      expect(arrived).toEqual([]);
+      await host.advance(1);
+      expect(types()).toEqual(["50 Timer.Fired", "50 Build.Run"]);
+      const [fired, sent] = arrived.map(({ message }) => message);
+      expect(fired).toMatchObject({ kind: "event", data: { timerId }, metadata: { causation: "set" } });
+      expect(sent).toMatchObject({ ...template, metadata: { causation: "set", timestamp: host.now() } });
+      expect(new Set(["set", timerId, fired?.metadata.id, sent?.metadata.id]).size).toBe(4);
+      await host.advance(86_400_000);
+      expect(arrived).toHaveLength(2);
+    });
+
+    test("[T2] a past dueAt fires at once, a delay of 0 too, and the answer comes first", async () => {
+      const { set, host, one, arrived, types } = await timers(store);
+      let answered = false;
+      const deliver = one.deliver.bind(one);
+      one.deliver = (answer) => {
+        answered ||= arrived.length === 0;
+        deliver(answer);
+      };
+      await set({ dueAt: host.now() - 10_000, message: template }, "past");
+      expect(answered).toBe(true);
+      expect(types()).toEqual(["0 Timer.Fired", "0 Build.Run"]);
+      answered = false;
+      arrived.length = 0;
+      await set({ delayMs: 0, message: template }, "zero");
+      expect(answered).toBe(true);
+      expect(arrived).toHaveLength(2);
+    });
+
+    test("[T2] deadlines decide the order, and the order of setting among equal ones", async () => {
+      const { set, host, arrived } = await timers(store);
+      for (const [id, delayMs] of [
+        ["c", 30],
+        ["a", 10],
+        ["d", 30],
+        ["b", 20],
+        ["e", 30],
+      ] as const) {
+        await set({ delayMs, message: template }, id);
+      }
+      await host.advance(30);
+      const sent = arrived.filter(({ message }) => message.type === "Build.Run");
+      expect(sent.map(({ message }) => message.metadata.causation)).toEqual(["a", "b", "c", "d", "e"]);
+    });
+
+    test("[T1] a clock that is set back makes no timer early", async () => {
+      const { set, host, arrived } = await timers(store);
+      await set({ dueAt: host.now() + 1_000, message: template });
+      host.stepClock(-500);
+      await host.advance(1_499);
+      expect(arrived).toEqual([]);
+      await host.advance(1);
+      expect(arrived).toHaveLength(2);
+    });
+
+    const { kind, type, data } = template;
+    const refused: readonly [string, Json][] = [
+      ["negative", { delayMs: -1, message: template }],
+      ["text", { delayMs: "5", message: template }],
+      ["null", { delayMs: null, message: template }],
+      ["absent", { message: template }],
+      ["given twice", { delayMs: 1, dueAt: 1, message: template }],
+      ["beyond 100 years", { delayMs: 1e15, message: template }],
+      ["a moment that no date can name", { dueAt: 1e300, message: template }],
+      ["fine, but there is no message", { delayMs: 1 }],
+      ["fine, but the template has no kind", { delayMs: 1, message: { type, data } }],
+      ["fine, but the template has no type", { delayMs: 1, message: { kind, data } }],
+      ["fine, but the template has no data", { delayMs: 1, message: { kind, type } }],
+      ["fine, but the template is a reply", { delayMs: 1, message: { ...template, kind: "reply" } }],
+      ["fine, but the template's type is none", { delayMs: 1, message: { ...template, type: "build.run" } }],
+      ["fine, but the correlation is empty", { delayMs: 1, message: { ...template, metadata: { correlation: "" } } }],
+    ];
+    test("[T3] what can never fire is 422, and nothing is armed", async () => {
+      const { set, host, one, loop, arrived } = await timers(store);
+      for (const [what, given] of refused) await set(given, what);
+      expect(one.answers).toEqual(refused.map(([what]) => `error ${what} 422`));
+      expect(loop.liveness.timers).toBe(0);
+      await host.advance(1_000);
+      expect(arrived).toEqual([]);
+    });
+
+    test("[T4] a template's id, timestamp and causation are overwritten, its correlation and the rest are kept", async () => {
+      const { set, host, arrived } = await timers(store);
+      const metadata = { id: "mine", timestamp: 5, causation: "mine", correlation: "own", note: [1] };
+      await set({ delayMs: 1, message: { ...template, metadata } }, "s1", { correlation: "requester" });
+      await set({ delayMs: 2, message: template }, "s2", { correlation: "requester" });
+      await host.advance(2);
+      const sent = arrived.filter(({ message }) => message.type === "Build.Run").map(({ message }) => message.metadata);
+      expect(sent[0]).toMatchObject({ causation: "s1", correlation: "own", note: [1] });
+      expect(sent[0]?.id).not.toBe("mine");
+      expect(sent[0]?.timestamp).not.toBe(5);
+      expect(sent[1]).toMatchObject({ causation: "s2", correlation: "requester" });
+    });
+
+    test("[T5] a cancelled timer never fires; cancelling again, the unknown or the fired is false and no error", async () => {
+      const { set, host, loop, one, arrived } = await timers(store);
+      const cancel = async (timerId: string) => {
+        loop.receive(command("Timer.Cancel", host.id(), { timerId }), one);
+        await host.advance(0);
+        return one.received.at(-1)?.data;
+      };
+      const first = await set({ delayMs: 10, message: template }, "s1");
+      const second = await set({ delayMs: 20, message: template }, "s2");
+      expect(await cancel(first)).toEqual({ cancelled: true });
+      expect(await cancel(first)).toEqual({ cancelled: false });
+      expect(await cancel("unknown")).toEqual({ cancelled: false });
+      await host.advance(20);
+      expect(arrived.map(({ message }) => message.metadata.causation)).toEqual(["s2", "s2"]);
+      expect(await cancel(second)).toEqual({ cancelled: false });
+    });
+
+    test("[L27] [L29] an armed timer keeps the loop alive and is observed", async () => {
+      const { set, host, loop, faults } = await timers(store);
+      expect(loop.liveness.alive).toBe(false);
+      await set({ delayMs: 10, message: template });
+      expect(loop.liveness).toMatchObject({ quiescent: true, alive: true });
+      await host.advance(10);
+      expect(loop.liveness.timers).toBe(0);
+      expect(faults()).toEqual(["Sys.TimerSet", "Sys.TimerFired"]);
+    });
+  });
+}
+
+describe("timers that outlive the process", () => {
+  test("[T6] after a restart what is overdue fires once, the rest on time", async () => {
+    const disk = new MemoryDisk();
+    const before = await timers((host) => memoryStore({ host, disk }));
+    await before.set({ delayMs: 100, message: template }, "overdue");
+    await before.set({ delayMs: 5_000, message: template }, "future");
+    await before.host.run(() => before.loop.stop());
+    await before.host.advance(1_000);
+    expect(before.arrived).toEqual([]);
+
+    const host = simulatedHost(2);
+    host.stepClock(before.host.now() - host.now());
+    const arrived: string[] = [];
+    const actor = new BareActor();
+    actor.postMessage = ({ type, metadata }) => void arrived.push(`${type} ${metadata.causation}`);
+    const build: Capability = bare(() => actor, { takes: [["command", "Build.Run"]] });
+    await setup({ build, timer: timerCapability(memoryStore({ host, disk })) }, { host });
+    await host.advance(0);
+    expect(arrived).toEqual(["Build.Run overdue"]);
+    await host.advance(3_999);
+    expect(arrived).toHaveLength(1);
+    await host.advance(1);
+    expect(arrived).toEqual(["Build.Run overdue", "Build.Run future"]);
+    await host.advance(86_400_000);
+    expect(arrived).toHaveLength(2);
+  });
+
+  test("[T6] a store that fails for a while delays timers, and each still fires once", async () => {
+    let failing = false;
+    const refuse = () => Promise.reject(new Error("the disk is away"));
+    const { set, host, arrived } = await timers((given) => {
+      const store = memoryStore({ host: given, disk: new MemoryDisk() });
+      const faulty: Partial<Store> = {
+        changeDue: (changes) => (failing ? refuse() : store.changeDue(changes)),
+        dueRows: (now, limit) => (failing ? refuse() : store.dueRows(now, limit)),
+        earliestDue: () => (failing ? refuse() : store.earliestDue()),
+      };
+      return new Proxy(store, { get: (target, key) => Reflect.get(faulty, key) ?? Reflect.get(target, key) });
+    });
+    await set({ delayMs: 100, message: template });
+    failing = true;
+    await host.advance(5_000);
+    expect(arrived).toEqual([]);
+    failing = false;
+    await host.advance(2_000);
+    expect(arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
+    await host.advance(86_400_000);
+    expect(arrived).toHaveLength(2);
+  });
+});
