@@ -32,6 +32,8 @@ export class Children<E, R> {
   readonly #each: (element: Cell<E>) => R;
   readonly #options: ListOptions<E>;
   readonly #byKey = new Map<string, Child<R>>();
+  /** Children without an element that were still looked at. They sleep when nobody does, and go with the next update. */
+  readonly #leaving = new Map<string, Child<R>>();
   /** The elements of the last update and their children, in the list's order. */
   #elements: readonly Json[] = [];
   #children: readonly Child<R>[] = [];
@@ -45,8 +47,9 @@ export class Children<E, R> {
     this.#options = options;
   }
 
-  /** One child per element, in the list's order; those without an element stop. */
+  /** One child per element, in the list's order; those without an element stop once nobody looks at them. */
   update(elements: readonly Json[]): readonly Child<R>[] {
+    for (const child of this.#leaving.values()) if (!child.result.node.live) this.#stop(child);
     const children = (this.#movable ? this.#updateBetween(elements) : undefined) ?? this.#updateAll(elements);
     this.#elements = elements;
     this.#children = children;
@@ -77,7 +80,7 @@ export class Children<E, R> {
       gone.delete(key);
       return this.#place(key, child, element);
     });
-    for (const child of gone.values()) this.#stop(child);
+    for (const child of gone.values()) this.#leave(child);
     // Not by `toSpliced` with spread arguments: a hundred thousand of them overflow the stack.
     return this.#children.slice(0, start).concat(children, this.#children.slice(before.length - tail));
   }
@@ -97,7 +100,7 @@ export class Children<E, R> {
       gone.delete(key);
       return child;
     });
-    for (const child of gone.values()) this.#stop(child);
+    for (const child of gone.values()) this.#leave(child);
     return children;
   }
 
@@ -109,7 +112,7 @@ export class Children<E, R> {
   }
 
   #place(key: string, kept: Child<R> | undefined, element: Json): Child<R> {
-    const child = kept ?? this.#start(key, element);
+    const child = kept ?? this.#return(key) ?? this.#start(key, element);
     // A link is followed by the child itself; any other element is handed to it.
     if (asLink(element) === undefined) this.#space.scheduler.derive(child.element.address, element);
     return child;
@@ -128,8 +131,23 @@ export class Children<E, R> {
     return child;
   }
 
-  #stop(child: Child<R>): void {
-    child.result.dispose();
+  /** Its element is gone. Whoever shows the list has yet to hear of it, and somebody may have opened the child by itself. */
+  #leave(child: Child<R>): void {
     this.#byKey.delete(child.key);
+    this.#leaving.set(child.key, child);
+  }
+
+  /** One that has left and comes back is the same as before. */
+  #return(key: string): Child<R> | undefined {
+    const child = this.#leaving.get(key);
+    if (child === undefined) return undefined;
+    this.#leaving.delete(key);
+    this.#byKey.set(key, child);
+    return child;
+  }
+
+  #stop(child: Child<R>): void {
+    this.#leaving.delete(child.key);
+    child.result.dispose();
   }
 }

@@ -37,17 +37,16 @@ export class List<R> extends Cell<readonly R[]> {
     let at = 0;
     const values = elements.map((element) => {
       let known = before[at];
-      if (known?.element !== element && before[at + 1]?.element === element) {
-        release(known);
-        known = before[++at];
-      }
+      if (known?.element !== element && before[at + 1]?.element === element) known = before[++at];
       if (known?.element === element) at++;
       else known = this.#firstTime(element, place);
       if (known === undefined) return element;
       followed.push(known);
       return handOut(readThrough(known.address, this.targets));
     });
-    for (; at < before.length; at++) release(before[at]);
+    // A read may end the whole by throwing, so nothing is let go before all of them are made.
+    for (const { address } of followed) address.pins++;
+    for (const { address } of before) address.pins--;
     this.#followed = followed;
     return values;
   }
@@ -56,14 +55,8 @@ export class List<R> extends Cell<readonly R[]> {
   #firstTime(element: Json, place: Address): Followed | undefined {
     const link = asLink(element);
     if (link === undefined) return undefined;
-    const address = targetOf(link, place, this.targets);
-    address.pins++;
-    return { element, address };
+    return { element, address: targetOf(link, place, this.targets) };
   }
-}
-
-function release(followed: Followed | undefined): void {
-  if (followed !== undefined) followed.address.pins--;
 }
 
 export function map<E, R>(

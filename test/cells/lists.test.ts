@@ -1,88 +1,212 @@
-/** Lists against plain arrays: whatever is done to a list, its map is the map of what it holds, and only new elements run. */
-import fc from "fast-check";
 import { describe, expect, test } from "#test";
-import { Space } from "../../src/cells/space.ts";
-import { simulatedHost } from "../../src/host/simulated-host.ts";
-import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Json } from "../../src/message/json.ts";
+import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 
 interface Item {
-  readonly id: number;
-  readonly text: string;
+  readonly id: string;
+  readonly n: number;
 }
 
-async function openSpace(): Promise<Space> {
-  const host = simulatedHost(1);
-  return Space.open({ store: memoryStore({ host }), host, name: "lists" });
+async function items(...ids: string[]) {
+  const parts = await setup();
+  const { space } = parts;
+  const cells = new Map(ids.map((id) => [id, space.cell<Item>(id)]));
+  ids.forEach((id, n) => {
+    cells.get(id)?.set({ id, n });
+  });
+  const list = space.cell<readonly Json[]>("list");
+  const show = (...order: string[]) => list.set(order.map((id) => space.cell(id).asLink()));
+  show(...ids);
+  const runs = new Calls<string>();
+  return { ...parts, cells, list: space.cell<readonly Item[]>("list"), show, runs };
 }
-
-const item = fc.record({ id: fc.nat(12), text: fc.constantFrom("a", "b", "c") });
-const edits = fc.array(fc.record({ at: fc.nat(20), remove: fc.nat(3), insert: fc.array(item, { maxLength: 3 }) }), {
-  maxLength: 12,
-});
 
 describe("lists", () => {
-  for (const keyed of [true, false]) {
-    test(`[R] a map ${keyed ? "by key" : "by position"} is the map of what the list holds`, async () => {
-      await fc.assert(
-        fc.asyncProperty(fc.array(item, { maxLength: 8 }), edits, async (start, changes) => {
-          const space = await openSpace();
-          const list = space.cell<readonly Item[]>("list");
-          list.set(start);
-          const options = keyed ? { key: ({ id }: Item) => id } : {};
-          const mapped = space.map<Item, string>(
-            "mapped",
-            list,
-            (one) => `${one.get()?.id}${one.get()?.text}`,
-            options,
-          );
-          let seen: readonly string[] = [];
-          space.effect(() => {
-            seen = mapped.get() ?? [];
-          });
-          space.flush();
-          let plain = [...start];
-          for (const { at, remove, insert } of changes) {
-            const from = Math.min(at, plain.length);
-            const count = Math.min(remove, plain.length - from);
-            list.splice(from, count, ...insert);
-            plain = plain.toSpliced(from, count, ...insert);
-            space.flush();
-            expect(seen).toEqual(plain.map(({ id, text }) => `${id}${text}`));
-          }
-          space.scheduler.dispose();
-        }),
-        { numRuns: 150 },
-      );
+  test("[R27] map over links: moving runs nothing, changing one runs one, adding one runs one", async () => {
+    const { space, list, show, cells, runs, scheduler } = await items("a", "b", "c");
+    const names = space.map("names", list, (item) => {
+      runs.note(item.get()?.id ?? "?");
+      return `${item.get()?.id}${item.get()?.n}`;
     });
-  }
+    const seen = new Calls();
+    names.sink(seen.note);
+    space.flush();
+    expect(runs.take()).toEqual(["a", "b", "c"]);
+    show("c", "a", "b");
+    space.flush();
+    expect(runs.take()).toEqual([]);
+    cells.get("a")?.key("n").set(9);
+    space.flush();
+    expect(runs.take()).toEqual(["a"]);
+    space.cell("d").set({ id: "d", n: 4 });
+    show("c", "a", "d", "b");
+    space.flush();
+    expect(runs.take()).toEqual(["d"]);
+    expect(seen.take()).toEqual([
+      ["a0", "b1", "c2"],
+      ["c2", "a0", "b1"],
+      ["c2", "a9", "b1"],
+      ["c2", "a9", "d4", "b1"],
+    ]);
+    scheduler.checkInvariants();
+  });
 
-  test("[R] only what is new to a list runs: not what moves, nor what stays behind an insertion", async () => {
-    const space = await openSpace();
-    const list = space.cell<readonly Item[]>("list");
-    const items = Array.from({ length: 50 }, (_, id) => ({ id, text: "x" }));
-    list.set(items);
-    let runs = 0;
-    const mapped = space.map<Item, number>(
-      "mapped",
+  test("[R27] map over values goes by position, or by key where one is given", async () => {
+    const { space, scheduler } = await setup();
+    const list = space.cell<Item[]>("list");
+    const [a, b, c] = [
+      { id: "a", n: 1 },
+      { id: "b", n: 2 },
+      { id: "c", n: 3 },
+    ] as const;
+    list.set([a, b]);
+    const [byPlace, byKey] = [new Calls<string>(), new Calls<string>()];
+    space
+      .map("by place", list, (item) => {
+        byPlace.note(item.get()?.id ?? "?");
+        return item.get()?.n;
+      })
+      .sink(() => undefined);
+    const keyed = space.map(
+      "by key",
       list,
-      (one) => {
-        runs++;
-        return one.get()?.id ?? -1;
+      (item) => {
+        byKey.note(item.get()?.id ?? "?");
+        return item.get()?.n;
       },
       { key: ({ id }) => id },
     );
-    space.effect(() => void mapped.get());
+    const seen = new Calls();
+    keyed.sink(seen.note);
     space.flush();
-    expect(runs).toBe(50);
-    list.splice(20, 0, { id: 50, text: "new" });
+    byPlace.take();
+    byKey.take();
+    list.set([c, a, b]);
     space.flush();
-    expect(runs).toBe(51);
-    list.set(list.get()?.toReversed() ?? []);
+    expect(byPlace.take()).toEqual(["c", "a", "b"]);
+    expect(byKey.take()).toEqual(["c"]);
+    list.set([{ ...c, n: 30 }, a]);
     space.flush();
-    expect(runs).toBe(51);
-    list.splice(7, 1);
+    expect(byKey.take()).toEqual(["c"]);
+    expect(seen.take()).toEqual([
+      [1, 2],
+      [3, 1, 2],
+      [30, 1],
+    ]);
+    scheduler.checkInvariants();
+  });
+
+  test("[R27] equal elements keep runs of their own", async () => {
+    const { space, list, show, runs } = await items("a", "b");
+    const names = space.map("names", list, (item) => {
+      runs.note(item.get()?.id ?? "?");
+      return item.get()?.id;
+    });
+    const seen = new Calls();
+    names.sink(seen.note);
+    show("a", "a", "b");
     space.flush();
-    expect(runs).toBe(51);
-    expect(mapped.get()).toEqual(list.get()?.map(({ id }) => id));
+    expect(runs.take()).toEqual(["a", "a", "b"]);
+    show("a", "b");
+    space.flush();
+    expect(runs.take()).toEqual([]);
+    expect(seen.take()).toEqual([
+      ["a", "a", "b"],
+      ["a", "b"],
+    ]);
+  });
+
+  test("[R27] filter: one verdict flips, the list changes, the other verdicts are not asked again", async () => {
+    const { space, list, cells, runs, scheduler } = await items("a", "b", "c");
+    const odd = space.filter("odd", list, (item) => {
+      runs.note(item.get()?.id ?? "?");
+      return (item.get()?.n ?? 0) % 2 === 1;
+    });
+    const seen = new Calls();
+    odd.sink((value) => seen.note((value as Item[] | undefined)?.map(({ id }) => id)));
+    space.flush();
+    runs.take();
+    cells.get("c")?.key("n").set(3);
+    space.flush();
+    expect(runs.take()).toEqual(["c"]);
+    expect(seen.take()).toEqual([["b"], ["b", "c"]]);
+    scheduler.checkInvariants();
+  });
+
+  test("[R27] flatMap joins what each gives", async () => {
+    const { space, scheduler } = await setup();
+    const list = space.cell<number[]>("list");
+    list.set([1, 2]);
+    const all = space.flatMap("all", list, (n) => Array.from({ length: n.get() ?? 0 }, () => n.get() ?? 0));
+    const seen = new Calls();
+    all.sink(seen.note);
+    space.flush();
+    list.set([2, 0, 1]);
+    space.flush();
+    expect(seen.take()).toEqual([
+      [1, 2, 2],
+      [2, 2, 1],
+    ]);
+    scheduler.checkInvariants();
+  });
+
+  test("[R27] an element that goes takes its child with it, unless somebody looks at the child itself", async () => {
+    const { space, list, show, cells, runs, scheduler } = await items("a", "b");
+    const names = space.map("names", list, (item) => {
+      runs.note(item.get()?.id ?? "?");
+      return item.get()?.n;
+    });
+    names.sink(() => undefined);
+    space.flush();
+    const opened = new Calls();
+    const child = scheduler.getGraphSnapshot().find(({ id }) => id.startsWith("names/") && id.includes('"a"'));
+    const cancel = space.cell(child?.writes[0] ?? "").sink(opened.note);
+    show();
+    space.flush();
+    runs.take();
+    cells.get("a")?.key("n").set(7);
+    cells.get("b")?.key("n").set(8);
+    space.flush();
+    expect(runs.take()).toEqual(["a"]);
+    expect(opened.take()).toEqual([0, 7]);
+    cancel();
+    show("b");
+    space.flush();
+    cells.get("a")?.key("n").set(9);
+    space.flush();
+    expect(runs.take()).toEqual(["b"]);
+    expect(scheduler.getGraphSnapshot().filter(({ id }) => id.startsWith("names/"))).toHaveLength(1);
+    scheduler.checkInvariants();
+  });
+
+  test("[R27] a list of lists, filtered and mapped, is right after every change", async () => {
+    const { space, scheduler } = await setup();
+    const list = space.cell<number[]>("list");
+    list.set([]);
+    const even = space.filter("even", list, (n) => (n.get() ?? 0) % 2 === 0);
+    const twice = space.map("twice", even, (n) => (n.get() ?? 0) * 2);
+    const seen = new Calls();
+    twice.sink(seen.note);
+    for (const next of [[1, 2, 3, 4], [4, 2], [2, 4, 6, 6], [], [8]]) {
+      list.set(next);
+      space.flush();
+      scheduler.checkInvariants();
+    }
+    expect(seen.take()).toEqual([[4, 8], [8, 4], [4, 8, 12, 12], [], [16]]);
+  });
+
+  test("[R27] elements that are computed are looked at one by one", async () => {
+    const { space } = await setup();
+    const list = space.cell<number[]>("list");
+    list.set([1, 2, 3]);
+    const squares = space.map("squares", list, (n) => (n.get() ?? 0) ** 2);
+    const seen = new Calls();
+    squares.key(1).sink(seen.note);
+    space.flush();
+    list.key(0).set(10);
+    space.flush();
+    list.key(1).set(5);
+    space.flush();
+    expect(seen.take()).toEqual([4, 25]);
   });
 });

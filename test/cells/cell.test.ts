@@ -1,0 +1,183 @@
+import { describe, expect, test } from "#test";
+import type { StandardSchema } from "../../src/cells/schema.ts";
+import { Calls, setup } from "../scheduler/scheduler-setup.ts";
+
+/** A schema that takes numbers from 0 on. */
+const amount: StandardSchema<number> = {
+  "~standard": {
+    version: 1,
+    vendor: "test",
+    validate: (value) =>
+      typeof value === "number" && value >= 0 ? { value } : { issues: [{ message: "must be 0 or more", path: ["x"] }] },
+  },
+};
+
+describe("cells", () => {
+  test("[R20] get, set, update, key and delete work on exactly their place", async () => {
+    const { space } = await setup();
+    const doc = space.cell<{ a: number; b: { c: number[] } }>("doc");
+    expect(doc.get()).toBeUndefined();
+    doc.set({ a: 1, b: { c: [1] } });
+    doc.key("a").update((value) => (value ?? 0) + 1);
+    doc.key("b").key("c").push(2, 3);
+    doc.key("b").key("c").splice(0, 1);
+    doc.key("b").key("c").key(0).set(9);
+    expect(doc.get()).toEqual({ a: 2, b: { c: [9, 3] } });
+    doc.key("a").delete();
+    expect(doc.get()).toEqual({ b: { c: [9, 3] } });
+    doc.delete();
+    expect(doc.get()).toBeUndefined();
+  });
+
+  test("[R20] what a cell gives is frozen and never changes; what is given to it stays the giver's", async () => {
+    const { space } = await setup();
+    const doc = space.cell<{ list: number[] }>("doc");
+    const mine = { list: [1] };
+    doc.set(mine);
+    mine.list.push(2);
+    const before = doc.get();
+    doc.key("list").push(3);
+    expect(before).toEqual({ list: [1] });
+    expect(doc.get()).toEqual({ list: [1, 3] });
+    expect(() => (before as { list: number[] }).list.push(4)).toThrow();
+  });
+
+  test("[R20] a default is what there is while there is nothing", async () => {
+    const { space } = await setup();
+    const count = space.cell("count", { default: 7 });
+    expect(count.get()).toBe(7);
+    count.update((value) => (value ?? 0) + 1);
+    expect(count.get()).toBe(8);
+  });
+
+  test("[R20] a write into what is not there says what to do", async () => {
+    const { space } = await setup();
+    const doc = space.cell<{ a: { b: number } }>("doc");
+    expect(() => doc.key("a").key("b").set(1)).toThrow("write what is above it first");
+    expect(() => doc.splice(0, 1)).toThrow("there is no array");
+    expect(() => space.cell("doc").set(Number.NaN)).toThrow("finite number");
+  });
+
+  test("[R21] a schema checks what is written to its cell, and nothing happens if it does not fit", async () => {
+    const { space } = await setup();
+    const price = space.cell("price", { schema: amount });
+    price.set(3);
+    expect(() => price.set(-1)).toThrow("price does not take this value: /x: must be 0 or more");
+    expect(price.get()).toBe(3);
+    const later: StandardSchema<number> = {
+      "~standard": { version: 1, vendor: "test", validate: async () => ({ value: 1 }) },
+    };
+    expect(() => space.cell("later", { schema: later }).set(1)).toThrow("a write cannot wait");
+  });
+
+  test("[R22] what plain code writes before it lets go of the thread is one commit, with the last values", async () => {
+    const { space, line, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<{ x: number }>("b")];
+    for (let i = 0; i < 100; i++) a.set(i);
+    b.set({ x: 1 });
+    b.key("x").set(2);
+    await quiet();
+    expect(line.arrived).toHaveLength(1);
+    expect([a.get(), b.get()]).toEqual([99, { x: 2 }]);
+  });
+
+  test("[R22] writes that undo or build upon each other arrive at others as they came out here", async () => {
+    const { space, open, quiet } = await setup();
+    const doc = space.cell<Record<string, unknown>>("doc");
+    const nested = space.cell<{ list: number[]; o: Record<string, number> }>("nested");
+    doc.set({ a: 1, b: 2 });
+    doc.key("a").delete();
+    nested.set({ list: [1], o: { p: 1, q: 2 } });
+    nested.key("list").push(2);
+    nested.key("o").key("p").delete();
+    nested.key("list").push(3);
+    nested.key("list").key(0).set(7);
+    const expected = [doc.get(), nested.get()];
+    expect(expected).toEqual([{ b: 2 }, { list: [7, 2, 3], o: { q: 2 } }]);
+    await quiet();
+    const other = await open();
+    expect([await other.space.cell("doc").pull(), await other.space.cell("nested").pull()]).toEqual(expected);
+    doc.address.home.replica.checkInvariants();
+  });
+
+  test("[R22] a write that is taken back is reported", async () => {
+    const { space, open, quiet, scheduler } = await setup();
+    const other = await open();
+    const list = space.cell<number[]>("list");
+    list.set([1]);
+    await quiet();
+    await other.space.cell("list").pull();
+    const errors = new Calls();
+    scheduler.onError((error) => errors.note((error as Error).message));
+    other.scheduler.onError((error) => errors.note((error as Error).message));
+    list.push(2);
+    other.space.cell<number[]>("list").push(3);
+    await quiet();
+    expect(errors.take()).toEqual([expect.stringMatching(/^a write to space "s" was taken back/)]);
+  });
+
+  test("[R22] a push upon a list that is not loaded yet does not replace it", async () => {
+    const { space, open, quiet } = await setup();
+    space.cell("list").set([1, 2]);
+    await quiet();
+    const other = await open();
+    const errors = new Calls();
+    other.scheduler.onError(errors.note);
+    const list = other.space.cell<number[]>("list");
+    list.push(3);
+    await quiet();
+    expect(errors.count).toBe(1);
+    expect(space.cell("list").get()).toEqual([1, 2]);
+    await other.space.transact(() => list.push(3));
+    await quiet();
+    expect(space.cell("list").get()).toEqual([1, 2, 3]);
+  });
+
+  test("[R23] pull loads what is needed, link by link, computes, and lets go", async () => {
+    const { space, open, quiet } = await setup();
+    const target = space.cell("target");
+    target.set({ x: 20 });
+    space.cell("middle").set(target.asLink());
+    space.cell("start").set(space.cell("middle").asLink());
+    await quiet();
+    const other = await open();
+    const x = other.space.cell<{ x: number }>("start").key("x");
+    const double = other.space.computed("double", () => (x.get() ?? 0) * 2);
+    expect(await double.pull()).toBe(40);
+    expect(double.node.live).toBe(false);
+    other.scheduler.checkInvariants();
+  });
+
+  test("[R23] pullOnce gives what its function gives, or throws what it throws", async () => {
+    const { space, scheduler } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    expect(await scheduler.pullOnce(() => [a.get()])).toEqual([1]);
+    expect(await scheduler.pullOnce(() => undefined)).toBeUndefined();
+    await expect(
+      scheduler.pullOnce(() => {
+        throw new Error("no");
+      }),
+    ).rejects.toThrow("no");
+    expect(scheduler.getStats().nodes).toBe(0);
+  });
+
+  test("[R24] a computation is refused the clock, chance, and being set", async () => {
+    const { space, host } = await setup();
+    const errors = new Calls();
+    space.scheduler.onError((error) => errors.note((error as Error).message));
+    space.computed("clock", () => space.now()).sink(() => undefined);
+    space.computed("dice", () => space.random()).sink(() => undefined);
+    space.flush();
+    expect(errors.take()).toEqual([
+      expect.stringContaining("computation clock must not read the clock"),
+      expect.stringContaining("computation dice must not draw a random number"),
+    ]);
+    expect(space.now()).toBe(host.now());
+    const times = new Calls();
+    space.effect(() => times.note(space.now()));
+    space.flush();
+    expect(times.count).toBe(1);
+    expect(() => space.computed("c", () => 1).set(2 as never)).toThrow("change what it is computed from");
+  });
+});

@@ -1,0 +1,183 @@
+import { describe, expect, test } from "#test";
+import { Space } from "../../src/cells/space.ts";
+import { TransactionError } from "../../src/cells/transact.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { rejected } from "../../src/store/rejection.ts";
+import { Calls, setup } from "../scheduler/scheduler-setup.ts";
+import { Gate } from "../store/faulty-store.ts";
+
+describe("transact", () => {
+  test("[R28] what it writes is one commit, seen at once by plain code and by readers when it has ended", async () => {
+    const { space, line, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    const seen = new Calls();
+    space.effect(() => seen.note([a.get(), b.get()]));
+    await quiet();
+    seen.take();
+    const before = line.arrived.length;
+    const done = space.transact(() => {
+      a.set(1);
+      b.set((a.get() ?? 0) + 1);
+      return "done";
+    });
+    expect([a.get(), b.get()]).toEqual([1, 2]);
+    space.flush();
+    expect(seen.take()).toEqual([[1, 2]]);
+    expect(await done).toBe("done");
+    expect(line.arrived.length - before).toBe(1);
+  });
+
+  test("[R28] if it throws nothing of it has happened, and what was written before it stays", async () => {
+    const { space, quiet } = await setup();
+    const [a, list] = [space.cell<{ x: number }>("a"), space.cell<number[]>("list")];
+    a.set({ x: 1 });
+    list.set([1]);
+    await quiet();
+    const seen = new Calls();
+    a.sink(seen.note);
+    space.flush();
+    a.key("x").set(2);
+    const failing = space.transact(() => {
+      a.key("x").set(3);
+      list.push(2);
+      list.splice(0, 1);
+      a.set({ x: 4 });
+      a.delete();
+      throw new Error("given up");
+    });
+    await expect(failing).rejects.toThrow("given up");
+    space.flush();
+    expect([a.get(), list.get()]).toEqual([{ x: 2 }, [1]]);
+    expect(seen.take()).toEqual([{ x: 1 }, { x: 2 }]);
+    a.address.home.replica.checkInvariants();
+  });
+
+  test("[R28] what it read and others changed makes it run again: no count is lost", async () => {
+    const { space, host, open, quiet } = await setup();
+    const other = await open();
+    const counter = space.cell<number>("counter");
+    counter.set(0);
+    await quiet();
+    await other.space.cell("counter").pull();
+    let runs = 0;
+    const count = (site: Space) =>
+      site.transact(() => {
+        runs++;
+        const cell = site.cell<number>("counter");
+        cell.set((cell.get() ?? 0) + 1);
+      });
+    await host.run(() => Promise.all(Array.from({ length: 10 }, (_, i) => count(i % 2 === 0 ? space : other.space))));
+    await quiet();
+    expect([counter.get(), other.space.cell("counter").get()]).toEqual([10, 10]);
+    expect(runs).toBeGreaterThan(10);
+  });
+
+  test("[R28] what it read through a computed value counts as read", async () => {
+    const { space, host, line, open, quiet } = await setup();
+    const other = await open();
+    const [stock, orders] = [space.cell<number>("stock"), space.cell<number[]>("orders")];
+    stock.set(1);
+    orders.set([]);
+    await quiet();
+    await other.space.cell("stock").pull();
+    const left = space.computed("left", () => (stock.get() ?? 0) - (orders.get()?.length ?? 0));
+    left.sink(() => undefined);
+    await quiet();
+    const gate = new Gate();
+    line.plan = ({ method }) => (method === "changesSince" ? { arrives: gate.opened } : {});
+    other.space.cell<number>("stock").set(0);
+    await quiet();
+    const found = new Calls();
+    const sold = space.transact(() => {
+      found.note(left.get());
+      if ((left.get() ?? 0) > 0) orders.push(1);
+    });
+    await quiet();
+    gate.open();
+    await host.run(() => sold);
+    expect(found.take()).toEqual([1, 0]);
+    expect(orders.get()).toEqual([]);
+  });
+
+  test("[R28] a rejection that is not to be repeated is thrown with its class; a stale one only when its time is over", async () => {
+    const { space, line, host } = await setup();
+    let answer = rejected("refused", "too-large", "too large");
+    line.plan = ({ method }) => (method === "commit" ? { instead: answer } : {});
+    const refused = space.transact(() => space.cell("a").set(1));
+    await expect(refused).rejects.toThrow("did not last after 1 try: too large");
+    await refused.catch((error: TransactionError) => {
+      expect(error).toBeInstanceOf(TransactionError);
+      expect([error.code, error.rejection.class]).toEqual(["TRANSACTION_REJECTED", "refused"]);
+    });
+    answer = rejected("stale", "read-moved", "moved");
+    const from = host.monotonic();
+    let runs = 0;
+    const stale = space.transact(
+      () => {
+        runs++;
+        space.cell("a").set(runs);
+      },
+      { windowMs: 1_000 },
+    );
+    await expect(host.run(() => stale)).rejects.toThrow("moved");
+    expect(host.monotonic() - from).toBeGreaterThanOrEqual(1_000);
+    expect(runs).toBeGreaterThan(5);
+  });
+
+  test("[R28] a transaction inside a transaction is part of it; one of another space is refused", async () => {
+    const { space, host, line, quiet } = await setup();
+    const other = await Space.open({ store: memoryStore({ host }), host, name: "t", scheduler: space.scheduler });
+    const before = line.arrived.length;
+    await space.transact(() => {
+      space.cell("a").set(1);
+      void space.transact(() => space.cell("b").set(2));
+    });
+    expect(line.arrived.length - before).toBe(1);
+    const crossing = space.transact(() => {
+      space.cell("a").set(9);
+      other.cell("c").set(3);
+    });
+    await expect(crossing).rejects.toThrow("one commit of one space");
+    await quiet();
+    expect([space.cell("a").get(), space.cell("b").get(), other.cell("c").get()]).toEqual([1, 2, undefined]);
+  });
+
+  test("[R28] inside a node's run it is part of that run's commit", async () => {
+    const { space, line, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    const before = line.arrived.length;
+    space.effect(() => {
+      a.set(1);
+      void space.transact(() => b.set(2));
+    });
+    await quiet();
+    expect(line.arrived.length - before).toBe(1);
+  });
+
+  test("[R29] a transaction across awaits reads its own writes and is stale when others were faster", async () => {
+    const { space, open, quiet } = await setup();
+    const other = await open();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    a.set(1);
+    space.cell("link").set(a.asLink());
+    await quiet();
+    await other.space.cell("a").pull();
+    const first = space.begin();
+    first.set(b, (first.get(space.cell<number>("link")) ?? 0) + 1);
+    expect(first.get(b)).toBe(2);
+    expect(b.get()).toBeUndefined();
+    await quiet();
+    expect(await first.commit()).toMatchObject({ kind: "committed" });
+    expect(b.get()).toBe(2);
+    using second = space.begin();
+    second.set(b, (second.get(a) ?? 0) + 10);
+    other.space.cell<number>("a").set(5);
+    await quiet();
+    expect(await second.commit()).toMatchObject({ kind: "rejected", class: "stale" });
+    expect(b.get()).toBe(2);
+    const third = space.begin();
+    third.delete(b);
+    third.abort();
+    expect(b.get()).toBe(2);
+  });
+});
