@@ -4,6 +4,8 @@ export type ClientErrorCode =
   | "NOT_REACHABLE"
   /** No answer in time. Whether a command took effect is not known; the same id asks again. */
   | "TIMED_OUT"
+  /** The request does not fit a line. */
+  | "TOO_LONG"
   /** The client was closed, by its owner. */
   | "CLOSED";
 

@@ -10,7 +10,7 @@
  */
 import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS } from "../limits.ts";
+import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS, LINE_BYTES_MAX } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -45,7 +45,9 @@ export interface RequestOptions {
 }
 
 interface Waiting {
-  readonly message: Message;
+  readonly id: string;
+  /** The request as it is sent, and sent again. */
+  readonly line: string;
   /** Sent on an earlier connection too. */
   repeated: boolean;
   answer(answer: Message): void;
@@ -98,10 +100,17 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   /** Sends a whole message and gives the whole answer, a reply or an error. The same message may be sent again later. */
   request(message: Message, { timeoutMs, signal }: RequestOptions = {}): Promise<Message> {
     const { id } = message.metadata;
+    const line = JSON.stringify(message);
     const wait = timeoutMs ?? this.#options.timeoutMs ?? CLIENT_TIMEOUT_MS;
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(closedError());
       if (signal?.aborted) return reject(signal.reason);
+      // The kernel could not tell whose line it was.
+      const bytes = Buffer.byteLength(line);
+      if (bytes > LINE_BYTES_MAX) {
+        const why = `${message.type} takes ${bytes} bytes; a line has at most ${LINE_BYTES_MAX}: send it in parts`;
+        return reject(new ClientError("TOO_LONG", why));
+      }
       const timer = this.#host.timer(wait, () => {
         waiting.fail(new ClientError("TIMED_OUT", `no answer to ${message.type} within ${wait} ms (id ${id})`));
       });
@@ -112,7 +121,8 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
         this.#waiting.delete(id);
       };
       const waiting: Waiting = {
-        message,
+        id,
+        line,
         repeated: false,
         answer: (answer) => {
           end();
@@ -125,7 +135,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
       };
       signal?.addEventListener("abort", aborted, { once: true });
       this.#waiting.set(id, waiting);
-      if (this.#link) this.#link.send(message);
+      if (this.#link) this.#link.send(line);
       else this.#reconnectLater(CLIENT_RECONNECT_START_MS);
     });
   }
@@ -144,7 +154,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     if (!waiting) return;
     if (waiting.repeated && isForTheMoment(answer)) {
       this.#host.timer(CLIENT_RECONNECT_START_MS, () => {
-        if (this.#waiting.has(waiting.message.metadata.id)) this.#link?.send(waiting.message);
+        if (this.#waiting.has(waiting.id)) this.#link?.send(waiting.line);
       });
       return;
     }
@@ -177,7 +187,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     this.#options.onConnection?.("back");
     for (const waiting of this.#waiting.values()) {
       waiting.repeated = true;
-      this.#link.send(waiting.message);
+      this.#link.send(waiting.line);
     }
   }
 

@@ -1,4 +1,4 @@
-/** One connection to a kernel's socket: messages out as lines, lines in as messages. Knows nothing of requests. */
+/** One connection to a kernel's socket: lines out, messages in. Knows nothing of requests. */
 import { connect, type Socket } from "node:net";
 import type { Message } from "../message/envelope.ts";
 import { ClientError } from "./client-error.ts";
@@ -37,8 +37,8 @@ export class LineLink {
     socket.on("close", () => events.lost());
   }
 
-  send(message: Message): void {
-    this.#socket.write(`${JSON.stringify(message)}\n`);
+  send(line: string): void {
+    this.#socket.write(`${line}\n`);
   }
 
   end(): void {

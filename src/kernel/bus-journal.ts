@@ -5,16 +5,18 @@
  * One that was handled when the process died, and not settled, is handled again; handlers of events bear that. SPEC: K26.
  */
 import type { EventBus } from "../bus/event-bus.ts";
-import type { EventJournal } from "../loop/event-journal.ts";
+import type { EventJournal, JournaledEvent } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
+import type { Store } from "../store/store.ts";
 
 export interface JournalParts {
   readonly bus: EventBus;
+  readonly store: Store;
   /** The actor of a subscriber, once it runs. */
   actor(name: string): { idle(): Promise<void> } | undefined;
 }
 
-export function journalOver({ bus, actor }: JournalParts): EventJournal {
+export function journalOver({ bus, store, actor }: JournalParts): EventJournal {
   return {
     async publish(message: Message, source: string): Promise<void> {
       await bus.publishMessage(message, source);
@@ -26,5 +28,18 @@ export function journalOver({ bus, actor }: JournalParts): EventJournal {
       };
       bus.subscribe(type, handle, { subscriberId: subscriber });
     },
+    follow: ({ after, signal }) => follow(bus, store, after, signal),
   };
+}
+
+async function* follow(
+  bus: EventBus,
+  store: Store,
+  after: number | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<JournaledEvent> {
+  const from = after ?? (await store.query({ limit: 1, order: "descending" }))[0]?.id ?? 0;
+  for await (const { id, topic, message } of bus.tail({ from, follow: true, signal })) {
+    if (message?.kind === "event") yield { id, topic, message };
+  }
 }

@@ -114,7 +114,7 @@ export class Kernel implements AsyncDisposable {
       ...{
         host,
         capabilities,
-        events: journalOver({ bus: this.#bus, actor: (name) => this.#loop.actors.get(name) }),
+        events: journalOver({ bus: this.#bus, store, actor: (name) => this.#loop.actors.get(name) }),
       },
       ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
       ...(observe === undefined ? {} : { observe }),
@@ -218,6 +218,7 @@ export class Kernel implements AsyncDisposable {
 
   async #close(graceMs: number): Promise<void> {
     this.#state = "stopping";
+    this.#socket?.quiet();
     await this.#drain(graceMs);
     await this.#unwind(graceMs);
     this.#state = "stopped";

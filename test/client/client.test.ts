@@ -100,6 +100,13 @@ describe("requests", () => {
     expect(await client.query("Syscall.Ping", 2)).toBe(2);
   });
 
+  test("[K32] one that does not fit a line is refused before it is sent", async () => {
+    const kernel = await KernelProcess.start(scratchFolder());
+    await using client = await kernel.connect();
+    await expect(client.query("Syscall.Ping", "ü".repeat(10_000))).rejects.toMatchObject({ code: "TOO_LONG" });
+    expect(await client.query("Syscall.Ping", "u".repeat(10_000))).toHaveLength(10_000);
+  });
+
   test("[K34] closing fails what waits, and closes once", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     const client = await kernel.connect();

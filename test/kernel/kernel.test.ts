@@ -9,6 +9,7 @@ import { Kernel, type KernelOptions } from "../../src/kernel/kernel.ts";
 import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
+import { Failure } from "../../src/message/error-data.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { scratchFolder } from "../repo/program.ts";
 
@@ -169,6 +170,40 @@ describe("life", () => {
     expect(await statuses()).toEqual(["processing"]);
     release();
     await kernel.close();
+  });
+});
+
+describe("one commit", () => {
+  test("[J5] what a command launched is there if and only if its handler committed", async () => {
+    const host = systemHost();
+    const store = memoryStore({ host });
+    const kernel = await open({
+      ...{ host, store },
+      capabilities: ({ space }) => ({
+        shop: transactional({
+          space,
+          description: "takes orders",
+          emits: { "Order.Placed": true },
+          commands: {
+            "Shop.Order": {
+              handle: ({ fail }: { fail: boolean }, tx) => {
+                tx.set(space.cell("orders"), 1);
+                tx.emit("Order.Placed", null);
+                if (fail) throw new Failure(422, "no stock");
+                return null;
+              },
+            },
+          },
+        }),
+      }),
+    });
+    const topics = async () => (await store.query({ limit: 10 })).map(({ topic }) => topic);
+    await expect(kernel.command("Shop.Order", { fail: true })).rejects.toMatchObject({ code: 422 });
+    expect(await topics()).toEqual([]);
+    expect(kernel.space.cell("orders").get()).toBeUndefined();
+    await kernel.command("Shop.Order", { fail: false });
+    expect(await topics()).toEqual(["Order.Placed", "Shop.Order"]);
+    expect(kernel.space.cell("orders").get()).toBe(1);
   });
 });
 
