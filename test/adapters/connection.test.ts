@@ -1,0 +1,194 @@
+/** One connection in simulated time, over a stream that the test controls: backpressure and the time a line may take. */
+import { describe, expect, test } from "vitest";
+import { type ByteStream, NdjsonConnection } from "../../src/adapters/ndjson-connection.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { LINE_COMPLETE_MS, REQUESTS_IN_FLIGHT_MAX, UNREAD_OUTPUT_BYTES_MAX } from "../../src/limits.ts";
+import { EventLoop } from "../../src/loop/event-loop.ts";
+import { BareActor, bare } from "../loop/loop-setup.ts";
+import { ping } from "./socket-setup.ts";
+
+class Stream implements ByteStream {
+  written = "";
+  buffered = 0;
+  paused = false;
+  ended = false;
+  isCut = false;
+  probed = 0;
+  /** Whether the other side reads. */
+  reading = true;
+
+  write(text: string): void {
+    this.written += text;
+    if (!this.reading) this.buffered += text.length;
+  }
+
+  pause(): void {
+    this.paused = true;
+  }
+
+  resume(): void {
+    this.paused = false;
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  cut(): void {
+    this.isCut = true;
+  }
+
+  probe(): void {
+    this.probed++;
+  }
+
+  get lines(): { kind: string; data: { code?: number } }[] {
+    return this.written
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+  }
+}
+
+async function connection() {
+  const host = simulatedHost(1);
+  const actor = new BareActor();
+  const capability = bare(() => actor, { takes: [["query", "Syscall.Ping"]] });
+  const loop = await host.run(() => EventLoop.boot({ host, capabilities: { a: capability } }));
+  const stream = new Stream();
+  let closed = 0;
+  const client = new NdjsonConnection({ host, loop, stream, adapter: "test", closed: () => void closed++ });
+  const bytes = (text: string) => client.data(new TextEncoder().encode(text));
+  const answerAll = async (data = "") => {
+    for (const given of actor.posted.splice(0)) actor.reply(given, data);
+    await host.advance(0);
+  };
+  return { host, loop, actor, stream, client, bytes, answerAll, closed: () => closed };
+}
+
+const pings = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, n) => `${JSON.stringify(ping(`q${from + n}`))}\n`).join("");
+
+describe("backpressure", () => {
+  test("[N2] [N8] exactly 256 requests are in flight, whatever one chunk holds, and all are answered in the end", async () => {
+    const { host, loop, actor, stream, bytes, answerAll } = await connection();
+    bytes(pings(1_000));
+    await host.advance(0);
+    expect(stream.paused).toBe(true);
+    expect(actor.posted).toHaveLength(REQUESTS_IN_FLIGHT_MAX);
+    while (actor.posted.length > 0) {
+      expect(loop.pending.size).toBeLessThanOrEqual(REQUESTS_IN_FLIGHT_MAX);
+      await answerAll();
+    }
+    expect(stream.paused).toBe(false);
+    expect(stream.lines).toHaveLength(1_000);
+  });
+
+  test("[N2] [N8] a client that never reads is not read from once 4 MiB wait for it, bad lines included", async () => {
+    const { host, stream, client, bytes } = await connection();
+    stream.reading = false;
+    bytes("x\n".repeat(50_000));
+    await host.advance(0);
+    expect(stream.paused).toBe(true);
+    expect(stream.written.length).toBeLessThan(UNREAD_OUTPUT_BYTES_MAX + 65_536);
+    expect(client.isIdle).toBe(false);
+    expect(client.frames).toBeGreaterThanOrEqual(UNREAD_OUTPUT_BYTES_MAX);
+    stream.reading = true;
+    for (let n = 0; stream.buffered > 0 && n < 1_000; n++) {
+      stream.buffered = 0;
+      client.drained();
+      await host.advance(0);
+    }
+    expect(stream.paused).toBe(false);
+    expect(stream.lines).toHaveLength(50_000);
+  });
+
+  test("[N8] chunks that were under way when reading was paused come after what is held back", async () => {
+    const { host, actor, bytes, answerAll } = await connection();
+    bytes(pings(300));
+    bytes(pings(300, 300));
+    await host.advance(0);
+    const order: string[] = [];
+    while (actor.posted.length > 0) {
+      order.push(...actor.posted.map(({ metadata }) => metadata.id));
+      await answerAll();
+    }
+    expect(order).toEqual(Array.from({ length: 600 }, (_, n) => `q${n}`));
+  });
+});
+
+describe("time", () => {
+  test("[N9] a line that does not end in time ends the connection, with one error", async () => {
+    const { host, stream, client, bytes, closed } = await connection();
+    bytes('{"kind":');
+    await host.advance(LINE_COMPLETE_MS - 1);
+    expect(stream.isCut).toBe(false);
+    await host.advance(1);
+    expect(stream.isCut).toBe(true);
+    expect(stream.lines.map(({ data }) => data.code)).toEqual([400]);
+    expect([client.state, closed()]).toEqual(["closed", 1]);
+  });
+
+  test("[N9] a slow-loris byte every second does not buy more time; an idle client has all the time", async () => {
+    const { host, stream, bytes } = await connection();
+    await host.advance(10 * LINE_COMPLETE_MS);
+    expect(stream.isCut).toBe(false);
+    for (let n = 0; n < 11; n++) {
+      bytes("x");
+      await host.advance(1_000);
+    }
+    expect(stream.isCut).toBe(true);
+  });
+
+  test("[N9] every line has its own time: a busy client whose chunks end inside lines is not cut off", async () => {
+    const { host, stream, bytes, answerAll } = await connection();
+    bytes('{"begun":');
+    for (let n = 0; n < 5; n++) {
+      await host.advance(LINE_COMPLETE_MS - 1_000);
+      bytes('1}\n{"begun":');
+      await answerAll();
+    }
+    expect(stream.isCut).toBe(false);
+    expect(stream.lines.map(({ data }) => data.code)).toEqual([422, 422, 422, 422, 422]);
+  });
+
+  test("[N9] time in which the client is not read from does not count", async () => {
+    const { host, stream, bytes, answerAll, actor } = await connection();
+    bytes(pings(REQUESTS_IN_FLIGHT_MAX));
+    bytes(pings(REQUESTS_IN_FLIGHT_MAX + 1, 1_000).slice(0, -5));
+    await host.advance(10 * LINE_COMPLETE_MS);
+    expect(stream.isCut).toBe(false);
+    while (actor.posted.length > 0) await answerAll();
+    await host.advance(LINE_COMPLETE_MS);
+    expect(stream.isCut).toBe(true);
+  });
+});
+
+describe("ends", () => {
+  test("[N6] who ends his side with requests open is looked for; what is owed is written, then the end", async () => {
+    const { host, stream, client, bytes, answerAll } = await connection();
+    bytes(pings(2));
+    await host.advance(0);
+    client.ended();
+    expect([stream.probed, stream.ended]).toEqual([1, false]);
+    await answerAll();
+    expect([stream.lines.length, stream.ended]).toEqual([2, true]);
+  });
+
+  test("[N6] who ends his side with nothing open gets the end at once", async () => {
+    const { stream, client } = await connection();
+    client.ended();
+    expect([stream.probed, stream.ended]).toEqual([0, true]);
+  });
+
+  test("[N6] [L21] a connection that is lost while it drains is forgotten", async () => {
+    const { host, loop, stream, client, bytes, answerAll } = await connection();
+    bytes(pings(2));
+    await host.advance(0);
+    client.ended();
+    client.lost();
+    expect(loop.pending.size).toBe(0);
+    await answerAll();
+    expect(stream.written).toBe("");
+  });
+});

@@ -1,0 +1,100 @@
+/** The socket as a file: who may enter, and what may lie at its path. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { UnixSocket } from "../../src/adapters/unix-socket.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { ping, type RawClient, scratch, serve, short } from "./socket-setup.ts";
+
+describe("the socket file", () => {
+  test("[N10] it is 0600 in a directory 0700, whatever the directory was before", async () => {
+    const path = join(scratch(), "run", "kernel.sock");
+    mkdirSync(dirname(path));
+    chmodSync(dirname(path), 0o755);
+    await serve(undefined, { path });
+    expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
+    expect((statSync(dirname(path)).mode & 0o777).toString(8)).toBe("700");
+  });
+
+  test("[N10] one that a dead process left is replaced", async () => {
+    const path = join(scratch(), "kernel.sock");
+    // Killed, so that it cannot remove its socket.
+    const program = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`;
+    await once(spawn(process.execPath, ["-e", program]), "exit");
+    expect(statSync(path).isSocket()).toBe(true);
+    const { connect } = await serve(undefined, { path });
+    const client = await connect();
+    client.say(ping("q", 1));
+    expect((await client.hears(1)).map(short)).toEqual(["reply q 1"]);
+  });
+
+  test("[N10] one behind which somebody answers is refused, and goes on answering", async () => {
+    const { path, connect, loop } = await serve();
+    const second = UnixSocket.open({ host: systemHost(), loop, path });
+    await expect(second).rejects.toMatchObject({ code: "SOCKET_IN_USE", message: expect.stringContaining("stop it") });
+    const client = await connect();
+    client.say(ping("q", 1));
+    expect((await client.hears(1)).map(short)).toEqual(["reply q 1"]);
+  });
+
+  test("[N10] a symbolic link, even to a socket, and an ordinary file are left alone", async () => {
+    const { path, loop } = await serve();
+    const folder = scratch();
+    const [link, file] = [join(folder, "link.sock"), join(folder, "file.sock")];
+    symlinkSync(path, link);
+    writeFileSync(file, "mine");
+    for (const strange of [link, file]) {
+      const opening = UnixSocket.open({ host: systemHost(), loop, path: strange });
+      await expect(opening).rejects.toMatchObject({ code: "SOCKET_NOT_OURS" });
+    }
+    expect(existsSync(file)).toBe(true);
+  });
+
+  test("[N10] a path that cannot be listened on is said to be so", async () => {
+    const { loop } = await serve();
+    const path = join(scratch(), "x".repeat(200));
+    await expect(UnixSocket.open({ host: systemHost(), loop, path })).rejects.toMatchObject({ code: "SOCKET_FAILED" });
+  });
+
+  test("[N11] after a good end the file is gone, and another may open it", async () => {
+    const { path, socket, loop } = await serve();
+    await socket.close();
+    expect(existsSync(path)).toBe(false);
+    const again = await UnixSocket.open({ host: systemHost(), loop, path });
+    await again.close();
+  });
+});
+
+describe("how many", () => {
+  test("[N8] one connection too many is told so and closed; the others stay", async () => {
+    const { connect } = await serve(undefined, { connectionsMax: 2 });
+    const [one, two, three] = [await connect(), await connect(), await connect()];
+    one.say(ping("p1"));
+    two.say(ping("p2"));
+    await Promise.all([one.hears(1), two.hears(1)]);
+    expect((await three.hears(1)).map(short)).toEqual(["error - 503"]);
+    await three.end();
+    two.socket.destroy();
+    one.say(ping("p3"));
+    expect((await one.hears(2)).map(short)).toEqual(["reply p1 null", "reply p3 null"]);
+  });
+
+  test("[N8] a thousand connections at once are each answered their own", async () => {
+    const { connect, loop } = await serve(undefined, { connectionsMax: 1_000 });
+    const clients: RawClient[] = [];
+    // A few at a time: the system queues only so many before they are accepted.
+    while (clients.length < 1_000) {
+      const more = await Promise.all(Array.from({ length: 50 }, () => connect()));
+      for (const client of more) client.say(ping(`first${clients.push(client)}`));
+      await Promise.all(more.map((client) => client.hears(1)));
+    }
+    clients.forEach((client, n) => {
+      client.say(ping(`q${n}`, n));
+    });
+    const answers = await Promise.all(clients.map((client) => client.hears(2)));
+    expect(answers.map(([, answer]) => answer?.data)).toEqual(clients.map((_, n) => n));
+    expect(loop.pending.size).toBe(0);
+  });
+});
