@@ -55,9 +55,14 @@ export class ChangeLog {
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string | undefined): Path[] | undefined {
     if (sequence < this.#horizon) return undefined;
     const writes = this.#writes.get(documentKey(ref)) ?? [];
-    return writes
-      .filter((write) => write.sequence > sequence && write.session !== exceptSession)
-      .flatMap((write) => write.paths);
+    const paths: Path[] = [];
+    // Newest first: a reader is seldom far behind, and the log may be long.
+    for (let at = writes.length - 1; at >= 0; at--) {
+      const write = writes[at]!;
+      if (write.sequence <= sequence) break;
+      if (write.session !== exceptSession) paths.push(...write.paths);
+    }
+    return paths;
   }
 
   problems(head: number): string[] {
