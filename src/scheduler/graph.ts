@@ -57,6 +57,7 @@ export class Graph {
 
   /** Forgets an address that nobody needs, and with the last one the document's index. */
   forget(address: Address): void {
+    if (address.edges > 0 || address.pins > 0) return;
     address.prune();
     const { root, writers, document } = address.home;
     if (root.children?.size || root.edges > 0 || root.pins > 0 || writers.length > 0) return;
@@ -191,7 +192,7 @@ export class Graph {
   }
 
   #link(edge: Edge): void {
-    const { address, node } = edge;
+    const { address } = edge;
     edge.linked = true;
     const oldest = address.readers;
     if (oldest === null) {
@@ -206,7 +207,11 @@ export class Graph {
     const { home } = address;
     if (home.document.state === "absent") home.replica.touch(home.document);
     home.liveEdges++;
-    for (const writer of home.writers) {
+    if (home.writers.length > 0) this.#demandWriters(edge);
+  }
+
+  #demandWriters({ node, address }: Edge): void {
+    for (const writer of address.home.writers) {
       if (writer === node) continue;
       writer.demand++;
       if (!writer.live) this.#waking.push(writer);
@@ -251,7 +256,7 @@ export class Graph {
 
   /** Works off what has begun or ceased to be demanded; once, though it may be asked again on the way. */
   #settleDemand(): void {
-    if (this.#isSettling) return;
+    if (this.#isSettling || (this.#waking.length === 0 && this.#suspects.length === 0)) return;
     this.#isSettling = true;
     this.#wakeAll();
     this.#sleepAll();

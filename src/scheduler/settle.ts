@@ -104,8 +104,9 @@ export class Settle implements Waker, UpstreamWork, GateHome {
         this.runNext(node);
         // It may have begun inside a read, where nobody can wait for it.
         if (this.isWaiting) return;
-        this.#resting = sliced && ++runs % RUNS_PER_LOOK === 0 && this.#host.monotonic() >= until;
-        if (this.#resting) break;
+        if (!sliced || ++runs % RUNS_PER_LOOK !== 0 || this.#host.monotonic() < until) continue;
+        this.#resting = true;
+        break;
       }
     } finally {
       this.#passing = false;
@@ -134,10 +135,8 @@ export class Settle implements Waker, UpstreamWork, GateHome {
 
   /** Runs a node of the agenda, or finds that it may not run now. */
   runNext(node: SchedulerNode): Promise<void> | undefined {
-    if (this.#agenda.idle.size > 0 && node.envelope === undefined && this.promoteBefore(node)) return undefined;
-    const { heights } = this.#graph;
-    if (heights.hasCircles && heights.isUnordered(node) && heights.retry(node)) return undefined;
-    if (node.parent !== undefined && this.#parentFirst(node, node.parent)) return undefined;
+    const mayHaveToWait = node.parent !== undefined || this.#agenda.idle.size > 0 || this.#graph.heights.hasCircles;
+    if (mayHaveToWait && this.#comesLater(node)) return undefined;
     this.#agenda.withdraw(node);
     if (node.status === "clean" || !node.live || !node.registered) return undefined;
     if (node.gate !== undefined && this.#gates.hold(node)) return undefined;
@@ -153,6 +152,14 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     const run = this.#runner.run(node);
     if (run !== undefined) this.#inFlight = this.#await(run);
     return run;
+  }
+
+  /** Whether something turned out that has to run before the node; then the order has been changed. */
+  #comesLater(node: SchedulerNode): boolean {
+    if (this.#agenda.idle.size > 0 && node.envelope === undefined && this.promoteBefore(node)) return true;
+    const { heights } = this.#graph;
+    if (heights.hasCircles && heights.isUnordered(node) && heights.retry(node)) return true;
+    return node.parent !== undefined && this.#parentFirst(node, node.parent);
   }
 
   /** A parent may remove its children, so it goes first unless it reads from them (§7.4); true if the child has moved. */
@@ -226,7 +233,7 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   }
 
   #end(sliced: boolean): void {
-    this.#expireProvisional();
+    if (this.#provisional.size > 0) this.#expireProvisional();
     if (this.#agenda.size > 0) return this.#continue(sliced);
     if (this.#episode.size > 0) this.#closeEpisode();
     this.#checkIdle();
