@@ -13,20 +13,17 @@
 import type { Host, Timer } from "../host/host.ts";
 import { DISPATCH_BURST_MS, POLL_INTERVAL_MS, WATCH_PAUSE_MS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
-import type { Claim } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import type { Claimer } from "./claimer.ts";
 import type { Delivery } from "./delivery.ts";
-import { EventRun } from "./event-run.ts";
 import type { HeldEvents, HeldEventsListener } from "./held-events.ts";
 import type { LeaseKeeper, LeaseListener } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
 import { releaseOf } from "./outcome.ts";
-import type { Publisher } from "./publisher.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 import type { SerialOrder } from "./serial-order.ts";
 import type { SettleQueue } from "./settle-queue.ts";
 import type { Slots } from "./slots.ts";
-import type { Subscriptions } from "./subscriptions.ts";
 
 export interface DispatcherParts {
   readonly host: Host;
@@ -37,9 +34,8 @@ export interface DispatcherParts {
   readonly serial: SerialOrder;
   readonly settles: SettleQueue;
   readonly retries: RetryTimer;
-  readonly publisher: Publisher;
+  readonly claimer: Claimer;
   readonly delivery: Delivery;
-  readonly subscriptions: Subscriptions;
   readonly observe: BusObserver;
 }
 
@@ -47,17 +43,10 @@ export type DispatcherState = "idle" | "running" | "paused" | "stopping" | "stop
 
 /** How many events are started between two looks at the clock. */
 const BURST_EVENTS = 64;
-const CLAIM_START = 32;
-const CLAIM_MAX = 1_024;
 
 export class Dispatcher implements HeldEventsListener, LeaseListener {
   readonly #parts: DispatcherParts;
   #state: DispatcherState = "idle";
-  /** Whether the journal may have pending events. */
-  #backlog: "none" | "perhaps" = "perhaps";
-  #claiming = false;
-  /** Events asked for at once: few, when it is not known whether there are any, because their room is set aside meanwhile. */
-  #claimLimit = CLAIM_START;
   /** Whether a pump is queued already. */
   #pumpQueued = false;
   #poll: Timer | undefined;
@@ -82,12 +71,13 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   // Life -------------------------------------------------------------------------------------------------------------
 
   async start(): Promise<void> {
-    const { lease, store, retries } = this.#parts;
+    const { lease, store, retries, claimer } = this.#parts;
     // What can fail comes first, so that a start that failed can be tried again.
     await store.recover();
     await lease.start();
     this.#unwatch = store.watch(({ journal }) => journal && this.#noticed());
     this.#state = "running";
+    claimer.active = true;
     this.#armPoll();
     await retries.start();
     this.backlog();
@@ -97,13 +87,14 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   pause(): void {
     if (this.#state !== "running") return;
     this.#state = "paused";
-    this.#fitHandOver();
+    this.#parts.claimer.active = false;
     this.#giveBack("all");
   }
 
   resume(): void {
     if (this.#state !== "paused") return;
     this.#state = "running";
+    this.#parts.claimer.active = true;
     this.backlog();
   }
 
@@ -111,7 +102,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   async stop(graceMs: number): Promise<void> {
     const { held, lease, retries } = this.#parts;
     this.#state = "stopping";
-    this.#fitHandOver();
+    this.#parts.claimer.active = false;
     this.#giveBack("all");
     await this.#drain(graceMs);
     const left = [...held];
@@ -151,15 +142,13 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   /** There may be pending events in the journal. */
   backlog(): void {
-    this.#backlog = "perhaps";
-    this.#fitHandOver();
-    void this.#claim();
+    this.#parts.claimer.backlog();
   }
 
   runOver(): void {
     if (this.#parts.held.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
     this.#retireLeases();
-    if (this.#backlog === "perhaps") void this.#claim();
+    this.#parts.claimer.claim();
   }
 
   leaseCurrent(): void {
@@ -197,8 +186,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.#watchTimer = undefined;
     this.#watchFromMs = host.monotonic() + WATCH_PAUSE_MS;
     serial.recheck();
-    this.#backlog = "perhaps";
-    void this.#claim();
+    this.backlog();
   }
 
   #armPoll(): void {
@@ -233,87 +221,6 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     }
   }
 
-  // Claiming ---------------------------------------------------------------------------------------------------------
-
-  /** Claims until the journal has nothing pending or there is no room. One at a time. */
-  async #claim(): Promise<void> {
-    if (this.#claiming) return;
-    this.#claiming = true;
-    try {
-      while (this.#backlog === "perhaps" && (await this.#claimBatch())) {}
-    } catch (error) {
-      this.#trouble("claiming", error);
-    } finally {
-      this.#claiming = false;
-      this.#fitHandOver();
-    }
-  }
-
-  /** One batch; false when it is no use to go on now. */
-  async #claimBatch(): Promise<boolean> {
-    const { held, lease, store } = this.#parts;
-    const current = this.#state === "running" ? lease.current : undefined;
-    if (current === undefined) return false;
-    const limit = held.reserve(this.#claimLimit);
-    if (limit === 0) return false;
-    // Whatever comes while the store is asked says so again.
-    this.#backlog = "none";
-    held.claimBegins(current);
-    try {
-      const claims = await store.claim({ lease: current, limit, kinds: ["event"] });
-      this.#claimLimit = claims.length < limit ? CLAIM_START : Math.min(this.#claimLimit * 2, CLAIM_MAX);
-      if (claims.length === limit) this.#backlog = "perhaps";
-      if (claims.length > 0) this.#take(claims);
-      return true;
-    } catch (error) {
-      this.#backlog = "perhaps";
-      lease.doubt(current);
-      throw error;
-    } finally {
-      held.claimEnds(current);
-      held.unreserve(limit);
-    }
-  }
-
-  #take(claims: readonly Claim[]): void {
-    const runs: EventRun[] = [];
-    for (const claim of claims) {
-      const run = this.#runOf(claim);
-      if (run !== undefined) runs.push(run);
-    }
-    this.#parts.held.receive(runs);
-  }
-
-  /** Undefined for a row that cannot be read: it is failed alone. */
-  #runOf({ row, lease, attempt }: Claim): EventRun | undefined {
-    const { id, topic, source, message, deliveries } = row;
-    const { subscriptions } = this.#parts;
-    if (message !== undefined) {
-      return new EventRun(
-        { id, topic, source, message },
-        { lease, attempt, deliveries },
-        subscriptions.stepsFor(topic),
-      );
-    }
-    void this.#failUnreadable(id, lease, attempt, row.unreadable ?? "the row cannot be read");
-    return undefined;
-  }
-
-  async #failUnreadable(id: number, lease: number, attempt: number, error: string): Promise<void> {
-    this.#parts.observe({ kind: "unreadable", event: id, error });
-    try {
-      await this.#parts.store.settle([{ id, lease, attempt, outcome: { kind: "failed", error } }]);
-    } catch (trouble) {
-      // It stays ours until the lease ends, and is failed then.
-      this.#trouble("failing an unreadable row", trouble);
-    }
-  }
-
-  #fitHandOver(): void {
-    const part = this.#backlog === "none" ? "all" : "half";
-    this.#parts.publisher.handOver = this.#state === "running" ? part : "none";
-  }
-
   // Starting handlers ------------------------------------------------------------------------------------------------
 
   #pump(): void {
@@ -341,7 +248,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     }
     held.adapt();
     if (held.waiting > held.bound.limit) this.#giveBack("surplus");
-    if (this.#backlog === "perhaps") void this.#claim();
+    this.#parts.claimer.claim();
   }
 
   #giveBack(which: "all" | "surplus"): void {

@@ -21,9 +21,9 @@ import type { JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { type Failures, failures, type RequeueQuery, requeueWhere, type Trace, trace } from "./audit.ts";
 import { BusError } from "./bus-error.ts";
+import { Claimer } from "./claimer.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import type { Event } from "./event.ts";
 import type { Handler, TransactionalHandler } from "./handler.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalSignal } from "./journal-signal.ts";
@@ -98,9 +98,9 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions, signal });
     const shares = new TransactionalShare({ host, publisher, slots, lease });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
-    this.#dispatcher = new Dispatcher({
-      ...{ host, store, lease, held, slots, serial, settles, retries, publisher, delivery, subscriptions, observe },
-    });
+    const claimer = new Claimer({ store, lease, held, publisher, subscriptions, observe });
+    const running = { host, store, lease, held, slots, serial, settles, retries, claimer, delivery, observe };
+    this.#dispatcher = new Dispatcher(running);
     this.#publisher = publisher;
     this.#held = held;
     this.#serial = serial;
@@ -296,5 +296,3 @@ function stoppedError(): BusError {
 function misuse(message: string): BusError {
   return new BusError("BUS_MISUSE", message);
 }
-
-export type { Event };
