@@ -38,6 +38,8 @@ export class DocumentIndex {
 
 export class Address {
   readonly home: DocumentIndex;
+  /** The home's, one step nearer: every read and every output goes there. */
+  readonly document: ReplicaDocument;
   readonly parent: Address | null;
   readonly step: string;
   /** Steps from the root; 0 for the root itself. */
@@ -63,6 +65,7 @@ export class Address {
 
   constructor(home: DocumentIndex, parent: Address | null, step: string) {
     this.home = home;
+    this.document = home.document;
     this.parent = parent;
     this.step = step;
     this.level = parent === null ? 0 : parent.level + 1;
@@ -100,7 +103,7 @@ export class Address {
 
   /** The current value, as it lies in the document. */
   get value(): Json | undefined {
-    if (this.parent === null) return this.home.document.value;
+    if (this.parent === null) return this.document.value;
     const container = this.parent.value;
     return typeof container === "object" && container !== null ? childOf(container, this.step) : undefined;
   }

@@ -92,8 +92,8 @@ export class Runner implements RunHome {
 
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
-    const { home } = address;
-    if (home.document.state === "absent") home.replica.touch(home.document);
+    const { document } = address;
+    if (document.state === "absent") address.home.replica.touch(document);
     const run = this.current;
     if (run !== null) this.logRead(run, address, shallow);
     else if (this.#turns.isTransacting) this.#turns.read(address, shallow);
@@ -313,7 +313,7 @@ export class Runner implements RunHome {
 
   /** Puts what a node has derived into a document: at once for readers here, without a commit. */
   #put(node: SchedulerNode, root: Address, value: unknown): void {
-    const { document } = root.home;
+    const { document } = root;
     const before = document.value;
     const after = value === undefined ? undefined : admit(value, before);
     // What was admitted is neither NaN nor -0.
