@@ -20,7 +20,7 @@ export default ({ space, host }: KernelParts) => {
     agent: agent(),
     tasks: capability,
     ...reminders(space),
-    worker: worker(space, host),
+    ...worker(space, host),
     desk: desk(totals),
   };
 };

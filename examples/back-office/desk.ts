@@ -8,11 +8,12 @@ interface News {
 }
 
 export function desk(totals: Cell<Totals>) {
-  // Somebody looks, so the totals are kept up to date.
-  totals.sink((now) => {
+  // Somebody looks, so the totals are kept up to date; said when they have been the same for a moment.
+  const sayTotals = (now: Totals | undefined) => {
     if (now && now.open + now.done > 0)
       console.log(`totals     ${now.open} open, ${now.done} done, ${now.hoursLeft} h to go`);
-  });
+  };
+  totals.sink(sayTotals, { debounceMs: 250 });
   const say = (line: (news: News) => string) => (data: unknown) => console.log(line(data as News));
   return capability({
     description: "tells whoever sits at the terminal",

@@ -1,38 +1,63 @@
 /**
- * Slow work. Nothing of it is kept until it is finished, and then its result and its receipt are one commit: killed in the middle it
- * is as if it had not begun, and the same request, sent again, does it once.
+ * Slow work. The work itself stands outside of any transaction, so that nothing waits for it; what came of it is recorded in one, under
+ * the id of the request. Killed in the middle it is as if it had not begun; the same request, sent again, is recorded once.
  */
-import { type Host, type Space, transactional } from "millrace";
+import { capability, type Host, type Space, transactional } from "millrace";
 import { type Shaped, shape } from "./shape.ts";
 
 const WORK = { title: "text", seconds: "number" } as const;
+const RESULT = { workId: "text", title: "text" } as const;
+const WHICH = { workId: "text" } as const;
 const SECONDS_MAX = 3_600;
 
 export function worker(space: Space, host: Host) {
   const finished = space.cell<Readonly<Record<string, string>>>("worker/finished");
-  // Loaded ahead: a handler that looks at a document before it is here is run again, and this one takes its time.
-  void finished.pull();
-  return transactional({
-    space,
-    description: "takes its time",
-    emits: { "Work.Finished": shape({ title: "text" }) },
-    commands: {
-      "Slow.Work": {
-        input: shape(WORK),
-        handle: async ({ title, seconds }: Shaped<typeof WORK>, tx, { metadata }) => {
-          console.log(`working on ${title}, ${seconds} s`);
-          await pause(host, Math.min(Math.max(0, seconds), SECONDS_MAX) * 1_000);
-          if (tx.get(finished) === undefined) tx.set(finished, {});
-          tx.set(finished.key(metadata.id), title);
-          tx.emit("Work.Finished", { title });
-          return { finished: title };
+  return {
+    worker: capability({
+      description: "takes its time",
+      sends: { "Work.Find": "query", "Work.Record": "command" },
+      commands: {
+        "Slow.Work": {
+          input: shape(WORK),
+          handle: async ({ title, seconds }: Shaped<typeof WORK>, { command, query }, { metadata: { id: workId } }) => {
+            const known = (await query("Work.Find", { workId })) as { found: boolean };
+            if (!known.found) {
+              console.log(`working on ${title}, ${seconds} s`);
+              await pause(host, Math.min(Math.max(0, seconds), SECONDS_MAX) * 1_000);
+              await command("Work.Record", { workId, title });
+            }
+            return { finished: title };
+          },
         },
       },
-    },
-    queries: {
-      "Slow.Finished": { handle: async () => ({ finished: Object.values((await finished.pull()) ?? {}) }) },
-    },
-  });
+    }),
+    results: transactional({
+      space,
+      description: "what came of slow work",
+      emits: { "Work.Finished": shape(RESULT) },
+      commands: {
+        "Work.Record": {
+          input: shape(RESULT),
+          handle: ({ workId, title }: Shaped<typeof RESULT>, tx) => {
+            if (tx.get(finished) === undefined) tx.set(finished, {});
+            if (tx.get(finished.key(workId)) !== undefined) return { recorded: false };
+            tx.set(finished.key(workId), title);
+            tx.emit("Work.Finished", { workId, title });
+            return { recorded: true };
+          },
+        },
+      },
+      queries: {
+        "Work.Find": {
+          input: shape(WHICH),
+          handle: async ({ workId }: Shaped<typeof WHICH>) => ({
+            found: (await finished.key(workId).pull()) !== undefined,
+          }),
+        },
+        "Work.List": { handle: async () => ({ finished: Object.values((await finished.pull()) ?? {}) }) },
+      },
+    }),
+  };
 }
 
 function pause(host: Host, ms: number): Promise<void> {

@@ -76,7 +76,7 @@ describe("the back office", () => {
     const second = await start(folder);
     expect(await answer).toMatchObject({ kind: "reply", data: { finished: "the report" } });
     expect(await client.request(request)).toMatchObject({ kind: "reply", data: { finished: "the report" } });
-    expect(await client.query("Slow.Finished", null)).toEqual({ finished: ["the report"] });
+    expect(await client.query("Work.List", null)).toEqual({ finished: ["the report"] });
     await second.said(/finished {3}the report/);
   });
 });
