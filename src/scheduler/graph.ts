@@ -205,7 +205,6 @@ export class Graph {
       oldest.older = edge;
     }
     const { home } = address;
-    if (home.document.state === "absent") home.replica.touch(home.document);
     home.liveEdges++;
     if (home.writers.length > 0) this.#demandWriters(edge);
   }

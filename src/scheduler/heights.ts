@@ -33,13 +33,17 @@ export class Heights {
     if (!this.#above(reader, writer)) this.#unordered.add(reader);
   }
 
-  /** Tries again to order a node above what it reads; true if it has moved. */
+  /** Tries again to order a node above what it reads; true if it, or what it reads, has moved. */
   retry(node: SchedulerNode): boolean {
-    const { height } = node;
     let isOrdered = true;
-    for (const writer of writersRead(node)) isOrdered = this.#above(node, writer) && isOrdered;
+    let hasMoved = false;
+    for (const writer of writersRead(node)) {
+      if (node.height > writer.height) continue;
+      if (this.#above(node, writer)) hasMoved = true;
+      else isOrdered = false;
+    }
     if (isOrdered) this.#unordered.delete(node);
-    return node.height !== height;
+    return hasMoved;
   }
 
   /** The node is dormant or gone: it reads nothing. */

@@ -48,6 +48,8 @@ export class Run {
 
   /** A logged read, for code that runs after an await. */
   read(address: Address, shallow = false): Json | undefined {
+    const { document, replica } = address.home;
+    if (document.state === "absent") replica.touch(document);
     this.#home.logRead(this, address, shallow);
     return address.value;
   }

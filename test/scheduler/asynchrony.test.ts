@@ -72,6 +72,21 @@ describe("asynchronous nodes", () => {
     scheduler.checkInvariants();
   });
 
+  test("[R15] what is read after an await is loaded", async () => {
+    const { space, open, quiet } = await setup();
+    const other = await open();
+    other.space.cell("far").set(7);
+    await quiet();
+    const far = space.cell("far").address;
+    const seen = new Calls();
+    space.effect(async (run: Run) => {
+      await Promise.resolve();
+      seen.note(run.read(far));
+    });
+    await quiet();
+    expect(seen.take()).toEqual([undefined, 7]);
+  });
+
   test("[R15] each stretch of an asynchronous run is a commit of its own that names the node", async () => {
     const { space, line, quiet } = await setup();
     const [a, out] = [space.cell<number>("a"), space.cell<number[]>("out")];

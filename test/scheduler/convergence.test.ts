@@ -103,6 +103,36 @@ describe("what does not converge is bounded", () => {
     scheduler.checkInvariants();
   });
 
+  test("[I6] order returns to a node of the circle whose own reads are the same as before", async () => {
+    const { space, scheduler } = await setup();
+    const [source, joins, leaves] = [space.cell<number>("source"), space.cell("joins"), space.cell("leaves")];
+    source.set(1);
+    const q = space.cell<number>("q");
+    const runs = new Calls<string>();
+    const p = space.computed("p", () => {
+      runs.note("p");
+      if (joins.get()) q.get();
+      return source.get();
+    });
+    const qNode = space.computed("q", () => {
+      runs.note("q");
+      if (!leaves.get()) p.get();
+      return source.get();
+    });
+    p.sink(() => undefined);
+    qNode.sink(() => undefined);
+    space.flush();
+    joins.set(true);
+    space.flush();
+    leaves.set(true);
+    space.flush();
+    runs.take();
+    source.set(2);
+    space.flush();
+    expect(runs.take()).toEqual(["q", "p"]);
+    scheduler.checkInvariants();
+  });
+
   test("[I6] a chain of 12 that declares its reads settles in one pass with one run each", async () => {
     const { space, scheduler, host } = await setup();
     const source = space.cell<number>("c0");
