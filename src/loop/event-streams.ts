@@ -30,6 +30,8 @@ interface Wanted {
   readonly from: number | undefined;
 }
 
+type Next = IteratorResult<JournaledEvent, unknown>;
+
 interface Stream {
   readonly id: string;
   readonly request: Pick<Message, "type" | "metadata">;
@@ -69,8 +71,10 @@ export class EventStreams {
       abort: new AbortController(),
     };
     this.#streams.set(connection, streams.set(stream.id, stream));
-    const events = this.#journal.follow({ after: wanted.from, signal: stream.abort.signal });
-    this.#pump(stream, events).catch((thrown: unknown) => {
+    const follow = { after: wanted.from, signal: stream.abort.signal };
+    const events = this.#journal.follow(follow)[Symbol.asyncIterator]();
+    // Asked for now, so that what comes after our answer is not missed.
+    this.#pump(stream, events, events.next()).catch((thrown: unknown) => {
       this.#fail(stream, `the journal cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
     });
     return { subscription: stream.id };
@@ -93,12 +97,13 @@ export class EventStreams {
     for (const connection of [...this.#streams.keys()]) this.disconnect(connection);
   }
 
-  async #pump(stream: Stream, events: AsyncIterable<JournaledEvent>): Promise<void> {
+  async #pump(stream: Stream, events: AsyncIterator<JournaledEvent>, first: Promise<Next>): Promise<void> {
     // The answer goes first: it is delivered in the turn that this was called in.
     await this.#host.yield();
     let last = stream.wanted.from ?? 0;
-    for await (const { id, topic, message } of events) {
+    for (let next = await first; !next.done; next = await events.next()) {
       if (stream.abort.signal.aborted) return;
+      const { id, topic, message } = next.value;
       if (!wants(stream.wanted, message.type, topic)) continue;
       if (!(await this.#room(stream))) {
         return this.#fail(stream, `too slow: nothing was read for ${STALLED_MS} ms; subscribe again with from ${last}`);

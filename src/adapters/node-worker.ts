@@ -1,0 +1,45 @@
+/** Worker threads of Node as actors: the same surface as Web Workers, and the worker's side of it. SPEC: L31. */
+import { parentPort, Worker } from "node:worker_threads";
+import { serve, WorkerActor, type WorkerEvent, type WorkerHandlers, type WorkerLike } from "../loop/worker-actor.ts";
+
+/** Starts a worker thread as an actor. One that ends by itself has crashed. */
+export function nodeWorkerActor(url: URL | string): WorkerActor {
+  return new WorkerActor(new ThreadWorker(new Worker(url)));
+}
+
+/** Inside a worker thread: handles what is posted, one message at a time. */
+export function serveThread(handlers: WorkerHandlers): void {
+  const port = parentPort;
+  if (!port) throw new Error("serveThread() is for the inside of a worker thread; start it with nodeWorkerActor()");
+  serve(handlers, {
+    postMessage: (message) => port.postMessage(message),
+    onMessage: (listener) => void port.on("message", listener),
+  });
+}
+
+class ThreadWorker implements WorkerLike {
+  readonly #worker: Worker;
+  #terminated = false;
+
+  constructor(worker: Worker) {
+    this.#worker = worker;
+  }
+
+  postMessage(message: unknown): void {
+    this.#worker.postMessage(message);
+  }
+
+  addEventListener(type: "message" | "error" | "messageerror", listener: (event: WorkerEvent) => void): void {
+    if (type === "message") this.#worker.on("message", (data: unknown) => listener({ type, data }));
+    else this.#worker.on(type, (error: Error) => listener({ type, message: error.message, error }));
+    if (type !== "error") return;
+    this.#worker.on("exit", (code) => {
+      if (!this.#terminated) listener({ type, message: `the worker ended with code ${code}` });
+    });
+  }
+
+  async terminate(): Promise<void> {
+    this.#terminated = true;
+    await this.#worker.terminate();
+  }
+}

@@ -1,0 +1,135 @@
+/**
+ * A real Worker as an actor, and the worker's side of it. The surface is the one that every actor has; what is added is the count of what
+ * the worker has not handled yet, so that its mailbox is bounded like any other: the worker says after each message that it is done.
+ * SPEC: L31.
+ *
+ *     spawn: () => workerActor(new URL("./hash-worker.ts", import.meta.url))      // in the capability
+ *     serve({ queries: { "Hash.Of": { handle: (data) => hash(data) } } })         // in hash-worker.ts
+ *
+ * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same two functions in `src/adapters/node-worker.ts`.
+ */
+import { systemHost } from "../host/system-host.ts";
+import type { Message } from "../message/envelope.ts";
+import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
+import { type CapabilityDefinition, dispatch } from "./define-capability.ts";
+import { MailboxActor } from "./mailbox-actor.ts";
+
+/** What is needed of a Worker; a Web Worker has it. */
+export interface WorkerLike {
+  postMessage(message: unknown): void;
+  addEventListener(type: "message" | "error" | "messageerror", listener: (event: WorkerEvent) => void): void;
+  terminate(): unknown;
+}
+
+export interface WorkerEvent extends ActorEvent {
+  preventDefault?(): void;
+}
+
+/** The other end, inside the worker. */
+export interface WorkerPort {
+  postMessage(message: unknown): void;
+  onMessage(listener: (data: unknown) => void): void;
+}
+
+/** Sent by `serve` after each message that it has handled; no message of anybody. */
+const HANDLED = "millrace:handled";
+
+export class WorkerActor implements CapabilityActor {
+  readonly #worker: WorkerLike;
+  readonly #listeners: ActorListener[] = [];
+  #unhandled = 0;
+  #idleWaiters: (() => void)[] = [];
+
+  constructor(worker: WorkerLike) {
+    this.#worker = worker;
+    worker.addEventListener("message", (event) => this.#message(event));
+  }
+
+  get mailboxLength(): number {
+    return this.#unhandled;
+  }
+
+  postMessage(message: Message): void {
+    this.#worker.postMessage(message);
+    // Answers go past the worker's mailbox too.
+    if (message.kind !== "reply" && message.kind !== "error") this.#unhandled++;
+  }
+
+  addEventListener(type: "message" | "error" | "messageerror", listener: ActorListener): void {
+    if (type === "message") this.#listeners.push(listener);
+    else {
+      this.#worker.addEventListener(type, (event) => {
+        // The loop hears of it; where nobody is said to have, some runtimes end the process.
+        event.preventDefault?.();
+        listener(event);
+      });
+    }
+  }
+
+  async terminate(): Promise<void> {
+    this.#unhandled = 0;
+    this.#checkIdle();
+    await this.#worker.terminate();
+  }
+
+  idle(): Promise<void> {
+    if (this.#unhandled === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  #message(event: WorkerEvent): void {
+    if (event.data === HANDLED) {
+      this.#unhandled = Math.max(0, this.#unhandled - 1);
+      this.#checkIdle();
+      return;
+    }
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  #checkIdle(): void {
+    if (this.#unhandled === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+}
+
+/** This runtime has no Web Workers. */
+export class WorkerError extends Error {
+  override readonly name = "WorkerError";
+  readonly code = "NO_WORKERS";
+}
+
+/** Starts a Web Worker, a module, as an actor. */
+export function workerActor(url: URL | string): WorkerActor {
+  const { Worker } = globalThis as { Worker?: new (url: URL | string, options: { type: "module" }) => WorkerLike };
+  if (!Worker) throw new WorkerError("this runtime has no Web Workers; on Node use nodeWorkerActor()");
+  return new WorkerActor(new Worker(url, { type: "module" }));
+}
+
+export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
+
+/** Inside a worker: handles what is posted, one message at a time. */
+export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): void {
+  const definition = { description: "", ...handlers };
+  const actor = new MailboxActor(systemHost(), async (message, context) => {
+    try {
+      return await dispatch(definition, message, context);
+    } finally {
+      port.postMessage(HANDLED);
+    }
+  });
+  actor.onmessage = ({ data }) => port.postMessage(data);
+  port.onMessage((data) => actor.postMessage(data as Message));
+}
+
+/** The worker's own global scope. */
+function webPort(): WorkerPort {
+  const scope = globalThis as never as {
+    postMessage(message: unknown): void;
+    addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
+  };
+  return {
+    postMessage: (message) => scope.postMessage(message),
+    onMessage: (listener) => scope.addEventListener("message", ({ data }) => listener(data)),
+  };
+}

@@ -1,0 +1,74 @@
+/** NDJSON over standard input and output. */
+import { PassThrough } from "node:stream";
+import { describe, expect, test } from "vitest";
+import { Stdio } from "../../src/adapters/stdio.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { EventLoop } from "../../src/loop/event-loop.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { echo, held, ping, short } from "./socket-setup.ts";
+
+async function batch(capabilities = { echo }) {
+  const host = systemHost();
+  const loop = await EventLoop.boot({ host, capabilities });
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const stdio = new Stdio({ host, loop, input, output });
+  const heard = () =>
+    String(output.read() ?? "")
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => short(JSON.parse(line) as Message));
+  return { loop, input, output, stdio, heard };
+}
+
+describe("standard input and output", () => {
+  test("[N13] every line is answered; it ends when the input has ended and the answers are out", async () => {
+    const { loop, input, stdio, heard } = await batch();
+    expect(loop.liveness.alive).toBe(true);
+    input.end(`${JSON.stringify(ping("q1", 1))}\nnope\n${JSON.stringify(ping("q2", 2))}`);
+    await stdio.ended;
+    expect(heard().sort()).toEqual(["error - 400", "reply q1 1", "reply q2 2"]);
+    expect(loop.liveness.alive).toBe(false);
+    await loop.stop();
+  });
+
+  test("[N13] an answer that takes its time is waited for after the input has ended", async () => {
+    const { held: waiting, answer } = held();
+    const { loop, input, stdio, heard } = await batch({ echo: waiting });
+    input.end(`${JSON.stringify({ ...ping("q"), type: "Held.Ask" })}\n`);
+    await answer("late");
+    await stdio.ended;
+    expect(heard()).toEqual(['reply q "late"']);
+    await loop.stop();
+  });
+
+  test("[N13] a reader that is gone ends it", async () => {
+    const { held: waiting } = held();
+    const { loop, input, output, stdio } = await batch({ echo: waiting });
+    input.write(`${JSON.stringify({ ...ping("q"), type: "Held.Ask" })}\n`);
+    output.destroy(new Error("EPIPE"));
+    await stdio.ended;
+    expect(loop.pending.size).toBe(0);
+    await loop.stop();
+  });
+
+  test("[N11] [N13] closing answers what is open with 503", async () => {
+    const { held: waiting, answer } = held();
+    const { loop, input, stdio, heard } = await batch({ echo: waiting });
+    input.write(
+      `${JSON.stringify({ ...ping("q1"), type: "Held.Ask" })}\n${JSON.stringify({ ...ping("q2"), type: "Held.Ask" })}\n`,
+    );
+    await answer(1);
+    await answer(2);
+    await loop.drained();
+    input.write(`${JSON.stringify({ ...ping("q3"), type: "Held.Ask" })}\n`);
+    await new Promise<void>((resolve) => {
+      const removed = loop.observations.add(() => {
+        removed();
+        resolve();
+      });
+    });
+    await stdio.close();
+    expect(heard()).toEqual(["reply q1 1", "reply q2 2", "error q3 503"]);
+    await loop.stop();
+  });
+});

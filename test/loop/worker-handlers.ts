@@ -1,0 +1,37 @@
+/** What the workers of the tests can do, whatever kind of worker they are. */
+import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
+import { declared } from "../../src/loop/define-capability.ts";
+import type { WorkerHandlers } from "../../src/loop/worker-actor.ts";
+import type { Json } from "../../src/message/json.ts";
+
+export const handlers: WorkerHandlers = {
+  emits: { "Work.Done": true },
+  sends: { "Home.Ask": "query" },
+  queries: {
+    "Work.Double": {
+      handle: (data: Json, context) => {
+        context.emit("Work.Done", data);
+        return (data as number) * 2;
+      },
+    },
+    "Work.AskHome": { handle: (data: Json, context) => context.query("Home.Ask", data) },
+    "Work.Fail": {
+      handle: () => {
+        throw new Error("on purpose");
+      },
+    },
+    "Work.Crash": {
+      handle: () => {
+        // Outside of any handling: nothing can catch it but whoever watches the worker.
+        setTimeout(() => {
+          throw new Error("escaped");
+        });
+        return new Promise<Json>(() => undefined);
+      },
+    },
+  },
+};
+
+export function workCapability(spawn: () => CapabilityActor): Capability {
+  return { ...declared({ description: "works elsewhere", ...handlers }), spawn };
+}

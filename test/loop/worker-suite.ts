@@ -1,0 +1,67 @@
+/** A real Worker as an actor: the same on every kind of worker. */
+import { describe, expect, test } from "#test";
+import { systemHost } from "../../src/host/system-host.ts";
+import type { CapabilityActor } from "../../src/loop/capability.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { EventLoop } from "../../src/loop/event-loop.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import type { ErrorData } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
+import { query } from "./loop-setup.ts";
+import { workCapability } from "./worker-handlers.ts";
+
+export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
+  const boot = async () => {
+    const told: Json[] = [];
+    const observed: string[] = [];
+    let restarted: () => void = () => undefined;
+    const comesBack = new Promise<void>((resolve) => {
+      restarted = resolve;
+    });
+    const home = capability({
+      description: "home",
+      queries: { "Home.Ask": { handle: (data: Json) => `home ${data}` } },
+      on: { "Work.Done": (data) => void told.push(data) },
+    });
+    const loop = await EventLoop.boot({
+      host: systemHost(),
+      capabilities: { work: workCapability(spawn), home },
+      observe: ({ type }) => {
+        observed.push(type);
+        if (type === "Sys.ActorRestarted") restarted();
+      },
+    });
+    const ask = async (type: string, id: string, data: Json = null) =>
+      answerOf(await loop.request(query(type, id, data)));
+    return { loop, ask, told, observed, comesBack };
+  };
+
+  describe(`${kind} as actors`, () => {
+    test("[L31] requests, events, failures and requests of the worker's own go through", async () => {
+      const { loop, ask, told, observed } = await boot();
+      const answers = await Promise.all([1, 2, 3].map((n) => ask("Work.Double", `d${n}`, n)));
+      expect(answers).toEqual([2, 4, 6]);
+      expect(await ask("Work.AskHome", "h", "asked")).toBe("home asked");
+      expect(await ask("Work.Fail", "f")).toBe("500 on purpose");
+      await loop.drained();
+      expect(told).toEqual([1, 2, 3]);
+      expect(observed.filter((type) => type !== "Sys.Routed")).toEqual(["Sys.ActorFault"]);
+      expect(loop.liveness).toMatchObject({ quiescent: true, mailboxes: 0 });
+      await loop.stop();
+    });
+
+    test("[L17] [L31] what escapes a worker ends it: its requests are answered with 500, and another takes its place", async () => {
+      const { loop, ask, comesBack } = await boot();
+      expect(await ask("Work.Crash", "c")).toMatch(/^500 work crashed: .*escaped/);
+      await comesBack;
+      expect(await ask("Work.Double", "d", 21)).toBe(42);
+      await loop.stop();
+    });
+  });
+}
+
+function answerOf({ kind, data }: Message): Json {
+  if (kind === "reply") return data;
+  const { code, message } = data as ErrorData;
+  return `${code} ${message}`;
+}
