@@ -152,6 +152,8 @@ export const CLIENT_TIMEOUT_MS = 30_000;
 /** First and longest pause before a lost connection is tried again: a kernel that restarts is back within a second. */
 export const CLIENT_RECONNECT_START_MS = 20;
 export const CLIENT_RECONNECT_MS_MAX = 500;
+/** Events that wait in a client for whoever iterates; beyond, the connection is not read from. */
+export const CLIENT_EVENTS_WAITING_MAX = 1_000;
 
 // Extensions.
 

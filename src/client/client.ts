@@ -17,6 +17,7 @@ import type { Json } from "../message/json.ts";
 import { command, query } from "../message/lineage.ts";
 import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
+import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
 
 /** What one type takes and gives. */
 export interface Exchange {
@@ -60,7 +61,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   readonly #waiting = new Map<string, Waiting>();
   #link: LineLink | undefined;
   #reconnect: Timer | undefined;
-  #closed = false;
+  readonly #end = new AbortController();
 
   /** Fails with NOT_REACHABLE when no kernel is there now. */
   static async connect<Types extends Exchanges = AnyExchanges>(options: ClientOptions): Promise<Client<Types>> {
@@ -97,13 +98,19 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     return (dataOf(answer) as { id: number }).id;
   }
 
+  /** Events of the journal as they come, until the iteration, the signal or the client ends it. */
+  subscribe(options: SubscribeOptions = {}): AsyncGenerator<StreamedEvent, void> {
+    const signal = options.signal ? AbortSignal.any([options.signal, this.#end.signal]) : this.#end.signal;
+    return subscribe({ path: this.#options.path, host: this.#host }, { ...options, signal });
+  }
+
   /** Sends a whole message and gives the whole answer, a reply or an error. The same message may be sent again later. */
   request(message: Message, { timeoutMs, signal }: RequestOptions = {}): Promise<Message> {
     const { id } = message.metadata;
     const line = JSON.stringify(message);
     const wait = timeoutMs ?? this.#options.timeoutMs ?? CLIENT_TIMEOUT_MS;
     return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(closedError());
+      if (this.#end.signal.aborted) return reject(closedError());
       if (signal?.aborted) return reject(signal.reason);
       // The kernel could not tell whose line it was.
       const bytes = Buffer.byteLength(line);
@@ -145,7 +152,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
       message: (message) => this.#received(message),
       lost: () => this.#lost(link),
     });
-    if (this.#closed) return link.end();
+    if (this.#end.signal.aborted) return link.end();
     this.#link = link;
   }
 
@@ -164,7 +171,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   #lost(link: LineLink): void {
     if (this.#link !== link) return;
     this.#link = undefined;
-    if (this.#closed || this.#waiting.size === 0) return;
+    if (this.#end.signal.aborted || this.#waiting.size === 0) return;
     this.#options.onConnection?.("lost");
     this.#reconnectLater(CLIENT_RECONNECT_START_MS);
   }
@@ -174,7 +181,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     this.#reconnect = this.#host.timer(delayMs, () => {
       this.#reconnect = undefined;
       // Each request ends by its own time; when none is left nobody needs a connection.
-      if (this.#closed || this.#link || this.#waiting.size === 0) return;
+      if (this.#end.signal.aborted || this.#link || this.#waiting.size === 0) return;
       this.#connect().then(
         () => this.#repeat(),
         () => this.#reconnectLater(Math.min(delayMs * 2, CLIENT_RECONNECT_MS_MAX)),
@@ -193,7 +200,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
 
   /** Ends the connection; what still waits fails with CLOSED. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#end.abort();
     this.#reconnect?.cancel();
     for (const waiting of [...this.#waiting.values()]) waiting.fail(closedError());
     this.#link?.end();

@@ -8,3 +8,4 @@ export {
   type RequestOptions,
 } from "./client.ts";
 export { ClientError, type ClientErrorCode } from "./client-error.ts";
+export type { StreamedEvent, SubscribeOptions } from "./subscription.ts";

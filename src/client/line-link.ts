@@ -41,6 +41,15 @@ export class LineLink {
     this.#socket.write(`${line}\n`);
   }
 
+  /** Reads no more until `resume`. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   end(): void {
     this.#socket.destroy();
   }

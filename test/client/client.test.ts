@@ -175,3 +175,52 @@ describe("a lost connection", () => {
     expect(await held).toMatchObject({ kind: "reply" });
   });
 });
+
+describe("subscribing", () => {
+  test("[K35] gives events as they come, each once and in order, across a kill", async () => {
+    const folder = scratchFolder();
+    const first = await KernelProcess.start(folder);
+    await using client = await first.connect();
+    for (const n of [1, 2]) await client.emit("Some.Thing", { n });
+    await client.emit("Other.Thing", null);
+    const events = client.subscribe({ types: ["Some.Thing"], from: 0 });
+    const take = async () => (await events.next()).value?.message.data;
+    expect([await take(), await take()]).toEqual([{ n: 1 }, { n: 2 }]);
+    const third = events.next();
+    await first.kill();
+    const second = await KernelProcess.start(folder);
+    for (const n of [3, 4]) await client.emit("Some.Thing", { n });
+    expect((await third).value).toMatchObject({ message: { data: { n: 3 } } });
+    expect(await take()).toEqual({ n: 4 });
+    const none = events.next();
+    await client.close();
+    expect(await none).toEqual({ done: true, value: undefined });
+    expect(await second.stop()).toBe(0);
+  });
+
+  test("[K35] ends with its signal, with its loop, and with an error where it makes no sense", async () => {
+    const kernel = await KernelProcess.start(scratchFolder());
+    await using client = await kernel.connect();
+    const id = await client.emit("Some.Thing", { n: 1 });
+    for await (const event of client.subscribe({ from: 0 })) {
+      expect(event.id).toBe(id);
+      break;
+    }
+    const stop = new AbortController();
+    const silent = client.subscribe({ from: id, signal: stop.signal }).next();
+    stop.abort();
+    expect(await silent).toMatchObject({ done: true });
+    await expect(client.subscribe({ types: ["nonsense"] }).next()).rejects.toMatchObject({ code: 422 });
+  });
+
+  test("[K35] a reader that is slow gets everything", async () => {
+    const kernel = await KernelProcess.start(scratchFolder());
+    await using client = await kernel.connect();
+    const events = client.subscribe({ from: 0 });
+    const wide = "x".repeat(8_000);
+    const published = Array.from({ length: 2_000 }, (_, n) => client.emit("Wide.Thing", { n, wide }));
+    expect((await events.next()).value?.message.data).toMatchObject({ n: 0 });
+    await Promise.all(published);
+    for (let n = 1; n < 2_000; n++) expect((await events.next()).value?.message.data).toMatchObject({ n });
+  });
+});

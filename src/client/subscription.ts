@@ -1,0 +1,111 @@
+/**
+ * The events of a kernel's journal as an async iterable, over a connection of its own. When that is lost it connects again and goes on
+ * after the last event that was taken: each comes once and in order. Events that nobody takes hold the connection up, not the memory.
+ * SPEC: K35.
+ */
+import type { Host } from "../host/host.ts";
+import { CLIENT_EVENTS_WAITING_MAX, CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
+import type { Message } from "../message/envelope.ts";
+import { type ErrorData, Failure } from "../message/error-data.ts";
+import { command } from "../message/lineage.ts";
+import { ClientError } from "./client-error.ts";
+import { LineLink } from "./line-link.ts";
+
+export interface SubscribeOptions {
+  /** Types of events; all of them unless types or topics are given. */
+  readonly types?: readonly string[];
+  /** Topics or patterns, like `email.*`. */
+  readonly topics?: readonly string[];
+  /** Events after this journal id; those that come from now on unless given. */
+  readonly from?: number;
+  /** Ends the iteration, without an error. */
+  readonly signal?: AbortSignal;
+}
+
+export interface StreamedEvent {
+  /** Its id in the journal: where to go on from. */
+  readonly id: number;
+  readonly message: Message;
+}
+
+interface Source {
+  readonly path: string;
+  readonly host: Host;
+}
+
+export async function* subscribe(source: Source, options: SubscribeOptions): AsyncGenerator<StreamedEvent, void> {
+  const { signal } = options;
+  let { from } = options;
+  let pauseMs = CLIENT_RECONNECT_START_MS;
+  for (let first = true; !signal?.aborted; first = false) {
+    try {
+      for await (const event of oneConnection(source, { ...options, ...(from === undefined ? {} : { from }) })) {
+        from = event.id;
+        pauseMs = CLIENT_RECONNECT_START_MS;
+        yield event;
+      }
+    } catch (error) {
+      // Once it has been there, a kernel that is away is one that comes back.
+      if (first || !(error instanceof ClientError)) throw error;
+    }
+    await pause(source.host, pauseMs, signal);
+    pauseMs = Math.min(pauseMs * 2, CLIENT_RECONNECT_MS_MAX);
+  }
+}
+
+/** Ends when the connection does, or when the kernel lets a slow reader go. */
+async function* oneConnection(
+  { path, host }: Source,
+  { types, topics, from, signal }: SubscribeOptions,
+): AsyncGenerator<StreamedEvent, void> {
+  const arrived: Message[] = [];
+  let lost = false;
+  let wake: () => void = () => undefined;
+  const link = await LineLink.open(path, {
+    message: (message) => {
+      if (arrived.push(message) >= CLIENT_EVENTS_WAITING_MAX) link.pause();
+      wake();
+    },
+    lost: () => {
+      lost = true;
+      wake();
+    },
+  });
+  const aborted = () => wake();
+  signal?.addEventListener("abort", aborted);
+  const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
+  link.send(JSON.stringify(command(host, "Sys.Subscribe", wanted)));
+  try {
+    while (!signal?.aborted) {
+      const message = arrived.shift();
+      if (message?.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
+      else if (message?.kind === "error") {
+        const { code, message: reason } = message.data as ErrorData;
+        if (code === 503) return;
+        throw new Failure(code, reason);
+      }
+      if (message) continue;
+      if (lost) return;
+      link.resume();
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  } finally {
+    signal?.removeEventListener("abort", aborted);
+    link.end();
+  }
+}
+
+function pause(host: Host, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      timer.cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = host.timer(ms, end);
+    signal?.addEventListener("abort", end);
+    if (signal?.aborted) end();
+  });
+}
