@@ -33,7 +33,7 @@ export interface EventLoopOptions {
   readonly capabilities: Readonly<Record<string, Capability>>;
   /** Journals events before they are delivered. Without one they are delivered at once and not kept. */
   readonly events?: EventJournal;
-  /** After this long a request of an adapter is answered with 504; never unless given. */
+  /** After this long a request of a client or an actor is answered with 504; never unless given. */
   readonly requestTimeoutMs?: number;
   readonly mailboxMax?: number;
   readonly observe?: Observer;

@@ -89,7 +89,8 @@ export class Router {
       pending.take(message.metadata.id);
       return this.#loop.refuse(inbound, 503, whyNot(posted, actor.name));
     }
-    if (origin.kind === "adapter" && this.#requestTimeoutMs !== undefined && pending.get(entry.request.metadata.id)) {
+    const timed = origin.kind === "adapter" || origin.kind === "actor";
+    if (timed && this.#requestTimeoutMs !== undefined && pending.get(entry.request.metadata.id)) {
       entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry.request));
     }
     if (observations.wanted) observations.tell("Sys.Routed", { capability: actor.name, type: message.type }, message);

@@ -158,16 +158,17 @@ describe("the host", () => {
     const actor = new BareActor();
     let busy = true;
     const loop = await EventLoop.boot({ host, capabilities: { a: bare(() => actor) } });
-    // Every message brings the next one: the lanes are busy until the timer says otherwise.
-    actor.postMessage = (given) => {
-      actor.reply(given);
-      if (busy) loop.enqueue(query("Bare.Ask", host.id()));
-    };
-    loop.enqueue(query("Bare.Ask", "first"));
-    await new Promise<void>((resolve) => {
-      host.timer(1, resolve);
+    const timer = new Promise<void>((resolve) => {
+      // Every message brings the next one: the lanes are busy until the timer says otherwise.
+      actor.postMessage = (given) => {
+        actor.reply(given);
+        if (given.metadata.id === "first") host.timer(1, resolve);
+        if (busy) loop.enqueue(query("Bare.Ask", host.id()));
+      };
     });
-    expect(loop.liveness.turns).toBeGreaterThan(0);
+    loop.enqueue(query("Bare.Ask", "first"));
+    await timer;
+    expect(loop.liveness.quiescent).toBe(false);
     busy = false;
     await loop.drained();
     await loop.stop();

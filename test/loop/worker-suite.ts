@@ -52,7 +52,7 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
 
     test("[L17] [L31] what escapes a worker ends it: its requests are answered with 500, and another takes its place", async () => {
       const { loop, ask, comesBack } = await boot();
-      expect(await ask("Work.Crash", "c")).toMatch(/^500 work crashed: .*escaped/);
+      expect(await ask("Work.Crash", "c")).toMatch(/^500 work crashed: .*escaped/s);
       await comesBack;
       expect(await ask("Work.Double", "d", 21)).toBe(42);
       await loop.stop();

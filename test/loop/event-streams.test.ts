@@ -1,0 +1,147 @@
+/** Events for clients that ask for them: what they get, from where, and how it ends. */
+import { describe, expect, test } from "#test";
+import type { EventJournal, FollowOptions, JournaledEvent } from "../../src/loop/event-journal.ts";
+import type { Json } from "../../src/message/json.ts";
+import { command, message, query, setup } from "./loop-setup.ts";
+
+/** A journal in memory that can be followed. */
+function memoryJournal() {
+  const rows: JournaledEvent[] = [];
+  let wake: (() => void)[] = [];
+  async function* follow({ after, signal }: FollowOptions): AsyncGenerator<JournaledEvent> {
+    const end = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+    for (let next = after ?? rows.length; !signal.aborted; ) {
+      const row = rows[next];
+      if (row) {
+        next++;
+        yield row;
+      } else await Promise.race([end, new Promise<void>((resolve) => wake.push(resolve))]);
+    }
+  }
+  const journal: EventJournal = {
+    publish: async (published) => {
+      rows.push({ id: rows.length + 1, topic: published.type, message: published });
+      const woken = wake;
+      wake = [];
+      for (const resolve of woken) resolve();
+    },
+    subscribe: () => undefined,
+    follow,
+  };
+  return { journal, rows };
+}
+
+async function streaming() {
+  const { journal, rows } = memoryJournal();
+  const made = await setup({}, { events: journal });
+  const [watcher, other] = [made.client(), made.client()];
+  let sent = 0;
+  const tell = async (...types: string[]) => {
+    for (const type of types) made.loop.receive(message("event", type, `e${++sent}`, sent), other);
+    await made.settle();
+  };
+  const ask = async (type: string, data: Json, from = watcher) => {
+    made.loop.receive(command(type, made.host.id(), data), from);
+    await made.settle();
+    return from.received.find(({ kind }) => kind !== "event")?.data as { subscription?: string; code?: number };
+  };
+  const events = () =>
+    watcher.received
+      .filter(({ kind }) => kind === "event")
+      .map(({ type, metadata }) => `${metadata["journalId"]} ${type}`);
+  return { ...made, rows, watcher, other, tell, ask, events };
+}
+
+describe("subscriptions", () => {
+  test("[N12] the answer first, then events from now on, in order, to this connection alone", async () => {
+    const { ask, tell, events, watcher, other } = await streaming();
+    await tell("A.Old");
+    const { subscription } = await ask("Sys.Subscribe", null);
+    await tell("A.Told", "B.Told");
+    expect(watcher.received[0]).toMatchObject({ kind: "reply", type: "Sys.Subscribe", data: { subscription } });
+    expect(events()).toEqual(["2 A.Told", "3 B.Told"]);
+    expect(watcher.received[1]).toMatchObject({ data: 2, metadata: { id: "e2", subscription } });
+    expect(other.received).toEqual([]);
+  });
+
+  test("[N12] from resumes after a journal id: nothing twice, nothing missed", async () => {
+    const { ask, tell, events } = await streaming();
+    await tell("A.One", "A.Two", "A.Three");
+    await ask("Sys.Subscribe", { from: 1 });
+    await tell("A.Four");
+    expect(events()).toEqual(["2 A.Two", "3 A.Three", "4 A.Four"]);
+  });
+
+  test("[N12] types and topics choose", async () => {
+    const { ask, tell, events } = await streaming();
+    await ask("Sys.Subscribe", { types: ["A.Told"], topics: ["B.*"] });
+    await tell("A.Told", "A.Else", "B.Told", "C.Told");
+    expect(events()).toEqual(["1 A.Told", "3 B.Told"]);
+  });
+
+  test("[N12] unsubscribing ends it, and only one's own can be ended", async () => {
+    const { ask, tell, events, loop, watcher, other } = await streaming();
+    const { subscription = "" } = await ask("Sys.Subscribe", null);
+    expect(await ask("Sys.Unsubscribe", { subscription }, other)).toEqual({ removed: false });
+    await tell("A.One");
+    await ask("Sys.Unsubscribe", { subscription });
+    await tell("A.Two");
+    expect(events()).toEqual(["1 A.One"]);
+    expect(watcher.received.at(-1)).toMatchObject({ kind: "reply", data: { removed: true } });
+    expect(loop.streams.size).toBe(0);
+  });
+
+  test("[N12] a connection that goes takes its subscriptions with it", async () => {
+    const { ask, tell, events, loop, watcher } = await streaming();
+    await ask("Sys.Subscribe", null);
+    loop.disconnect(watcher);
+    await tell("A.One");
+    expect([events(), loop.streams.size]).toEqual([[], 0]);
+  });
+
+  const refused: readonly Json[] = [
+    5,
+    { types: "A.B" },
+    { types: ["nope"] },
+    { topics: ["a.**.b"] },
+    { from: -1 },
+    { from: "1" },
+  ];
+  test("[N12] what makes no sense is 422; too many are 503; a kernel without a journal says so", async () => {
+    const { ask, watcher, loop } = await streaming();
+    for (const data of refused) await ask("Sys.Subscribe", data);
+    expect(watcher.received.map(({ data }) => (data as { code: number }).code)).toEqual(refused.map(() => 422));
+    for (let n = 0; n < 17; n++) await ask("Sys.Subscribe", null);
+    expect(watcher.received.at(-1)).toMatchObject({ kind: "error", data: { code: 503 } });
+    expect(loop.streams.size).toBe(16);
+    const bare = await setup({});
+    const one = bare.client();
+    bare.loop.receive(command("Sys.Subscribe", "s"), one);
+    bare.loop.receive(query("Sys.Subscribe", "q"), one);
+    await bare.settle();
+    expect(one.answers).toEqual(["error s 503", "error q 404"]);
+  });
+
+  test("[N2] [N12] a slow client is waited for; one that reads nothing for 30 s is let go and told where to go on", async () => {
+    const { ask, tell, events, watcher, host, loop, settle } = await streaming();
+    await ask("Sys.Subscribe", null);
+    await tell("A.One");
+    watcher.hasRoom = false;
+    await tell("A.Two", "A.Three");
+    await host.advance(29_000);
+    expect(events()).toEqual(["1 A.One"]);
+    watcher.makeRoom();
+    await settle();
+    expect(events()).toEqual(["1 A.One", "2 A.Two", "3 A.Three"]);
+    watcher.hasRoom = false;
+    await tell("A.Four");
+    await host.advance(30_000);
+    expect(events()).toHaveLength(3);
+    expect(watcher.received.at(-1)).toMatchObject({
+      kind: "error",
+      type: "Sys.Subscribe",
+      data: { code: 503, message: expect.stringContaining("from 3") },
+    });
+    expect(loop.streams.size).toBe(0);
+  });
+});
