@@ -3,7 +3,7 @@ import { systemHost } from "../host/system-host.ts";
 import type { Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { command, query } from "../message/lineage.ts";
+import { command, event, query } from "../message/lineage.ts";
 import { connect, readData } from "./connection.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -39,8 +39,14 @@ export const emit: Verb = {
   example: `millrace emit Email.Received '{"from": "ada@example.org", "subject": "Invoice 12"}'`,
   options: OPTIONS,
   wordsMax: 2,
-  run: (call) => run(call, (type, data) => command(systemHost(), "Journal.Publish", { type, data })),
+  run: (call) => run(call, publication),
 };
+
+/** The command that publishes an event; the type is checked here, where it was typed. */
+function publication(type: string, data: Json): Message {
+  const host = systemHost();
+  return command(host, "Journal.Publish", { type: event(host, type, data).type, data });
+}
 
 async function run(call: VerbCall, make: Make): Promise<ExitCode> {
   const { words, options, terminal } = call;

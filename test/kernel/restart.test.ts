@@ -1,6 +1,6 @@
 /** Kernels that are stopped, killed and started again, in processes of their own; what they must still know is checked from outside. */
 import { describe, expect, test } from "vitest";
-import { Client } from "../../src/client/client.ts";
+import type { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command } from "../../src/message/lineage.ts";
@@ -64,49 +64,85 @@ describe("restart", () => {
   });
 });
 
-describe("kill -9 under load", () => {
+/** Sends commands from several sides until it is told to stop; keeps account of what was acknowledged. */
+class Load {
+  readonly acknowledged = new Set<string>();
+  readonly #client: Client;
+  readonly #senders: Promise<void>[];
+  #sending = true;
+
+  constructor(client: Client) {
+    this.#client = client;
+    this.#senders = Array.from({ length: 8 }, (_, sender) => this.#send(sender));
+  }
+
+  async #send(sender: number): Promise<void> {
+    for (let n = 0; this.#sending; n++) {
+      const key = `${sender}-${n}`;
+      const request = command(systemHost(), "Ledger.Add", { key, amount: 1 });
+      // 503 says that nothing was done: the same request, under the same id, until it is.
+      for (let answer = await this.#client.request(request); answer.kind === "error"; ) {
+        expect(answer.data).toMatchObject({ code: 503 });
+        answer = await this.#client.request(request);
+      }
+      this.acknowledged.add(key);
+    }
+  }
+
+  /** Resolves when so many more are acknowledged. */
+  async more(count: number): Promise<void> {
+    const enough = this.acknowledged.size + count;
+    while (this.acknowledged.size < enough) await systemHost().yield();
+  }
+
+  async end(): Promise<void> {
+    this.#sending = false;
+    await Promise.all(this.#senders);
+  }
+
+  /** What was acknowledged is there once, and nothing else is. */
+  async check(): Promise<void> {
+    const { entries, total } = await read(this.#client);
+    expect(total).toBe(this.acknowledged.size);
+    expect(Object.keys(entries).sort()).toEqual([...this.acknowledged].sort());
+    expect(new Set(Object.values(entries))).toEqual(new Set([1]));
+  }
+}
+
+describe("under load", () => {
   const KILLS = process.env["MILLRACE_LONG"] ? 300 : 20;
 
-  test("[K25] [K26] [J1] [J2] [J3] acknowledged commands are there exactly once, and every event was heard", async () => {
-    const host = systemHost();
+  test("[K23] a kernel that is asked to end does, and what it did not answer is done by the next", async () => {
+    const folder = scratchFolder();
+    const first = await KernelProcess.start(folder, LEDGER_APP);
+    await using client = await first.connect({ timeoutMs: 60_000 });
+    const load = new Load(client);
+    await load.more(50);
+    expect(await first.stop()).toBe(0);
+    expect(first.complaints).toBe("");
+    await KernelProcess.start(folder, LEDGER_APP);
+    await load.more(50);
+    await load.end();
+    await load.check();
+  });
+
+  test("[K25] [K26] [J1] [J2] [J3] kill -9: acknowledged commands are there exactly once, and every event was heard", async () => {
     const folder = scratchFolder();
     let kernel = await KernelProcess.start(folder, LEDGER_APP);
-    const client = await Client.connect({ path: kernel.socketPath, timeoutMs: 60_000 });
-    await using _client = client;
-    const acknowledged = new Set<string>();
-    let sending = true;
-    const senders = Array.from({ length: 8 }, async (_, sender) => {
-      for (let n = 0; sending; n++) {
-        const key = `${sender}-${n}`;
-        const request = command(host, "Ledger.Add", { key, amount: 1 });
-        // 503 says that nothing was done: the same request, under the same id, until it is.
-        for (
-          let answer = await client.request(request);
-          answer.kind === "error";
-          answer = await client.request(request)
-        ) {
-          expect(answer.data).toMatchObject({ code: 503 });
-        }
-        acknowledged.add(key);
-      }
-    });
-    let kills = 0;
-    for (; kills < KILLS; kills++) {
+    await using client = await kernel.connect({ timeoutMs: 60_000 });
+    const load = new Load(client);
+    for (let kills = 0; kills < KILLS; kills++) {
       // After it has done something, and each time a different amount; where exactly it is then, nobody knows.
-      const enough = acknowledged.size + 1 + ((kills * 17) % 41);
-      while (acknowledged.size < enough) await host.yield();
+      await load.more(1 + ((kills * 17) % 41));
       await kernel.kill();
       kernel = await KernelProcess.start(folder, LEDGER_APP);
     }
-    sending = false;
-    await Promise.all(senders);
-    const { entries, total } = await read(client);
-    console.log(`${kills} kills, ${acknowledged.size} commands acknowledged, ${total} in the ledger`);
-    expect(total).toBe(acknowledged.size);
-    expect(Object.keys(entries).sort()).toEqual([...acknowledged].sort());
-    expect(new Set(Object.values(entries))).toEqual(new Set([1]));
+    await load.end();
+    await load.check();
+    const { size } = load.acknowledged;
+    console.log(`${KILLS} kills, ${size} commands acknowledged, each in the ledger once`);
     await until(client, "Ledger.Read", null, (answer) => {
-      return answer !== null && (answer as never as Ledger).heard.length === acknowledged.size;
+      return answer !== null && (answer as never as Ledger).heard.length === size;
     });
     expect(await kernel.stop()).toBe(0);
     const verified = await runProgram(process.execPath, [MAIN, "verify"], { cwd: folder, env: COMPILE_CACHE });

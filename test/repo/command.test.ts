@@ -228,6 +228,7 @@ describe("calls", () => {
     [["send"], /^millrace: name a type, like Memory\.Set; .*\n$/],
     [["send", "Memory.Set", "{oops"], /^millrace: the data is not JSON \(.*\); put it in single quotes: .*\n$/],
     [["send", "memory"], /^millrace: a message type is two PascalCase names .*\n$/],
+    [["emit", "email.received"], /^millrace: a message type is two PascalCase names .*\n$/],
     [["send", "Memory.Set", "--timeout", "soon"], /^millrace: --timeout is a whole number from 1 to .*\n$/],
     [["trace"], /^millrace: name a message id or a correlation; .*\n$/],
     [["ls", "events", "--bogus"], /^millrace: Unknown option '--bogus'; usage: millrace ls events.*\n$/],
