@@ -144,6 +144,22 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** How long shutdown waits for work under way. */
 export const DRAIN_MS = 10_000;
+/** Turns in one macrotask, however fast they are: actors that only talk to each other must not keep the host out. */
+export const TURNS_SLICE_MAX = 256;
+/** Handlings of one mailbox in one go, likewise. */
+export const MAILBOX_BURST_MAX = 256;
+/** Who set a timer for a timeout is remembered for so many; older such timers do nothing when they fire. */
+export const RELAYS_REMEMBERED_MAX = 10_000;
+/** Due timers that are fired in one go. */
+export const TIMERS_FIRED_MAX = 100;
+/** When the due table is looked at again after the store failed, or had rows due that nobody here knows. */
+export const TIMER_RETRY_MS = 1_000;
+/** Event streams of one connection; each is a reader of the journal. */
+export const STREAMS_MAX = 16;
+/** Types and topics that one event stream may name. */
+export const STREAM_NAMES_MAX = 256;
+/** A client that takes none of its events for this long has stopped reading. */
+export const STREAM_STALLED_MS = 30_000;
 
 // The client.
 

@@ -10,7 +10,7 @@
  * SPEC: L. Deliberately not here: durability (the journal does that), transports (adapters), what handlers do.
  */
 import type { Host } from "../host/host.ts";
-import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MS } from "../limits.ts";
+import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MAX, TURNS_SLICE_MS } from "../limits.ts";
 import { causationOf, checkMessage, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
 import type { JsonObject } from "../message/json.ts";
@@ -38,9 +38,6 @@ export interface EventLoopOptions {
   readonly mailboxMax?: number;
   readonly observe?: Observer;
 }
-
-/** Turns in one macrotask, however fast they are: actors that only talk to each other must not keep the host out. */
-const TURNS_SLICE_MAX = 256;
 
 export class EventLoop implements ActorHome {
   readonly table: RoutingTable;

@@ -9,6 +9,7 @@
  * that says where to go on. SPEC: N.
  */
 import type { Host, Timer } from "../host/host.ts";
+import { STREAM_NAMES_MAX, STREAM_STALLED_MS, STREAMS_MAX } from "../limits.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { errorData, Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
@@ -16,13 +17,6 @@ import { error } from "../message/lineage.ts";
 import { checkTopicPattern, matchesTopic } from "../message/topic-pattern.ts";
 import type { EventJournal, JournaledEvent } from "./event-journal.ts";
 import type { Connection } from "./inbound.ts";
-
-/** Per connection. Each is a reader of the journal. */
-const STREAMS_MAX = 16;
-/** Types and topics that one subscription may name. */
-const NAMES_MAX = 256;
-/** A client that takes nothing for this long has stopped reading. */
-const STALLED_MS = 30_000;
 
 interface Wanted {
   readonly types: ReadonlySet<string>;
@@ -106,7 +100,10 @@ export class EventStreams {
       const { id, topic, message } = next.value;
       if (!wants(stream.wanted, message.type, topic)) continue;
       if (!(await this.#room(stream))) {
-        return this.#fail(stream, `too slow: nothing was read for ${STALLED_MS} ms; subscribe again with from ${last}`);
+        return this.#fail(
+          stream,
+          `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${last}`,
+        );
       }
       if (stream.abort.signal.aborted) return;
       last = id;
@@ -120,7 +117,7 @@ export class EventStreams {
     if (connection.hasRoom || abort.signal.aborted) return true;
     let timer: Timer | undefined;
     const stalled = new Promise<boolean>((resolve) => {
-      timer = this.#host.timer(STALLED_MS, () => resolve(false), { keepAlive: false });
+      timer = this.#host.timer(STREAM_STALLED_MS, () => resolve(false), { keepAlive: false });
     });
     return Promise.race([connection.whenRoom().then(() => true), stalled]).finally(() => timer?.cancel());
   }
@@ -151,9 +148,10 @@ function readWanted(data: Json): Wanted {
   if (data !== null && !isJsonObject(data))
     throw new Failure(422, "data: must be an object like {types, topics, from}");
   const { types = [], topics = [], from } = (data ?? {}) as { types?: unknown; topics?: unknown; from?: unknown };
-  if (!isNames(types)) throw new Failure(422, `data.types: must be a list of at most ${NAMES_MAX} message types`);
+  if (!isNames(types))
+    throw new Failure(422, `data.types: must be a list of at most ${STREAM_NAMES_MAX} message types`);
   if (!isNames(topics))
-    throw new Failure(422, `data.topics: must be a list of at most ${NAMES_MAX} topics or patterns`);
+    throw new Failure(422, `data.topics: must be a list of at most ${STREAM_NAMES_MAX} topics or patterns`);
   const strange = types.find((type) => !isMessageType(type));
   if (strange !== undefined) throw new Failure(422, `data.types: ${JSON.stringify(strange)} is not a message type`);
   for (const topic of topics) {
@@ -170,5 +168,5 @@ function readWanted(data: Json): Wanted {
 }
 
 function isNames(value: unknown): value is string[] {
-  return Array.isArray(value) && value.length <= NAMES_MAX && value.every((name) => typeof name === "string");
+  return Array.isArray(value) && value.length <= STREAM_NAMES_MAX && value.every((name) => typeof name === "string");
 }

@@ -4,16 +4,13 @@
  * and ask other capabilities. An answer to what it asked goes past the mailbox: an actor waits for nobody but others.
  */
 import type { Host } from "../host/host.ts";
-import { DISPATCH_BURST_MS } from "../limits.ts";
+import { DISPATCH_BURST_MS, MAILBOX_BURST_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
 import type { ActorListener, CapabilityActor } from "./capability.ts";
-
-/** Handlings in one go, however fast they are. */
-const BURST_MAX = 256;
 
 /** What a handler may do besides returning its answer. */
 export interface HandlerContext {
@@ -113,7 +110,7 @@ export class MailboxActor implements CapabilityActor {
   /** Handles the first message; synchronous handlers follow each other without a promise, for as long as a burst may last. */
   #next(): void {
     for (let handled = 0; !this.#busy && !this.#terminated; handled++) {
-      if (this.#mailbox.length > 0 && (handled >= BURST_MAX || this.#host.monotonic() >= this.#burstUntil)) {
+      if (this.#mailbox.length > 0 && (handled >= MAILBOX_BURST_MAX || this.#host.monotonic() >= this.#burstUntil)) {
         return this.#host.task(() => this.#begin());
       }
       const message = this.#mailbox.shift();

@@ -2,11 +2,9 @@
  * For whom a relaying capability speaks. A timer may carry a `Sys.RequestTimeout` (RFC 0032 §12.7); when it fires, the loop must know who
  * had set it, or any client could end any request by way of the timer. Kept in memory: requests do not outlive the process either.
  */
+import { RELAYS_REMEMBERED_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Connection, Origin } from "./inbound.ts";
-
-/** Beyond, the oldest are forgotten: their timeouts then do nothing, and the requests stay until they are answered. */
-const REMEMBERED_MAX = 10_000;
 
 export class Relays {
   readonly #askers = new Map<string, Origin>();
@@ -20,7 +18,7 @@ export class Relays {
     const template = (data as { message?: { type?: unknown } | null } | null)?.message;
     if (template?.type !== "Sys.RequestTimeout") return;
     this.#askers.set(metadata.id, asker);
-    if (this.#askers.size <= REMEMBERED_MAX) return;
+    if (this.#askers.size <= RELAYS_REMEMBERED_MAX) return;
     for (const oldest of this.#askers.keys()) {
       this.#askers.delete(oldest);
       return;

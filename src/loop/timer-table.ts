@@ -6,7 +6,7 @@
  * whoever set it was told so. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { TIMER_CHUNK_MS } from "../limits.ts";
+import { TIMER_CHUNK_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Store } from "../store/store.ts";
 
@@ -16,10 +16,6 @@ export interface ArmedTimer {
   readonly data: Json;
 }
 
-/** Rows that are fired in one go. */
-const FIRED_AT_ONCE_MAX = 100;
-/** When the due table is looked at again after the store failed, or after it had rows due that are not ours. */
-const RETRY_MS = 1_000;
 const KIND = "timer";
 
 export class TimerTable {
@@ -99,7 +95,7 @@ export class TimerTable {
       delay = earliest === undefined ? Number.POSITIVE_INFINITY : earliest - this.#host.now();
       if (delay <= 0) delay = overdueWaitMs;
     } catch {
-      delay = RETRY_MS;
+      delay = TIMER_RETRY_MS;
     }
     this.#wake?.cancel();
     this.#wake = undefined;
@@ -133,12 +129,12 @@ export class TimerTable {
       fired = 0;
     }
     // What is overdue and did not fire is another's, or the store failed.
-    await this.#rearm(fired === 0 ? RETRY_MS : 0);
+    await this.#rearm(fired === 0 ? TIMER_RETRY_MS : 0);
   }
 
   async #due(now: number): Promise<ArmedTimer[]> {
     if (this.#store) {
-      const rows = await this.#store.dueRows(now, FIRED_AT_ONCE_MAX);
+      const rows = await this.#store.dueRows(now, TIMERS_FIRED_MAX);
       return rows.filter(({ kind }) => kind === KIND).map(({ key, dueAtMs, data }) => ({ id: key, dueAtMs, data }));
     }
     return [...this.#armed.values()].filter(({ dueAtMs }) => dueAtMs <= now).sort((a, b) => a.dueAtMs - b.dueAtMs);
