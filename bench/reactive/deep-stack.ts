@@ -2,7 +2,7 @@
  * Runs a workload in a thread with a large stack: most systems walk a chain by recursion. With the usual stack they would not get
  * through a chain of 10,000, and some not through one of 1,000; how far each gets with that, `deepest.ts` finds out.
  */
-import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import type { Sample, Scale } from "../harness/benchmark.ts";
 import { openGraph, workloadsFor } from "./systems.ts";
 
@@ -15,30 +15,42 @@ interface Order {
 }
 
 const STACK_MB = 200;
+/** One for each system, kept from round to round: a thread begins without compiled code. */
+const threads = new Map<string, Worker>();
 
-export function withDeepStack(system: string, workload: DeepWorkload, scale: Scale): Promise<Sample> {
+export async function withDeepStack(system: string, workload: DeepWorkload, scale: Scale): Promise<Sample> {
+  const thread = threads.get(system) ?? start(system);
+  // The process waits for it only while there is something to wait for.
+  thread.ref();
+  try {
+    return await answer(thread, { system, workload, scale });
+  } catch (error) {
+    threads.delete(system);
+    throw error;
+  } finally {
+    thread.unref();
+  }
+}
+
+function start(system: string): Worker {
+  const thread = new Worker(new URL(import.meta.url), { resourceLimits: { stackSizeMb: STACK_MB } });
+  threads.set(system, thread);
+  return thread;
+}
+
+function answer(thread: Worker, order: Order): Promise<Sample> {
   return new Promise((resolve, reject) => {
-    const order: Order = { system, workload, scale };
-    const worker = new Worker(new URL(import.meta.url), {
-      workerData: order,
-      resourceLimits: { stackSizeMb: STACK_MB },
-    });
-    worker.once("message", (sample: Sample) => {
-      resolve(sample);
-      void worker.terminate();
-    });
-    worker.once("error", reject);
+    thread.removeAllListeners();
+    thread.once("message", resolve);
+    thread.once("error", reject);
+    thread.postMessage(order);
   });
 }
 
-if (!isMainThread && isOrder(workerData)) {
-  const { system, workload, scale } = workerData;
-  const run = (await workloadsFor(system))[workload];
-  // A thread begins without compiled code: the first time is for the engine.
-  await run(await openGraph(system), scale);
-  parentPort?.postMessage(await run(await openGraph(system), scale));
-}
-
-function isOrder(data: unknown): data is Order {
-  return typeof data === "object" && data !== null && "workload" in data;
+if (!isMainThread) {
+  parentPort?.on("message", async ({ system, workload, scale }: Order) => {
+    const graph = await openGraph(system);
+    parentPort?.postMessage(await (await workloadsFor(system))[workload](graph, scale));
+    await graph.close?.();
+  });
 }

@@ -17,7 +17,7 @@ interface Vue {
 export async function open(): Promise<Graph> {
   const name = "@vue/reactivity";
   const { shallowRef, reactive, computed, effect } = (await import(name)) as Vue;
-  const queue: Runner[] = [];
+  const queue: { runner: Runner | undefined; queued: boolean }[] = [];
   const graph: Graph = {
     build: (make) => make(),
     source(value) {
@@ -35,23 +35,20 @@ export async function open(): Promise<Graph> {
     },
     register: computed,
     effect(run) {
-      let queued = false;
-      const runner = effect(
-        () => {
-          queued = false;
-          run();
-        },
-        {
-          scheduler: () => {
-            if (!queued) queue.push(runner);
-            queued = true;
-          },
-        },
-      );
+      const job: (typeof queue)[number] = { runner: undefined, queued: false };
+      const scheduler = () => {
+        if (!job.queued) queue.push(job);
+        job.queued = true;
+      };
+      job.runner = effect(() => run(), { scheduler });
     },
     batch: (writes) => writes(),
     settle() {
-      for (let i = 0; i < queue.length; i++) if (queue[i]!.effect.dirty) queue[i]!();
+      for (let i = 0; i < queue.length; i++) {
+        const job = queue[i]!;
+        job.queued = false;
+        if (job.runner?.effect.dirty) job.runner();
+      }
       queue.length = 0;
     },
     document(fields) {
