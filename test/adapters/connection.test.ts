@@ -152,6 +152,22 @@ describe("time", () => {
     expect(stream.lines.map(({ data }) => data.code)).toEqual([422, 422, 422, 422, 422]);
   });
 
+  test("[N9] a line that was begun before reading was paused waits with it", async () => {
+    const { host, stream, client, bytes, answerAll } = await connection();
+    stream.reading = false;
+    bytes(`${pings(1)}{"begun":`);
+    await host.advance(0);
+    await answerAll("y".repeat(UNREAD_OUTPUT_BYTES_MAX));
+    expect(stream.paused).toBe(true);
+    await host.advance(10 * LINE_COMPLETE_MS);
+    expect(stream.isCut).toBe(false);
+    stream.buffered = 0;
+    client.drained();
+    expect(stream.paused).toBe(false);
+    await host.advance(LINE_COMPLETE_MS);
+    expect(stream.isCut).toBe(true);
+  });
+
   test("[N9] time in which the client is not read from does not count", async () => {
     const { host, stream, bytes, answerAll, actor } = await connection();
     bytes(pings(REQUESTS_IN_FLIGHT_MAX));

@@ -8,7 +8,7 @@ import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { BareActor, bare, type Client, command, setup } from "./loop-setup.ts";
+import { BareActor, bare, type Client, command, deferred, setup } from "./loop-setup.ts";
 
 const template = { kind: "command", type: "Build.Run", data: { target: "docs" } };
 
@@ -205,25 +205,64 @@ describe("timers that outlive the process", () => {
   });
 
   test("[T6] a store that fails for a while delays timers, and each still fires once", async () => {
-    let failing = false;
-    const refuse = () => Promise.reject(new Error("the disk is away"));
-    const { set, host, arrived } = await timers((given) => {
-      const store = memoryStore({ host: given, disk: new MemoryDisk() });
-      const faulty: Partial<Store> = {
-        changeDue: (changes) => (failing ? refuse() : store.changeDue(changes)),
-        dueRows: (now, limit) => (failing ? refuse() : store.dueRows(now, limit)),
-        earliestDue: () => (failing ? refuse() : store.earliestDue()),
-      };
-      return new Proxy(store, { get: (target, key) => Reflect.get(faulty, key) ?? Reflect.get(target, key) });
-    });
+    const failing = new Set<string>();
+    const { set, host, arrived } = await timers((given) =>
+      intercepted(given, (name, call) => {
+        return failing.has(name) ? Promise.reject(new Error("the disk is away")) : call();
+      }),
+    );
     await set({ delayMs: 100, message: template });
-    failing = true;
+    for (const name of ["changeDue", "dueRows", "earliestDue"]) failing.add(name);
     await host.advance(5_000);
     expect(arrived).toEqual([]);
-    failing = false;
-    await host.advance(2_000);
+    // It can be read again, but what has fired cannot be removed.
+    for (const name of ["dueRows", "earliestDue"]) failing.delete(name);
+    await host.advance(10_000);
     expect(arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
+    failing.clear();
     await host.advance(86_400_000);
     expect(arrived).toHaveLength(2);
   });
+
+  test("[T2] a timer that is kept, and whose setter has no answer yet, does not fire along with another", async () => {
+    const gate = deferred();
+    let slow = false;
+    const { set, host, one, arrived } = await timers((given) =>
+      intercepted(given, async (name, call) => {
+        const result = await call();
+        if (slow && name === "changeDue") {
+          slow = false;
+          await gate.promise;
+        }
+        return result;
+      }),
+    );
+    await set({ delayMs: 10, message: template }, "first");
+    slow = true;
+    await set({ delayMs: 0, message: template }, "second");
+    await host.advance(10);
+    expect(one.answers).toHaveLength(1);
+    expect(arrived.map(({ message }) => message.metadata.causation)).toEqual(["first", "first"]);
+    gate.resolve();
+    await host.advance(0);
+    expect(one.answers).toHaveLength(2);
+    await host.advance(1_000);
+    expect(arrived.slice(2).map(({ message }) => message.metadata.causation)).toEqual(["second", "second"]);
+  });
 });
+
+/** A store whose due table answers as the test says. */
+function intercepted(
+  host: SimulatedHost,
+  answer: (name: string, call: () => Promise<unknown>) => Promise<unknown>,
+): Store {
+  const store = memoryStore({ host, disk: new MemoryDisk() });
+  return new Proxy(store, {
+    get: (target, key) => {
+      const method: unknown = Reflect.get(target, key);
+      if (typeof method !== "function") return method;
+      if (typeof key !== "string" || !["changeDue", "dueRows", "earliestDue"].includes(key)) return method.bind(target);
+      return (...given: unknown[]) => answer(key, () => method.apply(target, given));
+    },
+  });
+}
