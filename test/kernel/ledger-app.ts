@@ -41,7 +41,8 @@ export default ({ space }: KernelParts) => {
       queries: {
         "Ledger.Read": {
           handle: async () => ({
-            entries: (await entries.pull()) ?? {},
+            // A list: an object in a message has a bounded number of keys.
+            entries: Object.entries((await entries.pull()) ?? {}),
             total: (await total.pull()) ?? 0,
             heard: Object.keys((await heard.pull()) ?? {}),
           }),

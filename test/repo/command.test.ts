@@ -100,7 +100,7 @@ describe("talking", () => {
     expect(sent).toMatchObject({ code: 0, stderr: "" });
     expect(sent.stdout).toMatch(/^reply {2}\{"total":3\} {3}\d+\.\d ms {3}[0-9a-f-]{36}\n$/);
     const asked = await millrace(["query", "Ledger.Read", "--json"]);
-    expect(JSON.parse(asked.stdout)).toMatchObject({ kind: "reply", data: { entries: { a: 3 }, total: 3 } });
+    expect(JSON.parse(asked.stdout)).toMatchObject({ kind: "reply", data: { entries: [["a", 3]], total: 3 } });
     const emitted = await millrace(["emit", "Some.Thing", '{"n":1}']);
     expect(emitted.stdout).toMatch(/^reply {2}\{"id":\d+,"messageId":"\w+"\} {3}/);
     const listed = await millrace(["ls", "events", "--topic", "Some.Thing", "--json"]);
