@@ -180,7 +180,10 @@ function stepInto(value: Json | undefined, step: string): Json | undefined {
 /** Whether a shallow read tells the two apart: links as a whole, containers by kind, length and keys, the rest by value. */
 export function differsShallow(before: Json | undefined, after: Json | undefined): boolean {
   if (typeof before !== "object" || typeof after !== "object") return before !== after;
-  if (before === after) return false;
+  return before !== after && differsInShape(before, after);
+}
+
+function differsInShape(before: Json, after: Json): boolean {
   if (Array.isArray(before) && Array.isArray(after)) return before.length !== after.length;
   if (!isJsonObject(before) || !isJsonObject(after)) return true;
   if (asLink(before) !== undefined || asLink(after) !== undefined) return !equal(before, after);

@@ -75,10 +75,14 @@ export function addCause(node: SchedulerNode, cause: Address): void {
 
 function addAnother(node: SchedulerNode, cause: Address): void {
   const { causes } = node;
+  if (causes.length === 1) {
+    const first = causes[0] as Address;
+    if (first !== cause) node.causes = pairOf(first, cause, node.lastCauses);
+    return;
+  }
   if (causes.includes(cause)) return;
-  if (causes.length === 1) node.causes = pairOf(causes[0] as Address, cause, node.lastCauses);
   // One that can be extended is the node's own.
-  else if (Object.isExtensible(causes)) (causes as Address[]).push(cause);
+  if (Object.isExtensible(causes)) (causes as Address[]).push(cause);
   else node.causes = [...causes, cause];
 }
 

@@ -63,7 +63,12 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   // Ticks ----------------------------------------------------------------------------------------------------------------
 
   wake(): void {
-    if (this.#tickQueued || this.#passing || this.#resting || this.isWaiting || this.#disposed) return;
+    // Mostly it is a run that has made work for others, and the pass goes on anyway.
+    if (!this.#passing) this.#queueTick();
+  }
+
+  #queueTick(): void {
+    if (this.#tickQueued || this.#resting || this.isWaiting || this.#disposed) return;
     this.#tickQueued = true;
     this.#host.microtask(() => {
       this.#tickQueued = false;
