@@ -1,13 +1,14 @@
 /**
  * Transactional capabilities: a handler gets a transaction on a space, and its answer leaves only after the commit is confirmed.
  * Its writes, the events it emits, the command's journal row and its receipt are one commit. The receipt is the answer: a request
- * that comes again, anywhere, gets it again and does nothing.
+ * that comes again, anywhere, gets it again and does nothing. Another request under the same id is refused. SPEC: L32.
  */
 import type { Cell } from "../cells/cell.ts";
 import type { CellTransaction } from "../cells/cell-transaction.ts";
 import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -81,7 +82,7 @@ async function attempt({ host, name, space, definition, message }: Handling): Pr
     }
     const receipt = receiptOf(message);
     transaction.preconditions.push({ kind: "absent", ...receipt });
-    transaction.write(receipt, [], result);
+    transaction.write(receipt, [], { request: requestOf(message), result });
     transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
     return { committed: tx.commit(), result };
   }
@@ -99,7 +100,7 @@ async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstR
     if (outcome.kind === "committed") return result;
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
       await replica.load([receiptOf(message)]);
-      return replica.peek(receiptOf(message)) ?? null;
+      return answerOf(replica.peek(receiptOf(message)), message);
     }
     if (RETRY_RULES[outcome.class] !== "run-again" || host.monotonic() >= until) {
       throw new Failure(outcome.class === "refused" ? 422 : 503, `not committed: ${outcome.message}`);
@@ -110,6 +111,18 @@ async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstR
     });
     ({ committed, result } = await attempt(handling));
   }
+}
+
+/** What was asked, whoever asks it and whenever. */
+function requestOf({ type, data }: Message): string {
+  return contentId([type, data]);
+}
+
+/** The answer of the first time. An id that stands for something else must not be answered as if that were this. */
+function answerOf(receipt: Json | undefined, message: Message): Json {
+  const { request, result } = (receipt ?? {}) as { request?: string; result?: Json };
+  if (request === requestOf(message)) return result ?? null;
+  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
 }
 
 function receiptOf(message: Message): DocumentRef {

@@ -1,0 +1,81 @@
+/** Transactional capabilities: one commit for everything, and the same request once. */
+import { describe, expect, test } from "#test";
+import { Space } from "../../src/cells/space.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+import { Failure } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { command, query, setup } from "./loop-setup.ts";
+
+async function counter() {
+  const host = simulatedHost(1);
+  const store = memoryStore({ host });
+  const space = await host.run(() => Space.open({ store, host, name: "test" }));
+  const total = space.cell<number>("total");
+  let runs = 0;
+  const counting = transactional({
+    space,
+    description: "counts",
+    emits: { "Count.Added": true },
+    commands: {
+      "Count.Add": {
+        handle: (data: Json, tx) => {
+          runs++;
+          const sum = ((tx.get(total) as number | undefined) ?? 0) + (data as number);
+          tx.set(total, sum);
+          tx.emit("Count.Added", data);
+          if (data === 13) throw new Failure(422, "unlucky");
+          return sum;
+        },
+      },
+    },
+    queries: { "Count.Total": { handle: async () => (await total.pull()) ?? 0 } },
+  });
+  const made = await setup({ counting }, { host });
+  const ask = async (sent: ReturnType<typeof command>) => {
+    const one = made.client();
+    made.loop.receive(sent, one);
+    await host.advance(1_000);
+    return one.answers[0];
+  };
+  const rows = () => host.run(() => store.query({ limit: 100 }));
+  return { ask, rows, runs: () => runs };
+}
+
+describe("transactional capabilities", () => {
+  test("[L32] the answer, the writes, the event and the journal row are one commit", async () => {
+    const { ask, rows } = await counter();
+    expect(await ask(command("Count.Add", "a", 5))).toBe("reply a 5");
+    expect(await ask(command("Count.Add", "b", 6))).toBe("reply b 11");
+    expect(await ask(query("Count.Total", "q"))).toBe("reply q 11");
+    expect((await rows()).map(({ message, status }) => `${message?.type} ${status}`).sort()).toEqual([
+      "Count.Add done",
+      "Count.Add done",
+      "Count.Added pending",
+      "Count.Added pending",
+    ]);
+  });
+
+  test("[L32] nothing of a handler that fails stays, and it may be tried again", async () => {
+    const { ask, rows } = await counter();
+    expect(await ask(command("Count.Add", "a", 13))).toBe("error a 422");
+    expect(await ask(query("Count.Total", "q"))).toBe("reply q 0");
+    expect(await rows()).toEqual([]);
+    expect(await ask(command("Count.Add", "a", 1))).toBe("reply a 1");
+  });
+
+  test("[L32] the same request again gets the same answer and does nothing, whoever sends it", async () => {
+    const { ask, rows } = await counter();
+    for (let n = 0; n < 3; n++) expect(await ask(command("Count.Add", "a", 5))).toBe("reply a 5");
+    expect(await ask(query("Count.Total", "q"))).toBe("reply q 5");
+    expect(await rows()).toHaveLength(2);
+  });
+
+  test("[N1] [L32] another request under a used id is 409: it is neither done nor given the other's answer", async () => {
+    const { ask } = await counter();
+    await ask(command("Count.Add", "a", 5));
+    expect(await ask(command("Count.Add", "a", 6))).toBe("error a 409");
+    expect(await ask(query("Count.Total", "q"))).toBe("reply q 5");
+  });
+});
