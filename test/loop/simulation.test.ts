@@ -1,20 +1,22 @@
 /** Whole loops from seeds. */
 import { describe, expect, test } from "#test";
-import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { simulate } from "../../src/host/simulate.ts";
 import { LoopSimulation, type Sightings } from "./simulation.ts";
 
 const SEEDS = 40;
 const ROUNDS = 150;
 
 async function run(seed: number): Promise<{ hash: string; sightings: Sightings }> {
-  const host = simulatedHost(seed);
-  const simulation = new LoopSimulation(host);
   try {
-    await simulation.run(ROUNDS);
+    const { value, traceHash } = await simulate(seed, async (host) => {
+      const simulation = new LoopSimulation(host);
+      await simulation.run(ROUNDS);
+      return simulation.sightings;
+    });
+    return { hash: traceHash, sightings: value };
   } catch (error) {
     throw new Error(`seed ${seed} failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
-  return { hash: host.traceHash(), sightings: simulation.sightings };
 }
 
 describe("simulation", () => {

@@ -8,17 +8,7 @@ import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import {
-  BareActor,
-  bare,
-  type Client,
-  command,
-  message,
-  query,
-  type Setup,
-  setup,
-  Client as TestClient,
-} from "./loop-setup.ts";
+import { BareActor, bare, Client, command, message, query, type Setup, setup } from "./loop-setup.ts";
 
 /** What a run met with; rare things must be met by some seed. */
 export interface Sightings {
@@ -137,7 +127,7 @@ export class LoopSimulation {
   }
 
   #connect(): void {
-    const client = new TestClient(`c${++this.#next}`);
+    const client = new Client(`c${++this.#next}`);
     const deliver = client.deliver.bind(client);
     client.deliver = (answer) => {
       this.#answered(client, answer);
