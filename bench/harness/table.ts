@@ -78,7 +78,8 @@ export function targetText({ of, atLeast, atMost }: Target): string {
 }
 
 function times(ratio: number | undefined): string {
-  return ratio === undefined ? "" : `${ratio < 10 ? ratio.toFixed(2) : ratio.toFixed(0)}x`;
+  // Nothing divided by nothing, where both counted no runs.
+  return ratio === undefined || !Number.isFinite(ratio) ? "" : `${ratio < 10 ? ratio.toFixed(2) : ratio.toFixed(0)}x`;
 }
 
 /** Three significant digits are more than such numbers carry. */
