@@ -120,6 +120,8 @@ export class Runner implements RunHome {
 
   #newRead(run: Run, address: Address, shallow: boolean): void {
     const { node, tail } = run;
+    // Removed while it runs: its reads are gone, and nobody would take back another.
+    if (!node.registered) return;
     run.tail = this.#graph.addRead(node, address, shallow, tail);
     if (address.home.writers.length === 0 && this.#agenda.idle.size === 0) return;
     this.#finishBelow(run);
@@ -262,7 +264,7 @@ export class Runner implements RunHome {
 
   #finish(run: Run, result: unknown): void {
     const { node, tail } = run;
-    if (!node.registered) return this.#discard(run);
+    if (!node.registered) return this.#takeBack(run);
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
     if (run.unit !== null) this.#commits.commit(run);
     const { output } = node;
@@ -279,12 +281,6 @@ export class Runner implements RunHome {
     node.ranAt = this.#graph.tick;
     this.#introspection.ran(run);
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
-  }
-
-  /** The node was removed while it ran: nothing of the run remains. */
-  #discard(run: Run): void {
-    this.#takeBack(run);
-    this.#graph.dropReads(run.node, null);
   }
 
   #takeBack(run: Run): void {
@@ -325,7 +321,7 @@ export class Runner implements RunHome {
   /** Everything it read stays registered, now and before: whatever changes, it is worth another try. */
   #failed(run: Run, error: unknown): void {
     const { node } = run;
-    if (!node.registered) return this.#discard(run);
+    if (!node.registered) return this.#takeBack(run);
     this.#takeBack(run);
     this.#graph.dropRepeatedReads(run);
     node.error = error;
@@ -338,7 +334,7 @@ export class Runner implements RunHome {
 
   #startOver(run: Run, wasNew: boolean): void {
     const { node, causes } = run;
-    if (!node.registered) return this.#discard(run);
+    if (!node.registered) return this.#takeBack(run);
     this.#takeBack(run);
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, causes);

@@ -211,4 +211,20 @@ describe("time gates", () => {
     await space.idle();
     expect(node.runs).toBe(2);
   });
+
+  test("[R5] a breakpoint that is set while the node is queued stops it at its turn", async () => {
+    const { space, scheduler } = await setup();
+    const a = space.cell<number>("a");
+    a.set(0);
+    space.effect(() => {
+      const later = scheduler.find("later");
+      if (a.get() === 1 && later) scheduler.setBreakpoint(later, true);
+    });
+    const later = scheduler.register({ kind: "effect", id: "later", run: () => void a.get() });
+    space.flush();
+    a.set(1);
+    space.flush();
+    expect(later.runs).toBe(1);
+    scheduler.checkInvariants();
+  });
 });

@@ -170,7 +170,7 @@ describe("idle, settled and the end", () => {
     a.set(2);
     space.flush();
     expect(b.get()).toBe(1);
-    expect(late.node.live).toBe(false);
+    expect([late.node.live, late.address.edges]).toEqual([false, 0]);
     scheduler.checkInvariants();
     const gate = new Gate();
     const cancelAsync = space.effect(async (run) => {
