@@ -70,7 +70,7 @@ async function allSettled(store: Store): Promise<void> {
   }
 }
 
-function payloads(count: number): Json[] {
+export function payloads(count: number): Json[] {
   return makeEntries(count).map((entry) => entry.message.data);
 }
 

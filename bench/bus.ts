@@ -4,6 +4,12 @@
  */
 
 import type { Store } from "../src/store/store.ts";
+import { bullmq } from "./bus/bullmq.ts";
+import { graphileWorker } from "./bus/graphile-worker.ts";
+import type { Peer } from "./bus/peer-queue.ts";
+import * as peerRuns from "./bus/peer-runs.ts";
+import { pgBoss } from "./bus/pg-boss.ts";
+import { plainjob } from "./bus/plainjob.ts";
 import {
   BULK,
   latencies,
@@ -15,7 +21,7 @@ import {
   publishToHandler,
   rate,
 } from "./bus-runs.ts";
-import type { Benchmark, Metric, Sample, Scale, Scene, Target, Workload } from "./harness/benchmark.ts";
+import type { Benchmark, Metric, Sample, Scale, Scene, System, Target, Workload } from "./harness/benchmark.ts";
 import { elapsedMs } from "./harness/timing.ts";
 import { BareSqlite } from "./store/bare-sqlite.ts";
 import { DURABILITIES, type Durability } from "./store/durability.ts";
@@ -31,9 +37,21 @@ interface Row {
   readonly metrics: readonly Metric[];
   bare(bare: BareSqlite, scale: Scale): Promise<Sample>;
   bus(store: Store, scale: Scale): Promise<Sample>;
+  /** Where the peers have something like it. */
+  readonly peer?: peerRuns.PeerRun;
 }
 
-const P50: Metric = { name: "p50 ms", better: "lower", target: { of: "limit", atMost: 1.5 } };
+/** In the order in which each round runs them. */
+const PEERS: readonly Peer[] = [bullmq, pgBoss, graphileWorker, plainjob];
+
+const P50: Metric = {
+  name: "p50 ms",
+  better: "lower",
+  target: [
+    { of: "limit", atMost: 1.5 },
+    { of: { system: bullmq.name }, atMost: 1 },
+  ],
+};
 const P99: Metric = { name: "p99 ms", better: "lower" };
 
 const ROWS: readonly Row[] = [
@@ -42,30 +60,38 @@ const ROWS: readonly Row[] = [
     metrics: [P50, P99, perSecond()],
     bare: (bare, scale) => bareAlone(bare, ALONE[scale]),
     bus: (store, scale) => publishAlone(store, ALONE[scale]),
+    peer: peerRuns.publishAlone,
   },
   {
     name: "publish, 1,000 callers",
     metrics: [perSecond({ of: "limit", atLeast: 0.5 })],
     bare: (bare, scale) => bareBulk(bare, TOGETHER[scale]),
     bus: (store, scale) => publishByCallers(store, TOGETHER[scale], BULK),
+    peer: peerRuns.publishByCallers,
   },
   {
     name: "publish in bulk, 1,000 a call",
     metrics: [perSecond({ of: "limit", atLeast: 0.5 })],
     bare: (bare, scale) => bareBulk(bare, TOGETHER[scale]),
     bus: (store, scale) => publishInBulk(store, TOGETHER[scale]),
+    peer: peerRuns.publishInBulk,
   },
   {
     name: "publish → handled → done, one at a time",
     metrics: [P50, P99],
     bare: (bare, scale) => bareToDoneAlone(bare, ALONE[scale]),
     bus: (store, scale) => publishToHandler(store, ALONE[scale]),
+    peer: peerRuns.publishToHandler,
   },
   {
     name: "publish → handled → done, in bulk",
-    metrics: [perSecond({ of: "limit", atLeast: 0.6 }), { name: "statements per event", better: "lower" }],
+    metrics: [
+      perSecond({ of: "limit", atLeast: 0.6 }, { of: "best peer", atLeast: 4 }),
+      { name: "statements per event", better: "lower" },
+    ],
     bare: (bare, scale) => bareToDone(bare, TOGETHER[scale]),
     bus: (store, scale) => publishToDone(store, TOGETHER[scale], "plain"),
+    peer: peerRuns.publishToDone,
   },
   {
     name: "publish → handled → done, 1,000 callers",
@@ -87,11 +113,12 @@ export const busBenchmark: Benchmark = {
   systems: [
     { name: "bare sqlite", role: "limit" },
     { name: "millrace", role: "ours" },
+    ...PEERS.map(({ name, unavailable }): System => ({ name, role: "peer", unavailable: async () => unavailable() })),
   ],
   workloads: DURABILITIES.flatMap((durability) => ROWS.map((row) => workload(row, durability))),
 };
 
-function workload({ name, metrics, bare, bus }: Row, durability: Durability): Workload {
+function workload({ name, metrics, bare, bus, peer }: Row, durability: Durability): Workload {
   return {
     group: durability === "power" ? "durability power (FULL)" : "durability process (NORMAL)",
     name,
@@ -105,8 +132,18 @@ function workload({ name, metrics, bare, bus }: Row, durability: Durability): Wo
         await using store = await openMillrace(directory, durability);
         return await bus(store, scale);
       },
+      ...(peer && peersRunning(peer, durability)),
     },
   };
+}
+
+function peersRunning(run: peerRuns.PeerRun, durability: Durability): Workload["runs"] {
+  const runOf = (peer: Peer) => async (scene: Scene) => {
+    await using queue = await peer.open(scene, durability);
+    return await run(queue, scene.scale, peer.commitsEach);
+  };
+  const able = PEERS.filter((peer) => peer.durabilities.includes(durability));
+  return Object.fromEntries(able.map((peer) => [peer.name, runOf(peer)]));
 }
 
 async function bareAlone(bare: BareSqlite, count: number): Promise<Sample> {
@@ -140,6 +177,6 @@ function bareToDone(bare: BareSqlite, count: number): Promise<Sample> {
   });
 }
 
-function perSecond(target?: Target): Metric {
-  return { name: "events/s", better: "higher", ...(target && { target }) };
+function perSecond(...target: readonly Target[]): Metric {
+  return { name: "events/s", better: "higher", target };
 }
