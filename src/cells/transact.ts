@@ -5,7 +5,7 @@
 import type { Host } from "../host/host.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
-import { RETRY_RULES, type Rejection } from "../store/rejection.ts";
+import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 
 export interface TransactOptions {
@@ -39,8 +39,7 @@ export async function transact<T>(
     const { result, commit } = scheduler.transact(replica, code, changeGroup);
     const outcome = await commit?.outcome;
     if (outcome === undefined || outcome.kind === "committed") return result;
-    if (RETRY_RULES[outcome.class] !== "run-again" || host.monotonic() >= until)
-      throw new TransactionError(outcome, attempt);
+    if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) throw new TransactionError(outcome, attempt);
     await replica.catchUp();
     // What it read before it was here is here when it runs again.
     await replica.loadsSettled();

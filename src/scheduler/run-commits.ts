@@ -10,7 +10,7 @@
  */
 import { WRITE_ATTEMPTS_MAX } from "../limits.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import { RETRY_RULES, type Rejection } from "../store/rejection.ts";
+import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
@@ -60,7 +60,7 @@ export class RunCommits {
     const { node } = run;
     if (outcome.kind === "committed") return this.#gates.committed(node);
     if (!node.registered) return;
-    const rule = RETRY_RULES[outcome.class];
+    const rule = retryRule(outcome);
     const attempts = this.#gates.conflicted(node);
     if (rule === "never" || (rule === "send-again" && attempts >= WRITE_ATTEMPTS_MAX)) this.#giveUp(run, outcome);
     else this.#again(run, replica);

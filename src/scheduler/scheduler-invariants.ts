@@ -7,7 +7,7 @@ import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { linkedEdges } from "./graph-walk.ts";
-import type { Edge, SchedulerNode } from "./node.ts";
+import { type Edge, RUNNING, type SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 
 interface Parts {
@@ -118,7 +118,8 @@ function checkAgenda(nodes: readonly SchedulerNode[], { agenda, gates }: Parts):
   for (const node of nodes) {
     const check = checker(node);
     const isHeld = gates.held.has(node);
-    const wantsToRun = node.live && node.status !== "clean";
+    // One that runs now (asynchronously) is queued again when it has ended.
+    const wantsToRun = node.live && node.status !== "clean" && node.slot !== RUNNING;
     check(isHeld === (node.gate?.held ?? false), "disagrees with the gates about waiting for them");
     check(queued.has(node) === (wantsToRun && !isHeld), `is ${node.status}, ${queued.has(node) ? "" : "not "}queued`);
     check(!isHeld || wantsToRun, `waits for its gate and is ${node.live ? node.status : "dormant"}`);

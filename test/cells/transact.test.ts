@@ -124,6 +124,26 @@ describe("transact", () => {
     expect(runs).toBeGreaterThan(5);
   });
 
+  test("[R28] one that falls with a commit it has read from runs again", async () => {
+    const { space, line, host, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    a.set(1);
+    await quiet();
+    line.plan = ({ method, request }) => {
+      const isFirst = request?.patches.some(({ id }) => id === "a");
+      return method === "commit" && isFirst ? { instead: rejected("refused", "too-large", "no") } : {};
+    };
+    a.set(2);
+    const found = new Calls();
+    const done = space.transact(() => {
+      found.note(a.get());
+      b.set((a.get() ?? 0) * 10);
+    });
+    await host.run(() => done);
+    expect(found.take()).toEqual([2, 1]);
+    expect(b.get()).toBe(10);
+  });
+
   test("[R28] a transaction inside a transaction is part of it; one of another space is refused", async () => {
     const { space, host, line, quiet } = await setup();
     const other = await Space.open({ store: memoryStore({ host }), host, name: "t", scheduler: space.scheduler });

@@ -21,6 +21,8 @@ import { openSite, type Site } from "./scheduler-setup.ts";
 export interface TrialOptions {
   readonly circles: boolean;
   readonly gates: boolean;
+  /** A third of the computations await something before they read. */
+  readonly asynchronous?: boolean;
   readonly steps: number;
 }
 
@@ -251,7 +253,7 @@ export class Trial {
   #compute(id: string, formula: Formula): Cell<Json> {
     const childId = `${id}/child`;
     const { space, scheduler } = this.#here;
-    return space.computed<Json>(id, () =>
+    const compute = () =>
       evaluate(formula, (place) => this.#cell(place).get(), {
         keep: (inner) => {
           this.sightings.children++;
@@ -263,8 +265,12 @@ export class Trial {
             if (node) scheduler.remove(node);
           }
         },
-      }),
-    );
+      });
+    if (!this.#options.asynchronous || !this.#make.chance(3)) return space.computed<Json>(id, compute);
+    return space.computed<Json>(id, async (run) => {
+      await Promise.resolve();
+      return run.within(compute);
+    });
   }
 
   #holdFeed(): void {

@@ -36,9 +36,31 @@ describe("beside a naive scheduler that recomputes everything", () => {
     expect(met.compared).toBeGreaterThan(LAST);
   }, 600_000);
 
+  test("[R30] [I1] [R15] with asynchronous computations: equal at every rest and at every single callback", async () => {
+    const met = await trials({ circles: false, gates: false, asynchronous: true, steps: 30 });
+    expect(met.compared).toBeGreaterThan(LAST);
+  }, 600_000);
+
   test("[R30] [I6] with circles: what is not behind one is equal, and there is always rest", async () => {
     const met = await trials({ circles: true, gates: false, steps: 20 });
     expect(met.compared).toBeGreaterThan(LAST);
     expect(met.circular).toBeGreaterThan(100);
   }, 600_000);
+
+  /** Seeds that have found something, with what it was. */
+  const found: readonly (TrialOptions & { readonly seed: number; readonly what: string })[] = [
+    { seed: 178, circles: false, gates: true, steps: 30, what: "[I1] a reader two steps below a new link slept on" },
+    {
+      seed: 10_006,
+      circles: false,
+      gates: false,
+      steps: 60,
+      what: "[R11] a commit that fell with another was given up",
+    },
+  ];
+  for (const { seed, what, ...options } of found) {
+    test(what, async () => {
+      await new Trial(seed, options).run();
+    });
+  }
 });
