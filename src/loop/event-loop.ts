@@ -241,6 +241,9 @@ export class EventLoop implements ActorHome {
       case "caller":
         return origin.answer(answer);
       case "relay":
+        // It asked for nobody in particular, but it may want to know that the message was handled.
+        origin.actor.answer(answer);
+        return;
       case "nobody":
         return;
     }

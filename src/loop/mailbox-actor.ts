@@ -174,6 +174,15 @@ export class MailboxActor implements CapabilityActor {
     this.#emit(error(this.#host, message, fromError(thrown)));
   }
 
+  /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
+  ask(request: Message): Promise<Json> {
+    return new Promise((resolve, reject) => {
+      if (this.#terminated) return reject(new Failure(503, "the actor was terminated"));
+      this.#asked.set(request.metadata.id, { resolve, reject });
+      this.#emit(request);
+    });
+  }
+
   /** Emits a message outside of any handling, such as a timer's. */
   emit(message: Message): void {
     this.#emit(message);
@@ -188,12 +197,7 @@ export class MailboxActor implements CapabilityActor {
 
   #context(message: Message): HandlerContext {
     const host = this.#host;
-    const ask = (request: Message): Promise<Json> =>
-      new Promise((resolve, reject) => {
-        if (this.#terminated) return reject(new Failure(503, "the actor was terminated"));
-        this.#asked.set(request.metadata.id, { resolve, reject });
-        this.#emit(request);
-      });
+    const ask = (request: Message) => this.ask(request);
     return {
       host,
       emit: (type, data) => this.#emit(event(host, type, data, causedBy(message))),

@@ -1,12 +1,18 @@
 /**
  * What is armed: in memory, or in the store's due table so that it survives the process. One host timer waits for the earliest.
  *
- * A durable row goes only after what it fires has been handed to the loop: a crash in between fires it again, with the same message
- * id, which receipts make harmless. Timers never fire early, equal deadlines fire in the order they were set, and none fires before
+ * A durable row that comes due is first marked as fired, which no deadline waits for, and goes only when what it fired was handled. What
+ * a crash leaves marked is fired again by the next process, with the same message id, which receipts make harmless.
+ *
+ * ```
+ *   armed ──due──> fired ──handled──> gone
+ *     └──cancelled──────────────────────^
+ * ```
+ * Timers never fire early, equal deadlines fire in the order they were set, and none fires before
  * whoever set it was told so. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { TIMER_CHUNK_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX } from "../limits.ts";
+import { TIMER_CHUNK_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Store } from "../store/store.ts";
 
@@ -17,17 +23,19 @@ export interface ArmedTimer {
 }
 
 const KIND = "timer";
+/** Fired, and not known to be handled. */
+const FIRED = "timer-fired";
+/** A deadline that never comes, for rows that wait for no time. */
+const FIRED_AT_MS = Number.MAX_SAFE_INTEGER;
 
 export class TimerTable {
   readonly #host: Host;
   readonly #store: Store | undefined;
-  readonly #fire: (timer: ArmedTimer) => void;
+  readonly #fire: (timer: ArmedTimer) => Promise<void>;
   /** Without a store: in the order set. */
   readonly #armed = new Map<string, ArmedTimer>();
   /** Being set: their answers are not out. */
   readonly #setting = new Set<string>();
-  /** Fired, and their rows not yet gone: nobody can cancel them any more. */
-  readonly #fired = new Set<string>();
   #wake: Timer | undefined;
   #closed = false;
   /** Which look for the earliest deadline is the latest; what an earlier one finds is out of date. */
@@ -35,14 +43,21 @@ export class TimerTable {
   /** Timers are fired one batch after the other. */
   #firing: Promise<void> = Promise.resolve();
 
-  constructor(options: { host: Host; store?: Store | undefined; fire: (timer: ArmedTimer) => void }) {
+  constructor(options: { host: Host; store?: Store | undefined; fire: (timer: ArmedTimer) => Promise<void> }) {
     this.#host = options.host;
     this.#store = options.store;
     this.#fire = options.fire;
   }
 
-  /** Arms what an earlier process has left. */
+  /** Fires what an earlier process had fired and not seen handled, and arms what it has left. */
   async open(): Promise<void> {
+    try {
+      for (const row of (await this.#store?.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX)) ?? []) {
+        if (row.kind === FIRED) this.#send({ id: row.key, dueAtMs: row.dueAtMs, data: row.data });
+      }
+    } catch {
+      // They stay marked, and the next process finds them.
+    }
     await this.#rearm();
   }
 
@@ -65,7 +80,7 @@ export class TimerTable {
 
   /** True when it was armed and will not fire. */
   async cancel(id: string): Promise<boolean> {
-    return this.#fired.has(id) ? false : await this.#remove(id);
+    return await this.#remove(id);
   }
 
   /** How many wait. With a store only whether any does: others may share it. */
@@ -92,7 +107,8 @@ export class TimerTable {
     try {
       const earliest = this.#store ? await this.#store.earliestDue() : this.#earliestInMemory();
       if (look !== this.#looks) return;
-      delay = earliest === undefined ? Number.POSITIVE_INFINITY : earliest - this.#host.now();
+      const none = earliest === undefined || earliest >= FIRED_AT_MS;
+      delay = none ? Number.POSITIVE_INFINITY : earliest - this.#host.now();
       if (delay <= 0) delay = overdueWaitMs;
     } catch {
       delay = TIMER_RETRY_MS;
@@ -118,18 +134,37 @@ export class TimerTable {
     try {
       for (const timer of await this.#due(this.#host.now())) {
         if (this.#setting.has(timer.id)) continue;
-        if (!this.#fired.has(timer.id)) this.#fire(timer);
-        this.#fired.add(timer.id);
+        // Somebody may have cancelled it meanwhile.
+        if (await this.#mark(timer)) this.#send(timer);
         fired++;
-        await this.#remove(timer.id);
-        this.#fired.delete(timer.id);
       }
     } catch {
-      // What has fired is remembered, so it does not fire again here; its row is removed with the next try.
       fired = 0;
     }
     // What is overdue and did not fire is another's, or the store failed.
     await this.#rearm(fired === 0 ? TIMER_RETRY_MS : 0);
+  }
+
+  /** From now on it cannot be cancelled, and a crash does not lose it. */
+  async #mark({ id, data }: ArmedTimer): Promise<boolean> {
+    if (!this.#store) return this.#armed.delete(id);
+    const [armed = false] = await this.#store.changeDue([
+      { op: "cancel", kind: KIND, key: id },
+      { op: "put", kind: FIRED, key: id, dueAtMs: FIRED_AT_MS, data },
+    ]);
+    if (!armed) await this.#forget(id);
+    return armed;
+  }
+
+  #send(timer: ArmedTimer): void {
+    this.#fire(timer)
+      .then(() => this.#forget(timer.id))
+      // Not handled, or the store failed: it stays marked, and the next process fires it again.
+      .catch(() => undefined);
+  }
+
+  async #forget(id: string): Promise<void> {
+    await this.#store?.changeDue([{ op: "cancel", kind: FIRED, key: id }]);
   }
 
   async #due(now: number): Promise<ArmedTimer[]> {

@@ -6,6 +6,7 @@ import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import { isId, isMessageType, type Message } from "../message/envelope.ts";
+import type { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { causedBy, event, type Lineage } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
@@ -97,16 +98,22 @@ function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
   return actor;
 }
 
-function fire(host: Host, actor: MailboxActor, { id, data }: ArmedTimer): void {
+/** Resolves when a request was answered, whatever the answer is; an event is done with when it is in the loop. */
+async function fire(host: Host, actor: MailboxActor, { id, data }: ArmedTimer): Promise<void> {
   const { lineage, template } = data as Json & { lineage: Lineage; template: Template };
   actor.emit(event(host, "Timer.Fired", { timerId: id }, lineage));
   const { id: _id, timestamp: _timestamp, causation: _causation, ...kept } = template.metadata ?? {};
-  actor.emit({
+  const message: Message = {
     kind: template.kind,
     type: template.type,
     data: template.data,
     // Derived from the timer, so that a timer that fires twice because of a crash sends the same message.
     metadata: { ...lineage, ...kept, id: contentId(["timer", id]), timestamp: host.now() } as Message["metadata"],
+  };
+  if (message.kind === "event") return actor.emit(message);
+  // Refused is handled too: its sender was told when it set the timer that nobody would listen.
+  await actor.ask(message).catch((failure: Failure) => {
+    if (failure.code === 503) throw failure;
   });
 }
 

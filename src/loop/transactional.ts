@@ -15,7 +15,7 @@ import type { Json } from "../message/json.ts";
 import { causedBy, event } from "../message/lineage.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
-import { RETRY_RULES } from "../store/rejection.ts";
+import { retryRule } from "../store/rejection.ts";
 import type { Capability } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch } from "./define-capability.ts";
 import { AnswerLater, type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
@@ -74,9 +74,8 @@ async function attempt({ host, name, space, definition, message }: Handling): Pr
   for (;;) {
     using tx = space.begin();
     const { transaction } = tx;
-    const loads = replica.loadGeneration;
     const result = (await dispatch(definition, message, contextOf(host, name, tx, message))) ?? null;
-    if (replica.loadGeneration !== loads) {
+    if (transaction.parts.some(({ document }) => document.state === "loading")) {
       await replica.loadsSettled();
       continue;
     }
@@ -102,7 +101,7 @@ async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstR
       await replica.load([receiptOf(message)]);
       return answerOf(replica.peek(receiptOf(message)), message);
     }
-    if (RETRY_RULES[outcome.class] !== "run-again" || host.monotonic() >= until) {
+    if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
       throw new Failure(outcome.class === "refused" ? 422 : 503, `not committed: ${outcome.message}`);
     }
     await replica.catchUp();

@@ -106,23 +106,30 @@ export class Confirmation {
   /** Integrates what others have committed. One at a time; a call during another makes it look once more. */
   catchUp(): Promise<void> {
     this.#again = true;
-    this.#catchingUp ??= this.#readFeed().finally(() => {
-      this.#catchingUp = undefined;
-    });
+    this.#catchingUp ??= this.#readFeed();
     return this.#catchingUp;
   }
 
   async #readFeed(): Promise<void> {
-    while (this.#again) {
-      this.#again = false;
-      const asked = this.position;
-      const page = await this.#store.changesSince(this.#space, asked, FEED_PAGE_COMMITS);
-      this.#documents.turn?.seal();
-      // Own commits may have been confirmed meanwhile, and then there was no gap. Behind a real one none can be, until the end.
-      if (page.gap && asked === this.position) await this.#reload();
-      else for (const commit of page.commits) this.#integrate(commit);
-      if (this.position < page.head) this.#again = true;
+    try {
+      while (this.#again) {
+        this.#again = false;
+        await this.#readPage();
+      }
+    } finally {
+      // In the same breath as the last look: a call that comes after it must begin another.
+      this.#catchingUp = undefined;
     }
+  }
+
+  async #readPage(): Promise<void> {
+    const asked = this.position;
+    const page = await this.#store.changesSince(this.#space, asked, FEED_PAGE_COMMITS);
+    this.#documents.turn?.seal();
+    // Own commits may have been confirmed meanwhile, and then there was no gap. Behind a real one none can be, until the end.
+    if (page.gap && asked === this.position) await this.#reload();
+    else for (const commit of page.commits) this.#integrate(commit);
+    if (this.position < page.head) this.#again = true;
   }
 
   #integrate(commit: FeedCommit): void {

@@ -18,6 +18,11 @@ async function read(client: Client): Promise<Ledger> {
   return { ...answer, entries: Object.fromEntries(answer.entries) };
 }
 
+/** While the kernel is down there is no answer, and nothing is known. */
+function totalOf(answer: Json): number {
+  return (answer as never as Ledger | null)?.total ?? 0;
+}
+
 /** Asks until the answer is as wanted; the time limit of the test ends what never is. */
 async function until(client: Client, type: string, data: Json, wanted: (answer: Json) => boolean): Promise<void> {
   const host = systemHost();
@@ -114,6 +119,28 @@ describe("under load", () => {
   const KILLS = process.env["MILLRACE_LONG"] ? 300 : 20;
   /** A kill and a start take about a second on a busy machine. */
   const TIME_LIMIT_MS = 60_000 + KILLS * 5_000;
+
+  test("[K24] [T6] timers that come due while the kernel is killed again and again each take effect once", async () => {
+    const folder = scratchFolder();
+    let kernel = await KernelProcess.start(folder, LEDGER_APP);
+    await using client = await kernel.connect({ timeoutMs: 60_000 });
+    const keys = Array.from({ length: 200 }, (_, index) => `timer ${index}`);
+    await Promise.all(
+      keys.map((key, index) => {
+        const message = { kind: "command", type: "Ledger.Add", data: { key, amount: 1 } };
+        return client.command("Timer.Set", { delayMs: 500 + index * 5, message });
+      }),
+    );
+    for (const handled of [1, 50, 100, 150]) {
+      await until(client, "Ledger.Read", null, (answer) => totalOf(answer) >= handled);
+      await kernel.kill();
+      kernel = await KernelProcess.start(folder, LEDGER_APP);
+    }
+    await until(client, "Ledger.Read", null, (answer) => totalOf(answer) >= keys.length);
+    const { entries, total } = await read(client);
+    expect(total).toBe(keys.length);
+    expect(Object.keys(entries).sort()).toEqual(keys.toSorted());
+  });
 
   test("[K23] a kernel that is asked to end does, and what it did not answer is done by the next", async () => {
     const folder = scratchFolder();
