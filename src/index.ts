@@ -22,6 +22,7 @@ export { Cell, type CellOptions, type SinkOptions } from "./cells/cell.ts";
 export { CellTransaction } from "./cells/cell-transaction.ts";
 export { Computed } from "./cells/computed.ts";
 export type { ListOptions } from "./cells/list-children.ts";
+export type { List } from "./cells/lists.ts";
 export { SchemaError, type StandardSchema } from "./cells/schema.ts";
 export { type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
@@ -37,6 +38,7 @@ export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.t
 export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { BootError } from "./loop/routing-table.ts";
 export { type TransactionalContext, type TransactionalDefinition, transactional } from "./loop/transactional.ts";
+export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
 
 // Messages, and the values in them.
 export { canonicalJson } from "./message/canonical-json.ts";

@@ -1,3 +1,5 @@
 /** `millrace/kernel`: everything put together. Needs Node, for its socket. */
+export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
+export { Stdio, type StdioOptions } from "../adapters/stdio.ts";
 export { SocketError } from "../adapters/unix-socket.ts";
 export { Kernel, type KernelHealth, type KernelOptions, type KernelParts } from "./kernel.ts";

@@ -62,7 +62,7 @@ export interface CommitRequest extends CommitIdentity {
   readonly reads: readonly ReadClaim[];
   readonly patches: readonly DocumentPatch[];
   readonly preconditions: readonly Precondition[];
-  /** Local sequences of pending commits of this session that this one was stacked on. */
+  /** Local sequences of the same session's pending commits that this one was stacked on. */
   readonly dependsOn: readonly number[];
   readonly entries: readonly JournalEntry[];
   readonly settlements: readonly Settlement[];
