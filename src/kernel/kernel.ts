@@ -10,8 +10,8 @@
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import { Space } from "../cells/space.ts";
-import type { Host } from "../host/host.ts";
-import { DRAIN_MS } from "../limits.ts";
+import type { Host, Timer } from "../host/host.ts";
+import { DRAIN_MS, TIMER_CHUNK_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
@@ -76,6 +76,7 @@ export class Kernel implements AsyncDisposable {
   #bus!: EventBus;
   #loop!: EventLoop;
   #socket: UnixSocket | undefined;
+  #alive: Timer | undefined;
   #recovered = 0;
   #state: KernelHealth["state"] = "running";
   #closing: Promise<void> | undefined;
@@ -102,6 +103,7 @@ export class Kernel implements AsyncDisposable {
   async #boot(options: KernelOptions): Promise<void> {
     const { host, store, socketPath, requestTimeoutMs, observe } = options;
     this.#store = store;
+    this.#stayAlive();
     this.#opened("store", () => store.close());
     this.#bus = new EventBus({ store, host });
     this.#recovered = await this.#bus.recover();
@@ -140,6 +142,11 @@ export class Kernel implements AsyncDisposable {
       timer: timerCapability(this.#store),
       memory: memoryCapability(this.#space),
     };
+  }
+
+  /** A kernel that is open keeps the process alive, whoever waits for what: its own polls and renewals do not. */
+  #stayAlive(): void {
+    this.#alive = this.#host.timer(TIMER_CHUNK_MS, () => this.#stayAlive());
   }
 
   #opened(name: string, close: (graceMs: number) => Promise<void>): void {
@@ -236,6 +243,7 @@ export class Kernel implements AsyncDisposable {
   }
 
   async #unwind(graceMs: number): Promise<void> {
+    this.#alive?.cancel();
     const errors: unknown[] = [];
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       try {
