@@ -178,7 +178,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     if (this.#watchTimer !== undefined) return;
     const waitMs = this.#watchFromMs - host.monotonic();
     if (waitMs <= 0) return this.#look();
-    this.#watchTimer = host.timer(waitMs, () => this.#look(), { keepAlive: false });
+    // It keeps the process alive: what was written may be an event, and nothing else may be left that waits for it.
+    this.#watchTimer = host.timer(waitMs, () => this.#look());
   }
 
   #look(): void {

@@ -1,6 +1,8 @@
 /** The bus on a real file, looked at and changed from outside with plain SQL, as the authors of ADR 004 expect to be able to. */
+import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { systemHost } from "../../src/host/system-host.ts";
@@ -148,4 +150,13 @@ describe("counted work", () => {
     const { perEvent } = await counted(store, () => pass(bus, store, handled));
     expect(perEvent).toBeLessThan(14);
   });
+});
+
+test("[J83] a process does not end before the events of its own commits were delivered", () => {
+  using directory = scratchDirectory();
+  const program = fileURLToPath(new URL("last-work-program.ts", import.meta.url));
+  for (let n = 0; n < 4; n++) {
+    const file = join(directory.path, `last-${n}.db`);
+    expect(execFileSync(process.execPath, ["--no-warnings", program, file], { encoding: "utf8" })).toBe("heard 5\n");
+  }
 });
