@@ -91,6 +91,8 @@ export const SUBSCRIBER_ID_LENGTH_MAX = 255;
 export const TIMER_DELAY_MS_MAX = 3_155_760_000_000;
 /** The longest delay that runtimes honour: above it `setTimeout` fires at once. Longer timers are re-armed in chunks. */
 export const TIMER_CHUNK_MS = 2_147_483_647;
+/** Longer than any schedule that a person has written; it is parsed before anybody has looked at it. */
+export const CRON_LENGTH_MAX = 255;
 
 // Chance.
 

@@ -167,7 +167,7 @@ describe("generated frames", () => {
       arbitrary: fc
         .json({ maxDepth: 2 })
         .map(
-          (data) => (id) =>
+          (data) => (id: string) =>
             `{"kind":"query","type":"Syscall.Ping","data":${data},"metadata":{"id":"${id}","timestamp":1}}`,
         ),
     },
@@ -184,7 +184,7 @@ describe("generated frames", () => {
       arbitrary: fc
         .constantFrom("query", "command", "wish")
         .map(
-          (kind) => (id) =>
+          (kind) => (id: string) =>
             `{"kind":"${kind}","type":"Syscall.Ping","data":1,"metadata":{"id":"${id}","timestamp":-1}}`,
         ),
     },
