@@ -165,6 +165,15 @@ export const STREAM_NAMES_MAX = 256;
 /** A client that takes none of its events for this long has stopped reading. */
 export const STREAM_STALLED_MS = 30_000;
 
+// Looking into a kernel.
+
+/** Commits whose changes are kept for `millrace trace`, where tracing is on. */
+export const COMMITS_TRACED_MAX = 1_000;
+/** Commits that one `Kernel.Runs` may ask about. */
+export const RUNS_ASKED_MAX = 100;
+/** Rows that one `Kernel.Requeue` may name. */
+export const REQUEUE_IDS_MAX = 1_000;
+
 // The client.
 
 /** How long a request waits for its answer unless it says otherwise. */

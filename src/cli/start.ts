@@ -36,7 +36,7 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   const capabilities: App = appPath === undefined ? {} : await loadApp(appPath);
   const store = await openStore(host, directory.databaseFile);
   const kernel = await Kernel.open({
-    ...{ host, store, capabilities, socketPath: directory.socketFile },
+    ...{ host, store, capabilities, socketPath: directory.socketFile, trace: true },
     observe: (observation) => complain(observation, terminal),
   });
   // Before anybody can know that it is there.

@@ -24,7 +24,9 @@ import type { Json } from "../message/json.ts";
 import { command, query } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
+import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
+import { RunLog } from "./run-log.ts";
 
 /** What capabilities may be built from. */
 export interface KernelParts {
@@ -46,6 +48,8 @@ export interface KernelOptions {
   /** After this long a client's request is answered with 504. */
   readonly requestTimeoutMs?: number;
   readonly observe?: Observer;
+  /** Keeps what recent commits changed and which nodes ran because of them, for `millrace trace`. Off unless asked for. */
+  readonly trace?: boolean;
   /** Name of the kernel's own space. */
   readonly space?: string;
 }
@@ -76,6 +80,7 @@ export class Kernel implements AsyncDisposable {
   #bus!: EventBus;
   #loop!: EventLoop;
   #socket: UnixSocket | undefined;
+  #runs: RunLog | undefined;
   #alive: Timer | undefined;
   #recovered = 0;
   #state: KernelHealth["state"] = "running";
@@ -109,6 +114,7 @@ export class Kernel implements AsyncDisposable {
     this.#recovered = await this.#bus.recover();
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel" });
     this.#opened("space", () => this.#space.close());
+    if (options.trace) this.#runs = new RunLog(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
     const given = typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
     const capabilities = { ...this.#builtIn(), ...given };
@@ -138,6 +144,10 @@ export class Kernel implements AsyncDisposable {
         // After the answer has been routed and written.
         shutdown: () => this.#host.task(() => void this.close()),
       })),
+      inspector: inspectCapability({
+        ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs },
+        loop: () => this.#loop,
+      }),
       journal: journalCapability(this.#bus),
       timer: timerCapability(this.#store),
       memory: memoryCapability(this.#space),

@@ -124,7 +124,8 @@ function answerOf(receipt: Json | undefined, message: Message): Json {
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
 }
 
-function receiptOf(message: Message): DocumentRef {
+/** Where the receipt of a command is: the commit that wrote it is the one in which the command was handled. */
+export function receiptOf(message: Pick<Message, "metadata">): DocumentRef {
   return { scope: SHARED_SCOPE, id: `receipt/${message.metadata.id}` };
 }
 

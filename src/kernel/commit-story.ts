@@ -1,0 +1,67 @@
+/**
+ * What handling a message changed, from the store alone: the receipt of a transactional handling was written by the commit that did the
+ * rest, so the change feed at that sequence tells all of it. Works on a stopped kernel's file. SPEC: K18.
+ *
+ * Says nothing about plain handlers, which leave no receipt, and about commits that the feed has been compacted past.
+ */
+import { receiptOf as receiptOfDelivery } from "../bus/transactional-share.ts";
+import { receiptOf } from "../loop/transactional.ts";
+import type { Message } from "../message/envelope.ts";
+import type { Json } from "../message/json.ts";
+import type { CommitIdentity, DocumentPatch } from "../store/commit.ts";
+import type { DocumentRef } from "../store/document.ts";
+import type { Store } from "../store/store.ts";
+
+/** The space of a kernel's own documents, unless its options say otherwise. */
+export const KERNEL_SPACE = "kernel";
+
+export interface StoryCommit extends CommitIdentity {
+  readonly sequence: number;
+  /** The receipt's value, or what it holds of the answer. */
+  readonly receipt: Json;
+  /** Without the receipts themselves. */
+  readonly patches: readonly DocumentPatch[];
+  /** True when the feed no longer reaches back to it. */
+  readonly compacted: boolean;
+}
+
+/** The commits in which a message was handled: one for a command, one for each transactional subscriber of an event. */
+export async function commitsOf(
+  store: Store,
+  message: Message,
+  subscribers: readonly string[],
+  space: string = KERNEL_SPACE,
+): Promise<StoryCommit[]> {
+  const refs =
+    message.kind === "command"
+      ? [receiptOf(message)]
+      : subscribers.map((subscriber) => receiptOfDelivery(message.metadata.id, subscriber));
+  if (refs.length === 0) return [];
+  const { documents } = await store.load(space, refs);
+  const stories: StoryCommit[] = [];
+  for (const { value, sequence } of documents) {
+    if (value !== undefined) stories.push(await storyAt(store, space, sequence, value));
+  }
+  return stories;
+}
+
+async function storyAt(store: Store, space: string, sequence: number, receipt: Json): Promise<StoryCommit> {
+  const { commits } = await store.changesSince(space, sequence - 1, 1);
+  const [commit] = commits;
+  if (commit?.sequence !== sequence)
+    return { sequence, session: "", localSequence: 0, receipt, patches: [], compacted: true };
+  const { session, localSequence } = commit;
+  const patches = commit.patches.filter((patch) => !isReceipt(patch));
+  return { sequence, session, localSequence, receipt, patches, compacted: false };
+}
+
+function isReceipt({ id }: DocumentRef): boolean {
+  return id.startsWith("receipt/") || id.startsWith("receipt:");
+}
+
+/** The answer that a command's receipt holds; undefined when there is none. */
+export async function findReceipt(store: Store, id: string, space: string = KERNEL_SPACE): Promise<Json | undefined> {
+  const ref = receiptOf({ metadata: { id, timestamp: 0 } });
+  const { documents } = await store.load(space, [ref]);
+  return documents[0]?.value;
+}

@@ -1,0 +1,212 @@
+/**
+ * The kernel about what is in it, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`; and
+ * two deeds on the journal that must happen in the process that owns it: `Kernel.Requeue` and `Kernel.Purge`. SPEC: K40.
+ *
+ * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
+ */
+import type { EventBus } from "../bus/event-bus.ts";
+import type { Space } from "../cells/space.ts";
+import { REQUEUE_IDS_MAX, RETENTION_STEP_ROWS, RUNS_ASKED_MAX } from "../limits.ts";
+import type { Capability } from "../loop/capability.ts";
+import { capability } from "../loop/define-capability.ts";
+import type { EventLoop } from "../loop/event-loop.ts";
+import { findHandles } from "../loop/handles.ts";
+import { dataSchema } from "../loop/message-schema.ts";
+import { Failure } from "../message/error-data.ts";
+import type { Json } from "../message/json.ts";
+import type { NodeSnapshot, WhyNot, WhyStep } from "../scheduler/introspection.ts";
+import type { CommitIdentity } from "../store/commit.ts";
+import type { Store } from "../store/store.ts";
+import type { RunLog, TracedCommit } from "./run-log.ts";
+
+/** What the answers are made from. */
+export interface Inspected {
+  readonly bus: EventBus;
+  readonly store: Store;
+  readonly space: Space;
+  readonly runs: RunLog | undefined;
+  /** Known only once the loop has booted. */
+  loop(): EventLoop;
+}
+
+export interface CapabilityView {
+  readonly name: string;
+  readonly description: string;
+  readonly state: string;
+  /** `command Shop.Order` */
+  readonly handles: readonly string[];
+  readonly sends: readonly string[];
+  readonly emits: readonly string[];
+  readonly subscribes: readonly string[];
+  /** Messages that wait in its mailbox. */
+  readonly waiting: number;
+}
+
+export interface GraphView {
+  readonly capabilities: readonly CapabilityView[];
+  readonly nodes: readonly NodeSnapshot[];
+}
+
+export interface WhyView {
+  readonly node: NodeSnapshot;
+  readonly why: readonly WhyStep[];
+  readonly whyNot: WhyNot;
+}
+
+export interface PendingView {
+  readonly id: string;
+  readonly kind: string;
+  readonly type: string;
+  readonly sentAtMs: number;
+  /** The capability that has it; undefined while it is on its way. */
+  readonly capability?: string;
+  readonly askedBy: string;
+}
+
+export function inspectCapability(inspected: Inspected): Capability {
+  return capability({
+    description: "what is in this kernel, and why it did what it did",
+    idempotent: true,
+    queries: {
+      "Kernel.Graph": {
+        description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",
+        handle: () => plain(graph(inspected)),
+      },
+      "Kernel.Why": {
+        description: "why a node ran last, and why it does not run now",
+        input: nodeName,
+        handle: ({ node }: { node: string }) => plain(why(inspected.space, node)),
+      },
+      "Kernel.Runs": {
+        description: "what commits changed, and which nodes ran because of them",
+        input: commitList,
+        handle: ({ commits }: { commits: readonly CommitIdentity[] }) => plain({ commits: found(inspected, commits) }),
+      },
+      "Kernel.Requests": {
+        description: "requests that have no answer yet",
+        handle: () => plain({ requests: pending(inspected.loop()) }),
+      },
+    },
+    commands: {
+      "Kernel.Requeue": {
+        description: "puts failed events back",
+        input: idList,
+        handle: async ({ ids }: { ids: readonly number[] }) => ({ requeued: [...(await inspected.bus.requeue(ids))] }),
+      },
+      "Kernel.Purge": {
+        description: `removes settled rows of the journal, at most ${RETENTION_STEP_ROWS} at a time`,
+        input: bounds,
+        handle: async (given: Bounds) => ({
+          removed: await inspected.store.retain({ ...given, limit: RETENTION_STEP_ROWS }),
+        }),
+      },
+    },
+  });
+}
+
+/** What is read-only here is ordinary JSON in a message. */
+function plain(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value));
+}
+
+// Answers --------------------------------------------------------------------------------------------------------------------
+
+function graph({ loop, space }: Inspected): GraphView {
+  const capabilities = [...loop().actors].map(([name, actor]): CapabilityView => {
+    const { description, inbound, outbound, subscribes } = actor.capability;
+    const out = findHandles(outbound).handles;
+    return {
+      ...{ name, description, state: actor.state, waiting: actor.mailboxLength },
+      handles: findHandles(inbound).handles.map(({ kind, type }) => `${kind} ${type}`),
+      sends: out
+        .filter(({ kind }) => kind === "command" || kind === "query")
+        .map(({ kind, type }) => `${kind} ${type}`),
+      emits: out.filter(({ kind }) => kind === "event").map(({ type }) => type),
+      subscribes: [...(subscribes ?? [])],
+    };
+  });
+  return { capabilities, nodes: space.scheduler.getGraphSnapshot() };
+}
+
+function why({ scheduler }: Space, id: string): WhyView {
+  const node = scheduler.getGraphSnapshot().find((candidate) => candidate.id === id);
+  if (!node) throw new Failure(404, `no node is called ${id}; ask Kernel.Graph`);
+  return { node, why: scheduler.why(id), whyNot: scheduler.whyNot(id) };
+}
+
+function found({ runs }: Inspected, commits: readonly CommitIdentity[]): TracedCommit[] {
+  return commits.flatMap((commit) => runs?.find(commit) ?? []);
+}
+
+function pending(loop: EventLoop): PendingView[] {
+  return [...loop.pending].map(({ request: { kind, type, metadata }, origin, actor }) => ({
+    ...{ id: metadata.id, kind, type, sentAtMs: metadata.timestamp },
+    ...(actor === undefined ? {} : { capability: actor.name }),
+    askedBy: origin.kind === "actor" || origin.kind === "relay" ? origin.actor.name : origin.kind,
+  }));
+}
+
+// Inputs ---------------------------------------------------------------------------------------------------------------------
+
+interface Bounds {
+  readonly settledBeforeMs?: number;
+  readonly keepSettled?: number;
+}
+
+const nodeName = dataSchema<{ node: string }>(
+  (data) => (typeof (data as { node?: unknown } | null)?.node === "string" ? undefined : "node: must be a node's id"),
+  { type: "object", properties: { node: { type: "string" } }, required: ["node"] },
+);
+
+const idList = dataSchema<{ ids: readonly number[] }>(
+  (data) => {
+    const { ids } = (data ?? {}) as { ids?: unknown };
+    if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX) return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
+    return ids.every((id) => Number.isSafeInteger(id) && id > 0) ? undefined : "ids: must be ids of journal rows";
+  },
+  { type: "object", properties: { ids: { type: "array", items: { type: "integer" } } }, required: ["ids"] },
+);
+
+const commitList = dataSchema<{ commits: readonly CommitIdentity[] }>(
+  (data) => {
+    const { commits } = (data ?? {}) as { commits?: unknown };
+    if (!Array.isArray(commits) || commits.length > RUNS_ASKED_MAX)
+      return `commits: must be a list of at most ${RUNS_ASKED_MAX}`;
+    return commits.every(isIdentity) ? undefined : "commits: each must have a session and a localSequence";
+  },
+  {
+    type: "object",
+    properties: {
+      commits: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: { session: { type: "string" }, localSequence: { type: "integer" } },
+          required: ["session", "localSequence"],
+        },
+      },
+    },
+    required: ["commits"],
+  },
+);
+
+function isIdentity(value: unknown): value is CommitIdentity {
+  const { session, localSequence } = (value ?? {}) as Partial<CommitIdentity>;
+  return typeof session === "string" && typeof localSequence === "number";
+}
+
+const bounds = dataSchema<Bounds>(
+  (data) => {
+    const { settledBeforeMs, keepSettled } = (data ?? {}) as { settledBeforeMs?: unknown; keepSettled?: unknown };
+    if (settledBeforeMs === undefined && keepSettled === undefined)
+      return "needs settledBeforeMs, keepSettled or both: without a bound everything settled would go";
+    for (const [name, value] of Object.entries({ settledBeforeMs, keepSettled }))
+      if (value !== undefined && !(Number.isSafeInteger(value) && (value as number) >= 0))
+        return `${name}: must be a whole number from 0 on`;
+    return undefined;
+  },
+  {
+    type: "object",
+    properties: { settledBeforeMs: { type: "integer", minimum: 0 }, keepSettled: { type: "integer", minimum: 0 } },
+  },
+);

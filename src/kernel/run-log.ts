@@ -1,0 +1,119 @@
+/**
+ * What recent commits changed and which nodes ran because of it, for `millrace trace`. Kept in memory, bounded, and only where
+ * somebody asked for it (`KernelOptions.trace`): a commit then costs one entry here, and a run one in the scheduler's trace.
+ *
+ * A run belongs to a commit when it came after it and names something that the commit changed, or the output of a run that does.
+ * A run that took in several commits at once belongs to each of them. Decides nothing; a restart begins with an empty log.
+ */
+import type { Space } from "../cells/space.ts";
+import { COMMITS_TRACED_MAX } from "../limits.ts";
+import type { Json } from "../message/json.ts";
+import type { TraceEntry } from "../scheduler/introspection.ts";
+import type { Change, Notification } from "../store/change.ts";
+import type { CommitIdentity } from "../store/commit.ts";
+
+/** Longer values are cut: this is for reading. */
+const VALUE_CHARACTERS_MAX = 200;
+
+export interface TracedChange {
+  readonly document: string;
+  readonly path: readonly string[];
+  /** Absent where there was nothing. */
+  readonly before?: Json;
+  readonly after?: Json;
+}
+
+export interface TracedRun {
+  readonly node: string;
+  readonly kind: TraceEntry["kind"];
+  readonly because: readonly string[];
+  readonly detail?: string;
+}
+
+export interface TracedCommit extends CommitIdentity {
+  readonly changes: readonly TracedChange[];
+  readonly runs: readonly TracedRun[];
+}
+
+interface Entry {
+  readonly changes: readonly Change[];
+  /** The scheduler's last entry when the commit was applied; what stands after it came later. */
+  readonly after: TraceEntry | undefined;
+}
+
+export class RunLog {
+  readonly #space: Space;
+  readonly #entries = new Map<string, Entry>();
+  readonly #unsubscribe: () => void;
+
+  constructor(space: Space) {
+    this.#space = space;
+    space.scheduler.setTraceEnabled(true);
+    this.#unsubscribe = space.replica(space.name).subscribe((notification) => this.#noted(notification));
+  }
+
+  close(): void {
+    this.#unsubscribe();
+  }
+
+  /** Undefined when the commit was another process's, or too long ago. */
+  find(commit: CommitIdentity): TracedCommit | undefined {
+    const entry = this.#entries.get(keyOf(commit));
+    if (!entry) return undefined;
+    const { session, localSequence } = commit;
+    return { session, localSequence, changes: entry.changes.map(traced), runs: this.#runsBecause(entry) };
+  }
+
+  #noted({ kind, commit, changes }: Notification): void {
+    if (kind !== "commit" || commit === undefined) return;
+    this.#entries.set(keyOf(commit), { changes, after: this.#space.scheduler.getTrace().at(-1) });
+    if (this.#entries.size <= COMMITS_TRACED_MAX) return;
+    const [oldest] = this.#entries.keys();
+    this.#entries.delete(oldest as string);
+  }
+
+  #runsBecause({ changes, after }: Entry): TracedRun[] {
+    const trace = this.#space.scheduler.getTrace();
+    const outputs = new Map(this.#space.scheduler.getGraphSnapshot().map(({ id, writes }) => [id, writes]));
+    const causes: string[] = changes.map(({ scope, id, path }) => addressText(scope, id, path));
+    const runs = new Map<string, TracedRun>();
+    // From -1, when the mark has been dropped from a long trace, all that is left came later.
+    for (const { node, kind, because, detail } of trace.slice(after ? trace.indexOf(after) + 1 : 0)) {
+      if (runs.has(node) || !because.some((cause) => causes.some((changed) => concerns(changed, cause)))) continue;
+      runs.set(node, { node, kind, because, ...(detail === undefined ? {} : { detail }) });
+      causes.push(...(outputs.get(node) ?? []));
+    }
+    return [...runs.values()];
+  }
+}
+
+function keyOf({ session, localSequence }: CommitIdentity): string {
+  return `${session} ${localSequence}`;
+}
+
+/** As the scheduler writes addresses. */
+function addressText(scope: string, id: string, path: readonly string[]): string {
+  const document = scope === "space" ? id : `${scope}:${id}`;
+  return path.length === 0 ? document : `${document} /${path.join("/")}`;
+}
+
+/** One lies above the other, or they are the same. */
+function concerns(a: string, b: string): boolean {
+  const [short, long] = a.length <= b.length ? [a, b] : [b, a];
+  if (short === long) return true;
+  return long.startsWith(short) && (long.startsWith(" /", short.length) || long.startsWith("/", short.length));
+}
+
+function traced({ scope, id, path, before, after }: Change): TracedChange {
+  return {
+    document: addressText(scope, id, []),
+    path,
+    ...(before === undefined ? {} : { before: cut(before) }),
+    ...(after === undefined ? {} : { after: cut(after) }),
+  };
+}
+
+function cut(value: Json): Json {
+  const text = JSON.stringify(value);
+  return text.length <= VALUE_CHARACTERS_MAX ? value : `${text.slice(0, VALUE_CHARACTERS_MAX)}…`;
+}
