@@ -233,6 +233,7 @@ export class Router {
 /** What the timer does, as it is observed (§17). */
 const TIMER_OBSERVATIONS: Readonly<Record<string, ObservationType>> = {
   "reply Timer.Set": "Sys.TimerSet",
+  "reply Timer.Every": "Sys.TimerSet",
   "reply Timer.Cancel": "Sys.TimerCancelled",
   "event Timer.Fired": "Sys.TimerFired",
 };

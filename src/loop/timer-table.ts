@@ -2,24 +2,46 @@
  * What is armed: in memory, or in the store's due table so that it survives the process. One host timer waits for the earliest.
  *
  * A durable row that comes due is first marked as fired, which no deadline waits for, and goes only when what it fired was handled. What
- * a crash leaves marked is fired again by the next process, with the same message id, which receipts make harmless.
+ * a crash leaves marked is fired again by the next process, with the same message id, which receipts make harmless. A timer with a
+ * schedule is armed for its next slot in the same write that marks this one.
  *
  * ```
  *   armed ──due──> fired ──handled──> gone
- *     └──cancelled──────────────────────^
+ *     ├──due, with a schedule──> armed for the next slot, and fired for this one
+ *     └──cancelled──> gone
  * ```
  * Timers never fire early, equal deadlines fire in the order they were set, and none fires before
  * whoever set it was told so. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { TIMER_CHUNK_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
-import type { Json } from "../message/json.ts";
+import type { Json, JsonObject } from "../message/json.ts";
+import type { DueChange } from "../store/due.ts";
 import type { Store } from "../store/store.ts";
+import { nextSlot, type Schedule } from "./schedule.ts";
+import type { Template } from "./template.ts";
+
+/** What a timer sends, on whose behalf, and whether again. */
+export interface TimerData {
+  readonly lineage: JsonObject;
+  readonly template: Template;
+  readonly schedule?: Schedule;
+}
 
 export interface ArmedTimer {
   readonly id: string;
   readonly dueAtMs: number;
-  readonly data: Json;
+  readonly data: TimerData;
+}
+
+/** One firing of a timer. */
+export interface Firing {
+  /** The timer's own, or the timer's and the slot's. */
+  readonly id: string;
+  readonly timerId: string;
+  /** Which slot of its schedule; absent for a timer that fires once. */
+  readonly slotMs?: number;
+  readonly data: TimerData;
 }
 
 const KIND = "timer";
@@ -31,7 +53,7 @@ const FIRED_AT_MS = Number.MAX_SAFE_INTEGER;
 export class TimerTable {
   readonly #host: Host;
   readonly #store: Store | undefined;
-  readonly #fire: (timer: ArmedTimer) => Promise<void>;
+  readonly #fire: (firing: Firing) => Promise<void>;
   /** Without a store: in the order set. */
   readonly #armed = new Map<string, ArmedTimer>();
   /** Being set: their answers are not out. */
@@ -40,10 +62,10 @@ export class TimerTable {
   #closed = false;
   /** Which look for the earliest deadline is the latest; what an earlier one finds is out of date. */
   #looks = 0;
-  /** Timers are fired one batch after the other. */
+  /** Batches of firings and cancellations, one after the other: what is being armed for its next slot cannot be cancelled meanwhile. */
   #firing: Promise<void> = Promise.resolve();
 
-  constructor(options: { host: Host; store?: Store | undefined; fire: (timer: ArmedTimer) => Promise<void> }) {
+  constructor(options: { host: Host; store?: Store | undefined; fire: (firing: Firing) => Promise<void> }) {
     this.#host = options.host;
     this.#store = options.store;
     this.#fire = options.fire;
@@ -53,7 +75,7 @@ export class TimerTable {
   async open(): Promise<void> {
     try {
       for (const row of (await this.#store?.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX)) ?? []) {
-        if (row.kind === FIRED) this.#send({ id: row.key, dueAtMs: row.dueAtMs, data: row.data });
+        if (row.kind === FIRED) this.#send(firingOf(row.key, row.data));
       }
     } catch {
       // They stay marked, and the next process finds them.
@@ -62,10 +84,10 @@ export class TimerTable {
   }
 
   async set(timer: ArmedTimer): Promise<void> {
-    const { id, dueAtMs, data } = timer;
+    const { id } = timer;
     this.#setting.add(id);
     try {
-      if (this.#store) await this.#store.changeDue([{ op: "put", kind: KIND, key: id, dueAtMs, data }]);
+      if (this.#store) await this.#store.changeDue([armed(timer)]);
       else this.#armed.set(id, timer);
     } catch (error) {
       this.#setting.delete(id);
@@ -79,8 +101,13 @@ export class TimerTable {
   }
 
   /** True when it was armed and will not fire. */
-  async cancel(id: string): Promise<boolean> {
-    return await this.#remove(id);
+  cancel(id: string): Promise<boolean> {
+    const cancelled = this.#firing.then(() => this.#remove(id));
+    this.#firing = cancelled.then(
+      () => undefined,
+      () => undefined,
+    );
+    return cancelled;
   }
 
   /** How many wait. With a store only whether any does: others may share it. */
@@ -135,7 +162,8 @@ export class TimerTable {
       for (const timer of await this.#due(this.#host.now())) {
         if (this.#setting.has(timer.id)) continue;
         // Somebody may have cancelled it meanwhile.
-        if (await this.#mark(timer)) this.#send(timer);
+        const firing = firingFor(timer);
+        if (await this.#mark(timer, firing)) this.#send(firing);
         fired++;
       }
     } catch {
@@ -145,33 +173,66 @@ export class TimerTable {
     await this.#rearm(fired === 0 ? TIMER_RETRY_MS : 0);
   }
 
-  /** From now on it cannot be cancelled, and a crash does not lose it. */
-  async #mark({ id, data }: ArmedTimer): Promise<boolean> {
-    if (!this.#store) return this.#armed.delete(id);
-    const [armed = false] = await this.#store.changeDue([
-      { op: "cancel", kind: KIND, key: id },
-      { op: "put", kind: FIRED, key: id, dueAtMs: FIRED_AT_MS, data },
+  /** From now on this firing cannot be cancelled, and a crash does not lose it; a timer with a schedule is armed again. */
+  async #mark(timer: ArmedTimer, firing: Firing): Promise<boolean> {
+    const next = following(timer, this.#host.now());
+    if (!this.#store) {
+      const wasArmed = this.#armed.delete(timer.id);
+      if (wasArmed && next) this.#armed.set(next.id, next);
+      return wasArmed;
+    }
+    const [wasArmed = false] = await this.#store.changeDue([
+      { op: "cancel", kind: KIND, key: timer.id },
+      ...(next ? [armed(next)] : []),
+      { op: "put", kind: FIRED, key: firing.id, dueAtMs: FIRED_AT_MS, data: markOf(firing) },
     ]);
-    if (!armed) await this.#forget(id);
-    return armed;
+    if (wasArmed) return true;
+    // Another process that shares the store was first; what it has armed for the next slot is the same row.
+    await this.#forget(firing.id);
+    return false;
   }
 
-  #send(timer: ArmedTimer): void {
-    this.#fire(timer)
-      .then(() => this.#forget(timer.id))
+  #send(firing: Firing): void {
+    this.#fire(firing)
+      .then(() => this.#forget(firing.id))
       // Not handled, or the store failed: it stays marked, and the next process fires it again.
       .catch(() => undefined);
   }
 
-  async #forget(id: string): Promise<void> {
-    await this.#store?.changeDue([{ op: "cancel", kind: FIRED, key: id }]);
+  async #forget(firingId: string): Promise<void> {
+    await this.#store?.changeDue([{ op: "cancel", kind: FIRED, key: firingId }]);
   }
 
   async #due(now: number): Promise<ArmedTimer[]> {
     if (this.#store) {
       const rows = await this.#store.dueRows(now, TIMERS_FIRED_MAX);
-      return rows.filter(({ kind }) => kind === KIND).map(({ key, dueAtMs, data }) => ({ id: key, dueAtMs, data }));
+      return rows
+        .filter(({ kind }) => kind === KIND)
+        .map(({ key, dueAtMs, data }) => ({ id: key, dueAtMs, data: data as never as TimerData }));
     }
     return [...this.#armed.values()].filter(({ dueAtMs }) => dueAtMs <= now).sort((a, b) => a.dueAtMs - b.dueAtMs);
   }
+}
+
+function armed({ id, dueAtMs, data }: ArmedTimer): DueChange {
+  return { op: "put", kind: KIND, key: id, dueAtMs, data: data as never as Json };
+}
+
+/** The timer as it waits for its next slot, if it has one. */
+function following({ id, dueAtMs, data }: ArmedTimer, nowMs: number): ArmedTimer | undefined {
+  const next = data.schedule && nextSlot(data.schedule, dueAtMs, nowMs);
+  return next === undefined ? undefined : { id, dueAtMs: next, data };
+}
+
+function firingFor({ id, dueAtMs, data }: ArmedTimer): Firing {
+  return data.schedule ? { id: `${id}@${dueAtMs}`, timerId: id, slotMs: dueAtMs, data } : { id, timerId: id, data };
+}
+
+/** A firing as its row keeps it, and back. */
+function markOf({ timerId, slotMs, data }: Firing): Json {
+  return (slotMs === undefined ? data : { ...data, timerId, slotMs }) as never as Json;
+}
+
+function firingOf(id: string, mark: Json): Firing {
+  return { id, timerId: id, ...(mark as object), data: mark as never as TimerData };
 }

@@ -1,48 +1,43 @@
 /**
  * The Timer capability (RFC 0032 §12): "send this message later". `Timer.Set` answers with a timer id; when the time comes,
- * `Timer.Fired` and then the message are put into the loop, both caused by the `Timer.Set`. The message's data is opaque.
+ * `Timer.Fired` and then the message are put into the loop, both caused by the `Timer.Set`. `Timer.Every` does the same again and
+ * again, at the slots of a schedule, until it is cancelled. SPEC: T.
  */
 import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
-import { isId, isMessageType, type Message } from "../message/envelope.ts";
-import type { Failure } from "../message/error-data.ts";
+import type { Message } from "../message/envelope.ts";
+import { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
-import { causedBy, event, type Lineage } from "../message/lineage.ts";
+import { causedBy, event } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
 import type { Capability, CapabilityActor } from "./capability.ts";
 import { declared } from "./define-capability.ts";
 import { MailboxActor } from "./mailbox-actor.ts";
 import { dataSchema } from "./message-schema.ts";
-import { type ArmedTimer, TimerTable } from "./timer-table.ts";
-
-interface Template {
-  readonly kind: "command" | "query" | "event";
-  readonly type: string;
-  readonly data: Json;
-  readonly metadata?: JsonObject;
-}
+import { nextSlot, type Schedule, scheduleProblem } from "./schedule.ts";
+import { messageOf, TEMPLATE_JSON_SCHEMA, type Template, templateProblem } from "./template.ts";
+import { type Firing, TimerTable } from "./timer-table.ts";
 
 type SetData = ({ readonly delayMs: number } | { readonly dueAt: number }) & { readonly message: Template };
+type EveryData = Schedule & { readonly message: Template };
 
 /** The last moment that a JavaScript date can name. */
 const DUE_AT_MAX = 8_640_000_000_000_000;
 
 const setInput = dataSchema<SetData>(setProblem, {
   type: "object",
+  properties: { delayMs: { type: "number", minimum: 0 }, dueAt: { type: "number" }, message: TEMPLATE_JSON_SCHEMA },
+  required: ["message"],
+});
+
+const everyInput = dataSchema<EveryData>(everyProblem, {
+  type: "object",
   properties: {
-    delayMs: { type: "number", minimum: 0 },
-    dueAt: { type: "number" },
-    message: {
-      type: "object",
-      properties: {
-        kind: { enum: ["command", "query", "event"] },
-        type: { type: "string" },
-        data: {},
-        metadata: { type: "object" },
-      },
-      required: ["kind", "type", "data"],
-    },
+    cron: { type: "string" },
+    timezone: { type: "string" },
+    everyMs: { type: "integer", minimum: 1 },
+    message: TEMPLATE_JSON_SCHEMA,
   },
   required: ["message"],
 });
@@ -60,6 +55,7 @@ export function timerCapability(store?: Store): Capability {
       description: "sends a message later",
       commands: {
         "Timer.Set": { input: setInput, handle: () => null },
+        "Timer.Every": { input: everyInput, handle: () => null },
         "Timer.Cancel": { input: cancelInput, handle: () => null },
       },
       emits: { "Timer.Fired": true },
@@ -71,22 +67,17 @@ export function timerCapability(store?: Store): Capability {
 }
 
 function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
-  const table = new TimerTable({ host, store, fire: (timer) => fire(host, actor, timer) });
-  const actor: MailboxActor = new MailboxActor(host, async (message) => {
-    if (message.type === "Timer.Cancel") {
-      return { cancelled: await table.cancel((message.data as { timerId: string }).timerId) };
+  const table = new TimerTable({ host, store, fire: (firing) => fire(host, actor, firing) });
+  // The inbound schemas have checked the data.
+  const actor: MailboxActor = new MailboxActor(host, (message) => {
+    switch (message.type) {
+      case "Timer.Set":
+        return set(host, table, message, message.data as never as SetData);
+      case "Timer.Every":
+        return every(host, table, message, message.data as never as EveryData);
+      default:
+        return cancel(table, message.data as { timerId: string });
     }
-    // The inbound schema has checked it.
-    const data = message.data as never as SetData;
-    const timerId = host.id();
-    // Whole milliseconds, upwards: never early.
-    const dueAtMs = Math.ceil("delayMs" in data ? host.now() + data.delayMs : data.dueAt);
-    await table.set({
-      id: timerId,
-      dueAtMs,
-      data: { lineage: causedBy(message) as JsonObject, template: data.message as never },
-    });
-    return { timerId };
   });
   void table.open();
   const terminate = actor.terminate.bind(actor);
@@ -98,18 +89,34 @@ function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
   return actor;
 }
 
+async function set(host: Host, table: TimerTable, message: Message, data: SetData): Promise<Json> {
+  // Whole milliseconds, upwards: never early.
+  const dueAtMs = Math.ceil("delayMs" in data ? host.now() + data.delayMs : data.dueAt);
+  const id = host.id();
+  await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template: data.message } });
+  return { timerId: id };
+}
+
+async function every(host: Host, table: TimerTable, message: Message, data: EveryData): Promise<Json> {
+  const { message: template, ...schedule } = data;
+  const now = host.now();
+  const dueAtMs = nextSlot(schedule, now, now);
+  if (dueAtMs === undefined) throw new Failure(422, "cron: has no moment after now");
+  const id = host.id();
+  await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template, schedule } });
+  return { timerId: id, dueAt: dueAtMs };
+}
+
+async function cancel(table: TimerTable, { timerId }: { timerId: string }): Promise<Json> {
+  return { cancelled: await table.cancel(timerId) };
+}
+
 /** Resolves when a request was answered, whatever the answer is; an event is done with when it is in the loop. */
-async function fire(host: Host, actor: MailboxActor, { id, data }: ArmedTimer): Promise<void> {
-  const { lineage, template } = data as Json & { lineage: Lineage; template: Template };
-  actor.emit(event(host, "Timer.Fired", { timerId: id }, lineage));
-  const { id: _id, timestamp: _timestamp, causation: _causation, ...kept } = template.metadata ?? {};
-  const message: Message = {
-    kind: template.kind,
-    type: template.type,
-    data: template.data,
-    // Derived from the timer, so that a timer that fires twice because of a crash sends the same message.
-    metadata: { ...lineage, ...kept, id: contentId(["timer", id]), timestamp: host.now() } as Message["metadata"],
-  };
+async function fire(host: Host, actor: MailboxActor, { id, timerId, slotMs, data }: Firing): Promise<void> {
+  const { lineage, template } = data;
+  actor.emit(event(host, "Timer.Fired", slotMs === undefined ? { timerId } : { timerId, dueAt: slotMs }, lineage));
+  // The id is derived, so that what fires twice because of a crash sends the same message.
+  const message = messageOf(template, { ...lineage, id: contentId(["timer", id]), timestamp: host.now() });
   if (message.kind === "event") return actor.emit(message);
   // Refused is handled too: its sender was told when it set the timer that nobody would listen.
   await actor.ask(message).catch((failure: Failure) => {
@@ -126,15 +133,11 @@ function setProblem(data: unknown): string | undefined {
   }
   if (dueAt !== undefined && !(typeof dueAt === "number" && Math.abs(dueAt) <= DUE_AT_MAX))
     return "dueAt: must be milliseconds since 1970";
-  if (!isJsonObject(message as Json)) return "message: must be an object with kind, type and data";
-  const { kind, type, data: inner, metadata } = message as Partial<Template>;
-  if (kind !== "command" && kind !== "query" && kind !== "event")
-    return "message.kind: must be command, query or event";
-  if (typeof type !== "string" || !isMessageType(type)) return "message.type: must be like Memory.Get";
-  if (inner === undefined) return "message.data: is required; use null for none";
-  if (metadata !== undefined && !isJsonObject(metadata)) return "message.metadata: must be an object";
-  // What is wrong with it must be said now: when the timer fires, nobody listens.
-  if (metadata?.["correlation"] !== undefined && !isId(metadata["correlation"]))
-    return "message.metadata.correlation: must be a string of 1 to 255 characters";
-  return undefined;
+  return templateProblem(message);
+}
+
+function everyProblem(data: unknown): string | undefined {
+  if (!isJsonObject(data as Json)) return "must be an object with message and cron or everyMs";
+  const { message, ...schedule } = data as JsonObject;
+  return scheduleProblem(schedule) ?? templateProblem(message);
 }

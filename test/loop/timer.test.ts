@@ -1,56 +1,19 @@
 /** The Timer capability, in memory and on a store that outlives it. */
 import { describe, expect, test } from "#test";
-import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
-import type { Store } from "../../src/store/store.ts";
-import { BareActor, bare, type Client, command, deferred, setup } from "./loop-setup.ts";
-
-const template = { kind: "command", type: "Build.Run", data: { target: "docs" } };
-
-interface Timed {
-  readonly at: number;
-  readonly message: Message;
-}
-
-async function timers(store?: (host: SimulatedHost) => Store, seed = 1) {
-  const host = simulatedHost(seed);
-  const arrived: Timed[] = [];
-  const start = host.monotonic();
-  const actor = new BareActor();
-  actor.postMessage = (message) => void arrived.push({ at: host.monotonic() - start, message });
-  const timer = timerCapability(store?.(host));
-  const made = await setup(
-    { timer, build: bare(() => actor, { takes: [["command", "Build.Run"]], subscribes: ["Timer.Fired"] }) },
-    { host },
-  );
-  const one = made.client();
-  const set = async (data: Json, id = "set", metadata: object = {}) => {
-    const sent = command("Timer.Set", id, data);
-    made.loop.receive({ ...sent, metadata: { ...sent.metadata, ...metadata } }, one);
-    await host.advance(0);
-    return timerIdOf(one);
-  };
-  return { ...made, one, set, arrived, types: () => arrived.map(({ at, message }) => `${at} ${message.type}`) };
-}
-
-function timerIdOf({ received }: Client): string {
-  return (received.at(-1)?.data as { timerId?: string } | undefined)?.timerId ?? "";
-}
-
-const stores: readonly [string, ((host: SimulatedHost) => Store) | undefined][] = [
-  ["in memory", undefined],
-  ["on a store", (host) => memoryStore({ host, disk: new MemoryDisk() })],
-];
+import { BareActor, bare, deferred, setup } from "./loop-setup.ts";
+import { intercepted, stores, template, timers } from "./timer-setup.ts";
 
 for (const [where, store] of stores) {
   describe(`timers ${where}`, () => {
     test("[T1] the answer, then Timer.Fired, then the message, both caused by the Timer.Set, and never early", async () => {
-      const { set, host, one, arrived, types } = await timers(store);
+      const { set, host, one, arrived, types } = await timers({ store });
       const timerId = await set({ delayMs: 50, message: template });
       expect(one.received).toMatchObject([{ kind: "reply", type: "Timer.Set", metadata: { causation: "set" } }]);
       await host.advance(49);
@@ -66,7 +29,7 @@ for (const [where, store] of stores) {
     });
 
     test("[T2] a past dueAt fires at once, a delay of 0 too, and the answer comes first", async () => {
-      const { set, host, one, arrived, types } = await timers(store);
+      const { set, host, one, arrived, types } = await timers({ store });
       let answered = false;
       const deliver = one.deliver.bind(one);
       one.deliver = (answer) => {
@@ -84,7 +47,7 @@ for (const [where, store] of stores) {
     });
 
     test("[T2] deadlines decide the order, and the order of setting among equal ones", async () => {
-      const { set, host, arrived } = await timers(store);
+      const { set, host, arrived } = await timers({ store });
       for (const [id, delayMs] of [
         ["c", 30],
         ["a", 10],
@@ -100,7 +63,7 @@ for (const [where, store] of stores) {
     });
 
     test("[T1] a clock that is set back makes no timer early", async () => {
-      const { set, host, arrived } = await timers(store);
+      const { set, host, arrived } = await timers({ store });
       await set({ dueAt: host.now() + 1_000, message: template });
       host.stepClock(-500);
       await host.advance(1_499);
@@ -127,7 +90,7 @@ for (const [where, store] of stores) {
       ["fine, but the correlation is empty", { delayMs: 1, message: { ...template, metadata: { correlation: "" } } }],
     ];
     test("[T3] what can never fire is 422, and nothing is armed", async () => {
-      const { set, host, one, loop, arrived } = await timers(store);
+      const { set, host, one, loop, arrived } = await timers({ store });
       for (const [what, given] of refused) await set(given, what);
       expect(one.answers).toEqual(refused.map(([what]) => `error ${what} 422`));
       expect(loop.liveness.timers).toBe(0);
@@ -136,7 +99,7 @@ for (const [where, store] of stores) {
     });
 
     test("[T4] a template's id, timestamp and causation are overwritten, its correlation and the rest are kept", async () => {
-      const { set, host, arrived } = await timers(store);
+      const { set, host, arrived } = await timers({ store });
       const metadata = { id: "mine", timestamp: 5, causation: "mine", correlation: "own", note: [1] };
       await set({ delayMs: 1, message: { ...template, metadata } }, "s1", { correlation: "requester" });
       await set({ delayMs: 2, message: template }, "s2", { correlation: "requester" });
@@ -149,12 +112,7 @@ for (const [where, store] of stores) {
     });
 
     test("[T5] a cancelled timer never fires; cancelling again, the unknown or the fired is false and no error", async () => {
-      const { set, host, loop, one, arrived } = await timers(store);
-      const cancel = async (timerId: string) => {
-        loop.receive(command("Timer.Cancel", host.id(), { timerId }), one);
-        await host.advance(0);
-        return one.received.at(-1)?.data;
-      };
+      const { set, cancel, host, arrived } = await timers({ store });
       const first = await set({ delayMs: 10, message: template }, "s1");
       const second = await set({ delayMs: 20, message: template }, "s2");
       expect(await cancel(first)).toEqual({ cancelled: true });
@@ -166,7 +124,7 @@ for (const [where, store] of stores) {
     });
 
     test("[L27] [L29] an armed timer keeps the loop alive and is observed", async () => {
-      const { set, host, loop, faults } = await timers(store);
+      const { set, host, loop, faults } = await timers({ store });
       expect(loop.liveness.alive).toBe(false);
       await set({ delayMs: 10, message: template });
       expect(loop.liveness).toMatchObject({ quiescent: true, alive: true });
@@ -180,7 +138,7 @@ for (const [where, store] of stores) {
 describe("timers that outlive the process", () => {
   test("[T6] after a restart what is overdue fires once, the rest on time", async () => {
     const disk = new MemoryDisk();
-    const before = await timers((host) => memoryStore({ host, disk }));
+    const before = await timers({ store: (host) => memoryStore({ host, disk }) });
     await before.set({ delayMs: 100, message: template }, "overdue");
     await before.set({ delayMs: 5_000, message: template }, "future");
     await before.host.run(() => before.loop.stop());
@@ -206,11 +164,12 @@ describe("timers that outlive the process", () => {
 
   test("[T6] a store that fails for a while delays timers, and each still fires once", async () => {
     const failing = new Set<string>();
-    const { set, host, arrived } = await timers((given) =>
-      intercepted(given, (name, call) => {
-        return failing.has(name) ? Promise.reject(new Error("the disk is away")) : call();
-      }),
-    );
+    const { set, host, arrived } = await timers({
+      store: (given) =>
+        intercepted(given, (name, call) => {
+          return failing.has(name) ? Promise.reject(new Error("the disk is away")) : call();
+        }),
+    });
     await set({ delayMs: 100, message: template });
     for (const name of ["changeDue", "dueRows", "earliestDue"]) failing.add(name);
     await host.advance(5_000);
@@ -228,7 +187,7 @@ describe("timers that outlive the process", () => {
 
   test("[T6] what fired and was not handled when the process ended fires again, under the same id; what was handled does not", async () => {
     const disk = new MemoryDisk();
-    const before = await timers((host) => memoryStore({ host, disk }));
+    const before = await timers({ store: (host) => memoryStore({ host, disk }) });
     await before.set({ delayMs: 100, message: template }, "unhandled");
     await before.host.advance(100);
     const [, lost] = before.arrived.map(({ message }) => message);
@@ -255,16 +214,17 @@ describe("timers that outlive the process", () => {
   test("[T2] a timer that is kept, and whose setter has no answer yet, does not fire along with another", async () => {
     const gate = deferred();
     let slow = false;
-    const { set, host, one, arrived } = await timers((given) =>
-      intercepted(given, async (name, call) => {
-        const result = await call();
-        if (slow && name === "changeDue") {
-          slow = false;
-          await gate.promise;
-        }
-        return result;
-      }),
-    );
+    const { set, host, one, arrived } = await timers({
+      store: (given) =>
+        intercepted(given, async (name, call) => {
+          const result = await call();
+          if (slow && name === "changeDue") {
+            slow = false;
+            await gate.promise;
+          }
+          return result;
+        }),
+    });
     await set({ delayMs: 10, message: template }, "first");
     slow = true;
     await set({ delayMs: 0, message: template }, "second");
@@ -278,19 +238,3 @@ describe("timers that outlive the process", () => {
     expect(arrived.slice(2).map(({ message }) => message.metadata.causation)).toEqual(["second", "second"]);
   });
 });
-
-/** A store whose due table answers as the test says. */
-function intercepted(
-  host: SimulatedHost,
-  answer: (name: string, call: () => Promise<unknown>) => Promise<unknown>,
-): Store {
-  const store = memoryStore({ host, disk: new MemoryDisk() });
-  return new Proxy(store, {
-    get: (target, key) => {
-      const method: unknown = Reflect.get(target, key);
-      if (typeof method !== "function") return method;
-      if (typeof key !== "string" || !["changeDue", "dueRows", "earliestDue"].includes(key)) return method.bind(target);
-      return (...given: unknown[]) => answer(key, () => method.apply(target, given));
-    },
-  });
-}

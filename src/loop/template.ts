@@ -1,0 +1,46 @@
+/**
+ * A message that is to be sent later (RFC 0032 §12.3.1): what a template must have, and the message it becomes. Its data is opaque; id,
+ * timestamp and causation of the template are overwritten.
+ */
+import { isId, isMessageType, type Message } from "../message/envelope.ts";
+import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
+
+export interface Template {
+  readonly kind: "command" | "query" | "event";
+  readonly type: string;
+  readonly data: Json;
+  readonly metadata?: JsonObject;
+}
+
+export const TEMPLATE_JSON_SCHEMA: JsonObject = {
+  type: "object",
+  properties: {
+    kind: { enum: ["command", "query", "event"] },
+    type: { type: "string" },
+    data: {},
+    metadata: { type: "object" },
+  },
+  required: ["kind", "type", "data"],
+};
+
+/** What is wrong with it must be said when it is given: when it is sent, nobody listens. */
+export function templateProblem(message: unknown): string | undefined {
+  if (!isJsonObject(message as Json)) return "message: must be an object with kind, type and data";
+  const { kind, type, data, metadata } = message as Partial<Template>;
+  if (kind !== "command" && kind !== "query" && kind !== "event")
+    return "message.kind: must be command, query or event";
+  if (typeof type !== "string" || !isMessageType(type)) return "message.type: must be like Memory.Get";
+  if (data === undefined) return "message.data: is required; use null for none";
+  if (metadata !== undefined && !isJsonObject(metadata)) return "message.metadata: must be an object";
+  if (metadata?.["correlation"] !== undefined && !isId(metadata["correlation"]))
+    return "message.metadata.correlation: must be a string of 1 to 255 characters";
+  return undefined;
+}
+
+/** The message, with what is given in place of the template's own. */
+export function messageOf(template: Template, given: JsonObject & { id: string; timestamp: number }): Message {
+  const { kind, type, data, metadata = {} } = template;
+  const { id: _id, timestamp: _timestamp, causation: _causation, ...kept } = metadata;
+  const { id, timestamp, ...lineage } = given;
+  return { kind, type, data, metadata: { ...lineage, ...kept, id, timestamp } };
+}
