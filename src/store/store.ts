@@ -10,7 +10,8 @@
  *   commit (a load, a page of the feed) comes after the answer to that commit.
  */
 import type { Json } from "../message/json.ts";
-import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, NodeBasis } from "./commit.ts";
+import type { Path } from "../message/path.ts";
+import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import type { DueChange, DueRow } from "./due.ts";
 import type {
@@ -120,7 +121,13 @@ export interface LoadedDocument extends DocumentRef {
   readonly value: Json | undefined;
   /** The sequence of the last commit that changed it; 0 when there never was one. */
   readonly sequence: number;
-  readonly labels: readonly { readonly path: readonly string[]; readonly labels: readonly string[] }[];
+  readonly labels: readonly AddressLabels[];
+}
+
+/** What one address of a document is labelled with. */
+export interface AddressLabels {
+  readonly path: Path;
+  readonly labels: readonly string[];
 }
 
 export interface FeedPage {
@@ -136,6 +143,8 @@ export interface FeedCommit {
   readonly session: string;
   readonly localSequence: number;
   readonly patches: readonly DocumentPatch[];
+  /** As they were made; each replaces the labels of its address. */
+  readonly labels: readonly LabelWrite[];
 }
 
 export interface StoreChange {

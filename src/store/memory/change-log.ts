@@ -46,7 +46,7 @@ export class ChangeLog {
     for (let next = sequence + 1; commits.length < limit; next++) {
       const commit = this.#commits.get(next);
       if (commit === undefined) break;
-      commits.push({ ...commit, patches: copyJson(commit.patches) });
+      commits.push({ ...commit, patches: copyJson(commit.patches), labels: copyJson(commit.labels) });
     }
     return commits;
   }

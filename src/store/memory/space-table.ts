@@ -9,7 +9,7 @@ import type { DocumentHead } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import { applyOperations } from "../patch.ts";
 import { writeTouchesRead } from "../path-operation.ts";
-import type { FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
+import type { AddressLabels, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
 import { ChangeLog } from "./change-log.ts";
 import { copyJson } from "./json-copy.ts";
 
@@ -18,11 +18,6 @@ interface StoredDocument {
   readonly value: Json | undefined;
   /** Sequence of the last commit that changed it. */
   readonly sequence: number;
-}
-
-interface AddressLabels {
-  readonly path: Path;
-  readonly labels: readonly string[];
 }
 
 /** What a commit makes of the documents it changes: made before anything is stored, so that a bad patch leaves no trace. */
@@ -97,8 +92,9 @@ export class SpaceTable {
       const sequence = ++this.#sequence;
       for (const [key, value] of prepared.values) this.#documents.set(key, { value, sequence });
       const { session, localSequence } = request;
-      this.#log.add({ sequence, session, localSequence, patches: prepared.patches });
-      for (const write of request.labels) this.#writeLabels(write);
+      const labels = copyJson(request.labels);
+      this.#log.add({ sequence, session, localSequence, patches: prepared.patches, labels });
+      for (const write of labels) this.#writeLabels(write);
     }
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, copyJson(basis));

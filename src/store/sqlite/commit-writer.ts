@@ -16,7 +16,7 @@ import type { EncodedPatch } from "./document-table.ts";
 import { type EncodedDueChange, encodeDueChange } from "./due-table.ts";
 import { type EncodedEntry, encodeEntries } from "./journal-entry.ts";
 import { jsonText } from "./json-text.ts";
-import { type EncodedLabelWrite, encodeLabelWrite } from "./label-table.ts";
+import { type EncodedLabelWrite, encodeLabelWrite, labelWritesText } from "./label-table.ts";
 import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
@@ -29,6 +29,8 @@ export interface EncodedCommit {
   readonly due: readonly EncodedDueChange[];
   readonly basis: readonly EncodedBasis[];
   readonly labels: readonly EncodedLabelWrite[];
+  /** The label writes as the feed gives them; undefined when there are none. */
+  readonly labelsText: string | undefined;
   /** Whether the space's sequence moves. */
   readonly moves: boolean;
   readonly bytes: number;
@@ -48,6 +50,7 @@ export function encodeCommit(request: CommitRequest, nowMs: number): EncodedComm
     due: request.due.map(encodeDueChange),
     basis: request.basis.map(encodeBasis),
     labels: request.labels.map(encodeLabelWrite),
+    labelsText: labelWritesText(request.labels),
     moves: patches.length > 0 || request.labels.length > 0,
     bytes: patches.reduce((sum, patch) => sum + patch.bytes, entries.bytes),
   };
@@ -94,7 +97,16 @@ export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; late
   const later = { ...request, session, reads: [], settlements: [], dependsOn: [], due: [], basisRemoved: [] };
   return {
     now: { ...commit, patches: patches.filter((patch) => !isReceipt(patch)) },
-    later: { ...commit, request: later, patches: receipts, entries: [], due: [], basis: [], labels: [] },
+    later: {
+      ...commit,
+      request: later,
+      patches: receipts,
+      entries: [],
+      due: [],
+      basis: [],
+      labels: [],
+      labelsText: undefined,
+    },
   };
 }
 
@@ -147,7 +159,14 @@ export class CommitWriter {
     for (const settlement of request.settlements) this.#tables.journal.settle(settlement, nowMs);
     for (const change of commit.due) this.#tables.due.change(change);
     const { session, localSequence, digest } = request;
-    this.#tables.spaces.log(space, { session, localSequence, digest, journalIds, documents });
+    this.#tables.spaces.log(space, {
+      session,
+      localSequence,
+      digest,
+      journalIds,
+      documents,
+      labels: commit.labelsText,
+    });
     return { kind: "committed", sequence: space.sequence, journalIds, replayed: false };
   }
 

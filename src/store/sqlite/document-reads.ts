@@ -54,12 +54,12 @@ export class DocumentReads {
     return { scope, id, value: documents.value(document), sequence, labels: labels.of(row) };
   }
 
-  #feedCommit({ session, localSequence, sequence, documents }: LoggedCommit): FeedCommit {
+  #feedCommit({ session, localSequence, sequence, documents, labels }: LoggedCommit): FeedCommit {
     const patches = documents.flatMap((row) => {
       const patch = this.#tables.documents.patchAt(row, sequence);
       return patch ? [{ ...patch.ref, operations: patch.operations }] : [];
     });
-    return { sequence, session, localSequence, patches };
+    return { sequence, session, localSequence, patches, labels };
   }
 
   #hasMoved(space: Space, input: StoredInput): boolean {

@@ -19,6 +19,13 @@ export function encodeLabelWrite(write: LabelWrite): EncodedLabelWrite {
   return { scope, id, path: jsonText("a path", path), labels: text };
 }
 
+/** Undefined for none. */
+export function labelWritesText(writes: readonly LabelWrite[]): string | undefined {
+  if (writes.length === 0) return undefined;
+  const plain = writes.map(({ scope, id, path, labels }) => ({ scope, id, path, labels }));
+  return jsonText("a label write", plain);
+}
+
 export class LabelTable {
   readonly #sql;
 

@@ -102,7 +102,10 @@ CREATE TABLE basis (
 CREATE TABLE path_set (id INTEGER PRIMARY KEY, reads TEXT NOT NULL UNIQUE, uses INTEGER NOT NULL);
 `;
 
+/** The feed also says which labels a commit wrote: JSON as in the commit, NULL where it wrote none. */
+const VERSION_2 = `ALTER TABLE commit_log ADD COLUMN labels TEXT`;
+
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */
-export const MIGRATIONS: readonly string[] = [VERSION_1];
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

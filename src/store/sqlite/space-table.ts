@@ -2,7 +2,7 @@
  * Spaces, sessions and the log of commits: the sequence of each space, and which commit of which session got which number.
  * SPEC: S4, S7, S8, S20, S21. What a commit changed is in `document-table.ts`; here is only which documents.
  */
-import type { CommitIdentity } from "../commit.ts";
+import type { CommitIdentity, LabelWrite } from "../commit.ts";
 import type { StoredCommit } from "../commit-rules.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { TableCache } from "./table-cache.ts";
@@ -29,11 +29,14 @@ export interface CommitRecord extends CommitIdentity {
   readonly journalIds: readonly number[];
   /** Rows of the documents it changed; undefined when the space's sequence did not move. */
   readonly documents: readonly number[] | undefined;
+  /** JSON of its label writes; undefined when there are none. */
+  readonly labels: string | undefined;
 }
 
 export interface LoggedCommit extends CommitIdentity {
   readonly sequence: number;
   readonly documents: readonly number[];
+  readonly labels: readonly LabelWrite[];
 }
 
 export class SpaceTable implements TableCache {
@@ -79,7 +82,7 @@ export class SpaceTable implements TableCache {
   /** Adds a commit to the log; the space's sequence has been moved before. */
   log(space: Space, commit: CommitRecord): void {
     const session = this.#makeSession(commit.session);
-    const { localSequence, digest, journalIds, documents } = commit;
+    const { localSequence, digest, journalIds, documents, labels } = commit;
     this.#sql.log.run(
       session.id,
       localSequence,
@@ -88,6 +91,7 @@ export class SpaceTable implements TableCache {
       digest,
       journalIds.length === 0 ? null : JSON.stringify(journalIds),
       documents === undefined ? null : JSON.stringify(documents),
+      labels ?? null,
     );
     session.last = Math.max(session.last, localSequence);
   }
@@ -109,6 +113,7 @@ export class SpaceTable implements TableCache {
       localSequence: Number(row["local_sequence"]),
       sequence: Number(row["sequence"]),
       documents: JSON.parse(String(row["documents"])),
+      labels: row["labels"] === null ? NO_LABELS : JSON.parse(String(row["labels"])),
     }));
   }
 
@@ -165,6 +170,8 @@ export class SpaceTable implements TableCache {
   }
 }
 
+const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
+
 /** Sessions are many over time and few at once. */
 const SESSIONS_REMEMBERED_MAX = 1_000;
 
@@ -181,11 +188,11 @@ function statements(connection: Connection) {
     makeSession: prepare("INSERT INTO session (name) VALUES (?) RETURNING id"),
     commit: prepare("SELECT digest, sequence, journal_ids FROM commit_log WHERE session = ? AND local_sequence = ?"),
     log: prepare(
-      "INSERT INTO commit_log (session, local_sequence, space, sequence, digest, journal_ids, documents) " +
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO commit_log (session, local_sequence, space, sequence, digest, journal_ids, documents, labels) " +
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     ),
     feed: prepare(
-      "SELECT session.name AS session, local_sequence, sequence, documents FROM commit_log " +
+      "SELECT session.name AS session, local_sequence, sequence, documents, labels FROM commit_log " +
         "JOIN session ON session.id = commit_log.session " +
         "WHERE space = ? AND documents IS NOT NULL AND sequence > ? ORDER BY sequence LIMIT ?",
     ),

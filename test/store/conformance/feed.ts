@@ -34,7 +34,7 @@ function mayHaveMoved(space: string): (change: StoreChange) => boolean {
 
 export function feedCases(open: OpenStore): void {
   describe("feed", () => {
-    test("[S20] the feed gives commits as they were made, oldest first", async () => {
+    test("[S20] the feed gives commits as they were made, oldest first, with the labels they wrote", async () => {
       await using at = await open();
       const requests = [
         commitBy("a", 1, { patches: [set("x", [], { l: [1] }), set("y", [], {})] }),
@@ -46,10 +46,10 @@ export function feedCases(open: OpenStore): void {
       for (const request of requests) committed(await at.store.commit(request));
       committed(await at.store.commit(commitBy("c", 1, { space: "other", patches: [set("x", [], 0)] })));
       const expected = [
-        { sequence: 1, session: "a", localSequence: 1, patches: requests[0]!.patches },
-        { sequence: 2, session: "b", localSequence: 1, patches: requests[1]!.patches },
-        { sequence: 3, session: "a", localSequence: 2, patches: [] },
-        { sequence: 4, session: "b", localSequence: 2, patches: requests[4]!.patches },
+        { sequence: 1, session: "a", localSequence: 1, patches: requests[0]!.patches, labels: [] },
+        { sequence: 2, session: "b", localSequence: 1, patches: requests[1]!.patches, labels: [] },
+        { sequence: 3, session: "a", localSequence: 2, patches: [], labels: requests[2]!.labels },
+        { sequence: 4, session: "b", localSequence: 2, patches: requests[4]!.patches, labels: [] },
       ];
       expect(await at.store.changesSince(SPACE, 0, 100)).toEqual({ commits: expected, head: 4, gap: false });
       expect(await (await at.second()).changesSince(SPACE, 0, 100)).toEqual({ commits: expected, head: 4, gap: false });

@@ -45,8 +45,8 @@ export class SpaceModel {
   apply(request: CommitRequest): void {
     for (const patch of request.patches) patchValues(this.values, patch);
     if (request.patches.length > 0 || request.labels.length > 0) {
-      const { session, localSequence, patches } = request;
-      this.commits.push({ sequence: ++this.sequence, session, localSequence, patches: joined(patches) });
+      const { session, localSequence, patches, labels } = request;
+      this.commits.push({ sequence: ++this.sequence, session, localSequence, patches: joined(patches), labels });
     }
     for (const { id, path, labels } of request.labels) {
       const key = JSON.stringify([id, path]);
