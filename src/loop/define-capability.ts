@@ -23,7 +23,7 @@ export interface RequestHandler<Input, Output, Context = HandlerContext> {
 }
 
 // A handler's own schema fixes its types; a list of handlers can only say "some handler".
-// biome-ignore lint/suspicious/noExplicitAny: the types are checked where each handler is written
+// biome-ignore lint/suspicious/noExplicitAny: `RequestHandlers` checks the types where a capability is defined
 export type AnyRequestHandler<Context> = RequestHandler<any, any, Context>;
 
 export interface CapabilityDefinition<Context = HandlerContext> {
@@ -39,6 +39,34 @@ export interface CapabilityDefinition<Context = HandlerContext> {
   readonly idempotent?: boolean;
 }
 
+/**
+ * Handlers by type, each with the types of its own schemas: `Inputs` and `Outputs` are worked out by the compiler, one entry for each
+ * handler. Without a schema a handler is given any JSON, and may return any.
+ */
+export type RequestHandlers<Inputs, Outputs, Context> = {
+  readonly [Type in keyof Inputs]: {
+    readonly input?: DataSchema<Inputs[Type]>;
+    readonly description?: string;
+    handle(data: OrJson<Inputs[Type], never>, context: Context, message: Message): unknown;
+  };
+} & {
+  readonly [Type in keyof Outputs]: {
+    readonly output?: DataSchema<Outputs[Type]>;
+    handle(...given: never): MaybePromise<OrJson<NoInfer<Outputs[Type]>, undefined | void>>;
+  };
+};
+
+/** The type of a schema; where there is none, any JSON (or one of `Others`). */
+type OrJson<T, Others> = unknown extends T ? Json | Others : T;
+type MaybePromise<T> = T | Promise<T>;
+
+/** A definition whose handlers are typed by their schemas. */
+export interface TypedDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>
+  extends Omit<CapabilityDefinition, "commands" | "queries"> {
+  readonly commands?: RequestHandlers<CommandsIn, CommandsOut, HandlerContext>;
+  readonly queries?: RequestHandlers<QueriesIn, QueriesOut, HandlerContext>;
+}
+
 /** Makes a handler whose types follow from its schemas. */
 export function handler<In extends DataSchema, Out extends DataSchema, Context = HandlerContext>(
   definition: RequestHandler<DataOf<In>, DataOf<Out>, Context> & { readonly input: In; readonly output: Out },
@@ -46,7 +74,10 @@ export function handler<In extends DataSchema, Out extends DataSchema, Context =
   return definition;
 }
 
-export function capability(definition: CapabilityDefinition): Capability {
+export function capability<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
+  typed: TypedDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>,
+): Capability {
+  const definition = typed as CapabilityDefinition;
   return {
     ...declared(definition),
     spawn: ({ host }) => new MailboxActor(host, (message, context) => dispatch(definition, message, context)),

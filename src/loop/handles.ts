@@ -62,7 +62,9 @@ function jsonSchemaOf(schema: MessageSchema): JsonSchema | string {
   try {
     // What comes out must be describable too: a schema that transforms is not one of messages as they are sent.
     standard.jsonSchema.output?.({ target: "draft-2020-12" });
-    return standard.jsonSchema.input({ target: "draft-2020-12" }) as JsonSchema;
+    const described = standard.jsonSchema.input({ target: "draft-2020-12" });
+    // Through text: libraries hang hidden fields on what they describe (zod its validator), and it is sent to whoever asks.
+    return JSON.parse(JSON.stringify(described)) as JsonSchema;
   } catch (error) {
     return `has no JSON Schema: ${error instanceof Error ? error.message : String(error)}`;
   }

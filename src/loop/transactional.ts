@@ -17,7 +17,7 @@ import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { retryRule } from "../store/rejection.ts";
 import type { Capability } from "./capability.ts";
-import { type CapabilityDefinition, declared, dispatch } from "./define-capability.ts";
+import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import { AnswerLater, type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
 
 /** What a transactional handler may do: everything it does happens with its commit, or not at all. */
@@ -28,14 +28,24 @@ export interface TransactionalContext {
   emit(type: string, data: Json): void;
 }
 
-export interface TransactionalDefinition extends Omit<CapabilityDefinition<TransactionalContext>, "queries" | "on"> {
+export interface TransactionalDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>
+  extends Omit<CapabilityDefinition<TransactionalContext>, "commands" | "queries" | "on"> {
   readonly space: Space;
+  readonly commands?: RequestHandlers<CommandsIn, CommandsOut, TransactionalContext>;
   /** Queries read; they get the ordinary context, and pull what they need. */
-  readonly queries?: CapabilityDefinition<HandlerContext>["queries"];
+  readonly queries?: RequestHandlers<QueriesIn, QueriesOut, HandlerContext>;
 }
 
-export function transactional(definition: TransactionalDefinition): Capability {
-  const { space, queries, ...rest } = definition;
+/** A definition as it is used, whatever the types of its handlers. */
+interface Definition extends Omit<CapabilityDefinition<TransactionalContext>, "queries"> {
+  readonly space: Space;
+  readonly queries?: CapabilityDefinition["queries"];
+}
+
+export function transactional<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
+  definition: TransactionalDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>,
+): Capability {
+  const { space, queries, ...rest } = definition as Definition;
   const shown = declared({ ...rest, ...(queries ? { queries: queries as never } : {}) });
   return {
     ...shown,

@@ -3,6 +3,7 @@
 import type { KernelParts } from "../../src/kernel/kernel.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
+import type { Json } from "../../src/message/json.ts";
 
 interface Entry {
   readonly key: string;
@@ -63,7 +64,7 @@ export default ({ space }: KernelParts) => {
       commands: {
         "Gate.Hold": {
           handle: () =>
-            new Promise((resolve) => {
+            new Promise<Json>((resolve) => {
               held.push(() => resolve({ held: true }));
               console.log("holding");
             }),

@@ -1,6 +1,7 @@
 /** Requests that wait: duplicates, disconnects, timeouts, and whose they are. */
 import { describe, expect, test } from "#test";
 import { capability } from "../../src/loop/define-capability.ts";
+import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare, type Client, command, query, setup } from "./loop-setup.ts";
@@ -176,7 +177,7 @@ function slow(type: string) {
     description: "answers after a random time",
     queries: {
       [type]: {
-        handle: (data: Json, { host }) =>
+        handle: (data: Json, { host }: HandlerContext) =>
           new Promise<Json>((resolve) => {
             host.timer(Math.floor(host.random() * 20), () => resolve(data));
           }),
