@@ -6,6 +6,7 @@ import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { CommitIdentity } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
+import type { LabelChange } from "./document-labels.ts";
 
 /**
  * Values are frozen; undefined stands for nothing there. An element that is gone was the last of its array: what moves elements
@@ -26,6 +27,8 @@ export interface Notification {
    */
   readonly kind: "commit" | "integrate" | "pull" | "revert";
   readonly changes: readonly Change[];
+  /** Documents whose labels are others than before; absent where there are none, which is almost always. */
+  readonly labels?: readonly LabelChange[];
   /** Whoever ran the transaction (a node), for self-suppression; only on `commit`. */
   readonly source?: object;
   /** The transaction's change group, for subscribers that filter their own edits; only on `commit`. */

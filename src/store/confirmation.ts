@@ -13,6 +13,7 @@ import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
 import type { Change } from "./change.ts";
 import type { CommitOutcome } from "./commit.ts";
+import type { DocumentLabels, LabelChange } from "./document-labels.ts";
 import type { DocumentTable } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
 import type { PendingCommit } from "./pending-commit.ts";
@@ -99,6 +100,7 @@ export class Confirmation {
     this.#pending.delete(pending.localSequence);
     if (pending.movesSpace) this.position = Math.max(this.position, sequence);
     for (const share of pending.shares) share.document.confirm(share, sequence);
+    for (const ref of pending.request.labels) this.#documents.find(ref)?.relabel((labels) => labels.confirm(pending));
   }
 
   // The feed ---------------------------------------------------------------------------------------------------------
@@ -148,7 +150,10 @@ export class Confirmation {
     });
     const { session, localSequence } = commit;
     this.#documents.written(changes);
-    this.#notifier.tell({ kind: "integrate", changes, commit: { session, localSequence } });
+    const labels = commit.labels.flatMap(
+      (write) => this.#documents.find(write)?.integrateLabels(write, commit.sequence) ?? [],
+    );
+    this.#notifier.tell({ kind: "integrate", changes, labels, commit: { session, localSequence } });
   }
 
   /** The feed no longer reaches back to our position: every document that is here is read anew. */
@@ -160,15 +165,18 @@ export class Confirmation {
       const result = await this.#store.load(this.#space, behind);
       this.#documents.turn?.seal();
       const changes: Change[] = [];
+      const labels: LabelChange[] = [];
       behind.forEach((document, i) => {
         const loaded = result.documents[i];
-        if (loaded) changes.push(...this.#documents.rebaseOn(document, loaded, result.sequence));
+        if (!loaded) return;
+        labels.push(...this.#documents.relabelOn(document, loaded, result.sequence));
+        changes.push(...this.#documents.rebaseOn(document, loaded, result.sequence));
       });
       position ??= result.sequence;
       // What is still on its way must not be older either.
       this.#documents.loadsFrom = position;
       this.#documents.written(changes);
-      this.#notifier.tell({ kind: "integrate", changes });
+      this.#notifier.tell({ kind: "integrate", changes, labels });
       const from = position;
       behind = this.#documents.loaded().filter((document) => document.loadedAt < from);
     }
@@ -193,12 +201,19 @@ export class Confirmation {
     const isKept = (commit: PendingCommit) => !fallen.has(commit.localSequence);
     const changes = [...documents].flatMap((document) => document.rebase(() => {}, [], isKept));
     this.#documents.written(changes);
+    const labels = [...fallen.values()].flatMap((commit) => this.#dropLabels(commit));
     for (const commit of fallen.values()) {
       const message = `stacked on commit ${pending.localSequence}, which was rejected: ${rejection.message}`;
       commit.finish("fallen", commit === pending ? rejection : rejected(rejection.class, "fell-with", message));
     }
     const { session, localSequence } = pending;
-    this.#notifier.tell({ kind: "revert", changes, commit: { session, localSequence } });
+    this.#notifier.tell({ kind: "revert", changes, labels, commit: { session, localSequence } });
+  }
+
+  #dropLabels(fallen: PendingCommit): LabelChange[] {
+    const refs = fallen.request.labels;
+    const drop = (labels: DocumentLabels) => labels.drop((commit) => commit === fallen);
+    return refs.flatMap((ref) => this.#documents.find(ref)?.relabel(drop) ?? []);
   }
 }
 

@@ -9,9 +9,11 @@ import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
 import type { DocumentRef } from "./document.ts";
+import type { LabelChange } from "./document-labels.ts";
 import { DocumentLoader } from "./document-loader.ts";
 import type { Notifier } from "./notifier.ts";
 import { applyOperations } from "./patch.ts";
+import type { PendingCommit } from "./pending-commit.ts";
 import { ReplicaDocument } from "./replica-document.ts";
 import { type LoadedDocument, type LoadResult, type Store, StoreError } from "./store.ts";
 import type { DocumentPart } from "./transaction.ts";
@@ -139,14 +141,27 @@ export class DocumentTable {
   arrived(documents: readonly ReplicaDocument[], result: LoadResult): void {
     this.turn?.seal();
     const changes: Change[] = [];
+    const labels: LabelChange[] = [];
     documents.forEach((document, i) => {
       const loaded = result.documents[i] as LoadedDocument;
-      if (document.state === "loaded") document.labels = loaded.labels;
-      else if (result.sequence < this.loadsFrom) this.loader.request(document);
-      else changes.push(...this.rebaseOn(document, loaded, result.sequence));
+      const wasLoaded = document.state === "loaded";
+      if (!wasLoaded && result.sequence < this.loadsFrom) {
+        this.loader.request(document);
+        return;
+      }
+      labels.push(...this.relabelOn(document, loaded, result.sequence));
+      if (!wasLoaded) changes.push(...this.rebaseOn(document, loaded, result.sequence));
     });
     this.written(changes);
-    this.#notifier.tell({ kind: "pull", changes });
+    this.#notifier.tell({ kind: "pull", changes, labels });
+  }
+
+  /** Puts the labels that a backend has said under the pending ones; before the value, which has taken what was missed then. */
+  relabelOn(document: ReplicaDocument, loaded: LoadedDocument, sequence: number): readonly LabelChange[] {
+    const missed = document.missed.filter((commit) => commit.sequence > sequence).flatMap(({ labels }) => labels);
+    if (loaded.labels.length === 0 && missed.length === 0 && document.labels === undefined) return NO_LABELS;
+    const change = document.relabel((labels) => labels.loaded(loaded.labels, missed, isAfter(sequence)));
+    return change ? [change] : NO_LABELS;
   }
 
   /** Puts what a backend has said under the pending commits of a document. */
@@ -156,14 +171,13 @@ export class DocumentTable {
     document.state = "loaded";
     document.loadError = undefined;
     document.loadedAt = sequence;
-    document.labels = loaded.labels;
     const operations = missed.flatMap((commit) => commit.operations);
     const rebase = () => {
       const next = applyOperations(loaded.value, operations);
       document.value = next === undefined || document.value === undefined ? next : admit(next, document.value);
     };
     // What was answered with an earlier sequence is in what was loaded, even if the feed has not come to it yet.
-    return document.rebase(rebase, [[]], ({ answer }) => answer === undefined || answer.sequence > sequence);
+    return document.rebase(rebase, [[]], isAfter(sequence));
   }
 
   // Memory -----------------------------------------------------------------------------------------------------------
@@ -192,6 +206,14 @@ export class DocumentTable {
   }
 }
 
+const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
+
+/** Whether a commit is not yet part of what a backend has said as of a sequence. */
+function isAfter(sequence: number): (commit: PendingCommit) => boolean {
+  return ({ answer }) => answer === undefined || answer.sequence > sequence;
+}
+
 function isDroppable(document: ReplicaDocument): boolean {
+  if (document.labels?.isPending) return false;
   return document.state !== "loading" && document.observers === 0 && document.pending.length === 0;
 }

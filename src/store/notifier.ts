@@ -31,7 +31,8 @@ export class Notifier {
   }
 
   tell(notification: Notification, except?: NotificationListener): void {
-    if (notification.changes.length === 0 || this.#listeners.size === 0) return;
+    const { changes, labels = [] } = notification;
+    if ((changes.length === 0 && labels.length === 0) || this.#listeners.size === 0) return;
     this.#queue.push({ notification, except, ordinal: this.#nextOrdinal++ });
     if (this.#telling) return;
     this.#telling = true;

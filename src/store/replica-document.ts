@@ -16,8 +16,9 @@ import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
 import { admit, handOut, isHandedOut, ownUnlessHandedOut } from "./admit.ts";
 import type { Change } from "./change.ts";
-import type { ReadDepth } from "./commit.ts";
+import type { LabelWrite, ReadDepth } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
+import { DocumentLabels, type LabelChange } from "./document-labels.ts";
 import { type Applied, applyOperation, type Container, copyOnce, PatchError } from "./patch.ts";
 import { isPrefix, overlap, type PathOperation, writeTouchesRead } from "./path-operation.ts";
 import type { PendingCommit, PendingShare } from "./pending-commit.ts";
@@ -34,6 +35,7 @@ interface Held {
 interface Missed {
   readonly sequence: number;
   readonly operations: readonly PathOperation[];
+  readonly labels: readonly LabelWrite[];
 }
 
 /** What a list of a document is while there is nothing in it, shared by all: most documents are at rest. */
@@ -51,7 +53,8 @@ export class ReplicaDocument implements DocumentRef {
   value: Json | undefined;
   /** The sequence as of which the document was loaded; commits up to it are in the value already. */
   loadedAt = 0;
-  labels: readonly { readonly path: readonly string[]; readonly labels: readonly string[] }[] = NONE;
+  /** Undefined where nothing of it is labelled and nothing ever was. */
+  labels: DocumentLabels | undefined;
   /** Pending shares in commit order; their operations are applied to `value`. Changed only here. */
   pending: readonly PendingShare[] = NONE;
   /** Others' commits that arrived while the document was loading, to be applied where the load did not see them. */
@@ -96,7 +99,7 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Others' operations, confirmed with that sequence. They go beneath what is pending; the net changes come back. */
   integrate(operations: readonly PathOperation[], sequence: number): Change[] {
-    if (this.state === "loading") this.missed = [...this.missed, { sequence, operations }];
+    if (this.state === "loading") this.missed = [...this.missed, { sequence, operations, labels: NONE }];
     if (this.state !== "loaded" || sequence <= this.loadedAt) return [];
     const foreign = operations.map((operation) => operation.path);
     const isPendingAbove = this.pending.some((share) =>
@@ -109,6 +112,23 @@ export class ReplicaDocument implements DocumentRef {
     if (isPendingAbove) return this.rebase(take, foreign, () => true);
     take();
     return changes;
+  }
+
+  /** Does something to the document's labels, and says what has become of them; undefined where they are what they were. */
+  relabel(change: (labels: DocumentLabels) => void): LabelChange | undefined {
+    this.labels ??= new DocumentLabels();
+    const before = this.labels.places;
+    change(this.labels);
+    const after = this.labels.places;
+    if (before.length === 0 && after.length === 0) return undefined;
+    return equal(before as never, after as never) ? undefined : { scope: this.scope, id: this.id, before, after };
+  }
+
+  /** Somebody else's label write, confirmed with that sequence. */
+  integrateLabels(write: LabelWrite, sequence: number): LabelChange | undefined {
+    if (this.state === "loading") this.missed = [...this.missed, { sequence, operations: NONE, labels: [write] }];
+    if (this.state !== "loaded" || sequence <= this.loadedAt) return undefined;
+    return this.relabel((labels) => labels.integrate(write));
   }
 
   /** Applies an operation from elsewhere, with the identities of what is here already. */

@@ -17,6 +17,7 @@ import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch, ReadC
 import { buildRequest, isNothing, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
+import type { LabelChange } from "./document-labels.ts";
 import { DocumentTable, type OpenTurn } from "./document-table.ts";
 import { Notifier } from "./notifier.ts";
 import type { PathOperation } from "./path-operation.ts";
@@ -26,7 +27,13 @@ import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
 import { type Store, StoreError } from "./store.ts";
-import { type Commit, type DocumentPart, Transaction, type TransactionOptions } from "./transaction.ts";
+import {
+  type Commit,
+  type CommitExtras,
+  type DocumentPart,
+  Transaction,
+  type TransactionOptions,
+} from "./transaction.ts";
 
 /** What was done in place to one document, and how to take it back. */
 export interface Share {
@@ -44,6 +51,8 @@ export interface ReplicaOptions {
 
 export interface AdoptOptions extends TransactionOptions {
   readonly reads: readonly ReadClaim[];
+  /** What the commit carries besides; labels are told to everybody. */
+  readonly extras?: Readonly<CommitExtras>;
   /** Knows of the changes already. */
   readonly except: NotificationListener;
 }
@@ -189,7 +198,8 @@ export class Replica implements AsyncDisposable {
 
     const request = buildRequest(this.#in(identity), { reads: claims, patches: patchesOf(shares), dependsOn }, extras);
     const pending = this.#send(request, shares);
-    this.#notifier.tell({ kind: "commit", changes: application.changes, commit: identity, ...options });
+    const labels = this.#label(pending);
+    this.#notifier.tell({ kind: "commit", changes: application.changes, labels, commit: identity, ...options });
     return pending;
   }
 
@@ -197,7 +207,7 @@ export class Replica implements AsyncDisposable {
    * Makes one commit of changes that were already made in place to documents of this replica (`ReplicaDocument.value`), by
    * synchronous code that nothing came between. Values in the operations are frozen by now.
    */
-  adopt(done: ReadonlyMap<ReplicaDocument, Share>, { except, reads, ...options }: AdoptOptions): Commit {
+  adopt(done: ReadonlyMap<ReplicaDocument, Share>, { except, reads, extras, ...options }: AdoptOptions): Commit {
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     const foundation = new Foundation();
     for (const read of reads) this.find(read)?.addPendingBeneath(read.path, read.depth, foundation);
@@ -209,14 +219,23 @@ export class Replica implements AsyncDisposable {
       }
     }
     const parts = { reads, patches: patchesOf(shares), dependsOn: foundation.localSequences };
-    const pending = this.#send(buildRequest(this.#in(identity), parts), shares);
+    const pending = this.#send(buildRequest(this.#in(identity), parts, extras), shares);
     this.#notifier.tellOthers(except, () => ({
       kind: "commit",
       changes: shares.flatMap((share) => share.document.changesOf(share)),
       commit: identity,
       ...options,
     }));
+    const labels = this.#label(pending);
+    if (labels.length > 0) this.#notifier.tell({ kind: "commit", changes: [], labels, commit: identity });
     return pending;
+  }
+
+  /** Puts the labels that a commit writes on the documents; they are as pending as what it wrote. */
+  #label(pending: PendingCommit): readonly LabelChange[] {
+    const { labels } = pending.request;
+    if (labels.length === 0) return NO_LABELS;
+    return labels.flatMap((write) => this.place(write).relabel((of) => of.addPending(pending, write)) ?? []);
   }
 
   /** Whoever changes documents in place; asked to seal before anything else happens to them. */
@@ -302,6 +321,8 @@ export class Replica implements AsyncDisposable {
     if (this.#closed) throw new StoreError("STORE_CLOSED", `the replica of space "${this.space}" is closed`);
   }
 }
+
+const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
 
 /** The first read that somebody in this process has written since. */
 function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {

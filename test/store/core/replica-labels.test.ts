@@ -1,0 +1,109 @@
+import { describe, expect, test } from "#test";
+import type { Path } from "../../../src/message/path.ts";
+import { labelOfRead } from "../../../src/store/label.ts";
+import { rejected } from "../../../src/store/rejection.ts";
+import { DOC, fate, OTHER, quiet, type Site, setup } from "./replica-setup.ts";
+
+function label(site: Site, path: Path, labels: readonly string[], ref = DOC) {
+  const transaction = site.replica.transaction();
+  transaction.labels.push({ ...ref, path, labels });
+  return transaction.commit();
+}
+
+function labelHere(site: Site, path: Path = [], ref = DOC): readonly string[] {
+  return labelOfRead(site.replica.find(ref)?.labels?.places ?? [], path, false);
+}
+
+/** What was told of labels since the last time. */
+function toldLabels(site: Site) {
+  return site.notifications
+    .splice(0)
+    .flatMap(({ kind, labels = [] }) => labels.map(({ id, before, after }) => [kind, id, before, after] as const));
+}
+
+describe("labels of a replica's documents", () => {
+  test("[S76] an own label write is there at once, is told, and stays when it is confirmed", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 1 });
+    here.told();
+    const commit = label(here, ["a"], ["secret"]);
+    expect(labelHere(here)).toEqual(["secret"]);
+    expect(toldLabels(here)).toEqual([["commit", "doc", [], [{ path: ["a"], label: ["secret"] }]]]);
+    expect(fate(await commit.outcome)).toBe("committed");
+    expect(labelHere(here)).toEqual(["secret"]);
+    expect(toldLabels(here)).toEqual([]);
+  });
+
+  test("[S76] a label write that is rejected is taken back, alone or with what it stands on", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], 1);
+    await label(here, [], ["kept"]).outcome;
+    here.notifications.splice(0);
+    here.next("commit", { instead: rejected("stale", "read-moved", "planted") });
+    const below = here.write(DOC, [], 2);
+    const transaction = here.replica.transaction();
+    transaction.read(DOC, []);
+    transaction.labels.push({ ...DOC, path: [], labels: ["more"] });
+    const stacked = transaction.commit();
+    expect(labelHere(here)).toEqual(["more"]);
+    expect([fate(await below.outcome), fate(await stacked.outcome)]).toEqual(["stale read-moved", "stale fell-with"]);
+    expect(labelHere(here)).toEqual(["kept"]);
+    const [, reverted] = toldLabels(here);
+    expect(reverted?.[0]).toBe("revert");
+  });
+
+  test("[S76] others' label writes arrive through the feed, beneath what is pending", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 1, b: 1 });
+    await there.replica.load([DOC]);
+    here.told();
+    const commits = here.hold("commit", "arrives");
+    const mine = label(here, ["a"], ["mine"]);
+    here.told();
+    await label(there, ["a"], ["theirs"]).outcome;
+    await label(there, ["b"], ["theirs"]).outcome;
+    await quiet();
+    expect(labelHere(here, ["a"])).toEqual(["mine"]);
+    expect(labelHere(here, ["b"])).toEqual(["theirs"]);
+    expect(toldLabels(here).map(([kind]) => kind)).toEqual(["integrate"]);
+    commits.open();
+    await mine.outcome;
+    await quiet();
+    expect([labelHere(here, ["a"]), labelHere(there, ["a"])]).toEqual([["mine"], ["mine"]]);
+  });
+
+  test("[S76] labels come with a load, those included that were written while it was under way", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], 1);
+    await label(here, [], ["old"]).outcome;
+    await label(here, [], ["never read"], OTHER).outcome;
+    const loads = there.hold("load");
+    there.replica.touch(DOC);
+    await quiet();
+    await label(here, [], ["new"]).outcome;
+    await quiet();
+    loads.open();
+    await there.replica.loadsSettled();
+    expect(labelHere(there)).toEqual(["new"]);
+    await there.replica.load([OTHER]);
+    expect(labelHere(there, [], OTHER)).toEqual(["never read"]);
+    expect(toldLabels(there).map(([kind, id]) => [kind, id])).toEqual([
+      ["pull", "doc"],
+      ["pull", "other"],
+    ]);
+  });
+
+  test("[S76] behind the feed's horizon labels are loaded anew", async () => {
+    const { here, there } = await setup({ changesKept: 3 });
+    await here.put(DOC, [], 1);
+    await there.replica.load([DOC]);
+    const feed = there.hold("changesSince", "arrives");
+    await label(here, [], ["secret"]).outcome;
+    for (let n = 0; n < 10; n++) await here.put(OTHER, [], n);
+    there.told();
+    feed.open();
+    await there.replica.catchUp();
+    expect(labelHere(there)).toEqual(["secret"]);
+    expect(toldLabels(there).map(([kind]) => kind)).toEqual(["integrate"]);
+  });
+});
