@@ -44,7 +44,11 @@ export interface NodeBasis {
   readonly inputs: readonly BasisInput[];
 }
 
+/** Stands for the sequence of the very commit that carries the basis: the input was written together with it. */
+export const THIS_COMMIT = -1;
+
 export interface BasisInput extends DocumentRef {
+  /** The space's sequence as of which the node saw the document, or `THIS_COMMIT`. */
   readonly sequence: number;
   readonly reads: readonly { readonly path: Path; readonly depth: "deep" | "shallow" }[];
 }

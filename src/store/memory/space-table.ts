@@ -4,7 +4,14 @@
  */
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
-import type { BasisInput, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "../commit.ts";
+import {
+  type BasisInput,
+  type CommitRequest,
+  type DocumentPatch,
+  type LabelWrite,
+  type NodeBasis,
+  THIS_COMMIT,
+} from "../commit.ts";
 import type { DocumentHead } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import { applyOperations } from "../patch.ts";
@@ -97,7 +104,7 @@ export class SpaceTable {
       for (const write of labels) this.#writeLabels(write);
     }
     for (const node of request.basisRemoved) this.#basis.delete(node);
-    for (const basis of request.basis) this.#basis.set(basis.node, copyJson(basis));
+    for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
 
   problems(): string[] {
@@ -119,6 +126,13 @@ export class SpaceTable {
     else ofDocument.set(pathKey, { path: [...write.path], labels: [...write.labels] });
     if (ofDocument.size === 0) this.#labels.delete(key);
     else this.#labels.set(key, ofDocument);
+  }
+
+  #dated(basis: NodeBasis): NodeBasis {
+    const inputs = basis.inputs.map((input) =>
+      input.sequence === THIS_COMMIT ? { ...input, sequence: this.#sequence } : input,
+    );
+    return { ...basis, inputs };
   }
 
   #hasMoved(input: BasisInput): boolean {

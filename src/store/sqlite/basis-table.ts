@@ -4,7 +4,8 @@
  *
  * A node's rows are compared with what is stored, and only what differs is written.
  */
-import type { BasisInput, NodeBasis } from "../commit.ts";
+import type { Json } from "../../message/json.ts";
+import { type BasisInput, type NodeBasis, THIS_COMMIT } from "../commit.ts";
 import { checkName, checkRef } from "../request-check.ts";
 import type { Connection, Row } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
@@ -77,8 +78,8 @@ export class BasisTable implements TableCache {
     const node = Number(this.#sql.putNode.get(space.id, name, fingerprint, settings)?.["id"]);
     const stored = this.#rowsOf(node);
     basis.inputs.forEach((input, position) => {
-      const { sequence, reads } = input;
-      const row = { position, document: documentOf(input), sequence, pathSet: this.#pathSetOf(reads) };
+      const sequence = input.sequence === THIS_COMMIT ? space.sequence : input.sequence;
+      const row = { position, document: documentOf(input), sequence, pathSet: this.#pathSetOf(input.reads) };
       this.#writeRow(node, row, stored[position]);
     });
     for (const row of stored.slice(basis.inputs.length)) this.#removeRow(node, row);
@@ -92,22 +93,26 @@ export class BasisTable implements TableCache {
     this.#sql.dropNode.run(node);
   }
 
-  /** The basis of nodes, in the order asked; those without one are left out. */
+  /** The basis of nodes, in the order asked; those without one, or with one that cannot be read, are left out. */
   read(space: Space, names: readonly string[]): StoredBasis[] {
     const found: StoredBasis[] = [];
-    const pathSets = new Map<unknown, BasisInput["reads"]>();
+    const unreadable = new Set<StoredBasis>();
+    const pathSets = new Map<unknown, BasisInput["reads"] | undefined>();
     let asked: unknown;
     for (const row of this.#sql.read.all(JSON.stringify(names), space.id)) {
       // One row per input, together for each name that was asked for; a node without inputs has one row with none.
       if (row["asked"] !== asked) found.push(storedBasis(row));
       asked = row["asked"];
+      const basis = found.at(-1) as StoredBasis;
+      if (row["settings"] !== null && basis.settings === undefined) unreadable.add(basis);
       const set = row["path_set"];
       if (set === null) continue;
-      const reads = pathSets.get(set) ?? JSON.parse(String(row["reads"]));
+      const reads = pathSets.has(set) ? pathSets.get(set) : (parsed(row["reads"]) as BasisInput["reads"] | undefined);
       pathSets.set(set, reads);
-      found.at(-1)?.inputs.push(storedInput(row, reads));
+      if (reads === undefined || row["name"] === null) unreadable.add(basis);
+      else basis.inputs.push(storedInput(row, reads));
     }
-    return found;
+    return unreadable.size === 0 ? found : found.filter((basis) => !unreadable.has(basis));
   }
 
   /** Nothing is held back. */
@@ -161,12 +166,22 @@ export class BasisTable implements TableCache {
 }
 
 function storedBasis({ node, fingerprint, settings }: Row): StoredBasis {
+  const json = settings === null ? undefined : parsed(settings);
   return {
     node: String(node),
     fingerprint: String(fingerprint),
-    ...(settings === null ? {} : { settings: JSON.parse(String(settings)) }),
+    ...(json === undefined ? {} : { settings: json as Json }),
     inputs: [],
   };
+}
+
+/** Undefined for text that is not JSON: a row that cannot be read counts as none, for its node alone. */
+function parsed(text: unknown): unknown {
+  try {
+    return JSON.parse(String(text));
+  } catch {
+    return undefined;
+  }
 }
 
 function storedInput(row: Row, reads: BasisInput["reads"]): StoredInput {

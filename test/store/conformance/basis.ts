@@ -1,7 +1,7 @@
 /** Node basis rows: what a node's last run read, and whether it has moved. */
 import { describe, expect, test } from "#test";
 import type { Path } from "../../../src/message/path.ts";
-import type { NodeBasis } from "../../../src/store/commit.ts";
+import { type NodeBasis, THIS_COMMIT } from "../../../src/store/commit.ts";
 import type { RecordedBasis, Store } from "../../../src/store/store.ts";
 import { commitBy, committed, ref, remove, SPACE, set, write } from "./requests.ts";
 import type { OpenStore } from "./store-under-test.ts";
@@ -32,6 +32,17 @@ async function recordedBy(store: Store, nodes: string[], space = SPACE): Promise
 
 export function basisCases(open: OpenStore): void {
   describe("basis", () => {
+    test("[S18] an input that is written by the commit which records it has not moved, until the next write", async () => {
+      await using at = await open();
+      committed(await at.store.commit(commitBy("s", 1, { patches: [set("a", [], 1)] })));
+      const basis = [basisOf("n", THIS_COMMIT, ["a", [], "deep"])];
+      committed(await at.store.commit(commitBy("s", 2, { patches: [set("a", [], 2)], basis })));
+      expect(await moved(at.store, "n")).toEqual({ n: [] });
+      expect((await at.store.basis(SPACE, ["n"]))[0]?.inputs[0]?.sequence).toBe(2);
+      committed(await at.store.commit(commitBy("s", 3, { patches: [set("a", [], 3)] })));
+      expect(await moved(at.store, "n")).toEqual({ n: ["a"] });
+    });
+
     test("[S18] rows come back as recorded, in the order asked, without the nodes that have none", async () => {
       await using at = await open();
       const plain = basisOf("plain", 0);
