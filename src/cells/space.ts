@@ -15,6 +15,9 @@ import { Computed } from "./computed.ts";
 import type { LinkTargets } from "./links.ts";
 import type { ListOptions } from "./list-children.ts";
 import { filter, flatMap, map } from "./lists.ts";
+import type { Pattern, PieceInputs, PieceParts } from "./pattern.ts";
+import type { Piece } from "./piece.ts";
+import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 import { type TransactOptions, transact } from "./transact.ts";
 
@@ -40,6 +43,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly #replica: Replica;
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
   readonly #ownsScheduler: boolean;
+  readonly #pieces: Pieces;
   #effects = 0;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -54,6 +58,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#neighbours = options.neighbours;
     this.#ownsScheduler = options.scheduler === undefined;
     this.scheduler = options.scheduler ?? new Scheduler({ host: options.host });
+    this.#pieces = new Pieces(this);
   }
 
   replica(space: string): Replica {
@@ -130,6 +135,36 @@ export class Space implements LinkTargets, AsyncDisposable {
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
     return flatMap(this, id, list, each, options);
+  }
+
+  // Pieces -----------------------------------------------------------------------------------------------------------------
+
+  /**
+   * Starts a piece of a pattern; resolves when the start is durable. One that was started under the same id before is taken up again,
+   * with these inputs.
+   */
+  run<Inputs extends object, Parts extends PieceParts>(
+    pattern: Pattern<Inputs, Parts>,
+    inputs: PieceInputs<Inputs>,
+    { id = this.#host.id() }: RunOptions = {},
+  ): Promise<Piece<Parts>> {
+    this.#refuseInComputation("start a piece");
+    return this.#pieces.start(pattern, inputs, id);
+  }
+
+  /** Takes up the pieces that were started and not stopped, those of these patterns. */
+  resume(patterns: readonly Pattern[]): Promise<Resumed> {
+    return this.#pieces.resume(patterns);
+  }
+
+  /** Stops a piece, here at once and for good. */
+  stop(piece: Piece | string): Promise<void> {
+    return this.#pieces.stop(typeof piece === "string" ? piece : piece.id);
+  }
+
+  /** The pieces that run in this process, nested ones not among them. */
+  get pieces(): ReadonlyMap<string, Piece> {
+    return this.#pieces.running;
   }
 
   // Transactions ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,85 @@
+/**
+ * A pattern: a named recipe that makes cells, computations, effects, streams and nested pieces out of inputs. Running it in a space
+ * makes a piece. What a pattern builds follows from its inputs alone: it is built again, in another process, when the piece is
+ * resumed, and finds its documents by the names it gives. SPEC: P1.
+ */
+import { Cell } from "./cell.ts";
+import type { Piece } from "./piece.ts";
+import { requireValid, type StandardSchema } from "./schema.ts";
+
+/** What a pattern gives by name: cells and nested pieces, shown by links, and plain values. */
+export type PieceParts = Readonly<Record<string, unknown>>;
+
+export interface Pattern<Inputs extends object = object, Parts extends PieceParts = PieceParts> {
+  /** How the store knows it; a piece is resumed by the pattern of this name. */
+  readonly name: string;
+  /** Checks the inputs, where they are values and not cells. */
+  readonly schema: StandardSchema<Inputs> | undefined;
+  build(inputs: Cell<Inputs>, piece: Piece): Parts;
+}
+
+/** What a piece is started with: for each input a value, or the cell where it lies. */
+export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name]> };
+
+/** What a reader of the result sees of the parts: the cells' values. */
+export type Shown<Parts> = {
+  readonly [Name in keyof Parts]: Parts[Name] extends Cell<infer Value>
+    ? Value
+    : Parts[Name] extends Piece<infer Nested>
+      ? Shown<Nested>
+      : Parts[Name];
+};
+
+export function pattern<Inputs extends object, Parts extends PieceParts>(
+  name: string,
+  build: (inputs: Cell<Inputs>, piece: Piece) => Parts,
+): Pattern<Inputs, Parts>;
+export function pattern<Inputs extends object, Parts extends PieceParts>(
+  name: string,
+  schema: StandardSchema<Inputs>,
+  build: (inputs: Cell<Inputs>, piece: Piece) => Parts,
+): Pattern<Inputs, Parts>;
+export function pattern<Inputs extends object, Parts extends PieceParts>(
+  name: string,
+  ...rest: readonly [StandardSchema<Inputs>, Build<Inputs, Parts>] | readonly [Build<Inputs, Parts>]
+): Pattern<Inputs, Parts> {
+  const [schema, build] = rest.length === 2 ? rest : [undefined, rest[0]];
+  return Object.freeze({ name, schema, build });
+}
+
+type Build<Inputs extends object, Parts> = (inputs: Cell<Inputs>, piece: Piece) => Parts;
+
+export type PieceErrorCode =
+  /** Another pattern's piece has this id. */
+  | "PIECE_OTHER_PATTERN"
+  /** The pattern threw while it was built. */
+  | "PATTERN_FAILED"
+  /** Something was asked of a piece that has stopped, or of one that is built already. */
+  | "PIECE_MISUSE";
+
+export class PieceError extends Error {
+  override readonly name = "PieceError";
+  readonly code: PieceErrorCode;
+
+  constructor(code: PieceErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Inputs as they are stored: cells as links. */
+export function storedInputs<Inputs extends object>(inputs: PieceInputs<Inputs>): Inputs {
+  const stored = Object.entries(inputs).map(([name, input]) => [name, input instanceof Cell ? input.asLink() : input]);
+  return Object.fromEntries(stored) as Inputs;
+}
+
+/** Refuses inputs that the pattern's schema does not take. Those in cells are checked by what the cells hold now, if all hold something. */
+export function requireInputs<Inputs extends object>(
+  { name, schema }: Pattern<Inputs, PieceParts>,
+  inputs: PieceInputs<Inputs>,
+): void {
+  if (schema === undefined) return;
+  const values = Object.entries(inputs).map(([key, input]) => [key, input instanceof Cell ? input.get() : input]);
+  if (values.some(([, value]) => value === undefined)) return;
+  requireValid(schema, Object.fromEntries(values), `pattern "${name}"`);
+}
