@@ -36,7 +36,7 @@ export function standsOn(parts: readonly DocumentPart[]): readonly number[] {
 
 const NONE: readonly number[] = [];
 
-const NOTHING_ELSE: Readonly<CommitExtras> = {
+export const NOTHING_ELSE: Readonly<CommitExtras> = {
   preconditions: [],
   entries: [],
   settlements: [],

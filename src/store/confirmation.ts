@@ -158,6 +158,7 @@ export class Confirmation {
 
   /** The feed no longer reaches back to our position: every document that is here is read anew. */
   async #reload(): Promise<void> {
+    this.#documents.doubtDerived();
     let behind = this.#documents.loaded();
     let position: number | undefined;
     // What was loaded meanwhile may be older than what came back, so look until there is none of that.

@@ -95,8 +95,14 @@ export class DocumentTable {
     for (const scope of this.#scopes.values()) yield* scope.values();
   }
 
+  /** Nobody can tell what others have stored in place of what is computed here. */
+  doubtDerived(): void {
+    for (const document of this.all()) if (document.derived) document.overwritten = true;
+  }
+
+  /** Documents that are here as they are stored. */
   loaded(): ReplicaDocument[] {
-    return [...this.all()].filter((document) => document.state === "loaded");
+    return [...this.all()].filter((document) => document.state === "loaded" && !document.derived);
   }
 
   // Writes that open transactions have to know of ----------------------------------------------------------------------

@@ -67,6 +67,10 @@ export class ReplicaDocument implements DocumentRef {
   touched = true;
   /** Whether this replica has ever sent a commit that changes it, whatever became of that. */
   writtenHere = false;
+  /** Computed here: what others have stored of it comes too late. */
+  derived = false;
+  /** Others have stored something else than what is here, since that was last asked. */
+  overwritten = false;
   /** Exists while much is pending. */
   #pendingIndex: PendingIndex | undefined;
   /** Writes since the oldest open transaction began, as (tick, path). */
@@ -101,6 +105,10 @@ export class ReplicaDocument implements DocumentRef {
   integrate(operations: readonly PathOperation[], sequence: number): Change[] {
     if (this.state === "loading") this.missed = [...this.missed, { sequence, operations, labels: NONE }];
     if (this.state !== "loaded" || sequence <= this.loadedAt) return [];
+    if (this.derived) {
+      this.overwritten = true;
+      return [];
+    }
     const foreign = operations.map((operation) => operation.path);
     const isPendingAbove = this.pending.some((share) =>
       share.operations.some((own) => foreign.some((path) => overlap(path, own.path))),

@@ -13,8 +13,8 @@ import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
 import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
-import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch, ReadClaim } from "./commit.ts";
-import { buildRequest, isNothing, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
+import { buildRequest, isNothing, NOTHING_ELSE, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
@@ -26,7 +26,7 @@ import { Foundation } from "./pending-index.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
-import { type Store, StoreError } from "./store.ts";
+import { type RecordedBasis, type Store, StoreError } from "./store.ts";
 import {
   type Commit,
   type CommitExtras,
@@ -49,6 +49,14 @@ export interface ReplicaOptions {
   readonly residentDocumentsMax?: number;
 }
 
+/** Derived values on their way to the store. */
+export interface DerivedRows {
+  readonly patches: readonly DocumentPatch[];
+  readonly basis: NodeBasis[];
+  readonly basisRemoved: string[];
+  readonly reads: readonly ReadClaim[];
+}
+
 export interface AdoptOptions extends TransactionOptions {
   readonly reads: readonly ReadClaim[];
   /** What the commit carries besides; labels are told to everybody. */
@@ -59,6 +67,7 @@ export interface AdoptOptions extends TransactionOptions {
 
 export class Replica implements AsyncDisposable {
   readonly space: string;
+  readonly #store: Store;
   readonly #notifier = new Notifier();
   readonly #documents: DocumentTable;
   readonly #confirmation: Confirmation;
@@ -76,6 +85,7 @@ export class Replica implements AsyncDisposable {
     const { store, space, host, residentDocumentsMax: residentMax = RESIDENT_DOCUMENTS_MAX } = options;
     const notifier = this.#notifier;
     this.space = space;
+    this.#store = store;
     this.#documents = new DocumentTable({ store, space, host, residentMax, notifier });
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#unwatch = store.watch(({ spaces }) => {
@@ -236,6 +246,24 @@ export class Replica implements AsyncDisposable {
     const { labels } = pending.request;
     if (labels.length === 0) return NO_LABELS;
     return labels.flatMap((write) => this.place(write).relabel((of) => of.addPending(pending, write)) ?? []);
+  }
+
+  /**
+   * Sends what is here already and is not to be taken back: derived values, with what they rest on. The documents stay as they are
+   * whatever the answer is.
+   */
+  record({ patches, reads, ...rows }: DerivedRows): Commit {
+    this.#requireOpen();
+    this.#documents.turn?.seal();
+    const identity = { session: this.session, localSequence: ++this.#localSequence };
+    for (const patch of patches) this.#documents.place(patch).writtenHere = true;
+    const extras = { ...NOTHING_ELSE, ...rows };
+    return this.#send(buildRequest(this.#in(identity), { reads, patches, dependsOn: [] }, extras), []);
+  }
+
+  /** The recorded basis of nodes, and whether what they read has moved since. */
+  basis(nodes: readonly string[]): Promise<readonly RecordedBasis[]> {
+    return this.#store.basis(this.space, nodes);
   }
 
   /** Whoever changes documents in place; asked to seal before anything else happens to them. */
