@@ -15,6 +15,7 @@ import { renderReport } from "./harness/table.ts";
 /** Loaded only when asked for, so that a benchmark which does not load takes no other with it. */
 const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   bus: async () => (await import("./bus.ts")).busBenchmark,
+  kernel: async () => (await import("./kernel.ts")).kernelBenchmark,
   loop: async () => (await import("./loop.ts")).loopBenchmark,
   message: async () => (await import("./message.ts")).messageBenchmark,
   reactive: async () => (await import("./reactive.ts")).reactiveBenchmark,

@@ -8,8 +8,9 @@ export interface Server extends AsyncDisposable {
   readonly socket: Socket;
 }
 
-export async function startServer(mode: "bare" | "kernel", directory: string): Promise<Server> {
-  const program = fileURLToPath(new URL("./server.ts", import.meta.url));
+const SERVER = fileURLToPath(new URL("./server.ts", import.meta.url));
+
+export async function startServer(mode: "bare" | "kernel", directory: string, program = SERVER): Promise<Server> {
   const child = spawn(process.execPath, [program, mode, directory], { stdio: ["pipe", "pipe", "inherit"] });
   await ready(child);
   const socket = connect(join(directory, "bench.sock"));
@@ -63,5 +64,22 @@ export function exchange(
     };
     socket.on("data", receive);
     send();
+  });
+}
+
+/** One question and the data of its answer. */
+export function ask(socket: Socket, line: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const receive = (chunk: Buffer) => {
+      text += chunk.toString("utf8");
+      if (!text.endsWith("\n")) return;
+      socket.off("data", receive);
+      const { kind, data } = JSON.parse(text) as { kind: string; data: unknown };
+      if (kind === "reply") resolve(data);
+      else reject(new Error(`answered with ${text}`));
+    };
+    socket.on("data", receive);
+    socket.write(line);
   });
 }
