@@ -133,6 +133,14 @@ export const TRANSACT_WINDOW_MS = 10_000;
 export const TRANSACT_PAUSE_MS = 5;
 /** Links followed by one read; a longer chain of links is a circle. */
 export const LINK_HOPS_MAX = 32;
+/** Sends of one space that wait or are on their way to the store; the next one is refused. */
+export const SENDS_WAITING_MAX = 100_000;
+/** Handlings of one space whose commit has no answer yet; beyond, the next waits. */
+export const SENDS_IN_FLIGHT_MAX = 1_024;
+/** Sends dispatched in a row before nodes get to run: observers see their changes together. */
+export const SENDS_BURST = 64;
+/** How long a send whose commit is stale, or not taken, is handled again before its sender hears of it. */
+export const SEND_WINDOW_MS = 30_000;
 /** Entries kept by one trace. */
 export const TRACE_ENTRIES_MAX = 10_000;
 
@@ -190,6 +198,26 @@ export const CLIENT_EVENTS_WAITING_MAX = 1_000;
 export const RESTARTS_MAX = 3;
 /** The window in which restarts are counted. */
 export const RESTART_WINDOW_MS = 60_000;
+/** A manifest or a settings file; a larger one is something else under its name. */
+export const MANIFEST_BYTES_MAX = 65_536;
+/** Extensions of one kernel; each may hold a timer, a service and a health check. */
+export const EXTENSIONS_MAX = 256;
+/** An extension that takes longer to initialize, start, stop or tell its health has failed at it. */
+export const EXTENSION_STEP_MS = 10_000;
+/** How often extensions are asked for their health. */
+export const HEALTH_INTERVAL_MS = 30_000;
+/** A hook stands between a user and his answer. */
+export const HOOK_MS = 5_000;
+/** One invocation of the agent, waiting for its turn not included. */
+export const AGENT_INVOKE_MS = 120_000;
+/** Invocations that wait for the agent; the next one is refused. */
+export const AGENT_WAITING_MAX = 1_000;
+/** Starts of one slot of a schedule: a task that ends the process with it must not do so for ever. */
+export const SLOT_ATTEMPTS_MAX = 3;
+/** How long the next slot of a schedule is waited for in one go: the wall clock may be put forward meanwhile. */
+export const SCHEDULE_LOOK_MS = 60_000;
+/** Due rows looked through at start for those of schedules. */
+export const SCHEDULE_ROWS_MAX = 1_000_000;
 
 // Stores.
 

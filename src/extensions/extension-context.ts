@@ -1,0 +1,237 @@
+/**
+ * The one door from an extension to the kernel (ADR 004 §8). Two ways to hear of things, kept apart: `subscribeEvent` is durable and comes from
+ * the journal, `subscribe` is a hook on the path of a user's message and lives in memory. SPEC: X21-X30.
+ *
+ * What the manifest does not declare cannot be emitted or subscribed to. When the extension has stopped or failed, nothing goes through.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Event } from "../bus/event.ts";
+import type { EventBus } from "../bus/event-bus.ts";
+import type { HandlerContext } from "../bus/handler.ts";
+import type { SubscribeOptions } from "../bus/subscription.ts";
+import type { Host } from "../host/host.ts";
+import { contentId } from "../message/content-id.ts";
+import type { Message } from "../message/envelope.ts";
+import type { Json, JsonObject } from "../message/json.ts";
+import { show } from "../message/problem.ts";
+import { topicType } from "../message/topic.ts";
+import type { Activity } from "./activity.ts";
+import { ExtensionError } from "./extension-error.ts";
+import type { ExtensionRecord } from "./extension-record.ts";
+import { type Log, type Logger, loggerFor } from "./logger.ts";
+import type { Hook, HookName, MessageRouter } from "./message-router.ts";
+import { isSystemTopic } from "./system-topics.ts";
+
+export interface EmitOptions {
+  /** Names the conversation; none is invented. */
+  readonly correlation?: string | undefined;
+  /** The id of the message that caused it. */
+  readonly causation?: string | undefined;
+  /** With a key it is published once, however often it is emitted: the event's id follows from extension, topic and key. */
+  readonly key?: string | undefined;
+}
+
+/** What a handler of events is given beside its event. */
+export interface EventContext {
+  /** Counts the tries of this delivery from 1. */
+  readonly attempt: number;
+  /** Fires when the handler has timed out, and when nobody waits for it any more. */
+  readonly signal: AbortSignal;
+  /** Publishes a consequence: same correlation, caused by the event. */
+  emit(topic: string, payload: Json): Promise<number>;
+}
+
+export type EventHandler<Payload = Json> = (event: Event<Payload>, context: EventContext) => unknown;
+
+/** Sends to the capabilities of the kernel, and waits for the answer. */
+export interface Requests {
+  command(type: string, data: Json): Promise<Json>;
+  query(type: string, data: Json): Promise<Json>;
+}
+
+export interface ContextParts {
+  readonly host: Host;
+  readonly bus: EventBus;
+  readonly router: MessageRouter;
+  readonly activity: Activity;
+  readonly requests: Requests;
+  readonly log: Log;
+  /** Where data folders are made. */
+  readonly dataDir: string;
+  /** The extension of that id, if it runs. */
+  extension(id: string): object | undefined;
+}
+
+const OWNER_ONLY = 0o700;
+
+export class ExtensionContext {
+  readonly extensionId: string;
+  readonly logger: Logger;
+  readonly #record: ExtensionRecord;
+  readonly #parts: ContextParts;
+
+  constructor(record: ExtensionRecord, parts: ContextParts) {
+    this.#record = record;
+    this.#parts = parts;
+    this.extensionId = record.id;
+    this.logger = loggerFor(`ext.${record.id}`, parts.log);
+  }
+
+  /** The manifest's `config`. */
+  get config(): JsonObject {
+    return this.#record.manifest?.config ?? {};
+  }
+
+  /** Time and chance: with the kernel's host an extension can be simulated. */
+  get host(): Host {
+    return this.#parts.host;
+  }
+
+  /** Fires when the extension stops or fails. */
+  get signal(): AbortSignal {
+    return this.#record.ended.signal;
+  }
+
+  /** A folder of its own, made on use. */
+  get dataDir(): string {
+    const folder = join(this.#parts.dataDir, this.extensionId);
+    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY });
+    return folder;
+  }
+
+  // Events, by the journal -------------------------------------------------------------------------------------------------
+
+  /** Publishes an event; resolves with its journal id once it is durable. Calls no handler. */
+  async emit(topic: string, payload: Json, options: EmitOptions = {}): Promise<number> {
+    this.#requireRunning();
+    this.#requirePublished(topic);
+    const { correlation, causation, key } = options;
+    const { bus } = this.#parts;
+    if (key === undefined) return bus.publish(topic, this.extensionId, payload, { correlation, causation });
+    return bus.publishMessage(this.#keyed(topic, payload, options), this.extensionId, topic);
+  }
+
+  #keyed(topic: string, payload: Json, { correlation, causation, key }: EmitOptions): Message {
+    return {
+      kind: "event",
+      type: topicType(topic),
+      data: payload,
+      metadata: {
+        id: contentId(["emit", this.extensionId, topic, String(key)]),
+        timestamp: this.#parts.host.now(),
+        ...(correlation === undefined ? {} : { correlation }),
+        ...(causation === undefined ? {} : { causation }),
+      },
+    };
+  }
+
+  /** Hears of events, at least once each; `event.id` tells repetitions. The manifest must declare the topic as `custom`. */
+  subscribeEvent<Payload = Json>(
+    topic: string,
+    handler: EventHandler<Payload>,
+    options: Omit<SubscribeOptions, "subscriberId"> = {},
+  ): void {
+    this.#requireRunning();
+    const declared = this.#record.manifest?.subscribes.find((one) => one.topic === topic);
+    if (declared?.handler !== "custom")
+      throw new ExtensionError(
+        "EXTENSION_TOPIC_UNDECLARED",
+        `${this.extensionId} subscribes to ${show(topic)}, which its manifest does not declare; add it under events.subscribes with handler: custom`,
+      );
+    if (typeof handler !== "function")
+      throw new ExtensionError("EXTENSION_MISUSE", "a handler is a function of the event");
+    const { bus } = this.#parts;
+    const handle = (event: Event, context: HandlerContext) => this.#handle(handler as EventHandler, event, context);
+    bus.subscribe(topic, handle, { ...options, subscriberId: this.extensionId });
+    this.#record.subscribed.add(topic);
+    this.#record.wired(() => bus.unsubscribe(topic, this.extensionId));
+  }
+
+  async #handle(handler: EventHandler, event: Event, context: HandlerContext): Promise<void> {
+    this.#requireRunning();
+    const emit = async (topic: string, payload: Json) => {
+      this.#requirePublished(topic);
+      return context.emit(topic, payload);
+    };
+    await this.#parts.activity.during(async () => {
+      await handler(event, {
+        attempt: context.attempt,
+        get signal() {
+          return context.signal;
+        },
+        emit,
+      });
+    });
+  }
+
+  // The path of a user's message, in memory -----------------------------------------------------------------------------------
+
+  subscribe(hook: HookName, handler: Hook): void {
+    this.#requireRunning();
+    this.#record.wired(this.#parts.router.subscribe(hook, this.extensionId, handler));
+  }
+
+  /** Says whether it was subscribed. */
+  unsubscribe(hook: HookName, handler: Hook): boolean {
+    return this.#parts.router.unsubscribe(hook, this.extensionId, handler);
+  }
+
+  /** For channels: a user has written. Resolves with the agent's answer, which the channel has been given by then. */
+  async onUserMessage(userId: string, text: string, options: { readonly correlation?: string } = {}): Promise<string> {
+    this.#requireRunning();
+    if (typeof text !== "string" || typeof userId !== "string")
+      throw new ExtensionError("EXTENSION_MISUSE", "onUserMessage takes the user's id and the text");
+    return this.#parts.router.handleUserMessage({ userId, text, channelId: this.extensionId, ...options });
+  }
+
+  async notifyUser(text: string, channelId?: string): Promise<void> {
+    this.#requireRunning();
+    await this.#parts.router.notifyUser(text, channelId);
+  }
+
+  /** Asks the agent; one question at a time is answered. What goes wrong is an answer in brackets. */
+  async invokeAgent(prompt: string, options: { readonly correlation?: string | undefined } = {}): Promise<string> {
+    this.#requireRunning();
+    return this.#parts.router.invokeAgent(prompt, options);
+  }
+
+  // Others ---------------------------------------------------------------------------------------------------------------------
+
+  /** Sends a command to whoever handles it; an error answer is thrown as `Failure`. */
+  async command(type: string, data: Json): Promise<Json> {
+    this.#requireRunning();
+    return this.#parts.requests.command(type, data);
+  }
+
+  async query(type: string, data: Json): Promise<Json> {
+    this.#requireRunning();
+    return this.#parts.requests.query(type, data);
+  }
+
+  /** Another extension, which the manifest names under `depends_on`. */
+  getExtension<T extends object>(id: string): T {
+    if (!this.#record.manifest?.dependsOn.includes(id))
+      throw new ExtensionError(
+        "EXTENSION_NOT_A_DEPENDENCY",
+        `${this.extensionId} asks for ${show(id)}, which is not under depends_on in its manifest; add it`,
+      );
+    const extension = this.#parts.extension(id);
+    if (extension === undefined) throw new ExtensionError("EXTENSION_STOPPED", `the extension ${id} does not run`);
+    return extension as T;
+  }
+
+  #requirePublished(topic: string): void {
+    const { manifest } = this.#record;
+    if (isSystemTopic(topic) || manifest?.publishes.some((one) => one.topic === topic)) return;
+    throw new ExtensionError(
+      "EXTENSION_TOPIC_UNDECLARED",
+      `${this.extensionId} emits ${show(topic)}, which its manifest does not declare; add it under events.publishes`,
+    );
+  }
+
+  #requireRunning(): void {
+    if (!this.#record.closed) return;
+    throw new ExtensionError("EXTENSION_STOPPED", `the extension ${this.extensionId} has stopped`);
+  }
+}

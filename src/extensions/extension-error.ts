@@ -1,0 +1,45 @@
+/** Misuse by an extension, and what keeps one from running. The message says what to do. */
+
+export type ExtensionErrorCode =
+  /** There is no such folder, or it is not one. */
+  | "EXTENSIONS_FOLDER"
+  /** A manifest says something that it may not. */
+  | "EXTENSION_MANIFEST"
+  /** The entrypoint is not a file inside the extension's folder, or exports no extension. */
+  | "EXTENSION_ENTRYPOINT"
+  /** A dependency is missing, disabled, part of a circle, or has failed. */
+  | "EXTENSION_DEPENDENCY"
+  /** What a provider offers is not what its kind needs. */
+  | "EXTENSION_PROVIDER"
+  /** The manifest does not declare the topic. */
+  | "EXTENSION_TOPIC_UNDECLARED"
+  /** The manifest does not name that extension under `depends_on`. */
+  | "EXTENSION_NOT_A_DEPENDENCY"
+  /** There is no hook, channel or schedule of that name. */
+  | "EXTENSION_UNKNOWN_NAME"
+  /** An argument is wrong; nothing happened. */
+  | "EXTENSION_MISUSE"
+  /** The agent was asked by itself; it would wait for ever. */
+  | "EXTENSION_AGENT_BUSY"
+  /** Something took longer than it may. */
+  | "EXTENSION_TIMED_OUT"
+  /** The extension has stopped or failed. */
+  | "EXTENSION_STOPPED"
+  /** It is not healthy, by its own word. */
+  | "EXTENSION_UNHEALTHY";
+
+export class ExtensionError extends Error {
+  override readonly name = "ExtensionError";
+  readonly code: ExtensionErrorCode;
+
+  constructor(code: ExtensionErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** What went wrong, in one line. */
+export function reasonOf(thrown: unknown): string {
+  const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
+  return text.split("\n", 1)[0] || "it failed without saying why";
+}

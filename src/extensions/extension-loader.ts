@@ -1,0 +1,317 @@
+/**
+ * The life of all extensions: found, ordered, made, initialized, wired, started, watched, stopped. Each step of each is on its own: what fails is
+ * put into ERROR with the reason, together with what depends on it, and the others go on. SPEC: X10-X19.
+ *
+ *     const loader = new ExtensionLoader({ sources: "./extensions", … });
+ *     await loader.load();              // modules; capabilities() is known from here
+ *     await loader.initialize(actors);  // contexts, subscriptions, providers: before the bus delivers anything
+ *     await loader.start();             // start(), services, schedules, health
+ *     await loader.stop(graceMs);       // in reverse
+ */
+import type { EventBus } from "../bus/event-bus.ts";
+import type { Host, Timer } from "../host/host.ts";
+import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS } from "../limits.ts";
+import type { Capability } from "../loop/capability.ts";
+import { BootError, RoutingTable } from "../loop/routing-table.ts";
+import { Activity } from "./activity.ts";
+import { DeclaredTopics } from "./declared-topics.ts";
+import { discover, type ExtensionSources } from "./discovery.ts";
+import { loadEntrypoint } from "./entrypoint.ts";
+import { asProvider, type Extension, providerKinds } from "./extension.ts";
+import { type ContextParts, ExtensionContext, type Requests } from "./extension-context.ts";
+import { ExtensionError, reasonOf } from "./extension-error.ts";
+import { ExtensionRecord, type ExtensionStatus } from "./extension-record.ts";
+import { loadOrder } from "./load-order.ts";
+import { type Log, type Logger, loggerFor, logToStderr } from "./logger.ts";
+import { MessageRouter } from "./message-router.ts";
+import { schedulesOf, wireProviders } from "./provider-wiring.ts";
+import { type DueTable, ScheduleTable } from "./schedule-table.ts";
+import { wireSystemTopics } from "./system-topics.ts";
+import { within } from "./time-limit.ts";
+
+export interface ExtensionLoaderOptions {
+  readonly host: Host;
+  readonly bus: EventBus;
+  readonly due: DueTable;
+  readonly requests: Requests;
+  readonly sources: ExtensionSources;
+  /** Where data folders are made. */
+  readonly dataDir: string;
+  readonly log?: Log | undefined;
+  /** Whose agent answers where several are offered; the first one's unless given. */
+  readonly agent?: string | undefined;
+}
+
+/** The kernel's actors, as far as they end with the extension that brought them. */
+export type Actors = ReadonlyMap<string, { stop(): Promise<void> }>;
+
+export class ExtensionLoader {
+  readonly router: MessageRouter;
+  /** What manifests declare; complete when the loader is made. */
+  readonly topics = new DeclaredTopics();
+  readonly #host: Host;
+  readonly #bus: EventBus;
+  readonly #logger: Logger;
+  readonly #schedules: ScheduleTable;
+  readonly #activity = new Activity();
+  readonly #parts: ContextParts;
+  /** All that were found. */
+  readonly #records: readonly ExtensionRecord[];
+  /** Those that can be loaded, dependencies first. */
+  readonly #order: readonly ExtensionRecord[];
+  #actors: Actors = new Map();
+  #health: Timer | undefined;
+  #stopping = false;
+
+  /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
+  constructor(options: ExtensionLoaderOptions) {
+    const { host, bus, due, requests, dataDir, log = logToStderr } = options;
+    this.#host = host;
+    this.#bus = bus;
+    this.#logger = loggerFor("extensions", log);
+    const activity = this.#activity;
+    this.router = new MessageRouter({ host, logger: this.#logger, activity, agent: options.agent });
+    this.#schedules = new ScheduleTable({ host, due, logger: this.#logger });
+    const extension = (id: string) => this.#records.find((one) => one.id === id && !one.closed)?.extension;
+    this.#parts = { host, bus, router: this.router, activity, requests, log, dataDir, extension };
+    this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
+    this.#order = this.#ordered();
+    for (const record of this.#order) this.#declare(record);
+  }
+
+  #declare(record: ExtensionRecord): void {
+    try {
+      if (record.usable) this.topics.add(record.manifest!);
+    } catch (thrown) {
+      this.#condemn(record, reasonOf(thrown));
+    }
+  }
+
+  #ordered(): ExtensionRecord[] {
+    const usable = new Map(this.#records.filter(({ manifest }) => manifest).map((one) => [one.id, one]));
+    const { order, failures } = loadOrder(
+      [...usable.values()].map(({ id, manifest, enabled }) => {
+        return {
+          id,
+          dependsOn: enabled ? (manifest?.dependsOn ?? []) : [],
+          unusable: enabled ? undefined : "it is disabled",
+        };
+      }),
+    );
+    for (const [id, reason] of failures) if (usable.get(id)?.enabled) usable.get(id)?.fail(reason);
+    for (const { id, state, reason } of this.#records)
+      if (state === "ERROR") this.#logger.error(`${id} is not loaded: ${reason}`);
+    return order.map((id) => usable.get(id)!);
+  }
+
+  // What is known of them -----------------------------------------------------------------------------------------------------
+
+  get statuses(): readonly ExtensionStatus[] {
+    return this.#records.map((record) => record.status(this.#schedules.statuses(record.id)));
+  }
+
+  get busy(): boolean {
+    return this.#activity.busy || this.#schedules.busy;
+  }
+
+  /** Resolves when none of them has anything under way. */
+  async idle(): Promise<void> {
+    while (this.busy) {
+      await this.#activity.idle();
+      await this.#schedules.idle();
+    }
+  }
+
+  // Boot ------------------------------------------------------------------------------------------------------------------------
+
+  /** Imports and makes them. */
+  async load(): Promise<void> {
+    for (const record of this.#order) {
+      await this.#step(record, "loading", async () => {
+        record.extension = await makeExtension(record);
+        record.providers = providerKinds(record.extension);
+        record.progress = "made";
+      });
+    }
+  }
+
+  /** What they bring, beside what is there; one that would not fit is an error of its extension. */
+  capabilities(parts: object, given: Readonly<Record<string, Capability>>): Readonly<Record<string, Capability>> {
+    let all = given;
+    for (const record of this.#order) {
+      const provider = record.usable && record.extension ? asProvider("capability", record.extension) : undefined;
+      if (!provider) continue;
+      try {
+        const own = Object.entries(provider.getCapabilities(parts as never));
+        record.capabilities = Object.fromEntries(own.map(([name, one]) => [`${record.id}.${name}`, one]));
+        RoutingTable.build(new Map(Object.entries({ ...all, ...record.capabilities })));
+        all = { ...all, ...record.capabilities };
+      } catch (thrown) {
+        this.#condemn(record, thrown instanceof BootError ? thrown.problems.join("; ") : reasonOf(thrown));
+      }
+    }
+    const failed = this.#order.filter((one) => !one.usable).flatMap((one) => Object.keys(one.capabilities));
+    return Object.fromEntries(Object.entries(all).filter(([name]) => !failed.includes(name)));
+  }
+
+  /** Gives them their contexts and wires them. Nothing is delivered before this is through. */
+  async initialize(actors: Actors = new Map()): Promise<void> {
+    this.#actors = actors;
+    wireSystemTopics(this.#bus, this.router);
+    for (const record of this.#order) {
+      await this.#step(record, "initialize", async () => {
+        record.progress = "initialized";
+        await record.extension?.initialize?.(new ExtensionContext(record, this.#parts));
+        // What took too long is over, and nothing is wired for it.
+        if (!record.usable) return;
+        wireProviders(record, this.#parts);
+        this.#warnOfSilence(record);
+      });
+    }
+  }
+
+  #warnOfSilence({ id, manifest, subscribed }: ExtensionRecord): void {
+    for (const { topic, handler } of manifest?.subscribes ?? []) {
+      if (handler === "custom" && !subscribed.has(topic))
+        this.#logger.warn(
+          `${id} declares ${topic} and has not subscribed to it; call context.subscribeEvent in initialize`,
+        );
+    }
+  }
+
+  async start(): Promise<void> {
+    const known = new Set(this.#records.filter(({ enabled }) => enabled).map(({ id }) => id));
+    await this.#schedules.open((id) => known.has(id));
+    for (const record of this.#order) {
+      await this.#step(record, "start", async () => {
+        record.progress = "started";
+        await record.extension?.start?.();
+        if (!record.usable) return;
+        record.state = "ACTIVE";
+        for (const schedule of schedulesOf(record, this.#parts)) record.wired(await this.#schedules.add(schedule));
+        this.#runService(record);
+      });
+    }
+    this.#schedules.settle();
+    this.#watchHealth();
+  }
+
+  #runService(record: ExtensionRecord): void {
+    const service = asProvider("service", record.extension!);
+    if (!service) return;
+    const { signal } = record.ended;
+    record.service = Promise.resolve()
+      .then(() => service.runBackground(signal))
+      .then(
+        () => undefined,
+        (thrown: unknown) => {
+          if (!signal.aborted) void this.#fail(record, `its service failed: ${reasonOf(thrown)}`);
+        },
+      );
+  }
+
+  /** One step of one extension; failing at it is the extension's end, and nobody else's. */
+  async #step(record: ExtensionRecord, name: string, work: () => Promise<void>): Promise<void> {
+    if (!record.usable) return;
+    const limit = { host: this.#host, limitMs: EXTENSION_STEP_MS, what: `${name} of ${record.id}` };
+    try {
+      await within(limit, work);
+    } catch (thrown) {
+      await this.#fail(record, `${name}: ${reasonOf(thrown)}`);
+    }
+  }
+
+  // Failing -----------------------------------------------------------------------------------------------------------------------
+
+  async #fail(record: ExtensionRecord, reason: string): Promise<void> {
+    for (const condemned of this.#condemn(record, reason)) await this.#end(condemned);
+  }
+
+  /** Puts it and what depends on it into ERROR and unwires them at once; gives them in the order in which they are to be ended. */
+  #condemn(record: ExtensionRecord, reason: string): ExtensionRecord[] {
+    if (!record.usable) return [];
+    record.fail(reason);
+    record.unwire();
+    for (const [name, { subscribes = [] }] of Object.entries(record.capabilities)) {
+      for (const type of subscribes) this.#bus.unsubscribe(this.topics.topicOf(type), name);
+    }
+    this.#logger.error(`${record.id} failed: ${reason}`);
+    const dependents = this.#order.filter(({ manifest }) => manifest?.dependsOn.includes(record.id)).toReversed();
+    const further = `depends on ${record.id}, which failed: ${reason}`;
+    return [...dependents.flatMap((dependent) => this.#condemn(dependent, further)), record];
+  }
+
+  // The end -----------------------------------------------------------------------------------------------------------------------
+
+  /**
+   * Stops them, dependents first. The bus delivers nothing new to them meanwhile, and what they emit is journaled. Their subscriptions
+   * stay: an event that comes in now must not count as one that nobody wants.
+   */
+  async stop(graceMs: number): Promise<void> {
+    if (this.#stopping) return;
+    this.#stopping = true;
+    this.#health?.cancel();
+    this.#bus.pause();
+    await this.#schedules.close(graceMs);
+    await within({ host: this.#host, limitMs: graceMs, what: "work of extensions" }, () => this.#activity.idle()).catch(
+      (thrown: unknown) => this.#logger.warn(reasonOf(thrown)),
+    );
+    for (const record of this.#order.toReversed()) {
+      if (!record.usable) continue;
+      await this.#end(record);
+      record.state = "INACTIVE";
+    }
+  }
+
+  async #end(record: ExtensionRecord): Promise<void> {
+    const { extension, progress } = record;
+    record.ended.abort(new Error(`the extension ${record.id} stops`));
+    const began = progress === "started" || progress === "initialized";
+    if (record.service) await this.#ending(record, "its service", () => record.service);
+    if (progress === "started") await this.#ending(record, "stop", () => extension?.stop?.());
+    if (began) await this.#ending(record, "destroy", () => extension?.destroy?.());
+    record.closed = true;
+    if (record.state !== "ERROR") return;
+    for (const name of Object.keys(record.capabilities))
+      await this.#ending(record, name, () => this.#actors.get(name)?.stop());
+  }
+
+  async #ending(record: ExtensionRecord, what: string, work: () => unknown): Promise<void> {
+    try {
+      await within({ host: this.#host, limitMs: EXTENSION_STEP_MS, what: `${what} of ${record.id}` }, work);
+    } catch (thrown) {
+      this.#logger.error(`${record.id} did not end well: ${reasonOf(thrown)}`);
+    }
+  }
+
+  // Health ------------------------------------------------------------------------------------------------------------------------
+
+  #watchHealth(): void {
+    if (this.#stopping) return;
+    this.#health = this.#host.timer(
+      HEALTH_INTERVAL_MS,
+      () => void this.checkHealth().finally(() => this.#watchHealth()),
+      { keepAlive: false },
+    );
+  }
+
+  /** Asks every extension that runs how it is; who says that he is not well, or nothing in time, fails. */
+  async checkHealth(): Promise<void> {
+    await Promise.all(
+      this.#order
+        .filter(({ state, extension }) => state === "ACTIVE" && extension?.healthCheck !== undefined)
+        .map((record) =>
+          this.#step(record, "health", async () => {
+            if ((await record.extension?.healthCheck?.()) === true) return;
+            throw new ExtensionError("EXTENSION_UNHEALTHY", "it says that it is not well");
+          }),
+        ),
+    );
+  }
+}
+
+async function makeExtension({ found }: ExtensionRecord): Promise<Extension> {
+  if (found.kind === "broken") throw new ExtensionError("EXTENSION_MANIFEST", found.reason);
+  const { inCode, folder, manifest } = found;
+  return inCode ?? loadEntrypoint(folder ?? "", manifest.entrypoint);
+}

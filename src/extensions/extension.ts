@@ -1,0 +1,124 @@
+/**
+ * What an extension may be: every method is optional, and what it has says what it is. A provider is found by its methods, not by a base
+ * class; one extension may be several. SPEC: X12, X20.
+ *
+ *     export default class Inbox implements Extension {
+ *       initialize(context: ExtensionContext) { context.subscribeEvent("mail.dropped", (event) => …); }
+ *     }
+ */
+import type { Capability } from "../loop/capability.ts";
+import type { Json } from "../message/json.ts";
+import type { ExtensionContext } from "./extension-context.ts";
+
+export interface Extension {
+  /** Called once, before any event is delivered: subscribe here. */
+  initialize?(context: ExtensionContext): unknown;
+  /** Called once everything is wired. */
+  start?(): unknown;
+  stop?(): unknown;
+  /** Called last, after `stop`. */
+  destroy?(): unknown;
+  /** False, or what it throws, ends the extension. */
+  healthCheck?(): boolean | Promise<boolean>;
+}
+
+/** Reaches a user. */
+export interface ChannelProvider {
+  /** An answer to somebody who wrote. */
+  sendToUser?(userId: string, text: string): unknown;
+  /** Something that nobody asked for. */
+  sendMessage?(text: string): unknown;
+}
+
+export interface AgentInvocation {
+  readonly correlation?: string | undefined;
+  /** What the user wrote, when a user did. */
+  readonly userMessage?: string | undefined;
+  /** Tools of all extensions that run. */
+  readonly tools: readonly Tool[];
+  /** Fires when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+export type AgentResponse =
+  | { readonly status: "success" | "refused"; readonly content: string }
+  | { readonly status: "error"; readonly content?: string; readonly error: string };
+
+export interface AgentProvider {
+  getAgentDescriptor?(): { readonly name: string; readonly description: string };
+  invoke(task: string, invocation: AgentInvocation): AgentResponse | string | Promise<AgentResponse | string>;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of what it takes. */
+  readonly parameters?: Json;
+  execute(input: Json): Json | Promise<Json>;
+}
+
+export interface ToolProvider {
+  getTools(): readonly Tool[];
+}
+
+/** Runs beside everything else until its signal fires. */
+export interface ServiceProvider {
+  runBackground(signal: AbortSignal): Promise<unknown>;
+}
+
+/** One time slot of a schedule. */
+export interface Slot {
+  readonly schedule: string;
+  /** When it was due, in milliseconds since 1970; the same when it is tried again. */
+  readonly slotMs: number;
+  /** From 1; more when the process ended while it ran. */
+  readonly attempt: number;
+  readonly signal: AbortSignal;
+}
+
+/** A text tells the user; anything else says nothing. */
+export type TaskResult = { readonly text: string } | null | undefined | void;
+
+export interface SchedulerProvider {
+  /** A cron expression in UTC; together with `execute`. */
+  getSchedule?(): string;
+  execute?(slot: Slot): TaskResult | Promise<TaskResult>;
+  /** For the schedules of the manifest. */
+  executeTask?(task: string, slot: Slot): TaskResult | Promise<TaskResult>;
+}
+
+/** Offers commands and queries; called once with the kernel's parts, before it routes anything. */
+export interface CapabilityProvider {
+  getCapabilities(parts: never): Readonly<Record<string, Capability>>;
+}
+
+export type ProviderKind = "channel" | "scheduler" | "agent" | "tool" | "service" | "capability";
+
+/** The methods of which one is enough. */
+const METHODS: Readonly<Record<ProviderKind, readonly string[]>> = {
+  channel: ["sendToUser", "sendMessage"],
+  scheduler: ["getSchedule", "executeTask"],
+  agent: ["invoke"],
+  tool: ["getTools"],
+  service: ["runBackground"],
+  capability: ["getCapabilities"],
+};
+
+interface Providers {
+  channel: ChannelProvider;
+  scheduler: SchedulerProvider;
+  agent: AgentProvider;
+  tool: ToolProvider;
+  service: ServiceProvider;
+  capability: CapabilityProvider;
+}
+
+/** The extension as a provider of that kind, if it is one. */
+export function asProvider<Kind extends ProviderKind>(kind: Kind, extension: object): Providers[Kind] | undefined {
+  const isOne = METHODS[kind].some((method) => typeof Reflect.get(extension, method) === "function");
+  return isOne ? (extension as Providers[Kind]) : undefined;
+}
+
+export function providerKinds(extension: object): ProviderKind[] {
+  return (Object.keys(METHODS) as ProviderKind[]).filter((kind) => asProvider(kind, extension) !== undefined);
+}

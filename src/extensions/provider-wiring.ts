@@ -1,0 +1,115 @@
+/**
+ * From what an extension is to what the kernel does with it: channels, agents and tools go to the message router, `notify_user` topics to the
+ * bus, schedules become calls or events. Everything leaves its opposite on the record. SPEC: X20, X26, X40-X44.
+ */
+import type { EventBus } from "../bus/event-bus.ts";
+import type { Host } from "../host/host.ts";
+import { HANDLER_TIMEOUT_MS } from "../limits.ts";
+import { cronProblem } from "../loop/cron.ts";
+import { contentId } from "../message/content-id.ts";
+import { show } from "../message/problem.ts";
+import { topicType } from "../message/topic.ts";
+import type { Activity } from "./activity.ts";
+import { asProvider, type SchedulerProvider, type Slot, type TaskResult } from "./extension.ts";
+import { ExtensionError } from "./extension-error.ts";
+import type { ExtensionRecord } from "./extension-record.ts";
+import type { ScheduleDeclaration } from "./manifest.ts";
+import type { MessageRouter } from "./message-router.ts";
+import type { Schedule } from "./schedule-table.ts";
+import { notify } from "./system-topics.ts";
+import { within } from "./time-limit.ts";
+
+export interface WiringParts {
+  readonly host: Host;
+  readonly bus: EventBus;
+  readonly router: MessageRouter;
+  readonly activity: Activity;
+}
+
+/** The name of the schedule that `getSchedule` gives. */
+const CODE_SCHEDULE = "execute";
+
+export function wireProviders(record: ExtensionRecord, { bus, router }: WiringParts): void {
+  const { id, manifest } = record;
+  const extension = record.extension!;
+  for (const { topic, handler } of manifest?.subscribes ?? []) {
+    if (handler !== "notify_user") continue;
+    bus.subscribe(topic, ({ payload }) => notify(router, payload), { subscriberId: id });
+    record.wired(() => bus.unsubscribe(topic, id));
+  }
+  const channel = asProvider("channel", extension);
+  if (channel) record.wired(router.registerChannel(id, channel));
+  const agent = asProvider("agent", extension);
+  if (agent) record.wired(router.agent.offer({ extensionId: id, agent }));
+  for (const tool of asProvider("tool", extension)?.getTools() ?? []) record.wired(router.registerTool(id, tool));
+}
+
+/** What is to be armed for it. Throws for what could never run. */
+export function schedulesOf(record: ExtensionRecord, parts: WiringParts): Schedule[] {
+  const provider = asProvider("scheduler", record.extension!);
+  const declared = (record.manifest?.schedules ?? []).map((one) => declaredSchedule(record, one, provider, parts));
+  if (provider?.getSchedule === undefined) return declared;
+  return [...declared, codeSchedule(record, provider, parts)];
+}
+
+function declaredSchedule(
+  { id }: ExtensionRecord,
+  { name, cron, timezone, task, emit }: ScheduleDeclaration,
+  provider: SchedulerProvider | undefined,
+  parts: WiringParts,
+): Schedule {
+  const timing = { extensionId: id, name, cron, timezone };
+  if (emit !== undefined) return { ...timing, run: (slot) => publishSlot(id, emit, slot, parts) };
+  if (typeof provider?.executeTask !== "function")
+    throw new ExtensionError(
+      "EXTENSION_PROVIDER",
+      `the schedule ${name} has nobody to run it; give the extension executeTask(task), or the schedule emit: a topic`,
+    );
+  return { ...timing, run: (slot) => runTask(id, slot, parts, (one) => provider.executeTask?.(task, one)) };
+}
+
+function codeSchedule({ id, manifest }: ExtensionRecord, provider: SchedulerProvider, parts: WiringParts): Schedule {
+  const cron: unknown = provider.getSchedule?.();
+  const problem = cronProblem(cron);
+  if (problem !== undefined) throw new ExtensionError("EXTENSION_PROVIDER", `getSchedule: ${problem}`);
+  if (typeof provider.execute !== "function")
+    throw new ExtensionError("EXTENSION_PROVIDER", "getSchedule needs execute() beside it");
+  if (manifest?.schedules.some(({ name }) => name === CODE_SCHEDULE))
+    throw new ExtensionError(
+      "EXTENSION_PROVIDER",
+      `getSchedule is called ${CODE_SCHEDULE}; rename that of the manifest`,
+    );
+  return {
+    ...{ extensionId: id, name: CODE_SCHEDULE, cron: String(cron), timezone: undefined },
+    run: (slot) => runTask(id, slot, parts, (one) => provider.execute?.(one)),
+  };
+}
+
+/** Under an id that is the slot's: once for each slot, however often it is tried. */
+async function publishSlot(extensionId: string, topic: string, slot: Slot, { host, bus }: WiringParts): Promise<void> {
+  const { schedule, slotMs } = slot;
+  const id = contentId(["schedule", extensionId, schedule, slotMs]);
+  const metadata = { id, timestamp: host.now() };
+  await bus.publishMessage(
+    { kind: "event", type: topicType(topic), data: { schedule, slotMs }, metadata },
+    extensionId,
+    topic,
+  );
+}
+
+async function runTask(
+  extensionId: string,
+  slot: Slot,
+  { host, router, activity }: WiringParts,
+  run: (slot: Slot) => TaskResult | Promise<TaskResult>,
+): Promise<void> {
+  const what = `${slot.schedule} of ${extensionId}`;
+  await activity.during(async () => {
+    const limit = { host, limitMs: HANDLER_TIMEOUT_MS, what, signal: slot.signal };
+    const result = await within(limit, (signal) => run({ ...slot, signal }));
+    if (result === null || result === undefined) return;
+    if (typeof result !== "object" || typeof result.text !== "string")
+      throw new ExtensionError("EXTENSION_PROVIDER", `${what} gave ${show(result)}; a task gives {text} or nothing`);
+    await router.notifyUser(result.text);
+  });
+}

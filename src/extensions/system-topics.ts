@@ -1,0 +1,60 @@
+/**
+ * Topics that the kernel itself answers. Every extension may emit them without declaring it, and so may clients. SPEC: X27.
+ *
+ *   system.user.notify        { text, channel_id? }     the user is told
+ *   system.agent.task         { prompt, channel_id? }   the agent is asked, the user is told what it answers
+ *   system.agent.background   { prompt }                the agent is asked, and nobody is told
+ *
+ * A payload that lacks its text fails its delivery with the reason; `millrace requeue` brings it back when it was repaired.
+ */
+import type { EventBus } from "../bus/event-bus.ts";
+import { isJsonObject, type Json } from "../message/json.ts";
+import { show } from "../message/problem.ts";
+import { ExtensionError } from "./extension-error.ts";
+import type { MessageRouter } from "./message-router.ts";
+
+export const SYSTEM_PREFIX = "system.";
+export const SYSTEM_TOPICS = ["system.user.notify", "system.agent.task", "system.agent.background"] as const;
+/** Who handles them, in the journal. */
+const SUBSCRIBER = "kernel";
+
+export function isSystemTopic(topic: string): boolean {
+  return SYSTEM_TOPICS.some((one) => one === topic);
+}
+
+export function wireSystemTopics(bus: EventBus, router: MessageRouter): void {
+  const options = { subscriberId: SUBSCRIBER };
+  bus.subscribe("system.user.notify", ({ payload }) => notify(router, payload), options);
+  bus.subscribe(
+    "system.agent.task",
+    async ({ payload, correlation }) => {
+      const answer = await router.invokeAgent(textOf(payload, "prompt"), { correlation });
+      await router.notifyUser(answer, channelOf(payload));
+    },
+    options,
+  );
+  bus.subscribe(
+    "system.agent.background",
+    async ({ payload, correlation }) => {
+      await router.invokeAgent(textOf(payload, "prompt"), { correlation });
+    },
+    options,
+  );
+}
+
+/** What a `notify_user` handler does with an event, and what `system.user.notify` means. */
+export function notify(router: MessageRouter, payload: Json): Promise<void> {
+  return router.notifyUser(textOf(payload, "text"), channelOf(payload));
+}
+
+function textOf(payload: Json, field: "text" | "prompt"): string {
+  const text = isJsonObject(payload) ? payload[field] : undefined;
+  if (typeof text === "string") return text;
+  throw new ExtensionError("EXTENSION_MISUSE", `the payload needs ${field}, a text; got ${show(text ?? payload)}`);
+}
+
+function channelOf(payload: Json): string | undefined {
+  const channel = isJsonObject(payload) ? payload["channel_id"] : undefined;
+  if (channel === undefined || channel === null || typeof channel === "string") return channel ?? undefined;
+  throw new ExtensionError("EXTENSION_MISUSE", `channel_id must name a channel; got ${show(channel)}`);
+}

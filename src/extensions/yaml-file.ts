@@ -1,0 +1,162 @@
+/**
+ * A YAML text as a tree whose values know where they stand. Whoever reads it asks each value for what it should be; what is not so goes on
+ * one list with line and column, and reading goes on, so that an author sees everything at once. SPEC: X2.
+ *
+ * It holds no schema: `manifest.ts` and the kernel's settings say what may be in their files. Aliases are followed, tags of other schemas
+ * and expansions without end are refused.
+ */
+import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { findImpurity, isJsonObject, type Json, type JsonObject } from "../message/json.ts";
+import { problemText, show } from "../message/problem.ts";
+
+export interface FileProblem {
+  readonly line: number;
+  readonly column: number;
+  /** `events.publishes[0].topic`; empty for the file as a whole. */
+  readonly path: string;
+  readonly problem: string;
+}
+
+export function fileProblemText({ line, column, path, problem }: FileProblem): string {
+  return `${line}:${column}: ${path === "" ? "" : `${path}: `}${problem}`;
+}
+
+/** How often aliases may be expanded in one value; more is a text that unfolds into something huge. */
+const ALIASES_MAX = 100;
+
+export class YamlFile {
+  readonly root: YamlValue;
+  readonly #problems: FileProblem[] = [];
+  readonly #lines = new LineCounter();
+  readonly #document;
+
+  constructor(text: string) {
+    const options = { lineCounter: this.#lines, prettyErrors: false, schema: "core", stringKeys: true } as const;
+    this.#document = parseDocument(text, options);
+    const { errors, warnings } = this.#document;
+    for (const { pos, message } of [...errors, ...warnings]) this.report(pos[0], "", message);
+    this.root = new YamlValue(this, this.#document.contents, { path: "", offset: 0 });
+  }
+
+  /** In the order of the text, each place and problem once. */
+  get problems(): readonly FileProblem[] {
+    return this.#problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  }
+
+  report(offset: number, path: string, problem: string): void {
+    const { line, col } = this.#lines.linePos(offset);
+    // An empty text has no lines.
+    this.#problems.push({ line: Math.max(1, line), column: Math.max(1, col), path, problem });
+  }
+
+  resolve(node: unknown): unknown {
+    return isAlias(node) ? node.resolve(this.#document) : node;
+  }
+
+  toJson(node: Node): unknown {
+    return node.toJS(this.#document, { maxAliasCount: ALIASES_MAX });
+  }
+}
+
+interface Place {
+  readonly path: string;
+  /** Where a problem is reported when the value itself has no place, such as a key without a value. */
+  readonly offset: number;
+}
+
+export class YamlValue {
+  readonly path: string;
+  readonly #file: YamlFile;
+  readonly #node: unknown;
+  readonly #offset: number;
+
+  constructor(file: YamlFile, node: unknown, { path, offset }: Place) {
+    this.#file = file;
+    this.#node = file.resolve(node);
+    this.path = path;
+    this.#offset = rangeStart(node) ?? offset;
+  }
+
+  /** Reports what is wrong with it. */
+  wrong(problem: string): undefined {
+    this.#file.report(this.#offset, this.path, problem);
+    return undefined;
+  }
+
+  text(): string | undefined {
+    const value = this.#scalar();
+    if (typeof value === "string") return value.trim() === "" ? this.wrong("must not be empty") : value;
+    const hint = typeof value === "number" || typeof value === "boolean" ? `; write it in quotes: "${value}"` : "";
+    return this.wrong(`must be a text, got ${this.#shown()}${hint}`);
+  }
+
+  flag(): boolean | undefined {
+    const value = this.#scalar();
+    return typeof value === "boolean" ? value : this.wrong(`must be true or false, got ${this.#shown()}`);
+  }
+
+  wholeNumber({ min, max }: { readonly min: number; readonly max: number }): number | undefined {
+    const value = this.#scalar();
+    if (typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max) return value;
+    return this.wrong(`must be a whole number from ${min} to ${max}, got ${this.#shown()}`);
+  }
+
+  /** The values by key; keys other than `known` are reported. Empty when it is no mapping, which is reported too. */
+  fields(known: readonly string[]): ReadonlyMap<string, YamlValue> {
+    const fields = new Map<string, YamlValue>();
+    if (!isMap(this.#node)) {
+      this.wrong(`must be a mapping with ${known.join(", ")}, got ${this.#shown()}`);
+      return fields;
+    }
+    for (const { key, value } of this.#node.items) {
+      const name = isScalar(key) ? String(key.value) : String(key);
+      const offset = rangeStart(key) ?? this.#offset;
+      const field = new YamlValue(this.#file, value, {
+        path: this.path === "" ? name : `${this.path}.${name}`,
+        offset,
+      });
+      if (known.includes(name)) fields.set(name, field);
+      else this.#file.report(offset, field.path, `is not known here; known are ${known.join(", ")}`);
+    }
+    return fields;
+  }
+
+  items(): readonly YamlValue[] {
+    if (!isSeq(this.#node)) {
+      this.wrong(`must be a list, got ${this.#shown()}`);
+      return [];
+    }
+    return this.#node.items.map(
+      (item, index) => new YamlValue(this.#file, item, { path: `${this.path}[${index}]`, offset: this.#offset }),
+    );
+  }
+
+  /** A mapping of any JSON. */
+  object(): JsonObject | undefined {
+    if (!isMap(this.#node)) return this.wrong(`must be a mapping, got ${this.#shown()}`);
+    try {
+      const value = this.#file.toJson(this.#node) as Json;
+      const impurity = findImpurity(value);
+      if (impurity) return this.wrong(problemText(impurity));
+      return isJsonObject(value) ? value : this.wrong("must be a mapping");
+    } catch (thrown) {
+      // The one thing that it throws for: aliases that unfold without end.
+      return this.wrong(thrown instanceof Error ? thrown.message : String(thrown));
+    }
+  }
+
+  #scalar(): unknown {
+    return isScalar(this.#node) ? this.#node.value : undefined;
+  }
+
+  #shown(): string {
+    if (isScalar(this.#node)) return show(this.#node.value);
+    if (isMap(this.#node)) return "a mapping";
+    return isSeq(this.#node) ? "a list" : "nothing";
+  }
+}
+
+function rangeStart(node: unknown): number | undefined {
+  const range = typeof node === "object" && node !== null && "range" in node ? node.range : undefined;
+  return Array.isArray(range) && typeof range[0] === "number" ? range[0] : undefined;
+}
