@@ -36,6 +36,8 @@ export class Claimer {
   /** Whether the journal may have pending events. */
   #backlog: "none" | "perhaps" = "perhaps";
   #claiming = false;
+  /** Settles when the claims under way are through. */
+  #claims: Promise<void> = Promise.resolve();
   #limit = CLAIM_START;
 
   constructor(parts: ClaimerParts) {
@@ -57,7 +59,14 @@ export class Claimer {
 
   /** Claims, if something may be pending, until nothing is or there is no room. */
   claim(): void {
-    if (this.#backlog === "perhaps" && !this.#claiming) void this.#claimAll();
+    if (this.#backlog === "perhaps" && !this.#claiming) this.#claims = this.#claimAll();
+  }
+
+  /** Looks into the journal now; resolves when it has nothing left that can be taken. */
+  async look(): Promise<void> {
+    await this.#claims;
+    this.backlog();
+    await this.#claims;
   }
 
   async #claimAll(): Promise<void> {

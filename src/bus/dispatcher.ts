@@ -120,6 +120,15 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     await lease.stop(left.length === 0 ? "ended" : "left");
   }
 
+  /** Resolves when nothing is held and the journal has nothing that could be taken now. */
+  async idle(): Promise<void> {
+    const { held, claimer } = this.#parts;
+    do {
+      await claimer.look();
+      if (held.size > 0) await new Promise<void>((resolve) => this.#drained.push(resolve));
+    } while (held.size > 0);
+  }
+
   /** Resolves when nothing is held, or the time is over. */
   #drain(graceMs: number): Promise<void> {
     if (this.#parts.held.size === 0) return Promise.resolve();

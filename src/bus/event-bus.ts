@@ -203,6 +203,16 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return recovered;
   }
 
+  /** Whether events are in hand: taken from the journal, and not settled. */
+  get busy(): boolean {
+    return this.#held.size > 0;
+  }
+
+  /** Resolves when nothing is in hand or could be taken now. Does not wait for retries, or for what other processes hold. */
+  idle(): Promise<void> {
+    return this.#dispatcher.idle();
+  }
+
   /** Starts no more handlers until `resume`. Publishing goes on. */
   pause(): void {
     this.#dispatcher.pause();

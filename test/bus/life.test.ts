@@ -14,6 +14,30 @@ describe("life of a bus", () => {
     expect((await row(id)).status).toBe("done");
   });
 
+  test("[J83] idle waits for what is in hand and for what others have put into the journal, not for retries", async () => {
+    const { bus, act, host, store, another } = setup();
+    const { ids, handler } = recorder();
+    const slow = async (event: Parameters<typeof handler>[0]) => {
+      await new Promise<void>((resolve) => host.timer(300, resolve));
+      handler(event);
+    };
+    const never = () => Promise.reject(new Error("not today"));
+    bus.subscribe("tick", slow, { subscriberId: "s" });
+    bus.subscribe("tock", never, { subscriberId: "s", retry: { attempts: 2, backoff: { startMs: 3_600_000 } } });
+    await act(() => bus.start());
+    await act(() => bus.publish("tock", "clock", 1));
+    const startMs = host.monotonic();
+    await act(() => bus.idle());
+    expect(host.monotonic() - startMs).toBe(0);
+    expect(bus.busy).toBe(false);
+    const own = await host.run(() => bus.publish("tick", "clock", 1));
+    expect(bus.busy).toBe(true);
+    const foreign = await host.run(() => another().publish("tick", "clock", 2));
+    await act(() => bus.idle());
+    expect(ids).toEqual([own, foreign]);
+    expect((await store.query({ topic: "tick", limit: 9 })).map(({ status }) => status)).toEqual(["done", "done"]);
+  });
+
   test("[J73] a handler over the grace period is left behind: its event stays processing and is delivered again", async () => {
     const { bus, act, host, row, another } = setup();
     let signal: AbortSignal | undefined;
