@@ -1,6 +1,7 @@
 /**
- * The order in which every backend decides a commit (rule S6): replay, stacking, preconditions, reads. One pure function over
- * the facts a backend looks up, so that backends cannot disagree about what a conflict is. It decides and writes nothing.
+ * The order in which every backend decides a commit (rule S6): replay, stacking, preconditions, reads, claims. One function over
+ * the facts a backend looks up, so that backends cannot disagree about what a conflict is. It decides and writes nothing itself;
+ * claims come last, so that a backend may learn whether one is held by settling it.
  */
 import type { Path } from "../message/path.ts";
 import type { CommitIdentity, CommitOutcome, CommitRequest, ReadClaim } from "./commit.ts";
@@ -25,12 +26,15 @@ export interface DocumentHead {
 /** What a backend must be able to tell inside the transaction in which the commit will be applied. */
 export interface CommitFacts {
   commitOf(identity: CommitIdentity): StoredCommit | undefined;
+  /** Whether there is such a commit; cheaper to tell than what it was. */
+  wasMade(identity: CommitIdentity): boolean;
   /** Undefined when the document never was; a tombstone has a head. */
   head(ref: DocumentRef): DocumentHead | undefined;
   /** The paths that other sessions wrote after the sequence; undefined when that can no longer be told. */
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Iterable<Path> | undefined;
   hasDueRow(kind: string, key: string): boolean;
-  holdsClaim(settlement: Settlement): boolean;
+  /** The first of them whose claim is no longer held. Asked when nothing else is left to decide: it may settle what it is asked for. */
+  lostClaim(settlements: readonly Settlement[]): Settlement | undefined;
 }
 
 export type Decision = { readonly kind: "apply" } | CommitOutcome;
@@ -43,6 +47,7 @@ export function decideCommit(request: CommitRequest, facts: CommitFacts): Decisi
     stacking(request, facts) ??
     preconditions(request, facts) ??
     reads(request, facts) ??
+    claims(request, facts) ??
     APPLY
   );
 }
@@ -63,7 +68,7 @@ function replay(request: CommitRequest, facts: CommitFacts): CommitOutcome | und
 
 function stacking(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
   for (const localSequence of request.dependsOn) {
-    if (facts.commitOf({ session: request.session, localSequence })) continue;
+    if (facts.wasMade({ session: request.session, localSequence })) continue;
     return rejected("stale", "fell-with", `stacked on commit ${localSequence}, which was not made`);
   }
   return undefined;
@@ -75,7 +80,7 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
       if (facts.head(condition)) {
         return rejected("permanent", "document-exists", `document ${condition.scope}/${condition.id} exists already`);
       }
-    } else if (!facts.commitOf(condition)) {
+    } else if (!facts.wasMade(condition)) {
       const origin = `${condition.session}/${condition.localSequence}`;
       return rejected("permanent", "origin-not-committed", `the commit ${origin} that launched this was not made`);
     }
@@ -89,15 +94,17 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
       );
     }
   }
-  for (const settlement of request.settlements) {
-    if (!facts.holdsClaim(settlement)) {
-      return rejected("permanent", "lease-lost", `the claim on journal row ${settlement.id} is no longer held`);
-    }
-  }
   return undefined;
 }
 
+function claims(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
+  if (request.settlements.length === 0) return undefined;
+  const lost = facts.lostClaim(request.settlements);
+  return lost && rejected("permanent", "lease-lost", `the claim on journal row ${lost.id} is no longer held`);
+}
+
 function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
+  if (request.reads.length === 0) return undefined;
   const heads = new Map<string, number>();
   for (const read of request.reads) {
     const key = documentKey(read);

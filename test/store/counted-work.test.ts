@@ -87,7 +87,7 @@ describe("statements", () => {
     expect(statements).toBeLessThanOrEqual(2 * numbers.length + PER_BATCH_MAX);
   });
 
-  test("[S99] a handling with document, receipt and settled event takes at most nine statements", async () => {
+  test("[S99] a handling with document, receipt and settled event takes at most seven statements", async () => {
     await using at = await setup();
     const { lease } = await at.store.openLease(60_000);
     const ids = await append(at.store, ...Array.from({ length: 100 }, () => entry({}, { status: "claimed", lease })));
@@ -103,7 +103,7 @@ describe("statements", () => {
       ),
     );
     expect(batches).toBe(1);
-    expect(statements / ids.length).toBeLessThanOrEqual(9);
+    expect(statements / ids.length).toBeLessThanOrEqual(7);
   });
 });
 

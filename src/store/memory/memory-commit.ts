@@ -32,10 +32,11 @@ export function commitTo(disk: MemoryDisk, request: CommitRequest, nowMs: number
 function factsOf(disk: MemoryDisk, space: SpaceTable): CommitFacts {
   return {
     commitOf: (identity) => disk.commitOf(identity),
+    wasMade: (identity) => disk.commitOf(identity) !== undefined,
     head: (ref) => space.head(ref),
     writtenSince: (ref, sequence, exceptSession) => space.writtenSince(ref, sequence, exceptSession),
     hasDueRow: (kind, key) => disk.due.has(kind, key),
-    holdsClaim: (settlement) => disk.journal.holdsClaim(settlement),
+    lostClaim: (settlements) => settlements.find((settlement) => !disk.journal.holdsClaim(settlement)),
   };
 }
 

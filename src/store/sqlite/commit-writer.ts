@@ -4,14 +4,15 @@
  * The only part that can still be refused after the decision is the journal's (a message id that is taken), so it goes first;
  * what follows cannot be refused, only fail, and then the writer rolls all of it back.
  */
-import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch } from "../commit.ts";
-import { type CommitFacts, decideCommit } from "../commit-rules.ts";
+import type { CommitOutcome, CommitRequest, DocumentPatch } from "../commit.ts";
+import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
 import type { Rejection } from "../rejection.ts";
 import { checkCount, checkName, checkRef, checkSettlements } from "../request-check.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
+import { SqliteCommitFacts } from "./commit-facts.ts";
 import type { EncodedPatch } from "./document-table.ts";
 import { type EncodedDueChange, encodeDueChange } from "./due-table.ts";
 import { type EncodedEntry, encodeEntries } from "./journal-entry.ts";
@@ -112,7 +113,7 @@ export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; late
 
 /** Several patches of one document are one: the patches of a commit are applied in order anyway. */
 function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
-  if (patches.length < 2) return patches;
+  if (patches.length < 2 || (patches.length === 2 && !isSame(patches[0]!, patches[1]!))) return patches;
   const byKey = new Map<string, DocumentPatch>();
   for (const patch of patches) {
     const key = documentKey(patch);
@@ -120,6 +121,10 @@ function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPat
     byKey.set(key, earlier ? { ...earlier, operations: [...earlier.operations, ...patch.operations] } : patch);
   }
   return byKey.size === patches.length ? patches : [...byKey.values()];
+}
+
+function isSame(a: DocumentRef, b: DocumentRef): boolean {
+  return a.id === b.id && a.scope === b.scope;
 }
 
 function encodePatch(patch: DocumentPatch): EncodedPatch {
@@ -133,21 +138,20 @@ function setsWhole(operation: PathOperation | undefined): boolean {
   return operation !== undefined && operation.path.length === 0 && operation.op !== "splice";
 }
 
-/** A session row that there is not. */
-const NOBODY = 0;
-
 export class CommitWriter {
   readonly #tables: Tables;
-  readonly #feedCommits: number;
+  readonly #facts: SqliteCommitFacts;
 
   constructor(tables: Tables, feedCommits: number) {
     this.#tables = tables;
-    this.#feedCommits = feedCommits;
+    this.#facts = new SqliteCommitFacts(tables, feedCommits);
   }
 
   write(commit: EncodedCommit, nowMs: number): CommitOutcome {
     const { request } = commit;
-    const decision = decideCommit(request, this.#factsOf(request.space));
+    // With nothing left that could be refused, settling is the look whether the claim is held: one statement less.
+    const settlesFirst = request.settlements.length === 1 && commit.entries.length === 0;
+    const decision = decideCommit(request, this.#facts.turnTo(request.space, settlesFirst, nowMs));
     if (decision.kind !== "apply") return decision;
     const appended = this.#tables.journal.append(commit.entries);
     if (appended.kind === "rejected") return appended;
@@ -156,7 +160,7 @@ export class CommitWriter {
     const space = this.#tables.spaces.make(request.space);
     const documents = commit.moves ? this.#writeDocuments(space, commit) : undefined;
     this.#writeBasis(space, commit);
-    for (const settlement of request.settlements) this.#tables.journal.settle(settlement, nowMs);
+    if (!settlesFirst) for (const settlement of request.settlements) this.#tables.journal.settle(settlement, nowMs);
     for (const change of commit.due) this.#tables.due.change(change);
     const { session, localSequence, digest } = request;
     this.#tables.spaces.log(space, {
@@ -188,23 +192,5 @@ export class CommitWriter {
     for (const node of request.basisRemoved) this.#tables.basis.remove(space, node);
     for (const one of basis)
       this.#tables.basis.write(space, one, (input) => this.#tables.documents.make(space, input).row);
-  }
-
-  #factsOf(name: string): CommitFacts {
-    const { spaces, documents, due, journal } = this.#tables;
-    const space = spaces.find(name);
-    return {
-      commitOf: (identity: CommitIdentity) => spaces.commitOf(identity),
-      head: (ref: DocumentRef) => space && documents.head(space, ref),
-      writtenSince: (ref, sequence, exceptSession) => {
-        const document = space && documents.find(space, ref);
-        if (!space || !document) return [];
-        // Beyond the feed's reach nobody can tell, even where the rows are still there: every backend answers alike.
-        if (sequence < space.sequence - this.#feedCommits) return undefined;
-        return documents.writtenSince(document, sequence, spaces.findSessionId(exceptSession) ?? NOBODY);
-      },
-      hasDueRow: (kind, key) => due.has(kind, key),
-      holdsClaim: (settlement) => journal.holdsClaim(settlement),
-    };
   }
 }

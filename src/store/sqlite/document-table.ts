@@ -8,7 +8,7 @@
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
 import type { DocumentHead } from "../commit-rules.ts";
-import { type DocumentRef, documentKey } from "../document.ts";
+import type { DocumentRef } from "../document.ts";
 import { applyOperation, type Own } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
 import { StoreError } from "../store.ts";
@@ -52,8 +52,8 @@ const DOCUMENTS_REMEMBERED_MAX = 50_000;
 
 export class DocumentTable implements TableCache {
   readonly #connection: Connection;
-  /** By space row, then by document key. */
-  readonly #documents = new Map<number, Map<string, Document>>();
+  /** By space row, scope and id: three look-ups of texts that are there are cheaper than making one text of them. */
+  readonly #documents = new Map<number, Map<string, Map<string, Document>>>();
   /** How many are in the map. */
   #remembered = 0;
   /** New and moved documents: what is to be written before the batch ends. */
@@ -192,11 +192,10 @@ export class DocumentTable implements TableCache {
   }
 
   #lookUp(space: Space, ref: DocumentRef): Document {
-    const key = documentKey(ref);
-    const known = this.#documents.get(space.id)?.get(key);
+    const known = this.#documents.get(space.id)?.get(ref.scope)?.get(ref.id);
     if (known) return known;
     const row = this.#sql.document.get(space.id, ref.scope, ref.id);
-    return this.#remember(space, key, row ? documentOf(space, row) : absentDocument(space, ref));
+    return this.#remember(row ? documentOf(space, row) : absentDocument(space, ref));
   }
 
   #writeMoved(): void {
@@ -223,9 +222,10 @@ export class DocumentTable implements TableCache {
     return JSON.parse(text);
   }
 
-  #remember(space: Space, key: string, document: Document): Document {
-    const ofSpace = this.#documents.get(space.id) ?? new Map<string, Document>();
-    this.#documents.set(space.id, ofSpace.set(key, document));
+  #remember(document: Document): Document {
+    const ofSpace = this.#documents.get(document.space) ?? new Map<string, Map<string, Document>>();
+    const ofScope = ofSpace.get(document.scope) ?? new Map<string, Document>();
+    this.#documents.set(document.space, ofSpace.set(document.scope, ofScope.set(document.id, document)));
     this.#remembered++;
     return document;
   }

@@ -21,6 +21,8 @@ interface Session {
   readonly id: number;
   /** The greatest local sequence of its commits: whatever is greater was never made. */
   last: number;
+  /** Every local sequence from here to the last was made; a commit that stands on a recent one need not look it up. */
+  unbrokenFrom: number;
 }
 
 /** What the log keeps of a commit. */
@@ -70,6 +72,12 @@ export class SpaceTable implements TableCache {
     return row && { digest: String(row["digest"]), sequence: Number(row["sequence"]), journalIds: idsIn(row) };
   }
 
+  wasMade(identity: CommitIdentity): boolean {
+    const known = this.#findSession(identity.session);
+    if (!known || identity.localSequence > known.last) return false;
+    return identity.localSequence >= known.unbrokenFrom || this.commitOf(identity) !== undefined;
+  }
+
   findSessionId(name: string): number | undefined {
     return this.#findSession(name)?.id;
   }
@@ -93,6 +101,7 @@ export class SpaceTable implements TableCache {
       documents === undefined ? null : JSON.stringify(documents),
       labels ?? null,
     );
+    if (localSequence > session.last + 1) session.unbrokenFrom = localSequence;
     session.last = Math.max(session.last, localSequence);
   }
 
@@ -154,13 +163,16 @@ export class SpaceTable implements TableCache {
     const known = this.#sessions.get(name);
     if (known) return known;
     const row = this.#sql.session.get(name);
-    return row && this.#rememberSession(name, { id: Number(row["id"]), last: Number(row["last"] ?? 0) });
+    if (!row) return undefined;
+    const last = Number(row["last"] ?? 0);
+    return this.#rememberSession(name, { id: Number(row["id"]), last, unbrokenFrom: last + 1 });
   }
 
   #makeSession(name: string): Session {
     const found = this.#findSession(name);
     if (found) return found;
-    return this.#rememberSession(name, { id: Number(this.#sql.makeSession.get(name)?.["id"]), last: 0 });
+    const id = Number(this.#sql.makeSession.get(name)?.["id"]);
+    return this.#rememberSession(name, { id, last: 0, unbrokenFrom: 1 });
   }
 
   #rememberSession(name: string, session: Session): Session {

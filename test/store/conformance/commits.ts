@@ -106,16 +106,18 @@ export function commitCases(open: OpenStore): void {
       expect(await at.store.earliestDue()).toBeUndefined();
     });
 
-    test("[S6] replay is decided before stacking, stacking before preconditions, preconditions before reads", async () => {
+    test("[S6] replay is decided before stacking, then preconditions, reads and claims", async () => {
       await using at = await open();
       await write(at.store, set("a", [], 1));
-      const wrongRead = { reads: [read("a", [], 0)] };
+      const wrongClaim = { settlements: [{ id: 77, lease: 1, attempt: 1, outcome: { kind: "done" } as const }] };
+      const wrongRead = { ...wrongClaim, reads: [read("a", [], 0)] };
       const wrongCondition = { ...wrongRead, preconditions: [{ kind: "absent", ...ref("a") } as const] };
       const wrongStack = { ...wrongCondition, dependsOn: [77] };
       const reason = async (parts: Partial<CommitRequest>) => {
         const outcome = await at.store.commit(commitBy("s", 1, parts));
         return outcome.kind === "rejected" ? outcome.reason : outcome.kind;
       };
+      expect(await reason(wrongClaim)).toBe("lease-lost");
       expect(await reason(wrongRead)).toBe("read-moved");
       expect(await reason(wrongCondition)).toBe("document-exists");
       expect(await reason(wrongStack)).toBe("fell-with");
@@ -251,6 +253,8 @@ export function commitCases(open: OpenStore): void {
       expect(await settle(2, { ...settlement(second!, done), lease: second!.lease + 1 })).toMatchObject(lost);
       expect(await settle(2, { ...settlement(second!, done), attempt: 2 })).toMatchObject(lost);
       expect(await currentValue(at.store, "d2")).toBeUndefined();
+      const stale = { settlements: [settlement(second!, done)], reads: [read("d1", [], 0)] };
+      expect(await at.store.commit(commitBy("other", 1, stale))).toMatchObject({ reason: "read-moved" });
       committed(await settle(3, settlement(second!, done), settlement(third!, { kind: "failed", error: "no" })));
       expect(await at.store.count()).toEqual({ pending: 0, processing: 0, done: 2, failed: 1 });
     });

@@ -57,6 +57,9 @@ export class StoreModel {
     for (const { id, path, depth, sequence } of request.reads) {
       if (space.hasMoved(id, path, depth, sequence, request.session)) return no("stale", "read-moved");
     }
+    if (!request.settlements.every((settlement) => this.journal.isHeld(settlement))) {
+      return no("permanent", "lease-lost");
+    }
     const appended = this.journal.append(request.entries, this.nowMs);
     if (appended.kind === "rejected") return appended;
 
@@ -79,9 +82,6 @@ export class StoreModel {
     }
     for (const change of request.due) {
       if (change.op === "take" && !this.due.some((row) => isAt(row, change))) return no("permanent", "due-row-gone");
-    }
-    if (!request.settlements.every((settlement) => this.journal.isHeld(settlement))) {
-      return no("permanent", "lease-lost");
     }
     return undefined;
   }
