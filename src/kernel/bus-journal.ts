@@ -12,21 +12,23 @@ import type { Store } from "../store/store.ts";
 export interface JournalParts {
   readonly bus: EventBus;
   readonly store: Store;
+  /** The topic under which events of a type are journaled. */
+  topicOf(type: string): string;
   /** The actor of a subscriber, once it runs. */
   actor(name: string): { idle(): Promise<void> } | undefined;
 }
 
-export function journalOver({ bus, store, actor }: JournalParts): EventJournal {
+export function journalOver({ bus, store, actor, topicOf }: JournalParts): EventJournal {
   return {
     async publish(message: Message, source: string): Promise<void> {
-      await bus.publishMessage(message, source);
+      await bus.publishMessage(message, source, topicOf(message.type));
     },
     subscribe(type, subscriber, deliver) {
       const handle = async ({ message }: { readonly message: Message }) => {
         await deliver(message);
         await actor(subscriber)?.idle();
       };
-      bus.subscribe(type, handle, { subscriberId: subscriber });
+      bus.subscribe(topicOf(type), handle, { subscriberId: subscriber });
     },
     follow: ({ after, signal }) => follow(bus, store, after, signal),
   };

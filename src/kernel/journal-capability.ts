@@ -28,20 +28,20 @@ const publication = dataSchema<Publication>(
   { type: "object", properties: { type: { type: "string" }, data: {} }, required: ["type", "data"] },
 );
 
-export function journalCapability(bus: EventBus): Capability {
+export function journalCapability(bus: EventBus, topicOf: (type: string) => string): Capability {
   return capability({
     description: "publishes events and answers once they are durable",
     idempotent: true,
     commands: {
       "Journal.Publish": {
         input: publication,
-        handle: (data: Publication, _context, request) => publish(bus, data, request),
+        handle: (data: Publication, _context, request) => publish(bus, topicOf(data.type), data, request),
       },
     },
   });
 }
 
-async function publish(bus: EventBus, { type, data }: Publication, request: Message): Promise<Json> {
+async function publish(bus: EventBus, topic: string, { type, data }: Publication, request: Message): Promise<Json> {
   const message: Message = {
     kind: "event",
     type,
@@ -52,6 +52,6 @@ async function publish(bus: EventBus, { type, data }: Publication, request: Mess
       timestamp: request.metadata.timestamp,
     },
   };
-  const id = await bus.publishMessage(message, "journal");
+  const id = await bus.publishMessage(message, "journal", topic);
   return { id, messageId: message.metadata.id };
 }

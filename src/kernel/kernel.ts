@@ -1,18 +1,28 @@
 /**
- * The kernel: store, space, bus, loop and adapters put together, and nothing else. Boot and shutdown are lists of steps;
+ * The kernel: store, space, bus, loop, extensions and adapters put together, and nothing else. Boot and shutdown are lists of steps;
  * what a step has opened is closed in the opposite order, whether the boot went through or failed half-way.
  *
- *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> dispatch -> socket -> ready
+ *     open store -> recover -> replica and scheduler -> routing table, actors, subscriptions -> extensions are initialized and wired
+ *       -> dispatch -> extensions start -> socket -> ready
  *
- * SPEC: K20-K27. It handles nothing itself: what a kernel can do is what its capabilities do.
+ * SPEC: K20-K29. It handles nothing itself: what a kernel can do is what its capabilities do.
  */
 
+import { join } from "node:path";
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
+import type { Handler } from "../bus/handler.ts";
+import type { PublishOptions } from "../bus/publisher.ts";
+import type { SubscribeOptions } from "../bus/subscription.ts";
 import { Space } from "../cells/space.ts";
+import type { ExtensionSources } from "../extensions/discovery.ts";
+import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
+import type { Log } from "../extensions/logger.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { DRAIN_MS, TIMER_CHUNK_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
+import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
 import type { Observer } from "../loop/observation.ts";
@@ -24,6 +34,8 @@ import type { Json } from "../message/json.ts";
 import { command, query } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
+import { dataDirectory } from "./data-directory.ts";
+import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
 import { RunLog } from "./run-log.ts";
@@ -43,6 +55,14 @@ export interface KernelOptions {
   readonly capabilities?:
     | Readonly<Record<string, Capability>>
     | ((parts: KernelParts) => Readonly<Record<string, Capability>>);
+  /** A folder of extensions, or each by itself. */
+  readonly extensions?: ExtensionSources;
+  /** Whose agent answers where several extensions offer one; the first one's unless given. */
+  readonly agent?: string;
+  /** Where extensions keep files of their own; `.millrace/extensions`, or below `MILLRACE_DIR`, unless given. */
+  readonly extensionData?: string;
+  /** What extensions say; warnings and errors go to the error output unless given. */
+  readonly log?: Log;
   /** Where to listen; no socket unless given. */
   readonly socketPath?: string;
   /** After this long a client's request is answered with 504. */
@@ -62,6 +82,7 @@ export interface KernelHealth {
   readonly subscriptions: number;
   readonly actors: Readonly<Record<string, string>>;
   readonly connections: number;
+  readonly extensions: readonly ExtensionStatus[];
   /** Computations and effects, and how many of them somebody looks at. */
   readonly nodes: number;
   readonly liveNodes: number;
@@ -80,6 +101,7 @@ export class Kernel implements AsyncDisposable {
   #bus!: EventBus;
   #loop!: EventLoop;
   #socket: UnixSocket | undefined;
+  #extensions: ExtensionLoader | undefined;
   #runs: RunLog | undefined;
   #alive: Timer | undefined;
   #recovered = 0;
@@ -117,27 +139,58 @@ export class Kernel implements AsyncDisposable {
     if (options.trace) this.#runs = new RunLog(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
     const given = typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
-    const capabilities = { ...this.#builtIn(), ...given };
+    const extensions = this.#findExtensions(options);
+    await extensions?.load();
+    const own = { ...this.#builtIn(), ...given };
     this.#loop = await EventLoop.boot({
-      ...{
-        host,
-        capabilities,
-        events: journalOver({ bus: this.#bus, store, actor: (name) => this.#loop.actors.get(name) }),
-      },
+      ...{ host, capabilities: extensions ? this.#withTopics(extensions.capabilities(parts, own)) : own },
+      events: this.#journal(),
       ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
       ...(observe === undefined ? {} : { observe }),
     });
     this.#opened("loop", () => this.#loop.stop());
-    await this.#bus.start();
     this.#opened("bus", (graceMs) => this.#bus.stop({ graceMs }));
+    // They end before the bus does: what they emit on their way out is journaled.
+    this.#opened("extensions", async (graceMs) => extensions?.stop(graceMs));
+    await extensions?.initialize(this.#loop.actors);
+    await this.#bus.start();
+    await extensions?.start();
     if (socketPath === undefined) return;
     const socket = await UnixSocket.open({ host, loop: this.#loop, path: socketPath });
     this.#socket = socket;
     this.#opened("socket", () => socket.close());
   }
 
+  #findExtensions({ extensions: sources, agent, log, ...options }: KernelOptions): ExtensionLoader | undefined {
+    if (sources === undefined) return undefined;
+    const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
+    this.#extensions = new ExtensionLoader({
+      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },
+      ...{ sources, dataDir, agent, log },
+    });
+    return this.#extensions;
+  }
+
+  /** Capabilities know events by their type; where a manifest declares a topic of that type, the journal has it under that. */
+  readonly #topicOf = (type: string): string => this.#extensions?.topics.topicOf(type) ?? type;
+
+  #withTopics(capabilities: Readonly<Record<string, Capability>>): Readonly<Record<string, Capability>> {
+    const topicOf = this.#topicOf;
+    const withTopics = (one: Capability): Capability => ({
+      ...one,
+      spawn: (context) => one.spawn({ ...context, topicOf }),
+    });
+    return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, withTopics(one)]));
+  }
+
+  #journal(): EventJournal {
+    const actor = (name: string) => this.#loop.actors.get(name);
+    return journalOver({ bus: this.#bus, store: this.#store, topicOf: this.#topicOf, actor });
+  }
+
   #builtIn(): Record<string, Capability> {
     return {
+      health: healthCapability(() => this.health()),
       syscall: syscall(() => ({
         table: this.#loop.table,
         descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
@@ -148,7 +201,7 @@ export class Kernel implements AsyncDisposable {
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs },
         loop: () => this.#loop,
       }),
-      journal: journalCapability(this.#bus),
+      journal: journalCapability(this.#bus, this.#topicOf),
       timer: timerCapability(this.#store),
       memory: memoryCapability(this.#space),
     };
@@ -181,6 +234,23 @@ export class Kernel implements AsyncDisposable {
     return this.#socket?.path;
   }
 
+  /** Sends a whole message and gives its answer, whatever it is. */
+  request(message: Message): Promise<Message> {
+    return this.#loop.request(message);
+  }
+
+  /** Publishes an event; resolves with its journal id once it is durable. */
+  publish(topic: string, payload: Json, options: PublishOptions & { readonly source?: string } = {}): Promise<number> {
+    const { source = "kernel", ...publishing } = options;
+    return this.#bus.publish(this.#topicOf(topic), source, payload, publishing);
+  }
+
+  /** Handles events in this process, at least once each. Call what is returned to end it. */
+  subscribe(topic: string, handler: Handler, options: SubscribeOptions): () => void {
+    this.#bus.subscribe(topic, handler, options);
+    return () => void this.#bus.unsubscribe(topic, options.subscriberId);
+  }
+
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json): Promise<Json> {
     return this.#ask(command(this.#host, type, data));
@@ -198,25 +268,36 @@ export class Kernel implements AsyncDisposable {
   }
 
   health(): KernelHealth {
-    const { table, actors, liveness } = this.#loop;
+    const { table, actors } = this.#loop;
     const nodes = this.#space.scheduler.getGraphSnapshot();
     return {
       state: this.#state,
-      quiescent: liveness.quiescent && (this.#socket?.isIdle ?? true),
+      quiescent: this.quiescent,
       recovered: this.#recovered,
       routes: [...table.routes()].length,
       subscriptions: [...table.subscribedTypes()].reduce((sum, [, names]) => sum + names.length, 0),
       actors: Object.fromEntries([...actors].map(([name, { state }]) => [name, state])),
       connections: this.#socket?.connections ?? 0,
+      extensions: this.#extensions?.statuses ?? [],
       nodes: nodes.length,
       liveNodes: nodes.filter(({ live }) => live).length,
     };
   }
 
-  /** Resolves when nothing is left to do: lanes, mailboxes, computations and commits. */
+  /** Nothing is under way: no message, no event, no work of an extension, no answer that a client has not taken. */
+  get quiescent(): boolean {
+    const extensions = this.#extensions?.busy ?? false;
+    return this.#loop.liveness.quiescent && !this.#bus.busy && !extensions && (this.#socket?.isIdle ?? true);
+  }
+
+  /** Resolves when nothing is left to do: lanes, mailboxes, events, work of extensions, computations and commits. */
   async idle(): Promise<void> {
-    await this.#loop.drained();
-    await this.#space.settled();
+    do {
+      await this.#loop.drained();
+      await this.#bus.idle();
+      await this.#extensions?.idle();
+      await this.#space.settled();
+    } while (!this.#loop.liveness.quiescent || this.#bus.busy || this.#extensions?.busy);
   }
 
   // The end --------------------------------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ export interface SpawnContext {
   readonly host: Host;
   /** The capability's name. */
   readonly name: string;
+  /** The topic under which events of a type are journaled; the type itself unless given. */
+  readonly topicOf?: (type: string) => string;
 }
 
 /** A schema that can validate and describe itself (Standard Schema with JSON Schema; zod 4 is one). */

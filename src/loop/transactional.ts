@@ -6,7 +6,6 @@
 import type { Cell } from "../cells/cell.ts";
 import type { CellTransaction } from "../cells/cell-transaction.ts";
 import type { Space } from "../cells/space.ts";
-import type { Host } from "../host/host.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
@@ -16,7 +15,7 @@ import { causedBy, event } from "../message/lineage.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { retryRule } from "../store/rejection.ts";
-import type { Capability } from "./capability.ts";
+import type { Capability, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import { AnswerLater, type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
 
@@ -51,9 +50,9 @@ export function transactional<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
     ...shown,
     // A command that is handed over again finds its receipt.
     idempotent: true,
-    spawn: ({ host, name }) =>
-      new MailboxActor(host, (message, context) => {
-        if (message.kind === "command") return handleOnce({ host, name, space, definition: rest, message });
+    spawn: (spawned) =>
+      new MailboxActor(spawned.host, (message, context) => {
+        if (message.kind === "command") return handleOnce({ ...spawned, space, definition: rest, message });
         return dispatch({ description: "", ...(queries ? { queries } : {}) }, message, context);
       }),
   };
@@ -65,9 +64,7 @@ async function handleOnce(handling: Handling): Promise<AnswerLater> {
   return new AnswerLater(confirm(handling, committed, result));
 }
 
-interface Handling {
-  readonly host: Host;
-  readonly name: string;
+interface Handling extends SpawnContext {
   readonly space: Space;
   readonly definition: CapabilityDefinition<TransactionalContext>;
   readonly message: Message;
@@ -79,12 +76,13 @@ interface Attempt {
 }
 
 /** One run of the handler, repeated while it looked at documents that were not here yet: what it saw proves nothing. */
-async function attempt({ host, name, space, definition, message }: Handling): Promise<Attempt> {
+async function attempt(handling: Handling): Promise<Attempt> {
+  const { name, space, definition, message } = handling;
   const replica = space.replica(space.name);
   for (;;) {
     using tx = space.begin();
     const { transaction } = tx;
-    const result = (await dispatch(definition, message, contextOf(host, name, tx, message))) ?? null;
+    const result = (await dispatch(definition, message, contextOf(handling, tx))) ?? null;
     if (transaction.parts.some(({ document }) => document.state === "loading")) {
       await replica.loadsSettled();
       continue;
@@ -139,14 +137,15 @@ export function receiptOf(message: Pick<Message, "metadata">): DocumentRef {
   return { scope: SHARED_SCOPE, id: `receipt/${message.metadata.id}` };
 }
 
-function contextOf(host: Host, name: string, tx: CellTransaction, message: Message): TransactionalContext {
+function contextOf({ host, name, topicOf, message }: Handling, tx: CellTransaction): TransactionalContext {
   return {
     get: (cell) => tx.get(cell),
     set: (cell, value) => tx.set(cell, value),
     delete: (cell) => tx.delete(cell),
     emit: (type, data) => {
       const emitted = event(host, type, data, causedBy(message));
-      tx.transaction.entries.push({ message: emitted, topic: type, source: name, as: { status: "pending" } });
+      const topic = topicOf?.(type) ?? type;
+      tx.transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
     },
   };
 }

@@ -1,0 +1,18 @@
+/** `Kernel.Health`: what `kernel.health()` tells, for clients and the command. SPEC: K29. */
+import type { Capability } from "../loop/capability.ts";
+import { capability } from "../loop/define-capability.ts";
+import type { Json } from "../message/json.ts";
+import type { KernelHealth } from "./kernel.ts";
+
+export function healthCapability(health: () => KernelHealth): Capability {
+  return capability({
+    description: "how this kernel is",
+    queries: {
+      "Kernel.Health": {
+        description: "state, actors, connections, nodes, and every extension with its state and what is wrong with it",
+        // What is undefined has no place in a message.
+        handle: (): Json => JSON.parse(JSON.stringify(health())),
+      },
+    },
+  });
+}
