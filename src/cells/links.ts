@@ -30,7 +30,7 @@ function readOn(address: Address, value: Json | undefined, targets: LinkTargets)
   let at = address;
   let found = value;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
-    const place = firstLink(at, found);
+    const place = firstLink(at, found, targets);
     if (place === undefined) return found;
     at = hop(place, at, targets);
     found = targets.scheduler.read(at);
@@ -42,7 +42,7 @@ function readOn(address: Address, value: Json | undefined, targets: LinkTargets)
 export function followLinks(address: Address, targets: LinkTargets): Address {
   let at = address;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
-    const place = firstLink(at, at.value);
+    const place = firstLink(at, targets.scheduler.glance(at), targets);
     if (place === undefined) return at;
     at = hop(place, at, targets);
   }
@@ -70,10 +70,10 @@ interface LinkPlace {
 }
 
 /** The outermost link on the way to an address, or at it; the value is the address's own. */
-function firstLink(address: Address, value: Json | undefined): LinkPlace | undefined {
+function firstLink(address: Address, value: Json | undefined, targets: LinkTargets): LinkPlace | undefined {
   const { parent } = address;
   if (parent !== null) {
-    const above = firstLink(parent, parent.value);
+    const above = firstLink(parent, targets.scheduler.glance(parent), targets);
     if (above !== undefined) return above;
   }
   // A quick look first: almost no value is a link.

@@ -19,6 +19,7 @@ import type { Pattern, PieceInputs, PieceParts } from "./pattern.ts";
 import type { Piece } from "./piece.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
+import { Stream } from "./stream.ts";
 import { type TransactOptions, transact } from "./transact.ts";
 
 export interface SpaceOptions {
@@ -102,6 +103,13 @@ export class Space implements LinkTargets, AsyncDisposable {
     const { id = `effect ${++this.#effects}`, ...rest } = options;
     const node = this.scheduler.register(specOf({ kind: "effect", id, run }, rest));
     return () => this.scheduler.remove(node);
+  }
+
+  /** An input with one handler; see `stream.ts`. */
+  stream<Schema extends StandardSchema>(id: string, schema: Schema): Stream<Described<Schema>>;
+  stream<T = unknown>(id: string): Stream<T>;
+  stream<T>(id: string, schema?: StandardSchema<T>): Stream<T> {
+    return new Stream<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this, schema);
   }
 
   /** One of two cells, as the condition says; the other is not read. */
@@ -218,6 +226,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   async close(): Promise<void> {
     this.scheduler.flush();
     await this.scheduler.settled();
+    this.scheduler.closeStreams(this.#replica);
     if (this.#ownsScheduler) this.scheduler.dispose();
     await this.#replica.close();
   }

@@ -25,13 +25,14 @@ import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
+import type { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
 import { NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { Run, type RunHome } from "./run.ts";
 import type { RunCommits } from "./run-commits.ts";
 import type { Turns } from "./turns.ts";
-import { WriteUnit } from "./write-unit.ts";
+import { type WriteTarget, WriteUnit } from "./write-unit.ts";
 
 /** Thrown through a node's function to abandon the run; not an error, so that it costs no stack trace. */
 const START_OVER = Symbol("start over");
@@ -51,6 +52,8 @@ const TIMED_AGAIN_MASK = 31;
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
   current: Run | null = null;
+  /** The handling of a send whose synchronous part is executing; what nodes do meanwhile is their own. */
+  handling: Handling | null = null;
   /** Runs inside runs, now. */
   #depth = 0;
   #lastRun = 0;
@@ -96,6 +99,7 @@ export class Runner implements RunHome {
     if (document.state === "absent") address.home.replica.touch(document);
     const run = this.current;
     if (run !== null) this.logRead(run, address, shallow);
+    else if (this.handling !== null) return this.handling.read(address, shallow);
     else if (this.#turns.isTransacting) this.#turns.read(address, shallow);
     return address.value;
   }
@@ -138,11 +142,11 @@ export class Runner implements RunHome {
     this.#agenda.withdraw(node);
   }
 
-  /** The unit that a write belongs to: the running node's own, or the ambient turn of the space. */
-  unitFor(address: Address): WriteUnit {
+  /** Where a write goes: to the running node's unit, to the handling of a send, or to the ambient turn of the space. */
+  targetFor(address: Address): WriteTarget {
     const { replica } = address.home;
     const run = this.current;
-    if (run === null) return this.#turns.ambient(replica);
+    if (run === null) return this.handling ?? this.#turns.ambient(replica);
     if (run.node.kind === "computation" && !run.rehearsal && !isInSurface(run.node, address))
       this.#introspection.wroteOutside(run.node, address);
     run.unit ??= new WriteUnit(replica);

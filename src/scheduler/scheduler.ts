@@ -6,8 +6,9 @@
  *   graph      who reads and writes     agenda         what there is to do
  *   invalidation  what changed  ──────> agenda ──────> settle ──> runner ──> turns ──> replica, store
  *                        ^───────────────────────────────────────────┘  (a run's writes are changes like any other)
+ *   events     what was sent ──> dispatch ──> the stream's handler ──> replica, store ──> answers
  * ```
- * SPEC: I1-I6, I8, I9 and R. Streams (§7.5, §7.6) and persistence (§9) are rooms of their own, not built yet.
+ * SPEC: I1-I6, I8-I11 and R.
  */
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
@@ -17,8 +18,11 @@ import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
 import { Agenda } from "./agenda.ts";
+import { Dispatch, type HandlerLoader } from "./dispatch.ts";
+import { Events, type QueueSnapshot } from "./events.ts";
 import { Gates } from "./gates.ts";
 import { Graph } from "./graph.ts";
+import type { Handling } from "./handling.ts";
 import {
   type ActionStats,
   type ErrorListener,
@@ -30,12 +34,16 @@ import {
   type WhyStep,
 } from "./introspection.ts";
 import { Invalidation } from "./invalidation.ts";
+import type { Launch } from "./lineage.ts";
 import { NO_CAUSES, type NodeSpec, type SchedulerNode } from "./node.ts";
 import { Registry } from "./registry.ts";
 import { RunCommits } from "./run-commits.ts";
 import { Runner } from "./runner.ts";
 import { checkScheduler } from "./scheduler-invariants.ts";
+import type { SendOptions, Sent } from "./send.ts";
+import { SendAnswers } from "./send-answers.ts";
 import { Settle } from "./settle.ts";
+import type { EventHandler, HandlerOptions } from "./stream-record.ts";
 import { Turns } from "./turns.ts";
 
 export interface SchedulerStats {
@@ -70,6 +78,7 @@ export class Scheduler implements Disposable {
   readonly #turns: Turns;
   readonly #runner: Runner;
   readonly #settle: Settle;
+  readonly #events: Events;
   readonly #replicas = new Set<Replica>();
 
   constructor({ host }: { host: Host }) {
@@ -83,12 +92,18 @@ export class Scheduler implements Disposable {
     const parts = { host, graph, agenda, gates, invalidation, turns, introspection, commits };
     const runner = new Runner(parts);
     const settle = new Settle({ ...parts, runner });
+    const answers = new SendAnswers({ host, introspection, work: settle });
+    const closures = { registry: this.#registry, graph, agenda, gates, runner, work: settle };
+    const dispatch = new Dispatch({ ...closures, host, introspection, answers, passes: settle });
+    const events = new Events({ runner, turns, dispatch, answers, work: settle });
     // Those that have to wake the pass know it by a narrow interface.
     agenda.waker = settle;
     turns.waker = settle;
     gates.home = settle;
     runner.upstream = settle;
     commits.background = settle;
+    settle.sends = events;
+    this.#events = events;
     this.#gates = gates;
     this.#agenda = agenda;
     this.#graph = graph;
@@ -108,27 +123,33 @@ export class Scheduler implements Disposable {
     return this.#graph.index(replica, ref).root;
   }
 
+  /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
+  glance(address: Address): Json | undefined {
+    const { handling, current } = this.#runner;
+    return handling === null || current !== null ? address.value : handling.glance(address);
+  }
+
   /** Reads; inside a run the read is registered. */
   read(address: Address, shallow = false): Json | undefined {
     return this.#runner.read(address, shallow);
   }
 
   write(address: Address, value: unknown): void {
-    this.#runner.unitFor(address).set(address, value);
+    this.#runner.targetFor(address).set(address, value);
   }
 
   /** Removes an object's key, or a document. */
   erase(address: Address): void {
-    this.#runner.unitFor(address).remove(address);
+    this.#runner.targetFor(address).remove(address);
   }
 
   /** Adds elements at the end of an array, which is made if there is none. */
   append(address: Address, items: readonly unknown[]): void {
-    this.#runner.unitFor(address).append(address, items);
+    this.#runner.targetFor(address).append(address, items);
   }
 
   splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
-    this.#runner.unitFor(address).splice(address, index, remove, insert);
+    this.#runner.targetFor(address).splice(address, index, remove, insert);
   }
 
   /**
@@ -153,8 +174,55 @@ export class Scheduler implements Disposable {
     code: () => T,
     changeGroup?: string,
   ): { readonly result: T; readonly commit: Commit | undefined } {
-    if (this.#runner.current !== null) return { result: code(), commit: undefined };
-    return this.#turns.transact(replica, code, changeGroup);
+    if (this.#runner.current !== null || this.#runner.handling !== null) return { result: code(), commit: undefined };
+    if (this.#turns.isTransacting) return this.#turns.transact(replica, code, changeGroup);
+    try {
+      const { result, commit } = this.#turns.transact(replica, code, changeGroup);
+      this.#events.transacted(commit);
+      return { result, commit };
+    } catch (error) {
+      this.#events.transactionFailed(error);
+      throw error;
+    }
+  }
+
+  // Streams --------------------------------------------------------------------------------------------------------------
+
+  /** Sends a value to the stream at an address; inside a handler or a transaction it lives only if that commits. */
+  queueEvent(stream: Address, value: unknown, options: SendOptions = {}): Sent {
+    return this.#events.send(this.#events.stream(stream), value, options);
+  }
+
+  /** Registers the one handler of a stream; the returned function takes it away. */
+  addEventHandler(handler: EventHandler, stream: Address, options: HandlerOptions = {}): () => void {
+    return this.#events.addHandler(this.#events.stream(stream), handler, options);
+  }
+
+  /** Finds handlers that are not registered yet, by the stream's link; without it, sends wait until one is registered. */
+  set handlerLoader(loader: HandlerLoader | undefined) {
+    this.#events.handlerLoader = loader;
+  }
+
+  /**
+   * Ties work to the handler's attempt, or the transaction, whose code runs now: it is told when that commit is applied, confirmed,
+   * or has failed. False where none runs, and the work is not tied to anything.
+   */
+  launch(launch: Launch): boolean {
+    return this.#events.launch(launch);
+  }
+
+  /** The handling whose code runs now, where one does. */
+  get handling(): Handling | undefined {
+    return this.#runner.current === null ? (this.#runner.handling ?? undefined) : undefined;
+  }
+
+  getQueues(): readonly QueueSnapshot[] {
+    return this.#events.snapshot();
+  }
+
+  /** Drops what waits for handlers of a space that is about to close. */
+  closeStreams(replica: Replica): void {
+    this.#events.close(replica);
   }
 
   // Lifecycle ------------------------------------------------------------------------------------------------------------
@@ -201,6 +269,7 @@ export class Scheduler implements Disposable {
   }
 
   dispose(): void {
+    this.#events.close();
     this.#invalidation.dispose();
     this.#settle.dispose();
   }
@@ -248,9 +317,9 @@ export class Scheduler implements Disposable {
       // What arrives may lead to more that has to be loaded.
       for (let before = -1; before !== this.#loads(); ) {
         before = this.#loads();
-        await this.idle();
+        await this.#settle.quiet();
         await Promise.all([...this.#replicas].map((replica) => replica.loadsSettled()));
-        await this.idle();
+        await this.#settle.quiet();
       }
       if (value !== undefined) return value.of;
       throw node.error ?? new Error("the scheduler was disposed before it could be pulled");
@@ -341,6 +410,7 @@ export class Scheduler implements Disposable {
   /** Throws if the scheduler contradicts itself. Not for the middle of a run. */
   checkInvariants(): void {
     checkScheduler({ registry: this.#registry, graph: this.#graph, agenda: this.#agenda, gates: this.#gates });
+    this.#events.checkInvariants();
   }
 
   find(id: string): SchedulerNode | undefined {
@@ -370,6 +440,11 @@ export class Scheduler implements Disposable {
 
   get notIdempotent(): readonly string[] {
     return this.#introspection.notIdempotent;
+  }
+
+  /** Tells the error listeners of something that went wrong beside any node. */
+  report(error: unknown): void {
+    this.#introspection.report(error, undefined);
   }
 
   onError(listener: ErrorListener): () => void {

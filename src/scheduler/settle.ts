@@ -7,6 +7,8 @@ import type { Host } from "../host/host.ts";
 import { PASS_RUN_BUDGET, PASS_SLICE_MS } from "../limits.ts";
 import { overlap } from "../store/path-operation.ts";
 import type { Agenda, Waker } from "./agenda.ts";
+import type { NodeWork } from "./closure.ts";
+import type { Passes } from "./dispatch.ts";
 import type { GateHome, Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { circleThrough, upstream } from "./graph-walk.ts";
@@ -15,10 +17,18 @@ import type { SchedulerNode } from "./node.ts";
 import type { Runner, UpstreamWork } from "./runner.ts";
 import type { Turns } from "./turns.ts";
 
+/** Sends that wait to be handled; the events component. */
+export interface SendWork {
+  readonly hasSends: boolean;
+  readonly isIdle: boolean;
+  /** Dispatches what is ready; false if nothing has moved. */
+  step(): boolean;
+}
+
 /** Runs between two looks at the clock. */
 const RUNS_PER_LOOK = 128;
 
-export class Settle implements Waker, UpstreamWork, GateHome {
+export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
   readonly #host: Host;
   readonly #graph: Graph;
   readonly #agenda: Agenda;
@@ -40,6 +50,9 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   readonly #episode = new Set<SchedulerNode>();
   readonly #background = new Set<Promise<unknown>>();
   #idleWaiters: (() => void)[] = [];
+  /** Those who do not wait for sends. */
+  #quietWaiters: (() => void)[] = [];
+  #sends: SendWork | undefined;
   #disposed = false;
 
   constructor(parts: {
@@ -58,6 +71,10 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     this.#runner = parts.runner;
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
+  }
+
+  set sends(sends: SendWork) {
+    this.#sends = sends;
   }
 
   // Ticks ----------------------------------------------------------------------------------------------------------------
@@ -94,7 +111,7 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   #begin(sliced: boolean): void {
     if (this.#passing || this.isWaiting || this.#disposed || this.#turns.isTransacting) return;
     this.#turns.publish();
-    if (this.#agenda.size === 0) return this.#checkIdle();
+    if (this.#agenda.size === 0 && !this.#sends?.hasSends) return this.#checkIdle();
     this.#pass++;
     this.#continue(sliced);
   }
@@ -103,21 +120,41 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     this.#passing = true;
     this.#resting = false;
     const until = sliced ? this.#host.monotonic() + PASS_SLICE_MS : Number.POSITIVE_INFINITY;
-    let runs = 0;
     try {
-      for (let node = this.#next(); node !== undefined; node = this.#next()) {
-        this.runNext(node);
-        // It may have begun inside a read, where nobody can wait for it.
-        if (this.isWaiting) return;
-        if (!sliced || ++runs % RUNS_PER_LOOK !== 0 || this.#host.monotonic() < until) continue;
-        this.#resting = true;
-        break;
-      }
+      // Sends make work for nodes, and nodes may be what the next send waits for.
+      do this.#runNodes(until);
+      while (!this.isWaiting && !this.#resting && this.#dispatch(until));
     } finally {
       this.#passing = false;
     }
+    if (this.isWaiting) return;
     if (this.#resting) this.#host.task(() => this.#goOn());
     else this.#end(sliced);
+  }
+
+  #runNodes(until: number): void {
+    let runs = 0;
+    for (let node = this.#next(); node !== undefined; node = this.#next()) {
+      this.runNext(node);
+      // It may have begun inside a read, where nobody can wait for it.
+      if (this.isWaiting) return;
+      if (++runs % RUNS_PER_LOOK === 0 && this.#isOver(until)) return;
+    }
+  }
+
+  /** Whether there is more to do in this pass. */
+  #dispatch(until: number): boolean {
+    const sends = this.#sends;
+    if (!sends?.hasSends) return false;
+    const moved = sends.step();
+    if (this.isWaiting || this.#isOver(until)) return false;
+    return moved || this.#agenda.size > 0 || this.#turns.hasUntold;
+  }
+
+  #isOver(until: number): boolean {
+    if (until === Number.POSITIVE_INFINITY || this.#host.monotonic() < until) return false;
+    this.#resting = true;
+    return true;
   }
 
   /** After a rest; a flush may have done what was left. */
@@ -174,6 +211,28 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     return child.height > parent.height;
   }
 
+  // For sends (§7.5) ---------------------------------------------------------------------------------------------------
+
+  /** Each send is news from outside: what it makes run may run as often as in a pass of its own. */
+  fresh(): void {
+    this.#pass++;
+  }
+
+  get isUnsettled(): boolean {
+    return this.isWaiting || this.#turns.hasUntold;
+  }
+
+  finishBefore(node: SchedulerNode): boolean {
+    for (;;) {
+      if (this.isWaiting) return false;
+      if (this.#turns.hasUntold) this.#turns.publish();
+      if (this.#agenda.idle.size > 0) this.promoteBefore(node);
+      const { first } = this.#agenda.primary;
+      if (first === undefined || first.height >= node.height) return true;
+      this.runNext(first);
+    }
+  }
+
   // Materializers (§4.3) -----------------------------------------------------------------------------------------------
 
   /** Puts queued materializers whose envelope the node reads before it; true if there were any. */
@@ -201,6 +260,8 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   forget(node: SchedulerNode): void {
     this.#provisional.delete(node);
     this.#episode.delete(node);
+    // A send may have waited for its gate.
+    if (this.#sends?.hasSends) this.wake();
     this.#checkIdle();
   }
 
@@ -247,6 +308,11 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   // Idle -----------------------------------------------------------------------------------------------------------------
 
   get isIdle(): boolean {
+    return this.isQuiet && (this.#disposed || (this.#sends?.isIdle ?? true));
+  }
+
+  /** Idle, sends aside. */
+  get isQuiet(): boolean {
     if (this.#disposed) return !this.isWaiting;
     return (
       !this.#tickQueued &&
@@ -273,6 +339,14 @@ export class Settle implements Waker, UpstreamWork, GateHome {
     });
   }
 
+  /** Like `idle`, for whoever may be called by a handler: it does not wait for sends. */
+  quiet(): Promise<void> {
+    if (this.isQuiet) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#quietWaiters.push(resolve);
+    });
+  }
+
   /** Work outside of the graph that `idle` waits for; failing releases it too. */
   background(work: Promise<unknown>): void {
     const done = () => {
@@ -284,6 +358,7 @@ export class Settle implements Waker, UpstreamWork, GateHome {
   }
 
   #checkIdle(): void {
+    if (this.#quietWaiters.length > 0 && this.isQuiet) for (const resolve of this.#quietWaiters.splice(0)) resolve();
     if (this.#idleWaiters.length === 0 || !this.isIdle) return;
     for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }

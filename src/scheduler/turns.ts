@@ -89,6 +89,11 @@ export class Turns {
     return this.#transacting !== undefined;
   }
 
+  /** The space of the transaction that runs now. */
+  get transactsOn(): Replica | undefined {
+    return this.#transacting?.replica;
+  }
+
   /** A read by plain code: what a transaction has read, its commit rests on. */
   read(address: Address, shallow: boolean): void {
     const unit = this.#transacting?.unit;

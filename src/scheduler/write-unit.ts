@@ -30,9 +30,19 @@ interface WriteRecord {
   untold: boolean;
 }
 
+/** Where writes go: a unit that makes them in place, or a handling that keeps them until its commit. */
+export interface WriteTarget {
+  set(address: Address, value: unknown): void;
+  /** Removes an object's key or, at the root, the document. */
+  remove(address: Address): void;
+  splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void;
+  /** Adds elements at the end of an array, which is made if there is none. */
+  append(address: Address, items: readonly unknown[]): void;
+}
+
 let lastUnit = 0;
 
-export class WriteUnit {
+export class WriteUnit implements WriteTarget {
   readonly replica: Replica;
   /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
   readonly #id = ++lastUnit;

@@ -84,6 +84,16 @@ export class Transaction {
     return handOut(this.#peek(part, path));
   }
 
+  /** Depends on what lies there without looking at it. */
+  claim(ref: DocumentRef, path: Path, depth: "deep" | "shallow"): void {
+    this.#reading(ref, path, depth);
+  }
+
+  /** Whether something that it has read was written since, here: then its commit would be stale. */
+  get isStale(): boolean {
+    return this.parts.some(({ document, log }) => log.reads.some((read) => document.hasMoved(read)));
+  }
+
   /** The value as the transaction sees it, without depending on it: to look where a link leads before reading there. */
   glance(ref: DocumentRef, path: Path): Json | undefined {
     return handOut(this.#peek(this.#part(this.#home.touch(ref)), path));

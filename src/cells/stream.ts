@@ -1,0 +1,74 @@
+/**
+ * A stream: an input of a space with exactly one handler. What is sent is handled in the order of the space's queue, each in one
+ * transaction that also leaves the receipt: the handler's return value, at a place that follows from the event's id. A send lives
+ * in memory; sent again under the same id, after a crash or from another process, it is handled once.
+ *
+ *     const orders = space.stream("orders", z.object({ item: z.string() }));
+ *     orders.handle((order, { newId }) => { stock.key(order.item).update((n = 0) => n - 1); });
+ *     const { outcome } = orders.send({ item: "tea" });
+ */
+import type { Json } from "../message/json.ts";
+import type { Address } from "../scheduler/address.ts";
+import type { Handling } from "../scheduler/handling.ts";
+import type { SendOptions, Sent } from "../scheduler/send.ts";
+import { linkTo } from "../store/document.ts";
+import type { Cell } from "./cell.ts";
+import { HandlerContext } from "./handler-context.ts";
+import type { LinkTargets } from "./links.ts";
+import { requireValid, type StandardSchema } from "./schema.ts";
+
+/** Handles what was sent. Cells are used as everywhere; after an await, through the context. */
+export type StreamHandler<T> = (value: T, context: HandlerContext) => unknown;
+
+export interface HandleOptions<T> {
+  /** For people; the function's own name unless given. */
+  readonly name?: string;
+  /** Cells that the handler reads, also depending on the value. They are loaded and up to date before it is called. */
+  readonly reads?: readonly Cell<never>[] | ((value: T) => readonly Cell<never>[]);
+  /** Brings here what the handler needs from elsewhere. The handler waits for it, and is called also if it fails. */
+  readonly presync?: (value: T) => Promise<unknown>;
+}
+
+export class Stream<T = unknown> {
+  readonly address: Address;
+  readonly #targets: LinkTargets;
+  readonly #schema: StandardSchema<T> | undefined;
+
+  constructor(address: Address, targets: LinkTargets, schema?: StandardSchema<T>) {
+    this.address = address;
+    this.#targets = targets;
+    this.#schema = schema;
+    address.pins++;
+  }
+
+  /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
+  handle(handler: StreamHandler<T>, { name, reads, presync }: HandleOptions<T> = {}): () => void {
+    const { scheduler } = this.#targets;
+    const run = (value: Json, handling: Handling) => handler(value as T, new HandlerContext(handling));
+    return scheduler.addEventHandler(run, this.address, {
+      name: name ?? (handler.name || `the handler of ${this}`),
+      ...(reads === undefined ? {} : { preflight: (value: Json) => readAll(reads, value as T) }),
+      ...(presync === undefined ? {} : { presync: (value: Json) => presync(value as T) }),
+    });
+  }
+
+  /** Sends a value. Inside a handler or a transaction it is handled only if that commits. Refused inside a computation. */
+  send(value: T, options?: SendOptions): Sent {
+    if (this.#schema) requireValid(this.#schema, value, String(this));
+    return this.#targets.scheduler.queueEvent(this.address, value, options);
+  }
+
+  /** A value that points here. */
+  asLink(): Json {
+    const { document, replica } = this.address.home;
+    return linkTo({ space: replica.space, scope: document.scope, id: document.id, path: this.address.path });
+  }
+
+  toString(): string {
+    return `stream ${this.address}`;
+  }
+}
+
+function readAll<T>(reads: readonly Cell<never>[] | ((value: T) => readonly Cell<never>[]), value: T): void {
+  for (const cell of typeof reads === "function" ? reads(value) : reads) cell.get();
+}

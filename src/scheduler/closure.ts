@@ -1,0 +1,121 @@
+/**
+ * What the handler of one send reads that nodes write: a demand for as long as the send is at the head of its queue (Scheduler v2
+ * §7.5). The consistency gate is inverted: nothing walks up from what is read. Work that is ready runs by height, as it does inside
+ * a node's read; only nodes that a gate holds back are followed downstream to see whether they lead here. Where nothing waits to
+ * run and what is read is live, none of this is needed, and a read costs a few comparisons.
+ */
+import { overlap } from "../store/path-operation.ts";
+import type { Address, DocumentIndex } from "./address.ts";
+import type { Agenda } from "./agenda.ts";
+import type { Gates } from "./gates.ts";
+import type { Graph } from "./graph.ts";
+import { readersOf } from "./graph-walk.ts";
+import type { SchedulerNode } from "./node.ts";
+import type { Registry } from "./registry.ts";
+import type { Runner } from "./runner.ts";
+
+/** Runs nodes on behalf of a send; the settle component. */
+export interface NodeWork {
+  /** Runs what stands before the node; false where an asynchronous run is in the way. */
+  finishBefore(node: SchedulerNode): boolean;
+  /** Readers have not been told of everything, or an asynchronous run is awaited. */
+  readonly isUnsettled: boolean;
+}
+
+export interface ClosureParts {
+  readonly registry: Registry;
+  readonly graph: Graph;
+  readonly agenda: Agenda;
+  readonly gates: Gates;
+  readonly runner: Runner;
+  readonly work: NodeWork;
+}
+
+export class Closure {
+  readonly #parts: ClosureParts;
+  readonly #name: string;
+  readonly #wanted = new Map<Address, boolean>();
+  /** Made by the first read that needs it. */
+  #node: SchedulerNode | undefined;
+
+  constructor(parts: ClosureParts, name: string) {
+    this.#parts = parts;
+    this.#name = name;
+  }
+
+  /** Brings what lies there up to date; false where that has to wait. */
+  require(address: Address, shallow: boolean): boolean {
+    if (this.#isCurrent(address.home)) return true;
+    const node = this.#demand(address, shallow);
+    return this.#parts.work.finishBefore(node) && !this.#isHeldUp(node);
+  }
+
+  release(): void {
+    const node = this.#node;
+    if (node === undefined) return;
+    this.#node = undefined;
+    this.#wanted.clear();
+    const { graph, registry } = this.#parts;
+    graph.unroot(node);
+    graph.dropReads(node, null);
+    registry.delete(node);
+  }
+
+  /** Whether nothing that writes there has anything left to do. */
+  #isCurrent({ writers }: DocumentIndex): boolean {
+    const { agenda, gates, work } = this.#parts;
+    if (writers.length === 0 && agenda.idle.size === 0 && gates.held.size === 0) return true;
+    if (agenda.size > 0 || gates.held.size > 0 || work.isUnsettled) return false;
+    return writers.every((writer) => writer.live && writer.status === "clean");
+  }
+
+  #demand(address: Address, shallow: boolean): SchedulerNode {
+    const { registry, graph } = this.#parts;
+    if (this.#node === undefined) {
+      this.#node = registry.create({
+        kind: "effect",
+        id: this.#name,
+        noAutoDebounce: true,
+        run: () => this.#readAgain(),
+      });
+      this.#node.status = "clean";
+      graph.root(this.#node);
+    }
+    const known = this.#wanted.get(address);
+    if (known === undefined || (known && !shallow)) {
+      this.#wanted.set(address, shallow);
+      graph.addRead(this.#node, address, shallow, null);
+    }
+    return this.#node;
+  }
+
+  /** Something it reads has changed while the send waits: the demand stays. */
+  #readAgain(): void {
+    for (const [address, shallow] of this.#wanted) this.#parts.runner.read(address, shallow);
+  }
+
+  #isHeldUp(node: SchedulerNode): boolean {
+    for (const held of this.#parts.gates.held) {
+      if (held.status !== "clean" && held.live && (leadsTo(held, node) || this.#coversRead(held))) return true;
+    }
+    return false;
+  }
+
+  #coversRead({ envelope }: SchedulerNode): boolean {
+    if (envelope === undefined) return false;
+    for (const { home, path } of this.#wanted.keys()) {
+      if (envelope.some((place) => place.home === home && overlap(place.path, path))) return true;
+    }
+    return false;
+  }
+}
+
+/** Whether what a node writes reaches another, over any number of nodes. */
+function leadsTo(from: SchedulerNode, to: SchedulerNode): boolean {
+  const seen = new Set([from]);
+  for (const node of seen) {
+    if (node === to) return true;
+    for (const reader of readersOf(node)) seen.add(reader);
+  }
+  return false;
+}

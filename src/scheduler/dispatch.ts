@@ -1,0 +1,270 @@
+/**
+ * Takes the head of a queue through its handler (Scheduler v2 §7.5):
+ *
+ * ```
+ *   head ─> origin confirmed? ─> handler there? ─> preflight ─> presync ─> attempt ─> other spaces ─> commit ─> answers
+ *             └────────────────────────┴───────────────┴────────────┴─ abandoned ┘
+ *                              waits at the head; nothing overtakes it
+ * ```
+ * One step at a time and only forwards: a send that waits is taken up again from the start, which costs little.
+ */
+import type { Host } from "../host/host.ts";
+import type { Json } from "../message/json.ts";
+import { admit } from "../store/admit.ts";
+import type { Rejection } from "../store/rejection.ts";
+import type { DocumentIndex } from "./address.ts";
+import { Closure, type ClosureParts } from "./closure.ts";
+import { childReceiptOf, receiptOf } from "./event-id.ts";
+import { Handling } from "./handling.ts";
+import type { Introspection } from "./introspection.ts";
+import type { Send, Wait } from "./send.ts";
+import type { SendAnswers } from "./send-answers.ts";
+import type { SendQueue } from "./send-queue.ts";
+import type { RegisteredHandler } from "./stream-record.ts";
+
+/** How a handler ended. */
+type End = { readonly threw: false; readonly value: unknown } | { readonly threw: true; readonly error: unknown };
+
+/** Finds a handler that is not registered yet: loads the piece that has it. Undefined where there is nothing to load. */
+export type HandlerLoader = (stream: string) => Promise<unknown> | undefined;
+
+/** Begins a pass in which every node may run as often as it may in one: each send is news from outside. */
+export interface Passes {
+  fresh(): void;
+  wake(): void;
+}
+
+export class Dispatch {
+  handlerLoader: HandlerLoader | undefined;
+  readonly #host: Host;
+  readonly #parts: ClosureParts;
+  readonly #introspection: Introspection;
+  readonly #answers: SendAnswers;
+  readonly #passes: Passes;
+  #attempts = 0;
+
+  constructor(
+    parts: ClosureParts & { host: Host; introspection: Introspection; answers: SendAnswers; passes: Passes },
+  ) {
+    this.#host = parts.host;
+    this.#parts = parts;
+    this.#introspection = parts.introspection;
+    this.#answers = parts.answers;
+    this.#passes = parts.passes;
+  }
+
+  /** Takes the head as far as it goes now; true if the queue has moved on. */
+  advance(queue: SendQueue): boolean {
+    const send = queue.head;
+    if (send === undefined || queue.running !== undefined || queue.isAhead) return false;
+    // Whoever clears any other wait knows when.
+    if (send.wait !== undefined && send.wait.kind !== "nodes") return false;
+    send.wait = this.#originOf(send);
+    if (send.wait !== undefined) return false;
+    const { handler } = send.stream;
+    if (handler === undefined) return this.#findHandler(queue, send);
+    if (handler.preflight !== undefined && !this.#preflight(queue, send, handler.preflight))
+      return send.state === "over";
+    if (handler.presync !== undefined && !send.synced) return this.#presync(send, handler.presync);
+    return this.#attempt(queue, send, handler);
+  }
+
+  #originOf({ origin, stream }: Send): Wait | undefined {
+    if (origin === undefined || origin.state === "confirmed") return undefined;
+    // In the same space the store sees to it that the one commits only after the other.
+    return origin.state === "applied" && origin.replica === stream.queue.replica ? undefined : { kind: "origin" };
+  }
+
+  #findHandler(queue: SendQueue, send: Send): boolean {
+    const loading = this.handlerLoader?.(send.stream.link);
+    send.wait = { kind: loading ? "handler-load" : "handler" };
+    loading?.then(
+      () => {
+        if (send.stream.handler === undefined && send.state === "queued") {
+          this.#answers.drop(queue, send, "no-handler", `nothing handles ${send.stream}`);
+        }
+        this.#resume(send, "handler-load");
+      },
+      (error: unknown) => this.#fail(queue, send, "load", error),
+    );
+    return false;
+  }
+
+  // Before the handler -------------------------------------------------------------------------------------------------
+
+  /** Brings up to date what the handler is going to read; false if the send waits, or has failed. */
+  #preflight(queue: SendQueue, send: Send, read: (value: Json) => unknown): boolean {
+    const look = new Handling({ send, ...this.#attemptParts(send), name: "preflight", isPreflight: true });
+    const end = call(() => look.within(() => read(send.value)));
+    look.abort("a preflight only looks");
+    if (look.abandonedFor !== undefined) this.#park(queue, send, look.abandonedFor);
+    else if (end.threw) this.#fail(queue, send, "preflight", end.error);
+    else if (look.missing.length > 0) this.#park(queue, send, { kind: "load", missing: look.missing });
+    else return true;
+    return false;
+  }
+
+  #presync(send: Send, sync: (value: Json) => Promise<unknown>): boolean {
+    send.wait = { kind: "presync" };
+    const done = () => {
+      send.synced = true;
+      this.#resume(send, "presync");
+    };
+    const end = call(() => sync(send.value));
+    const failed = (error: unknown) => {
+      this.#introspection.report(error, undefined);
+      done();
+    };
+    Promise.resolve(end.threw ? Promise.reject(end.error) : end.value).then(done, failed);
+    return false;
+  }
+
+  #park(queue: SendQueue, send: Send, wait: Wait): void {
+    send.wait = wait;
+    if (wait.kind === "load") void this.#awaitLoads(queue, send, wait.missing);
+  }
+
+  async #awaitLoads(queue: SendQueue, send: Send, missing: readonly DocumentIndex[]): Promise<void> {
+    await Promise.all(missing.map(({ replica }) => replica.loadsSettled()));
+    const failed = missing.find(({ document }) => document.state !== "loaded" && document.loadError !== undefined);
+    if (failed) this.#fail(queue, send, "load", failed.document.loadError);
+    else this.#resume(send, "load");
+  }
+
+  #resume(send: Send, from: Wait["kind"]): void {
+    if (send.wait?.kind === from) send.wait = undefined;
+    this.#passes.wake();
+  }
+
+  // The handler ----------------------------------------------------------------------------------------------------------
+
+  #attemptParts(send: Send) {
+    send.closure ??= new Closure(this.#parts, `reads of ${send.stream}`);
+    return { host: this.#host, runner: this.#parts.runner, closure: send.closure };
+  }
+
+  #attempt(queue: SendQueue, send: Send, handler: RegisteredHandler): boolean {
+    send.attempts++;
+    send.state = "running";
+    this.#passes.fresh();
+    const name = `${send.id} ${queue.replica.session} ${++this.#attempts}`;
+    const handling = new Handling({ send, ...this.#attemptParts(send), name });
+    const end = call(() => handling.within(() => handler.run(send.value, handling)));
+    if (end.threw || !isPromise(end.value)) return this.#ended(queue, handling, end);
+    queue.running = send;
+    void this.#endsLater(queue, handling, end.value);
+    return true;
+  }
+
+  async #endsLater(queue: SendQueue, handling: Handling, promise: Promise<unknown>): Promise<void> {
+    let end: End;
+    try {
+      end = { threw: false, value: await promise };
+    } catch (error) {
+      end = { threw: true, error };
+    }
+    queue.running = undefined;
+    this.#ended(queue, handling, end);
+    this.#passes.wake();
+  }
+
+  /** True if the queue has moved on. */
+  #ended(queue: SendQueue, handling: Handling, end: End): boolean {
+    const { send, abandonedFor } = handling;
+    handling.end();
+    if (send.state === "over") {
+      handling.abort("the send was dropped while its handler ran");
+    } else if (abandonedFor !== undefined) {
+      handling.abort("the attempt was abandoned");
+      send.state = "queued";
+      this.#park(queue, send, abandonedFor);
+      return false;
+    } else if (end.threw) {
+      // Values of two moments may not fit together: that is no failure of the handler.
+      const { isStale } = handling.transaction;
+      handling.abort("the handler threw");
+      if (isStale) this.#answers.stale(queue, send, "what it had read changed while it ran");
+      else this.#fail(queue, send, "threw", end.error);
+    } else {
+      this.#seal(queue, handling, end.value);
+    }
+    return true;
+  }
+
+  // The commit -----------------------------------------------------------------------------------------------------------
+
+  #seal(queue: SendQueue, handling: Handling, value: unknown): void {
+    const { send } = handling;
+    let result: Json;
+    try {
+      result = value === undefined ? {} : admit(value, undefined);
+    } catch (error) {
+      handling.abort("what the handler returned cannot be stored");
+      return this.#fail(queue, send, "result", error);
+    }
+    if (handling.children.size === 0) return this.#commit(queue, handling, result);
+    queue.running = send;
+    void this.#commitAfterOthers(queue, handling, result);
+  }
+
+  /** What was written to other spaces is durable first; if one of them refuses, nothing is committed here. */
+  async #commitAfterOthers(queue: SendQueue, handling: Handling, result: Json): Promise<void> {
+    const { send } = handling;
+    let refusal: Rejection | undefined;
+    for (const [replica, transaction] of handling.children) {
+      const receipt = childReceiptOf(send.id, queue.replica.space);
+      transaction.preconditions.push({ kind: "absent", ...receipt });
+      transaction.write(receipt, [], {});
+      const outcome = await transaction.commit().outcome;
+      // An earlier attempt got that far: its writes there stand.
+      if (outcome.kind === "committed" || outcome.reason === "document-exists") continue;
+      refusal = { ...outcome, message: `in space "${replica.space}": ${outcome.message}` };
+      break;
+    }
+    queue.running = undefined;
+    if (send.state === "over" || send.origin?.state === "failed" || refusal !== undefined) {
+      handling.abort(refusal?.message ?? "the send was dropped");
+      queue.remove(send);
+      if (refusal !== undefined) this.#answers.rejected(queue, send, refusal);
+    } else {
+      this.#commit(queue, handling, result);
+    }
+    this.#passes.wake();
+  }
+
+  #commit(queue: SendQueue, handling: Handling, result: Json): void {
+    const { send, transaction, lineage } = handling;
+    const receipt = receiptOf(send.id);
+    transaction.preconditions.push({ kind: "absent", ...receipt });
+    const { origin } = send;
+    if (origin?.state === "applied" && origin.commit) {
+      transaction.preconditions.push({ kind: "originCommitted", ...origin.commit });
+    }
+    transaction.write(receipt, [], result);
+    queue.remove(send);
+    send.state = "committing";
+    send.closure?.release();
+    send.closure = undefined;
+    queue.inFlight++;
+    const commit = transaction.commit();
+    lineage.applied({ session: commit.session, localSequence: commit.localSequence });
+    commit.outcome.then((outcome) => this.#answers.answered(queue, handling, result, outcome));
+  }
+
+  #fail(queue: SendQueue, send: Send, reason: "threw" | "preflight" | "load" | "result", error: unknown): void {
+    this.#answers.fail(queue, send, { reason, error, message: error instanceof Error ? error.message : String(error) });
+    this.#passes.wake();
+  }
+}
+
+function call(code: () => unknown): End {
+  try {
+    return { threw: false, value: code() };
+  } catch (error) {
+    return { threw: true, error };
+  }
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+}

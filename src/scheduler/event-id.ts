@@ -1,0 +1,34 @@
+/**
+ * Names of sends. An event id is minted when something is sent and stays the same for good: it orders, it carries lineage, and the
+ * receipt's name follows from it. It is the hash of where the send came from (`origin`), the stream's full link, and a number
+ * that counts the sends of that origin. A caller who gives an id of his own gets the hash of it with his session and the link,
+ * so that nobody's ids meet anybody else's. SPEC: I11.
+ */
+import { hashText } from "../message/sha256.ts";
+import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import type { Address } from "./address.ts";
+
+/** A stream's full link as one text, in which no part can pass for another. */
+export function linkText({ home, path }: Address): string {
+  const { replica, document } = home;
+  return JSON.stringify([replica.space, document.scope, document.id, path]);
+}
+
+/** The id of the `sequence`-th send that one origin made. */
+export function causalEventId(origin: string, link: string, sequence: number): string {
+  return hashText(`sent ${JSON.stringify(origin)} ${sequence} ${link}`);
+}
+
+export function callerEventId(session: string, id: string, link: string): string {
+  return hashText(`called ${JSON.stringify([session, id])} ${link}`);
+}
+
+/** Where the result of a handling is: one document for each event, ever. Its value is what the handler returned. */
+export function receiptOf(eventId: string): DocumentRef {
+  return { scope: SHARED_SCOPE, id: `receipt:stream:${eventId}` };
+}
+
+/** Says in another space that the handling's writes there have been made: they go first, and must not be made twice. */
+export function childReceiptOf(eventId: string, home: string): DocumentRef {
+  return { scope: SHARED_SCOPE, id: `receipt:stream:${eventId}:${JSON.stringify(home)}` };
+}

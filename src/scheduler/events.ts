@@ -1,0 +1,277 @@
+/**
+ * Streams (Scheduler v2 §7.5, §7.6): which there are, who handles them, and the queues of what was sent to them. A send comes in
+ * here; `dispatch.ts` takes it through its handler, `send-answers.ts` says what became of it.
+ *
+ * One queue for each space, and nothing here speaks of "the" head: every queue has its own. SPEC: I4, I10, I11.
+ */
+import { SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
+import { admit } from "../store/admit.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Commit } from "../store/transaction.ts";
+import type { Address } from "./address.ts";
+import type { Dispatch, HandlerLoader } from "./dispatch.ts";
+import { callerEventId, causalEventId, linkText } from "./event-id.ts";
+import { type Launch, Lineage } from "./lineage.ts";
+import type { Runner } from "./runner.ts";
+import { Send, type SendOptions, type Sent, type Wait } from "./send.ts";
+import type { SendAnswers } from "./send-answers.ts";
+import { SendQueue } from "./send-queue.ts";
+import { type EventHandler, type HandlerOptions, StreamError, StreamRecord } from "./stream-record.ts";
+import type { Turns } from "./turns.ts";
+
+/** A queue as it can be seen from outside. */
+export interface QueueSnapshot {
+  readonly space: string;
+  readonly waiting: number;
+  readonly inFlight: number;
+  /** The stream of the head, and what it waits for. */
+  readonly head?: { readonly stream: string; readonly id: string; readonly waitsFor?: Wait["kind"] };
+}
+
+export class Events {
+  readonly #runner: Runner;
+  readonly #turns: Turns;
+  readonly #dispatch: Dispatch;
+  readonly #answers: SendAnswers;
+  readonly #work: { wake(): void };
+  readonly #queues = new Map<Replica, SendQueue>();
+  readonly #streams = new Map<string, StreamRecord>();
+  /** What the transaction that runs now has launched; made by the first launch. */
+  #transaction: Lineage | undefined;
+  /** Sends of plain code. */
+  #sends = 0;
+
+  constructor(parts: {
+    runner: Runner;
+    turns: Turns;
+    dispatch: Dispatch;
+    answers: SendAnswers;
+    work: { wake(): void };
+  }) {
+    this.#runner = parts.runner;
+    this.#turns = parts.turns;
+    this.#dispatch = parts.dispatch;
+    this.#answers = parts.answers;
+    this.#work = parts.work;
+  }
+
+  set handlerLoader(loader: HandlerLoader | undefined) {
+    this.#dispatch.handlerLoader = loader;
+  }
+
+  // Streams --------------------------------------------------------------------------------------------------------------
+
+  stream(address: Address): StreamRecord {
+    const link = linkText(address);
+    let stream = this.#streams.get(link);
+    if (stream === undefined) {
+      stream = new StreamRecord(address, this.#queue(address.home.replica));
+      this.#streams.set(link, stream);
+    }
+    return stream;
+  }
+
+  #queue(replica: Replica): SendQueue {
+    let queue = this.#queues.get(replica);
+    if (queue === undefined) {
+      queue = new SendQueue(replica);
+      this.#queues.set(replica, queue);
+    }
+    return queue;
+  }
+
+  /** Registers the one handler of a stream; the returned function takes it away. */
+  addHandler(stream: StreamRecord, run: EventHandler, options: HandlerOptions): () => void {
+    const handler = { ...options, name: options.name ?? (run.name || "a handler without a name"), run };
+    stream.register(handler);
+    const { head } = stream.queue;
+    if (head?.wait?.kind === "handler" && head.stream === stream) head.wait = undefined;
+    this.#work.wake();
+    return () => {
+      if (stream.handler === handler) stream.handler = undefined;
+    };
+  }
+
+  // Sending --------------------------------------------------------------------------------------------------------------
+
+  send(stream: StreamRecord, value: unknown, options: SendOptions): Sent {
+    this.#requireSender(stream);
+    const attempt = this.#attempt();
+    const origin = options.origin === undefined ? attempt : this.#lineageOf(stream, options.origin);
+    const { onOutcome } = options;
+    const id = this.#idOf(stream, options);
+    const send = new Send({ id, stream, value: admit(value, undefined), origin, onOutcome });
+    if (origin === undefined) this.#enqueue(send);
+    else if (options.origin === undefined) origin.launch(this.#launchOf(send));
+    else this.#enqueueLater(send, origin, attempt);
+    return send;
+  }
+
+  #requireSender(stream: StreamRecord): void {
+    const node = this.#runner.current?.node;
+    if (node?.kind === "computation") {
+      throw new StreamError(
+        "STREAM_SEND_IN_COMPUTATION",
+        `computation ${node.id} must not send to ${stream}: it may run any number of times; send from a handler, an effect or plain code`,
+      );
+    }
+    if (this.#runner.handling?.isPreflight) {
+      throw new StreamError("STREAM_MISUSE", `a preflight only reads; send to ${stream} from the handler`);
+    }
+  }
+
+  #idOf(stream: StreamRecord, { id, session, eventId }: SendOptions): string {
+    const { replica } = stream.queue;
+    const { handling } = this.#runner;
+    if (eventId !== undefined) {
+      if (id === undefined && eventId !== "") return eventId;
+      throw new StreamError(
+        "STREAM_MISUSE",
+        "give a send an `id` of your own or the `eventId` of an earlier send, not both",
+      );
+    }
+    if (id !== undefined) return callerEventId(session ?? replica.session, id, stream.link);
+    if (handling !== null) return causalEventId(handling.name, stream.link, ++handling.sends);
+    return causalEventId(replica.session, stream.link, ++this.#sends);
+  }
+
+  #enqueue(send: Send): void {
+    const { queue } = send.stream;
+    if (queue.closed) return this.#answers.drop(queue, send, "closed", `space "${queue.replica.space}" is closed`);
+    if (queue.isFull) {
+      const message = `${SENDS_WAITING_MAX} sends of space "${queue.replica.space}" wait already; send it again later`;
+      return send.end({ kind: "refused", id: send.id, reason: "queue-full", message });
+    }
+    queue.push(send);
+    this.#work.wake();
+  }
+
+  // Lineage --------------------------------------------------------------------------------------------------------------
+
+  /** Ties work to the attempt that runs now; false where none does, and the work is nobody's but the caller's. */
+  launch(launch: Launch): boolean {
+    const attempt = this.#attempt();
+    attempt?.launch(launch);
+    return attempt !== undefined;
+  }
+
+  #launchOf(send: Send): Launch {
+    return {
+      started: () => this.#enqueue(send),
+      confirmed: () => this.#release(send),
+      cancelled: (why) => this.#cancel(send, why),
+    };
+  }
+
+  #release(send: Send): void {
+    if (send.wait?.kind === "origin") send.wait = undefined;
+    this.#work.wake();
+  }
+
+  /** What runs, or is on its way to the store, is stopped there. */
+  #cancel(send: Send, why: string): void {
+    if (send.state === "launched" || send.state === "queued" || send.state === "running") {
+      this.#answers.drop(send.stream.queue, send, "origin-failed", why);
+    }
+  }
+
+  /** Of the handler or the transaction whose code runs now. */
+  #attempt(): Lineage | undefined {
+    const { current, handling } = this.#runner;
+    if (current !== null) return undefined;
+    if (handling !== null) return handling.lineage;
+    const replica = this.#turns.transactsOn;
+    if (replica !== undefined) this.#transaction ??= new Lineage(replica);
+    return this.#transaction;
+  }
+
+  /** The transaction has ended. */
+  transacted(commit: Commit | undefined): void {
+    const lineage = this.#transaction;
+    this.#transaction = undefined;
+    if (lineage !== undefined) follow(lineage, commit);
+  }
+
+  transactionFailed(error: unknown): void {
+    const lineage = this.#transaction;
+    this.#transaction = undefined;
+    lineage?.fail(`the transaction threw: ${String(error)}`);
+  }
+
+  /** A commit that somebody else has made. It may be over, or may have written nothing: its outcome decides. */
+  #lineageOf({ queue }: StreamRecord, origin: Commit): Lineage {
+    const lineage = new Lineage(queue.replica);
+    origin.outcome.then((outcome) => {
+      if (outcome.kind === "committed") lineage.confirm();
+      else lineage.fail(outcome.message);
+    });
+    return lineage;
+  }
+
+  /** It has its place now and waits there for the commit; sent by an attempt, it falls with that too. */
+  #enqueueLater(send: Send, origin: Lineage, attempt: Lineage | undefined): void {
+    const launch = this.#launchOf(send);
+    const enqueued = { ...launch, started: () => {} };
+    origin.launch(enqueued);
+    if (attempt === undefined) this.#enqueue(send);
+    else attempt.launch({ ...launch, confirmed: () => {} });
+  }
+
+  // The pass ---------------------------------------------------------------------------------------------------------------
+
+  get hasSends(): boolean {
+    for (const queue of this.#queues.values()) if (queue.size > 0) return true;
+    return false;
+  }
+
+  /** Dispatches what is ready, a bounded number for each queue; false if no queue has moved. */
+  step(): boolean {
+    let moved = false;
+    for (const queue of this.#queues.values()) {
+      for (let sends = 0; sends < SENDS_BURST && this.#dispatch.advance(queue); sends++) moved = true;
+    }
+    return moved;
+  }
+
+  /** Whether nothing is about to be handled. One that waits for a handler nobody is looking for may wait forever. */
+  get isIdle(): boolean {
+    for (const { running, head } of this.#queues.values()) {
+      if (running !== undefined || (head !== undefined && head.wait?.kind !== "handler")) return false;
+    }
+    return true;
+  }
+
+  /** Drops what still waits, for one space or for all. */
+  close(replica?: Replica): void {
+    for (const queue of this.#queues.values()) {
+      if (replica !== undefined && queue.replica !== replica) continue;
+      queue.closed = true;
+      for (const send of queue.waiting()) this.#answers.drop(queue, send, "closed", "closed before it was handled");
+    }
+  }
+
+  snapshot(): readonly QueueSnapshot[] {
+    return [...this.#queues.values()].map((queue) => {
+      const { replica, size: waiting, inFlight, head } = queue;
+      const basic = { space: replica.space, waiting, inFlight };
+      if (head === undefined) return basic;
+      const shown = { stream: String(head.stream), id: head.id };
+      return { ...basic, head: head.wait ? { ...shown, waitsFor: head.wait.kind } : shown };
+    });
+  }
+
+  checkInvariants(): void {
+    for (const queue of this.#queues.values()) queue.checkInvariants();
+  }
+}
+
+/** A transaction without a commit wrote nothing. */
+function follow(lineage: Lineage, commit: Commit | undefined): void {
+  if (commit === undefined) return lineage.confirm();
+  const { session, localSequence } = commit;
+  lineage.applied({ session, localSequence });
+  commit.outcome.then((outcome) => {
+    if (outcome.kind === "committed") lineage.confirm();
+    else lineage.fail(outcome.message);
+  });
+}

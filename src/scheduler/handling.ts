@@ -1,0 +1,222 @@
+/**
+ * One attempt to handle a send: a transaction on the send's own space, which cells read and write without being told, also in the
+ * stretches of an asynchronous handler that are taken up with `within`. It sees its own writes; others see them with the commit.
+ * Computed values show what they were before its writes.
+ *
+ * A read never gives a value that is about to change. What is not loaded, or waits for a gate or an asynchronous run, abandons the
+ * attempt: `ABANDONED` is thrown through the handler, nothing of it happens, and the send waits at the head of its queue for
+ * what was missing.
+ *
+ * Writes to other spaces are transactions of their own, committed and confirmed before the handling's (Scheduler v2, decision 11).
+ * SPEC: I4, I10, I11.
+ */
+import type { Host } from "../host/host.ts";
+import type { Json } from "../message/json.ts";
+import { event } from "../message/lineage.ts";
+import { topicType } from "../message/topic.ts";
+import { handOut } from "../store/admit.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Transaction } from "../store/transaction.ts";
+import type { Address, DocumentIndex } from "./address.ts";
+import type { Closure } from "./closure.ts";
+import { isDerived, sourceReads } from "./graph-walk.ts";
+import { Lineage } from "./lineage.ts";
+import type { Runner } from "./runner.ts";
+import type { Send, Wait } from "./send.ts";
+import { StreamError } from "./stream-record.ts";
+import type { WriteTarget } from "./write-unit.ts";
+
+/** Thrown through a handler to abandon the attempt; not an error, so that it costs no stack trace. */
+const ABANDONED = Symbol("abandoned");
+
+export class Handling implements WriteTarget {
+  readonly send: Send;
+  readonly transaction: Transaction;
+  readonly lineage: Lineage;
+  /** Names the attempt; the origin of what it sends. */
+  readonly name: string;
+  /** Sends of this attempt. */
+  sends = 0;
+  /** Why it was abandoned; whatever the handler made of the exception. */
+  abandonedFor: Wait | undefined;
+  /** Looks at what the handler is going to read; its writes are dropped. */
+  readonly isPreflight: boolean;
+  readonly #host: Host;
+  readonly #runner: Runner;
+  readonly #closure: Closure;
+  /** Transactions on other spaces, in the order they were first written to. */
+  #children: Map<Replica, Transaction> | undefined;
+  readonly #missing: DocumentIndex[] = [];
+  /** Derived documents whose sources the commit rests on already. */
+  #claimed: Set<DocumentIndex> | undefined;
+  #ids = 0;
+  #isOver = false;
+
+  constructor(parts: {
+    host: Host;
+    send: Send;
+    runner: Runner;
+    closure: Closure;
+    name: string;
+    isPreflight?: boolean;
+  }) {
+    const { replica } = parts.send.stream.queue;
+    this.send = parts.send;
+    this.name = parts.name;
+    this.isPreflight = parts.isPreflight ?? false;
+    this.#host = parts.host;
+    this.#runner = parts.runner;
+    this.#closure = parts.closure;
+    this.transaction = replica.transaction();
+    this.lineage = new Lineage(replica);
+  }
+
+  get replica(): Replica {
+    return this.send.stream.queue.replica;
+  }
+
+  /** What was read and is being loaded. */
+  get missing(): readonly DocumentIndex[] {
+    return this.#missing;
+  }
+
+  get children(): ReadonlyMap<Replica, Transaction> {
+    return this.#children ?? NO_CHILDREN;
+  }
+
+  /** Runs synchronous code as part of the handling: all that it reads and writes. */
+  within<T>(code: () => T): T {
+    if (this.#isOver) throw over(this.send);
+    const outer = this.#runner.handling;
+    this.#runner.handling = this;
+    try {
+      return code();
+    } finally {
+      this.#runner.handling = outer;
+    }
+  }
+
+  /** An id that follows from the event: every attempt, anywhere, gets the same. */
+  newId(name?: string): string {
+    return name === undefined ? `${this.send.id}#${++this.#ids}` : `${this.send.id}/${name}`;
+  }
+
+  /** Publishes an event with the commit, under an id that follows from this one's. */
+  emit(topic: string, data: Json): void {
+    if (this.#isOver) throw over(this.send);
+    const mint = { id: () => this.newId(), now: () => this.#host.now() };
+    const message = event(mint, topicType(topic), data, { causation: this.send.id });
+    const source = String(this.send.stream);
+    this.transaction.entries.push({ message, topic, source, as: { status: "pending" } });
+  }
+
+  /** The handler has ended: what still holds on to it cannot do anything any more. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /** Nothing of it happens. */
+  abort(why: string): void {
+    this.end();
+    this.transaction.abort();
+    for (const child of this.children.values()) child.abort();
+    this.lineage.fail(why);
+  }
+
+  // Reading --------------------------------------------------------------------------------------------------------------
+
+  read(address: Address, shallow: boolean): Json | undefined {
+    const { home } = address;
+    this.#bring(address, shallow);
+    if (isDerived(home)) this.#claimSources(home);
+    else {
+      const transaction = this.#known(home.replica);
+      if (transaction) return transaction.read(home.document, address.path, shallow ? "shallow" : "deep");
+    }
+    return handOut(address.value);
+  }
+
+  /** The value as the handling sees it, without depending on it. */
+  glance(address: Address): Json | undefined {
+    const { home } = address;
+    if (isDerived(home)) return address.value;
+    return this.#known(home.replica)?.glance(home.document, address.path) ?? address.value;
+  }
+
+  /** What lies there is loaded and up to date, or the attempt ends here. */
+  #bring(address: Address, shallow: boolean): void {
+    const { home } = address;
+    if (!this.#closure.require(address, shallow)) this.#abandon({ kind: "nodes" });
+    if (!isDerived(home)) this.#requireLoaded(home);
+  }
+
+  #requireLoaded(home: DocumentIndex): void {
+    const { document, replica } = home;
+    if (document.state === "absent" && !document.isKnown) replica.touch(document);
+    if (document.isKnown) return;
+    this.#missing.push(home);
+    if (!this.isPreflight) this.#abandon({ kind: "load", missing: this.#missing });
+  }
+
+  /** A derived value is as good as what it was derived from. */
+  #claimSources(home: DocumentIndex): void {
+    this.#claimed ??= new Set();
+    if (this.#claimed.has(home)) return;
+    this.#claimed.add(home);
+    for (const { address, shallow } of sourceReads(home)) {
+      this.#requireLoaded(address.home);
+      if (address.home.replica === this.replica)
+        this.transaction.claim(address.home.document, address.path, shallow ? "shallow" : "deep");
+    }
+  }
+
+  #abandon(wait: Wait): never {
+    this.abandonedFor ??= wait;
+    throw ABANDONED;
+  }
+
+  // Writing --------------------------------------------------------------------------------------------------------------
+
+  set(address: Address, value: unknown): void {
+    if (address.parent !== null) this.#bring(address.parent, true);
+    this.#transactionOf(address.home.replica).write(address.document, address.path, value);
+  }
+
+  remove(address: Address): void {
+    this.#bring(address.parent ?? address, true);
+    this.#transactionOf(address.home.replica).remove(address.document, address.path);
+  }
+
+  append(address: Address, items: readonly unknown[]): void {
+    const value = this.read(address, true);
+    if (value === undefined) this.set(address, items);
+    else this.splice(address, Array.isArray(value) ? value.length : 0, 0, items);
+  }
+
+  splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
+    this.#bring(address, true);
+    this.#transactionOf(address.home.replica).splice(address.document, address.path, index, remove, insert);
+  }
+
+  #transactionOf(replica: Replica): Transaction {
+    const known = this.#known(replica);
+    if (known !== undefined) return known;
+    const transaction = replica.transaction();
+    this.#children ??= new Map();
+    this.#children.set(replica, transaction);
+    return transaction;
+  }
+
+  #known(replica: Replica): Transaction | undefined {
+    return replica === this.replica ? this.transaction : this.#children?.get(replica);
+  }
+}
+
+function over({ stream }: Send): StreamError {
+  return new StreamError(
+    "STREAM_HANDLING_OVER",
+    `the handling of ${stream} is over; await everything before the handler returns`,
+  );
+}
+
+const NO_CHILDREN: ReadonlyMap<Replica, Transaction> = new Map();

@@ -1,0 +1,75 @@
+/**
+ * Lineage (I10): what an attempt launches lives only if that attempt's commit does. An attempt is one run of a handler, or one run
+ * of a transaction. What it launches (a send, a piece, anything that would outlive it) is handed to its lineage, which tells it:
+ *
+ * ```
+ *   open ──the commit is applied here──> applied ──the store has confirmed it──> confirmed
+ *     │            started()                │              confirmed()
+ *     └──given up──> failed <───rejected────┘
+ *                  cancelled()
+ * ```
+ * `started` means: begin, speculatively; whoever must not begin before the commit is durable waits for `confirmed`. A lineage may be
+ * over when something refers to it: then the launch hears at once what became of it. An attempt that wrote nothing is as good as
+ * confirmed. A retried attempt is another attempt with a lineage of its own.
+ */
+import type { CommitIdentity } from "../store/commit.ts";
+import type { Replica } from "../store/replica.ts";
+
+/** Work that an attempt has launched. Each of its steps is called at most once, `cancelled` instead of `confirmed`. */
+export interface Launch {
+  /** The attempt's commit is applied here and on its way. */
+  started(): void;
+  /** The attempt's commit is durable. */
+  confirmed(): void;
+  /** The attempt failed: whatever was begun is to be taken back. It may not have been started. */
+  cancelled(why: string): void;
+}
+
+export type LineageState = "open" | "applied" | "confirmed" | "failed";
+
+export class Lineage {
+  /** The space whose commit decides. */
+  readonly replica: Replica;
+  state: LineageState = "open";
+  /** The commit, once it is applied; undefined also for an attempt that wrote nothing. */
+  commit: CommitIdentity | undefined;
+  /** Why it failed. */
+  why = "";
+  #launches: Launch[] = [];
+
+  constructor(replica: Replica) {
+    this.replica = replica;
+  }
+
+  launch(launch: Launch): void {
+    if (this.state === "failed") return launch.cancelled(this.why);
+    if (this.state !== "open") launch.started();
+    if (this.state === "confirmed") launch.confirmed();
+    else this.#launches.push(launch);
+  }
+
+  applied(commit: CommitIdentity): void {
+    if (this.state !== "open") return;
+    this.state = "applied";
+    this.commit = commit;
+    // By index: what is launched by starting comes after it.
+    for (let i = 0; i < this.#launches.length; i++) this.#launches[i]?.started();
+  }
+
+  confirm(): void {
+    if (this.state === "open") {
+      this.state = "applied";
+      for (let i = 0; i < this.#launches.length; i++) this.#launches[i]?.started();
+    }
+    if (this.state !== "applied") return;
+    this.state = "confirmed";
+    for (const launch of this.#launches.splice(0)) launch.confirmed();
+  }
+
+  fail(why: string): void {
+    if (this.state === "confirmed" || this.state === "failed") return;
+    this.state = "failed";
+    this.why = why;
+    for (const launch of this.#launches.splice(0)) launch.cancelled(why);
+  }
+}

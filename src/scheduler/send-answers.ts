@@ -1,0 +1,184 @@
+/**
+ * What becomes of a handling when the store has answered: the one outcome of the send, and what happens to what it launched.
+ *
+ * | answer | what happens |
+ * |---|---|
+ * | committed | handled; what it launched is confirmed |
+ * | its receipt is there | handled before, here or elsewhere: never again; the outcome carries that handling's result |
+ * | its origin was not committed | dropped |
+ * | a read has moved, the commit beneath fell, the store was busy | again, at its old place in the queue, within a time window with jittered pauses |
+ * | nobody knows | the store is asked whether the commit is there |
+ * | anything else | failed for good |
+ *
+ * Whatever is not committed cancels what that attempt launched. SPEC: I10, I11.
+ */
+import type { Host } from "../host/host.ts";
+import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS } from "../limits.ts";
+import type { Json } from "../message/json.ts";
+import type { CommitOutcome } from "../store/commit.ts";
+import { type Rejection, rejected, retryRule } from "../store/rejection.ts";
+import { receiptOf } from "./event-id.ts";
+import type { Handling } from "./handling.ts";
+import type { Introspection } from "./introspection.ts";
+import type { Background } from "./run-commits.ts";
+import type { Send, SendFailure, SendOutcome } from "./send.ts";
+import type { SendQueue } from "./send-queue.ts";
+
+export interface Failing {
+  readonly reason: SendFailure;
+  readonly message: string;
+  readonly error?: unknown;
+  readonly rejection?: Rejection;
+}
+
+export class SendAnswers {
+  readonly #host: Host;
+  readonly #introspection: Introspection;
+  readonly #work: Background & { wake(): void };
+
+  constructor(parts: { host: Host; introspection: Introspection; work: Background & { wake(): void } }) {
+    this.#host = parts.host;
+    this.#introspection = parts.introspection;
+    this.#work = parts.work;
+  }
+
+  answered(queue: SendQueue, handling: Handling, result: Json, outcome: CommitOutcome): void {
+    queue.inFlight--;
+    if (outcome.kind === "rejected" && outcome.class === "unknown") {
+      this.#work.background(this.#findOut(queue, handling, result, outcome));
+    } else if (outcome.kind === "rejected") {
+      handling.lineage.fail(outcome.message);
+      this.rejected(queue, handling.send, outcome);
+    } else {
+      this.#handled(queue, handling, result);
+    }
+    this.#work.wake();
+  }
+
+  #handled(queue: SendQueue, { lineage, send }: Handling, result: Json): void {
+    queue.lasted();
+    lineage.confirm();
+    this.#end(queue, send, { kind: "handled", id: send.id, result });
+  }
+
+  /** The attempt's commit was rejected, or one that it needed before it. */
+  rejected(queue: SendQueue, send: Send, rejection: Rejection): void {
+    if (send.origin?.state === "failed") return this.drop(queue, send, "origin-failed", send.origin.why);
+    if (rejection.reason === "document-exists") return this.#already(queue, send);
+    if (rejection.reason === "origin-not-committed") return this.drop(queue, send, "origin-failed", rejection.message);
+    const isFinal = retryRule(rejection) === "never" || rejection.reason === "store-stopped";
+    if (isFinal) this.fail(queue, send, { reason: "rejected", message: rejection.message, rejection });
+    else this.#again(queue, send, rejection);
+  }
+
+  /** What a handler had read moved while it ran. */
+  stale(queue: SendQueue, send: Send, message: string): void {
+    queue.remove(send);
+    this.#again(queue, send, rejected("stale", "read-moved", message));
+  }
+
+  #again(queue: SendQueue, send: Send, rejection: Rejection): void {
+    if (!this.#hasTime(queue, send, rejection)) return;
+    queue.requeue(send);
+    // It stood on another that comes before it: there is nothing to wait for but that one.
+    if (rejection.reason === "fell-with") return;
+    queue.conflicted();
+    send.wait = { kind: "retry" };
+    this.#work.background(this.#catchUp(queue, send).then(() => this.#resume(send)));
+  }
+
+  /** Whether it may be tried again; if not, that was its end. */
+  #hasTime(queue: SendQueue, send: Send, rejection: Rejection): boolean {
+    const now = this.#host.monotonic();
+    send.triesUntil ??= now + SEND_WINDOW_MS;
+    if (now < send.triesUntil) return true;
+    const message = `not committed after ${send.attempts} attempts in ${SEND_WINDOW_MS} ms: ${rejection.message}`;
+    this.fail(queue, send, { reason: "gave-up", message, rejection });
+    return false;
+  }
+
+  #resume(send: Send): void {
+    if (send.wait?.kind === "retry") send.wait = undefined;
+    this.#work.wake();
+  }
+
+  async #catchUp({ replica }: SendQueue, send: Send): Promise<void> {
+    await this.#caughtUp(replica.catchUp());
+    await replica.loadsSettled();
+    const boundMs = Math.min(STALE_BACKOFF_START_MS * 2 ** (send.attempts - 1), STALE_BACKOFF_MAX_MS);
+    await new Promise<void>((resolve) => this.#host.timer(this.#host.random() * boundMs, resolve));
+  }
+
+  /** A feed that cannot be read now is no reason to stop: the next rejection says so again. */
+  async #caughtUp(feed: Promise<void>): Promise<void> {
+    await feed.catch((error: unknown) => this.#introspection.say(`the feed could not be read: ${String(error)}`));
+  }
+
+  // No answer ------------------------------------------------------------------------------------------------------------
+
+  /** Asks the store whether a commit is there that it gave no answer to; until then the send keeps its place. */
+  async #findOut(queue: SendQueue, handling: Handling, result: Json, rejection: Rejection): Promise<void> {
+    const { send, lineage } = handling;
+    queue.conflicted();
+    queue.requeue(send);
+    send.wait = { kind: "retry" };
+    while (this.#hasTime(queue, send, rejection)) {
+      await this.#catchUp(queue, send);
+      const isThere = await this.#isCommitted(handling);
+      if (send.state === "over") return;
+      if (isThere) return this.#handled(queue, handling, result);
+      if (isThere === false) {
+        lineage.fail(rejection.message);
+        return this.#resume(send);
+      }
+      send.attempts++;
+    }
+    lineage.fail(rejection.message);
+  }
+
+  /** A commit of nothing that may be made only if the other was. Undefined where the store does not say. */
+  async #isCommitted({ replica, lineage }: Handling): Promise<boolean | undefined> {
+    if (lineage.commit === undefined) return false;
+    const question = replica.transaction();
+    question.preconditions.push({ kind: "originCommitted", ...lineage.commit });
+    const answer = await question.commit().outcome;
+    if (answer.kind === "committed") return true;
+    return answer.reason === "origin-not-committed" ? false : undefined;
+  }
+
+  // Ends -----------------------------------------------------------------------------------------------------------------
+
+  #already(queue: SendQueue, send: Send): void {
+    this.#work.background(this.#readReceipt(queue, send));
+  }
+
+  async #readReceipt(queue: SendQueue, send: Send): Promise<void> {
+    const { replica } = queue;
+    const receipt = receiptOf(send.id);
+    try {
+      await replica.catchUp();
+      await replica.load([receipt]);
+    } catch (error) {
+      const message = `handled before, and the result cannot be read: ${String(error)}`;
+      return this.fail(queue, send, { reason: "load", message, error });
+    }
+    this.#end(queue, send, { kind: "already", id: send.id, result: replica.peek(receipt) ?? {} });
+  }
+
+  fail(queue: SendQueue, send: Send, failing: Failing): void {
+    if (send.state === "over") return;
+    const { reason, message, error } = failing;
+    this.#introspection.report(error ?? new Error(`send to ${send.stream} failed (${reason}): ${message}`), undefined);
+    this.#end(queue, send, { kind: "failed", id: send.id, ...failing });
+  }
+
+  drop(queue: SendQueue, send: Send, reason: "origin-failed" | "no-handler" | "closed", message: string): void {
+    this.#end(queue, send, { kind: "dropped", id: send.id, reason, message });
+  }
+
+  #end(queue: SendQueue, send: Send, outcome: SendOutcome): void {
+    queue.remove(send);
+    send.end(outcome);
+    this.#work.wake();
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * A send: one value for one stream, and what became of it. Every send ends in exactly one outcome.
+ *
+ * ```
+ *   launched ──its attempt's commit is applied──> queued ──handler ran──> committing ──confirmed──> over
+ *      (only where an attempt sent it)              ^  └─ waiting at the head for something: `wait`
+ *                                                   └──── stale: again, at its old place
+ * ```
+ */
+import type { Json } from "../message/json.ts";
+import type { Rejection } from "../store/rejection.ts";
+import type { Commit } from "../store/transaction.ts";
+import type { DocumentIndex } from "./address.ts";
+import type { Closure } from "./closure.ts";
+import type { Lineage } from "./lineage.ts";
+import type { StreamRecord } from "./stream-record.ts";
+
+export type SendFailure =
+  /** The handler threw. */
+  | "threw"
+  /** What finds out what the handler reads threw. */
+  | "preflight"
+  /** Something that the handler reads, or the handler itself, could not be loaded. */
+  | "load"
+  /** What the handler returned cannot be stored. */
+  | "result"
+  /** The store will never take the commit. */
+  | "rejected"
+  /** It was tried again for as long as the window allows. */
+  | "gave-up";
+
+export type SendOutcome =
+  /** This send's handling is committed; `result` is what the handler returned. */
+  | { readonly kind: "handled"; readonly id: string; readonly result: Json }
+  /** The event was handled before, here or elsewhere; `result` is what that handling returned. */
+  | { readonly kind: "already"; readonly id: string; readonly result: Json }
+  | {
+      readonly kind: "failed";
+      readonly id: string;
+      readonly reason: SendFailure;
+      readonly message: string;
+      readonly error?: unknown;
+      /** The last answer of the store; its class says whether it could ever have been made. */
+      readonly rejection?: Rejection;
+    }
+  /** It was not handled and will not be: who sent it failed, or nobody is left who could handle it. */
+  | {
+      readonly kind: "dropped";
+      readonly id: string;
+      readonly reason: "origin-failed" | "no-handler" | "closed";
+      readonly message: string;
+    }
+  /** The queue is full: send it again later. */
+  | { readonly kind: "refused"; readonly id: string; readonly reason: "queue-full"; readonly message: string };
+
+export interface SendOptions {
+  /** The caller's own id; sent twice under it by the same session, it is handled once. */
+  readonly id?: string;
+  /** Who the caller is, where that outlives this process; else ids count for as long as the space is open here. */
+  readonly session?: string;
+  /** An event id as it was minted by an earlier send: the same event again, wherever it was sent first. */
+  readonly eventId?: string;
+  /** A commit that this send depends on: it waits until that is confirmed and is dropped if that fails. */
+  readonly origin?: Commit;
+  /** Called with the outcome, once. */
+  readonly onOutcome?: (outcome: SendOutcome) => void;
+}
+
+/** What the sender gets. */
+export interface Sent {
+  /** The durable event id. */
+  readonly id: string;
+  /** Never rejects. */
+  readonly outcome: Promise<SendOutcome>;
+}
+
+/** What the head of a queue waits for. */
+export type Wait =
+  /** Nodes it reads from are gated, or an asynchronous run is under way: looked at again in every pass. */
+  | { readonly kind: "nodes" }
+  /** Documents it reads are being loaded. */
+  | { readonly kind: "load"; readonly missing: readonly DocumentIndex[] }
+  /** No handler is registered yet. */
+  | { readonly kind: "handler" }
+  /** A handler is being looked for. */
+  | { readonly kind: "handler-load" }
+  /** The commit that it was sent by is not confirmed. */
+  | { readonly kind: "origin" }
+  /** Its commit was stale: others' commits are being read, or it pauses. */
+  | { readonly kind: "retry" }
+  /** What its handler asked to be brought here before it runs. */
+  | { readonly kind: "presync" };
+
+export class Send implements Sent {
+  readonly id: string;
+  readonly stream: StreamRecord;
+  readonly value: Json;
+  /** The attempt that sent it; undefined for plain code. */
+  readonly origin: Lineage | undefined;
+  /** Its place in the queue, given when it is queued and kept when it comes back. */
+  order = 0;
+  state: "launched" | "queued" | "running" | "committing" | "over" = "launched";
+  wait: Wait | undefined;
+  /** What its handler reads, demanded while it waits and while it runs. */
+  closure: Closure | undefined;
+  attempts = 0;
+  /** When it is not tried again any more; set by the first rejection. */
+  triesUntil: number | undefined;
+  /** Whether what the handler asked for has been brought here. */
+  synced = false;
+  readonly #onOutcome: ((outcome: SendOutcome) => void) | undefined;
+  #result: SendOutcome | undefined;
+  #outcome: Promise<SendOutcome> | undefined;
+  #resolve: ((outcome: SendOutcome) => void) | undefined;
+
+  constructor(parts: {
+    id: string;
+    stream: StreamRecord;
+    value: Json;
+    origin?: Lineage | undefined;
+    onOutcome?: ((outcome: SendOutcome) => void) | undefined;
+  }) {
+    this.id = parts.id;
+    this.stream = parts.stream;
+    this.value = parts.value;
+    this.origin = parts.origin;
+    this.#onOutcome = parts.onOutcome;
+  }
+
+  /** Made when first asked for: most sends are not waited for one by one. */
+  get outcome(): Promise<SendOutcome> {
+    this.#outcome ??= this.#result
+      ? Promise.resolve(this.#result)
+      : new Promise((resolve) => {
+          this.#resolve = resolve;
+        });
+    return this.#outcome;
+  }
+
+  /** The one outcome. What comes after it changes nothing. */
+  end(outcome: SendOutcome): void {
+    if (this.state === "over") return;
+    this.state = "over";
+    this.wait = undefined;
+    this.closure?.release();
+    this.closure = undefined;
+    this.#result = outcome;
+    this.#resolve?.(outcome);
+    this.#onOutcome?.(outcome);
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * A stream as the scheduler knows it: its link, its queue, and its one handler. A second handler is refused by name: two handlings of
+ * one event would race for one receipt, and which of them wins would be chance.
+ */
+import type { Json } from "../message/json.ts";
+import type { Address } from "./address.ts";
+import { linkText } from "./event-id.ts";
+import type { Handling } from "./handling.ts";
+import type { SendQueue } from "./send-queue.ts";
+
+/** Handles one event; what it returns is the receipt's value. */
+export type EventHandler = (value: Json, handling: Handling) => unknown;
+
+export interface HandlerOptions {
+  /** For people; the function's own name unless given. */
+  readonly name?: string;
+  /** Reads what the handler is going to read. It is brought up to date before the handler runs; nothing it does is kept. */
+  readonly preflight?: (value: Json) => unknown;
+  /** Brings here what the handler needs from elsewhere. The handler waits for it, and runs also if it fails. */
+  readonly presync?: (value: Json) => Promise<unknown>;
+}
+
+export interface RegisteredHandler extends HandlerOptions {
+  readonly name: string;
+  readonly run: EventHandler;
+}
+
+export type StreamErrorCode =
+  /** The stream has a handler already. */
+  | "STREAM_HANDLED"
+  /** A computation tried to send. */
+  | "STREAM_SEND_IN_COMPUTATION"
+  /** A handler's context was used after the handler had ended. */
+  | "STREAM_HANDLING_OVER"
+  /** Options of a send that contradict each other. */
+  | "STREAM_MISUSE";
+
+export class StreamError extends Error {
+  override readonly name = "StreamError";
+  readonly code: StreamErrorCode;
+
+  constructor(code: StreamErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export class StreamRecord {
+  readonly address: Address;
+  readonly queue: SendQueue;
+  /** The full link, as it goes into event ids. */
+  readonly link: string;
+  handler: RegisteredHandler | undefined;
+
+  constructor(address: Address, queue: SendQueue) {
+    this.address = address;
+    this.queue = queue;
+    this.link = linkText(address);
+    // Nobody else has to remember the address.
+    address.pins++;
+  }
+
+  register(handler: RegisteredHandler): void {
+    if (this.handler !== undefined) {
+      throw new StreamError(
+        "STREAM_HANDLED",
+        `${this} is handled by "${this.handler.name}", so "${handler.name}" cannot handle it too: a stream has one handler; remove the first, or send to a second stream from it`,
+      );
+    }
+    this.handler = handler;
+  }
+
+  toString(): string {
+    return `stream ${this.address} of space "${this.queue.replica.space}"`;
+  }
+}
