@@ -51,7 +51,7 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #stream: ByteStream;
   readonly #framer: LineFramer;
   readonly #closed: () => void;
-  /** Answers of this turn, written together. */
+  /** Answers of this slice of turns, written together. */
   #outgoing: string[] = [];
   #outgoingLength = 0;
   /** Requests that were handed to the loop and not answered. */
@@ -182,8 +182,7 @@ export class NdjsonConnection implements Connection, LineSink {
     const text = `${JSON.stringify(message)}\n`;
     this.#outgoing.push(text);
     this.#outgoingLength += text.length;
-    // One write for all answers of a turn.
-    if (this.#outgoing.length === 1) this.#host.microtask(() => this.#flush());
+    if (this.#outgoing.length === 1) this.#loop.atSliceEnd(() => this.#flush());
   }
 
   /** Everything that waits to be written goes out now. */
@@ -218,7 +217,9 @@ export class NdjsonConnection implements Connection, LineSink {
   /** Stops reading from a client that is owed too much, and starts again when it has caught up. */
   #balance(): void {
     while (this.#unread && this.state === "open" && !this.#isFull) this.#take(this.#unread);
-    const pause = this.#isFull || this.#unread !== undefined;
+    // With as many requests in flight as may be and nothing more to read, it goes on listening: stopping and starting again for
+    // every burst of a client that keeps to the limit would cost more than the one chunk that can still come.
+    const pause = this.#unread !== undefined || this.#unsent >= UNREAD_OUTPUT_BYTES_MAX;
     if (pause === this.#paused || this.state !== "open") return;
     this.#paused = pause;
     if (pause) this.#stream.pause();
