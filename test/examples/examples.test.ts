@@ -45,7 +45,9 @@ describe("examples", () => {
   });
 
   /** What imports nothing but the core runs on every engine. */
-  const portable = programs.filter(({ code }) => !/from "(?:node:|millrace\/(?:client|kernel|sqlite))/.test(code));
+  const portable = programs.filter(
+    ({ code }) => !/from "(?:node:|millrace\/(?:client|extensions|kernel|sqlite))/.test(code),
+  );
   test.for(portable)("[K7] [K8] $place prints the same on Deno and on Bun", async ({ file, code }) => {
     for (const runtime of ["deno", "bun"] as const) {
       const ended = await project.runOn(runtime, file);

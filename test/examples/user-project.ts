@@ -2,7 +2,16 @@
  * A project that depends on `millrace`: the package as it would be installed, freshly built, and programs beside it that import
  * it by name. What runs here runs for users.
  */
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Ended, ROOT, runProgram } from "../repo/program.ts";
@@ -38,7 +47,8 @@ export class UserProject implements Disposable {
       copyFileSync(join(ROOT, name), join(project.packageFolder, name));
     }
     cpSync(join(ROOT, "bin"), join(project.packageFolder, "bin"), { recursive: true });
-    for (const scope of ["@types", "undici-types"]) {
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    for (const scope of ["@types", "undici-types", ...Object.keys(dependencies)]) {
       symlinkSync(join(ROOT, "node_modules", scope), join(project.folder, "node_modules", scope));
     }
     project.write("package.json", JSON.stringify({ name: "project", private: true, type: "module" }));

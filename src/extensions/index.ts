@@ -1,0 +1,25 @@
+/** `millrace/extensions`: what authors of extensions import. Needs Node; runs nothing by itself. */
+export type { ExtensionInCode, ExtensionSources } from "./discovery.ts";
+export type {
+  AgentInvocation,
+  AgentProvider,
+  AgentResponse,
+  CapabilityProvider,
+  ChannelProvider,
+  Extension,
+  ProviderKind,
+  SchedulerProvider,
+  ServiceProvider,
+  Slot,
+  TaskResult,
+  Tool,
+  ToolProvider,
+} from "./extension.ts";
+export type { EmitOptions, EventContext, EventHandler, ExtensionContext } from "./extension-context.ts";
+export { ExtensionError, type ExtensionErrorCode } from "./extension-error.ts";
+export type { ExtensionState, ExtensionStatus } from "./extension-record.ts";
+export type { Log, LogEntry, Logger, LogLevel } from "./logger.ts";
+export { type Manifest, type ManifestResult, readManifest } from "./manifest.ts";
+export type { Hook, HookCall, HookName } from "./message-router.ts";
+export type { ScheduleStatus } from "./schedule-table.ts";
+export { type FileProblem, fileProblemText } from "./yaml-file.ts";
