@@ -1,0 +1,32 @@
+import { describe, expect, test } from "vitest";
+import { simulate } from "../../src/host/simulate.ts";
+import { KernelSimulation, type Sightings } from "./simulation.ts";
+
+const SEEDS = Number(process.env["SEEDS"] ?? 2);
+const OPTIONS = { rounds: 100, eventsPerRound: 100 };
+
+async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
+  try {
+    return await simulate(seed, async (world) => {
+      const simulation = new KernelSimulation(world, OPTIONS);
+      await simulation.run();
+      return simulation.sightings;
+    });
+  } catch (error) {
+    throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+describe("the whole kernel among faults", () => {
+  test("[K1] nothing acknowledged is lost and nothing is done twice, and a seed repeats itself", async () => {
+    const all: Sightings = { events: 0, commands: 0, repeated: 0, kills: 0, pauses: 0, timers: 0, refused: 0 };
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const first = await run(seed);
+      const second = await run(seed);
+      if (first.traceHash !== second.traceHash) throw new Error(`seed ${seed} ran in two ways`);
+      for (const name of Object.keys(all) as (keyof Sightings)[]) all[name] += first.value[name];
+    }
+    console.log(all);
+    expect(all.events).toBeGreaterThan(1);
+  }, 300_000);
+});
