@@ -15,13 +15,15 @@ import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import type { Notification, NotificationListener } from "../store/change.ts";
 import { asLink, LINK_KEY } from "../store/document.ts";
+import { isWithin, type Label, labelOfRead, type PlaceLabel } from "../store/label.ts";
 import { childOf } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address, DocumentIndex } from "./address.ts";
+import { labelSeen } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import { addCause, type SchedulerNode } from "./node.ts";
+import { addCause, type Edge, type SchedulerNode } from "./node.ts";
 
 /** A place below a change, with its values on either side. */
 interface Comparison {
@@ -67,6 +69,11 @@ export class Invalidation {
   }
 
   #notified(replica: Replica, notification: Notification): void {
+    // Labels first: what a change is labelled with now decides whom it may wake.
+    for (const { before, after, ...ref } of notification.labels ?? NO_CHANGES) {
+      const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
+      if (index !== undefined) this.relabelled(index, before, after);
+    }
     for (const { scope, id, path, before, after } of notification.changes) {
       const index = replica.find({ scope, id })?.attachment as DocumentIndex | undefined;
       if (index === undefined) continue;
@@ -118,7 +125,7 @@ export class Invalidation {
     address.stamp = tick;
     if (shape) address.shape = tick;
     for (let edge = address.readers; edge !== null; edge = edge.newer) {
-      if (!edge.shallow || shape) this.#mark(edge.node, address, source, group);
+      if (!edge.shallow || shape) this.#mark(edge, source, group);
     }
   }
 
@@ -128,7 +135,7 @@ export class Invalidation {
       address.stamp = tick;
       if (shape) address.shape = tick;
       for (let edge = address.readers; edge !== null; edge = edge.newer) {
-        if (!edge.shallow || shape) this.#mark(edge.node, address, source, group);
+        if (!edge.shallow || shape) this.#mark(edge, source, group);
       }
       shape = false;
     }
@@ -157,16 +164,57 @@ export class Invalidation {
     }
   }
 
-  #mark(node: SchedulerNode, cause: Address, source?: object, group?: string): void {
+  /**
+   * A document is labelled otherwise. Whoever reads a place of which the label is another is invalid; a node with a clearance only if
+   * the place came into its sight or went out of it, since all else is none of its business.
+   */
+  relabelled(
+    index: DocumentIndex,
+    before: readonly PlaceLabel[],
+    after: readonly PlaceLabel[],
+    source?: SchedulerNode,
+  ): void {
+    const tick = ++this.#graph.tick;
+    const open: Address[] = [index.root];
+    for (let address = open.pop(); address !== undefined; address = open.pop()) {
+      // Dormant readers of the document look again, whichever place it was.
+      address.stamp = tick;
+      address.shape = tick;
+      for (let edge = address.readers; edge !== null; edge = edge.newer) {
+        const { node, shallow } = edge;
+        const { path } = address;
+        const [old, now] = [labelOfRead(before, path, shallow), labelOfRead(after, path, shallow)];
+        if (node !== source && differs(old, now, node.clearance)) this.#invalid(node, address);
+      }
+      if (address.children !== null) open.push(...address.children.values());
+    }
+  }
+
+  #mark(edge: Edge, source?: object, group?: string): void {
     this.visited++;
+    const { node, address: cause } = edge;
     if (node === source) return;
     if (node.changeGroup !== undefined && node.changeGroup === group) return;
+    // A change that it may not know of must not show in its being woken.
+    if (node.clearance !== undefined && !isWithin(labelSeen(cause, edge.shallow), node.clearance)) return;
+    this.#invalid(node, cause);
+  }
+
+  #invalid(node: SchedulerNode, cause: Address): void {
     if (node.status === "never-ran") return;
     node.status = "invalid";
     addCause(node, cause);
     if (node.gate !== undefined) this.#gates.invalidated(node);
     this.#agenda.offer(node);
   }
+}
+
+const NO_CHANGES: readonly never[] = Object.freeze([]);
+
+/** Whether a reader with this clearance, or with every one, notices that a place is labelled otherwise. */
+function differs(before: Label, after: Label, clearance: Label | undefined): boolean {
+  if (clearance !== undefined) return isWithin(before, clearance) !== isWithin(after, clearance);
+  return !isWithin(before, after) || !isWithin(after, before);
 }
 
 function isLink(value: Json | undefined): boolean {

@@ -8,6 +8,7 @@
  * A node runs when it is not clean, live, eligible, and has budget left in the pass. Dormant nodes keep their reads as
  * (address, tick seen) and are told of nothing; they are verified when demand comes.
  */
+import { type Label, PUBLIC } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { GateState } from "./gates.ts";
 import type { Run } from "./run.ts";
@@ -56,6 +57,8 @@ export interface NodeSpec {
   readonly debounceMs?: number;
   readonly throttleMs?: number;
   readonly noAutoDebounce?: boolean;
+  /** What it may know; without one, everything. See `information-flow.ts`. */
+  readonly clearance?: Label;
 }
 
 /** Shared by all nodes without causes, so that a node at rest owns no array. */
@@ -98,6 +101,11 @@ export function restoreCauses(node: SchedulerNode, causes: readonly Address[]): 
   node.causes = node.causes.length === 0 ? [...causes] : [...new Set([...causes, ...node.causes])];
 }
 
+/** A node whose runs show by themselves, whatever it reads: an effect, or a materializer. */
+export function isProcess({ kind, envelope }: SchedulerNode): boolean {
+  return kind === "effect" || envelope !== undefined;
+}
+
 export class SchedulerNode {
   // Static.
   readonly id: string;
@@ -112,6 +120,11 @@ export class SchedulerNode {
   readonly changeGroup: string | undefined;
   /** Order of registration, persistent while the node is registered; decides ties. */
   readonly ordinal: number;
+
+  // Information flow, owned by it.
+  readonly clearance: Label | undefined;
+  /** What the node itself carries: that of the run that made it and, for a process, all that it has read and was triggered by. */
+  label: Label = PUBLIC;
 
   // Status, owned by invalidation and runner.
   status: NodeStatus = "never-ran";
@@ -160,6 +173,7 @@ export class SchedulerNode {
     this.envelope = spec.envelope;
     this.parent = spec.parent;
     this.changeGroup = spec.changeGroup;
+    this.clearance = spec.clearance;
     this.ordinal = ordinal;
     this.height = ordinal;
   }

@@ -4,13 +4,14 @@
  * that context and takes it up again with `within`.
  */
 import type { Json } from "../message/json.ts";
+import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 import type { WriteUnit } from "./write-unit.ts";
 
 /** What a run asks of the runner. */
 export interface RunHome {
-  logRead(run: Run, address: Address, shallow: boolean): void;
+  readAs(run: Run, address: Address, shallow: boolean): Json | undefined;
   within<T>(run: Run, code: () => T): T;
 }
 
@@ -20,6 +21,8 @@ export class Run {
   readonly id: number;
   /** The addresses whose changes caused it (I8). */
   readonly causes: readonly Address[];
+  /** What it has read so far, and was made of, is labelled with (§10). */
+  label: Label;
   /** The last registered read that this run has confirmed or made; null before the first. */
   tail: Edge | null = null;
   /** It has ended: whoever still holds it registers no more reads. */
@@ -36,6 +39,7 @@ export class Run {
     this.id = id;
     this.causes = causes;
     this.rehearsal = rehearsal;
+    this.label = node.label;
   }
 
   /**
@@ -48,9 +52,6 @@ export class Run {
 
   /** A logged read, for code that runs after an await. */
   read(address: Address, shallow = false): Json | undefined {
-    const { document, replica } = address.home;
-    if (document.state === "absent") replica.touch(document);
-    this.#home.logRead(this, address, shallow);
-    return address.value;
+    return this.#home.readAs(this, address, shallow);
   }
 }

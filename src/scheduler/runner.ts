@@ -26,6 +26,7 @@ import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Handling } from "./handling.ts";
+import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
 import { NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, UNQUEUED } from "./node.ts";
@@ -66,6 +67,7 @@ export class Runner implements RunHome {
   readonly #turns: Turns;
   readonly #introspection: Introspection;
   readonly #commits: RunCommits;
+  readonly #flow: InformationFlow;
 
   constructor(parts: {
     host: Host;
@@ -76,6 +78,7 @@ export class Runner implements RunHome {
     turns: Turns;
     introspection: Introspection;
     commits: RunCommits;
+    flow: InformationFlow;
   }) {
     this.#host = parts.host;
     this.#graph = parts.graph;
@@ -85,6 +88,7 @@ export class Runner implements RunHome {
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
     this.#commits = parts.commits;
+    this.#flow = parts.flow;
   }
 
   set upstream(upstream: UpstreamWork) {
@@ -98,9 +102,23 @@ export class Runner implements RunHome {
     const { document } = address;
     if (document.state === "absent") address.home.replica.touch(document);
     const run = this.current;
-    if (run !== null) this.logRead(run, address, shallow);
-    else if (this.handling !== null) return this.handling.read(address, shallow);
-    else if (this.#turns.isTransacting) this.#turns.read(address, shallow);
+    if (run !== null) return this.#readIn(run, address, shallow);
+    if (this.handling !== null) return this.handling.read(address, shallow);
+    if (this.#turns.isTransacting) this.#turns.read(address, shallow);
+    return address.value;
+  }
+
+  /** A read by a run that code holds in its hand, after an await. */
+  readAs(run: Run, address: Address, shallow: boolean): Json | undefined {
+    const { document } = address;
+    if (document.state === "absent") address.home.replica.touch(document);
+    return this.#readIn(run, address, shallow);
+  }
+
+  #readIn(run: Run, address: Address, shallow: boolean): Json | undefined {
+    this.logRead(run, address, shallow);
+    // After the read is registered and what is below has run: only then it is known how this is labelled.
+    if (address.document.labels !== undefined) this.#flow.read(run, address, shallow);
     return address.value;
   }
 
@@ -149,6 +167,7 @@ export class Runner implements RunHome {
     if (run === null) return this.handling ?? this.#turns.ambient(replica);
     if (run.node.kind === "computation" && !run.rehearsal && !isInSurface(run.node, address))
       this.#introspection.wroteOutside(run.node, address);
+    if (run.label.length > 0) this.#flow.requireWritable(run, address.alone);
     run.unit ??= new WriteUnit(replica);
     if (run.unit.replica !== replica) {
       throw new Error(`node ${run.node.id} writes into two spaces; a run is one commit, and a commit is of one space`);
@@ -163,7 +182,7 @@ export class Runner implements RunHome {
     if (this.current?.rehearsal) return;
     const { document } = address.home;
     if (document.state === "absent") document.state = "loaded";
-    this.#put(node, address, value);
+    this.#put(this.current as Run, address, value);
   }
 
   /** Runs what has to come before the reader and was discovered by its read. */
@@ -192,6 +211,7 @@ export class Runner implements RunHome {
     node.status = "clean";
     node.slot = RUNNING;
     const run = new Run(this, node, ++this.#lastRun, causes, false);
+    if (node.kind === "effect" || node.envelope !== undefined) this.#flow.begin(run);
     const isTimed = node.kind === "effect" && (node.runs < TIMED_RUNS || (node.runs & TIMED_AGAIN_MASK) === 0);
     const started = isTimed ? this.#host.monotonic() : 0;
     const outer = this.current;
@@ -219,15 +239,21 @@ export class Runner implements RunHome {
   async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
     const { node } = run;
     const started = this.#host.monotonic();
-    // What it wrote in place cannot stay uncommitted while others get to the documents.
-    this.#commits.commit(run);
     let result: unknown;
     let thrown: unknown;
     let threw = false;
     try {
+      // What it wrote in place cannot stay uncommitted while others get to the documents.
+      this.#commit(run);
+    } catch (error) {
+      this.#takeBack(run);
+      thrown = error;
+      threw = true;
+    }
+    try {
       result = await promise;
     } catch (error) {
-      thrown = error;
+      if (!threw) thrown = error;
       threw = true;
     }
     this.#gates.ran(node, this.#host.monotonic() - started);
@@ -243,7 +269,7 @@ export class Runner implements RunHome {
     this.current = run;
     try {
       const result = code();
-      if (outer !== run) this.#commits.commit(run);
+      if (outer !== run) this.#commit(run);
       return result;
     } catch (error) {
       if (outer !== run) this.#takeBack(run);
@@ -270,14 +296,12 @@ export class Runner implements RunHome {
     const { node, tail } = run;
     if (!node.registered) return this.#takeBack(run);
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
-    if (run.unit !== null) this.#commits.commit(run);
     const { output } = node;
-    if (output !== undefined) {
-      try {
-        this.#put(node, output, result);
-      } catch (error) {
-        return this.#failed(run, error);
-      }
+    try {
+      if (run.unit !== null || node.envelope !== undefined) this.#commit(run);
+      if (output !== undefined) this.#put(run, output, result);
+    } catch (error) {
+      return this.#failed(run, error);
     }
     // Only where it is another: what is written to a node is written to memory that nobody else needs now.
     if (node.error !== undefined) node.error = undefined;
@@ -285,6 +309,24 @@ export class Runner implements RunHome {
     node.ranAt = this.#graph.tick;
     this.#introspection.ran(run);
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
+  }
+
+  /** Commits what the run has written so far; throws, with nothing committed, where it could be read by who must not know. */
+  #commit(run: Run): void {
+    if (run.label.length > 0) {
+      if (run.unit !== null) this.#flow.requireWritable(run, run.unit.addresses());
+      this.#raise(run);
+    }
+    this.#commits.commit(run);
+  }
+
+  /** Labels all that a materializer may write. */
+  #raise(run: Run): void {
+    const raises = this.#flow.raises(run);
+    const place = run.node.envelope?.[0];
+    if (raises.length === 0 || place === undefined) return;
+    run.unit ??= new WriteUnit(place.home.replica);
+    run.unit.labels = raises;
   }
 
   #takeBack(run: Run): void {
@@ -312,8 +354,9 @@ export class Runner implements RunHome {
   }
 
   /** Puts what a node has derived into a document: at once for readers here, without a commit. */
-  #put(node: SchedulerNode, root: Address, value: unknown): void {
+  #put({ node, label }: Run, root: Address, value: unknown): void {
     const { document } = root;
+    if (label.length > 0 || document.labels !== undefined) this.#flow.derive(node, root, label);
     const before = document.value;
     const after = value === undefined ? undefined : admit(value, before);
     // What was admitted is neither NaN nor -0.
@@ -332,7 +375,8 @@ export class Runner implements RunHome {
     node.runs++;
     node.ranAt = this.#graph.tick;
     const { output } = node;
-    if (output !== undefined) this.#put(node, output, undefined);
+    if (output !== undefined) this.#put(run, output, undefined);
+    if (node.envelope !== undefined && run.label.length > 0) this.#commit(run);
     this.#introspection.failed(run, error);
   }
 

@@ -13,16 +13,19 @@
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
 import type { DocumentRef } from "../store/document.ts";
+import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
+import { labelSeen } from "./address-label.ts";
 import { Agenda } from "./agenda.ts";
 import { Dispatch, type HandlerLoader } from "./dispatch.ts";
 import { Events, type QueueSnapshot } from "./events.ts";
 import { Gates } from "./gates.ts";
 import { Graph } from "./graph.ts";
 import type { Handling } from "./handling.ts";
+import { InformationFlow } from "./information-flow.ts";
 import {
   type ActionStats,
   type ErrorListener,
@@ -74,6 +77,7 @@ export class Scheduler implements Disposable {
   readonly #agenda: Agenda;
   readonly #graph: Graph;
   readonly #invalidation: Invalidation;
+  readonly #flow: InformationFlow;
   readonly #introspection: Introspection;
   readonly #turns: Turns;
   readonly #runner: Runner;
@@ -89,7 +93,8 @@ export class Scheduler implements Disposable {
     const introspection = new Introspection(graph, gates, this.#registry);
     const turns = new Turns(host, invalidation, introspection);
     const commits = new RunCommits({ turns, gates, agenda, introspection });
-    const parts = { host, graph, agenda, gates, invalidation, turns, introspection, commits };
+    const flow = new InformationFlow(invalidation);
+    const parts = { host, graph, agenda, gates, invalidation, turns, introspection, commits, flow };
     const runner = new Runner(parts);
     const settle = new Settle({ ...parts, runner });
     const answers = new SendAnswers({ host, introspection, work: settle });
@@ -108,6 +113,7 @@ export class Scheduler implements Disposable {
     this.#agenda = agenda;
     this.#graph = graph;
     this.#invalidation = invalidation;
+    this.#flow = flow;
     this.#introspection = introspection;
     this.#turns = turns;
     this.#runner = runner;
@@ -225,13 +231,32 @@ export class Scheduler implements Disposable {
     this.#events.close(replica);
   }
 
+  // Labels ---------------------------------------------------------------------------------------------------------------
+
+  /** What a read of all that lies there is labelled with. */
+  labelAt(address: Address): Label {
+    return labelSeen(address, false);
+  }
+
+  /** Labels a place with more than it is labelled with; here and now, and not in the store. */
+  declareLabel(address: Address, label: Label): void {
+    this.#flow.declare(address, label);
+  }
+
+  undeclareLabel(address: Address, names: readonly string[]): void {
+    this.#flow.undeclare(address, names);
+  }
+
   // Lifecycle ------------------------------------------------------------------------------------------------------------
 
   register(spec: NodeSpec): SchedulerNode {
-    const creator = this.#runner.current?.node;
+    const run = this.#runner.current;
+    const creator = run?.node;
     const parent = spec.parent ?? creator;
     const node = this.#registry.create(parent === undefined ? spec : { ...spec, parent });
     if (parent !== undefined) node.height = Math.max(node.height, parent.height + 1);
+    // That it is there, and what it has caught in its function, is what the run knows.
+    if (run !== null) node.label = run.label;
     if (spec.debounceMs) this.#gates.state(node).debounceMs = spec.debounceMs;
     if (spec.throttleMs) this.#gates.state(node).throttleMs = spec.throttleMs;
     if (spec.noAutoDebounce) this.#gates.state(node).noAutoDebounce = true;
@@ -302,12 +327,13 @@ export class Scheduler implements Disposable {
   }
 
   /** What `read` gives once everything it reads is loaded and up to date: demands it, waits, and lets go. */
-  async pullOnce<T>(read: () => T): Promise<T> {
+  async pullOnce<T>(read: () => T, clearance?: Label): Promise<T> {
     let value: { readonly of: T } | undefined;
     const node = this.register({
       kind: "effect",
       id: "pull",
       noAutoDebounce: true,
+      ...(clearance === undefined ? {} : { clearance }),
       run: () => {
         value = undefined;
         value = { of: read() };

@@ -3,11 +3,14 @@
  * it is told to readers when the pass begins and handed to the replica in a microtask.
  */
 import type { Host } from "../host/host.ts";
+import { NOTHING_ELSE } from "../store/commit-request.ts";
 import type { OpenTurn } from "../store/document-table.ts";
+import { join } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
+import { labelSeen, requireWritable } from "./address-label.ts";
 import type { Waker } from "./agenda.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import type { Invalidation } from "./invalidation.ts";
@@ -97,7 +100,9 @@ export class Turns {
   /** A read by plain code: what a transaction has read, its commit rests on. */
   read(address: Address, shallow: boolean): void {
     const unit = this.#transacting?.unit;
-    if (unit === undefined || unit.replica !== address.home.replica) return;
+    if (unit === undefined) return;
+    if (address.document.labels !== undefined) unit.label = join(unit.label, labelSeen(address, shallow));
+    if (unit.replica !== address.home.replica) return;
     if (!isDerived(address.home)) unit.claimRead(address, shallow);
     else for (const edge of sourceReads(address.home)) unit.claimRead(edge.address, edge.shallow);
   }
@@ -149,6 +154,8 @@ export class Turns {
     let result: T;
     try {
       result = code();
+      if (unit.label.length > 0)
+        for (const address of unit.addresses()) requireWritable(unit.label, address, "a transaction");
     } catch (error) {
       unit.undo();
       throw error;
@@ -165,9 +172,10 @@ export class Turns {
     if (source !== undefined) this.#seal(unit.replica);
     unit.publish(this.#invalidation, source, changeGroup);
     const sealed = unit.seal();
-    if (sealed.shares.size === 0) return undefined;
+    if (sealed.shares.size === 0 && unit.labels.length === 0) return undefined;
     return unit.replica.adopt(sealed.shares, {
       reads: sealed.reads,
+      ...(unit.labels.length === 0 ? {} : { extras: { ...NOTHING_ELSE, labels: [...unit.labels] } }),
       except: this.#invalidation.listener(unit.replica),
       ...(source === undefined ? {} : { source }),
       ...(changeGroup === undefined ? {} : { changeGroup }),

@@ -8,8 +8,9 @@
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { admit, handOut, ownUnlessHandedOut } from "../store/admit.ts";
-import type { ReadClaim } from "../store/commit.ts";
+import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
+import { type Label, PUBLIC } from "../store/label.ts";
 import { narrow, narrowIncoming } from "../store/narrow.ts";
 import { applyOperation, PatchError } from "../store/patch.ts";
 import type { PathOperation } from "../store/path-operation.ts";
@@ -40,10 +41,16 @@ export interface WriteTarget {
   append(address: Address, items: readonly unknown[]): void;
 }
 
+const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
+
 let lastUnit = 0;
 
 export class WriteUnit implements WriteTarget {
   readonly replica: Replica;
+  /** Of what the code has read that writes it; only a transaction's, a run knows its own. */
+  label: Label = PUBLIC;
+  /** Labels that go with the writes. */
+  labels: readonly LabelWrite[] = NO_LABELS;
   /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
   readonly #id = ++lastUnit;
   readonly #records: WriteRecord[] = [];
@@ -60,7 +67,12 @@ export class WriteUnit implements WriteTarget {
   }
 
   get isEmpty(): boolean {
-    return this.#records.length === 0;
+    return this.#records.length === 0 && this.labels.length === 0;
+  }
+
+  /** Everything it has written, place by place. */
+  *addresses(): Iterable<Address> {
+    for (const { address } of this.#records) yield address;
   }
 
   set(address: Address, value: unknown): void {

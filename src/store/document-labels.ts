@@ -1,10 +1,13 @@
 /**
  * What the places of one document are labelled with, as a replica knows it: what is confirmed, with this replica's pending label
- * writes on top, and what the node that derives the document has given it. Only documents that are labelled have one. SPEC: S76.
+ * writes on top, and what holds only here: declared by the program before the document is loaded, and given by the node that
+ * derives it. Only documents that are labelled have one. SPEC: S76.
  */
+import type { Path } from "../message/path.ts";
 import type { LabelWrite } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import { join, type Label, labelOf, type PlaceLabel, PUBLIC } from "./label.ts";
+import { isPrefix } from "./path-operation.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import type { AddressLabels } from "./store.ts";
 
@@ -24,7 +27,9 @@ const NOWHERE: readonly PlaceLabel[] = Object.freeze([]);
 export class DocumentLabels {
   #confirmed: readonly AddressLabels[] = [];
   #pending: readonly PendingLabels[] = [];
-  /** What was derived for the whole document by its node's last run; nothing that is stored by itself. */
+  /** What the program has declared; joined to whatever is stored. */
+  #declared: readonly AddressLabels[] = [];
+  /** What was derived for the whole document by its node's last run. */
   #derived: Label = PUBLIC;
   #places: readonly PlaceLabel[] = NOWHERE;
 
@@ -72,27 +77,56 @@ export class DocumentLabels {
     this.#join();
   }
 
+  declare(path: Path, label: Label): void {
+    this.#declared = replace(this.#declared, { path, labels: join(label, at(this.#declared, path)) });
+    this.#join();
+  }
+
+  /** Takes names back that were declared. */
+  undeclare(path: Path, names: readonly string[]): void {
+    const labels = at(this.#declared, path).filter((name) => !names.includes(name));
+    this.#declared = replace(this.#declared, { path, labels });
+    this.#join();
+  }
+
   derive(label: Label): void {
     this.#derived = label;
     this.#join();
   }
 
+  get derived(): Label {
+    return this.#derived;
+  }
+
+  /** What is stored, or on its way, for exactly this place. */
+  stored(path: Path): Label {
+    return at(this.#stored(), path);
+  }
+
+  #stored(): readonly AddressLabels[] {
+    return this.#pending.reduce((labels, { write }) => replace(labels, write), this.#confirmed);
+  }
+
   #join(): void {
-    const writes = this.#pending.reduce((labels, { write }) => replace(labels, write), this.#confirmed);
-    const places = writes.map(({ path, labels }) => ({ path, label: labelOf(labels) }));
-    if (this.#derived.length > 0) {
-      const root = places.findIndex(({ path }) => path.length === 0);
-      if (root < 0) places.push({ path: [], label: this.#derived });
-      else places[root] = { path: [], label: join(this.#derived, (places[root] as PlaceLabel).label) };
-    }
-    this.#places = places.length === 0 ? NOWHERE : places;
+    const derived = this.#derived.length === 0 ? [] : [{ path: [], labels: this.#derived }];
+    const all = [...this.#declared, ...derived].reduce<readonly AddressLabels[]>(
+      (places, { path, labels }) => replace(places, { path, labels: join(labels, at(places, path)) }),
+      this.#stored(),
+    );
+    this.#places = all.length === 0 ? NOWHERE : all.map(({ path, labels }) => ({ path, label: labelOf(labels) }));
   }
 }
 
 /** A label write replaces what its place had; an empty one removes it. */
 function replace(labels: readonly AddressLabels[], { path, labels: names }: AddressLabels): readonly AddressLabels[] {
-  const others = labels.filter(
-    (one) => one.path.length !== path.length || one.path.some((step, i) => step !== path[i]),
-  );
+  const others = labels.filter((one) => !isSame(one.path, path));
   return names.length === 0 ? others : [...others, { path, labels: names }];
+}
+
+function at(labels: readonly AddressLabels[], path: Path): Label {
+  return labelOf(labels.find((one) => isSame(one.path, path))?.labels ?? PUBLIC);
+}
+
+function isSame(a: Path, b: Path): boolean {
+  return a.length === b.length && isPrefix(a, b);
 }
