@@ -67,6 +67,8 @@ export interface KernelOptions {
   readonly socketPath?: string;
   /** After this long a client's request is answered with 504. */
   readonly requestTimeoutMs?: number;
+  /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */
+  readonly leaseMs?: number;
   readonly observe?: Observer;
   /** Keeps what recent commits changed and which nodes ran because of them, for `millrace trace`. Off unless asked for. */
   readonly trace?: boolean;
@@ -128,11 +130,11 @@ export class Kernel implements AsyncDisposable {
   }
 
   async #boot(options: KernelOptions): Promise<void> {
-    const { host, store, socketPath, requestTimeoutMs, observe } = options;
+    const { host, store, socketPath, requestTimeoutMs, leaseMs, observe } = options;
     this.#store = store;
     this.#stayAlive();
     this.#opened("store", () => store.close());
-    this.#bus = new EventBus({ store, host });
+    this.#bus = new EventBus({ store, host, ...(leaseMs === undefined ? {} : { leaseMs }) });
     this.#recovered = await this.#bus.recover();
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel" });
     this.#opened("space", () => this.#space.close());
