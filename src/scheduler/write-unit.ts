@@ -162,8 +162,9 @@ export class WriteUnit implements WriteTarget {
       // What was changed and changed back is no news.
       if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
     }
-    // Telling only marks and queues: nothing has been written meanwhile.
-    untold.length = 0;
+    // Telling only marks and queues: nothing has been written meanwhile. One by one, since an array that is cut to nothing is made
+    // anew by the next write, which costs a third of a small change.
+    while (untold.length > 0) untold.pop();
   }
 
   /** Takes everything back. */
