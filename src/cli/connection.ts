@@ -1,5 +1,6 @@
 /** The connection of a talking verb to the kernel of this directory, and what its options mean. */
 import { Client } from "../client/client.ts";
+import { ClientError } from "../client/client-error.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import type { Json } from "../message/json.ts";
 import { readNumber, UsageError, type VerbCall } from "./verb.ts";
@@ -18,6 +19,34 @@ export function connect({ environment, options, terminal }: VerbCall): Promise<C
       else terminal.complain("it is back; the same request was sent again");
     },
   });
+}
+
+/** Undefined when no kernel is running: for verbs that can do without one. */
+export async function connectIfRunning(call: VerbCall): Promise<Client | undefined> {
+  try {
+    return await connect(call);
+  } catch (error) {
+    if (error instanceof ClientError && error.code === "NOT_REACHABLE") return undefined;
+    throw error;
+  }
+}
+
+/** Asks the running kernel one thing. What it answers is described beside the query in `kernel/inspect-capability.ts`. */
+export async function askKernel<Answer>(call: VerbCall, type: string, data: Json = null): Promise<Answer> {
+  await using client = await connect(call);
+  return (await client.query(type, data)) as never as Answer;
+}
+
+/** The same; undefined when no kernel is running. */
+export async function askIfRunning<Answer>(
+  call: VerbCall,
+  type: string,
+  data: Json = null,
+): Promise<Answer | undefined> {
+  const client = await connectIfRunning(call);
+  if (!client) return undefined;
+  await using _ = client;
+  return (await client.query(type, data)) as never as Answer;
 }
 
 /** The data of a message as given on the command line; null when there is none. */

@@ -1,14 +1,17 @@
 /**
- * `millrace doctor`: checks what a kernel stands on, from the runtime to the store file, and does a little real work on a store of its
- * own in the folder for temporary files. Changes nothing else.
+ * `millrace doctor`: checks what a kernel stands on: runtime, settings and where they come from, data directory, schema, permissions and
+ * hash chain of the store file, leases; and does a little real work on a store of its own in the folder for temporary files. Changes
+ * nothing else.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory, exposure } from "../kernel/data-directory.ts";
-import { openStore, openStoreForReading } from "../kernel/open-store.ts";
+import { InstanceLock } from "../kernel/instance-lock.ts";
+import { DURABILITY, type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
+import { type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 
@@ -22,6 +25,9 @@ export const doctor: Verb = {
   run,
 };
 
+/** More are counted as so many. */
+const HELD_ROWS_MAX = 10_000;
+
 interface Finding {
   readonly check: string;
   readonly ok: boolean;
@@ -32,8 +38,9 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const findings = [
     checkRuntime(),
     checkEngine(),
+    checkConfiguration(environment),
     checkDirectory(environment),
-    await checkStore(environment),
+    ...(await checkFile(environment)),
     await checkWork(),
   ];
   const ok = findings.every((finding) => finding.ok);
@@ -70,19 +77,62 @@ function checkDirectory(environment: VerbCall["environment"]): Finding {
   return { check: "directory", ok: true, found };
 }
 
-async function checkStore(environment: VerbCall["environment"]): Promise<Finding> {
-  const { databaseFile } = dataDirectory(environment);
-  const check = "store";
-  if (!existsSync(databaseFile)) return { check, ok: true, found: `${databaseFile} is not there yet` };
+/** Settings and where each comes from. */
+function checkConfiguration(environment: VerbCall["environment"]): Finding {
+  const { path, origin } = dataDirectory(environment);
+  const colour = environment["NO_COLOR"] ? "off (NO_COLOR)" : "on a terminal (default)";
+  const found = `directory ${path} (${origin}) · durability ${DURABILITY} (default) · colour ${colour}`;
+  return { check: "settings", ok: true, found };
+}
+
+async function checkFile(environment: VerbCall["environment"]): Promise<Finding[]> {
+  const directory = dataDirectory(environment);
+  const { databaseFile } = directory;
+  if (!existsSync(databaseFile)) return [{ check: "store", ok: true, found: `${databaseFile} is not there yet` }];
   try {
+    const facts = storeFacts(databaseFile);
     await using store = await openStoreForReading(systemHost(), databaseFile);
-    const { ok, rows, documents, problems } = await store.verify();
-    const found = ok ? `${rows} journal rows and ${documents} documents, all as written` : problems.join("; ");
-    return { check, ok, found: `${databaseFile}: ${found}` };
+    return [
+      checkSchema(facts),
+      checkPermissions(databaseFile, facts),
+      await checkLeases(store, InstanceLock.isHeld(directory)),
+      await checkJournal(store, databaseFile),
+    ];
   } catch (error) {
     // A store that does not open is a finding like any other.
-    return { check, ok: false, found: error instanceof Error ? error.message : String(error) };
+    return [{ check: "store", ok: false, found: error instanceof Error ? error.message : String(error) }];
   }
+}
+
+function checkSchema({ schema, schemaKnown, journalMode, bytes, logBytes }: StoreFacts): Finding {
+  const state = schema === schemaKnown ? "" : `, of ${schemaKnown}: "millrace start" brings it up to date`;
+  const size = `${Math.ceil(bytes / 1_024)} KiB and ${Math.ceil(logBytes / 1_024)} KiB of log`;
+  return { check: "schema", ok: journalMode === "wal", found: `version ${schema}${state}, ${journalMode}, ${size}` };
+}
+
+function checkPermissions(file: string, { mode }: StoreFacts): Finding {
+  const ok = process.platform === "win32" || (mode & 0o077) === 0;
+  const found = ok ? "its owner's alone" : `others may read or write it; run: chmod 600 ${file}`;
+  return { check: "permissions", ok, found: `mode ${mode.toString(8)}: ${found}` };
+}
+
+/** Rows that are in somebody's hands, and whether anybody is there. */
+async function checkLeases(store: KernelStore, running: boolean): Promise<Finding> {
+  const held = await store.query({ status: "processing", limit: HELD_ROWS_MAX });
+  const leases = new Set(held.map(({ lease }) => lease));
+  const { pending, failed } = await store.count();
+  const who = running
+    ? `a kernel is running and holds ${held.length}`
+    : held.length === 0
+      ? "no kernel is running"
+      : `no kernel is running; ${held.length} are left of one that was killed (lease ${[...leases].join(", ")}), and the next takes them up`;
+  return { check: "leases", ok: true, found: `${who}; ${pending} events wait, ${failed} have failed` };
+}
+
+async function checkJournal(store: KernelStore, file: string): Promise<Finding> {
+  const { ok, rows, documents, problems } = await store.verify();
+  const found = ok ? `${rows} journal rows and ${documents} documents, all as written` : problems.join("; ");
+  return { check: "store", ok, found: `${file}: ${found}` };
 }
 
 /** Events are published, and each is handled in one commit with its receipt, on a file that goes away again. */

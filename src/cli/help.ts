@@ -1,9 +1,6 @@
-/** What `millrace --help` says, and the verbs that are planned but not there yet. */
+/** What `millrace --help` says, and what a verb's own help says. */
 import type { Terminal } from "./terminal.ts";
 import type { Verb } from "./verb.ts";
-
-/** Naming them tells a mistyped verb from one that is to come. */
-export const PLANNED = ["dev", "why", "show", "graph", "requeue", "cancel", "purge", "bench", "init"] as const;
 
 export function sayVerbHelp({ name, usage, summary, example }: Verb, terminal: Terminal): void {
   terminal.line(`usage: millrace ${name} ${usage}`.trimEnd());
@@ -24,5 +21,4 @@ export function sayHelp(verbs: readonly Verb[], terminal: Terminal): void {
   terminal.line();
   terminal.line("MILLRACE_DIR says where the files are (default .millrace); NO_COLOR is honoured.");
   terminal.line("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 kernel not reachable.");
-  terminal.line(`Not built yet: ${PLANNED.join(", ")}.`);
 }

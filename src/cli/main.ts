@@ -5,10 +5,18 @@
 import { parseArgs } from "node:util";
 import { ClientError } from "../client/client-error.ts";
 import { MessageTypeError } from "../message/lineage.ts";
+import { bench } from "./bench.ts";
+import { cancel } from "./cancel.ts";
+import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
-import { PLANNED, sayHelp, sayVerbHelp } from "./help.ts";
+import { graph } from "./graph.ts";
+import { sayHelp, sayVerbHelp } from "./help.ts";
+import { init } from "./init.ts";
 import { ls } from "./ls.ts";
+import { purge } from "./purge.ts";
 import { ask, emit, send } from "./request.ts";
+import { requeue } from "./requeue.ts";
+import { show } from "./show.ts";
 import { start } from "./start.ts";
 import { tail } from "./tail.ts";
 import { processTerminal, type Terminal } from "./terminal.ts";
@@ -16,8 +24,14 @@ import { trace } from "./trace.ts";
 import { EXIT, type ExitCode, UsageError, type Verb } from "./verb.ts";
 import { verify } from "./verify.ts";
 import { packageVersion } from "./version.ts";
+import { why } from "./why.ts";
 
-const VERBS: readonly Verb[] = [start, send, ask, emit, ls, tail, trace, verify, doctor];
+/** In the order in which a user meets them. */
+const VERBS: readonly Verb[] = [
+  ...[init, dev, start, send, ask, emit],
+  ...[tail, ls, show, trace, why, graph],
+  ...[requeue, cancel, purge, verify, doctor, bench],
+];
 
 const terminal = processTerminal();
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => explain(error, terminal));
@@ -43,9 +57,6 @@ async function main([first, ...rest]: readonly string[], terminal: Terminal): Pr
 function findVerb(name: string): Verb {
   const verb = VERBS.find((candidate) => candidate.name === name);
   if (verb) return verb;
-  if (PLANNED.some((planned) => planned === name)) {
-    throw new UsageError(`"${name}" is not built yet; "millrace --help" lists what is there`);
-  }
   throw new UsageError(`there is no verb "${name}"; "millrace --help" lists them`);
 }
 

@@ -71,15 +71,18 @@ function complain({ type, data }: Message, terminal: Terminal): void {
 
 function stopOnSignals(kernel: Kernel, terminal: Terminal): void {
   let stopping = false;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      if (stopping) process.exit(EXIT.ok);
-      stopping = true;
-      terminal.line("stopping: work under way finishes first; once more ends it at once");
-      kernel.close().catch((error: unknown) => {
-        terminal.complain(error instanceof Error ? error.message : String(error));
-        process.exit(EXIT.failed);
-      });
+  const stop = () => {
+    if (stopping) process.exit(EXIT.ok);
+    stopping = true;
+    terminal.line("stopping: work under way finishes first; once more ends it at once");
+    kernel.close().catch((error: unknown) => {
+      terminal.complain(error instanceof Error ? error.message : String(error));
+      process.exit(EXIT.failed);
     });
-  }
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
+  // Started by `millrace dev`: when that is gone, nobody would end this one.
+  process.once("disconnect", stop);
+  // The channel alone does not keep a kernel that has closed.
+  process.channel?.unref();
 }

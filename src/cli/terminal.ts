@@ -4,9 +4,13 @@
  */
 import { styleText } from "node:util";
 
+const CLEAR_LINE = "\r\u001b[K";
+
 export interface Terminal {
   line(text?: string): void;
   complain(text: string): void;
+  /** How far long work is: one line that overwrites itself, on a terminal only. The next line or complaint clears it. */
+  progress(text: string): void;
   strong(text: string): string;
   faint(text: string): string;
   good(text: string): string;
@@ -21,9 +25,26 @@ export function processTerminal(): Terminal {
   });
   const style = (format: Parameters<typeof styleText>[0]) => (text: string) =>
     styleText(format, text, { stream: process.stdout });
+  const shows = process.stderr.isTTY === true;
+  let shown = false;
+  const clear = () => {
+    if (shown) process.stderr.write(CLEAR_LINE);
+    shown = false;
+  };
   return {
-    line: (text = "") => void process.stdout.write(`${text}\n`),
-    complain: (text) => void process.stderr.write(`millrace: ${text}\n`),
+    line: (text = "") => {
+      clear();
+      process.stdout.write(`${text}\n`);
+    },
+    complain: (text) => {
+      clear();
+      process.stderr.write(`millrace: ${text}\n`);
+    },
+    progress: (text) => {
+      if (!shows) return;
+      process.stderr.write(`${CLEAR_LINE}${text}`);
+      shown = true;
+    },
     strong: style("bold"),
     faint: style("dim"),
     good: style("green"),

@@ -44,3 +44,14 @@ export function readNumber(
   if (Number.isSafeInteger(number) && number >= min && number <= max) return number;
   throw new UsageError(`--${name} is a whole number from ${min} to ${max}, not ${JSON.stringify(value)}`);
 }
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** A length of time given as an option, in milliseconds: `90s`, `15m`, `12h`, `30d`. */
+export function readAge(name: string, value: string | boolean | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const [, count, unit] = String(value).match(/^(\d{1,9})([smhd])$/) ?? [];
+  if (count === undefined)
+    throw new UsageError(`--${name} is a time like 90s, 15m, 12h or 30d, not ${JSON.stringify(value)}`);
+  return Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+}

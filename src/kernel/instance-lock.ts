@@ -2,7 +2,7 @@
  * One kernel for each data directory: an exclusive lock that the operating system releases when the process ends, however it ends.
  * It is SQLite's own lock on an empty file, because Node has none of its own; a file with a process id would outlive a kill. SPEC: K22.
  */
-import { chmodSync } from "node:fs";
+import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { DataDirectory } from "./data-directory.ts";
@@ -31,6 +31,23 @@ export class InstanceLock implements Disposable {
     }
     chmodSync(file, 0o600);
     return new InstanceLock(database);
+  }
+
+  /** Whether a kernel holds the directory. Looks, and makes no file. */
+  static isHeld({ path }: DataDirectory): boolean {
+    const file = join(path, "kernel.lock");
+    if (!existsSync(file)) return false;
+    const database = new DatabaseSync(file, { readOnly: true });
+    try {
+      // Reading takes a shared lock, which the exclusive one keeps out.
+      database.exec("SELECT 1 FROM sqlite_schema");
+      return false;
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      return true;
+    } finally {
+      database.close();
+    }
   }
 
   private constructor(database: DatabaseSync) {

@@ -97,8 +97,8 @@ function addressText(scope: string, id: string, path: readonly string[]): string
   return path.length === 0 ? document : `${document} /${path.join("/")}`;
 }
 
-/** One lies above the other, or they are the same. */
-function concerns(a: string, b: string): boolean {
+/** Whether of two addresses, as the scheduler writes them, one lies above the other or they are the same. */
+export function concerns(a: string, b: string): boolean {
   const [short, long] = a.length <= b.length ? [a, b] : [b, a];
   if (short === long) return true;
   return long.startsWith(short) && (long.startsWith(" /", short.length) || long.startsWith("/", short.length));

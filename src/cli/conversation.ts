@@ -1,0 +1,67 @@
+/** Rows of the journal that belong together: by correlation, or by causation where there is none. */
+import type { KernelStore } from "../kernel/open-store.ts";
+import { causationOf } from "../message/envelope.ts";
+import type { Row } from "./journal-lines.ts";
+
+/** A conversation that is larger is cut, and says so. */
+export const CONVERSATION_ROWS_MAX = 1_000;
+
+export interface Branch {
+  readonly row: Row;
+  readonly children: Branch[];
+}
+
+/** All rows of the conversation that the id belongs to; without a correlation, what follows causation from its first cause on. */
+export async function conversation(store: KernelStore, id: string): Promise<readonly Row[]> {
+  const [row] = await store.query({ messageId: id, limit: 1 });
+  const correlation = row?.message?.metadata.correlation ?? id;
+  const correlated = await store.query({ correlation, limit: CONVERSATION_ROWS_MAX });
+  if (correlated.length > 0) return correlated;
+  const found = new Map<number, Row>();
+  const starts = row
+    ? [(await causesOf(store, row)).at(-1) ?? row]
+    : await store.query({ causation: id, limit: CONVERSATION_ROWS_MAX });
+  for (const start of starts) await collect(store, start, found);
+  return [...found.values()];
+}
+
+/** What caused a row, the nearest first, as far as the journal has it. */
+export async function causesOf(store: KernelStore, row: Row): Promise<Row[]> {
+  const causes: Row[] = [];
+  const seen = new Set([row.id]);
+  for (let effect = row; ; ) {
+    const causation = effect.message && causationOf(effect.message);
+    const [cause] = causation === undefined ? [] : await store.query({ messageId: causation, limit: 1 });
+    if (!cause || seen.has(cause.id)) return causes;
+    seen.add(cause.id);
+    causes.push(cause);
+    effect = cause;
+  }
+}
+
+async function collect(store: KernelStore, row: Row, found: Map<number, Row>): Promise<void> {
+  if (found.has(row.id) || found.size >= CONVERSATION_ROWS_MAX) return;
+  found.set(row.id, row);
+  const causation = row.message?.metadata.id;
+  if (causation === undefined) return;
+  for (const caused of await store.query({ causation, limit: CONVERSATION_ROWS_MAX }))
+    await collect(store, caused, found);
+}
+
+/** Rows under what caused them; what nothing here caused begins a tree. A command's row comes after what it has emitted. */
+export function treesOf(rows: readonly Row[]): Branch[] {
+  const branches = new Map(
+    rows.map((row) => [row.message?.metadata.id ?? `row ${row.id}`, { row, children: [] as Branch[] }]),
+  );
+  const roots: Branch[] = [];
+  for (const branch of branches.values()) {
+    const causation = branch.row.message && causationOf(branch.row.message);
+    const parent = causation === undefined ? undefined : branches.get(causation);
+    (parent?.children ?? roots).push(branch);
+  }
+  return roots.sort((a, b) => sentAt(a) - sentAt(b));
+}
+
+function sentAt({ row }: Branch): number {
+  return row.message?.metadata.timestamp ?? row.createdAtMs;
+}

@@ -1,0 +1,112 @@
+/**
+ * What handling the rows of a conversation changed, and which nodes ran because of it. The changes come from the store file; what was there
+ * before, and the runs, from the running kernel if it remembers the commits.
+ */
+import { commitsOf, type StoryCommit } from "../kernel/commit-story.ts";
+import type { KernelStore } from "../kernel/open-store.ts";
+import type { TracedChange, TracedCommit, TracedRun } from "../kernel/run-log.ts";
+import { RUNS_ASKED_MAX } from "../limits.ts";
+import type { Json } from "../message/json.ts";
+import { connectIfRunning } from "./connection.ts";
+import type { Row } from "./journal-lines.ts";
+import type { VerbCall } from "./verb.ts";
+
+/** Longer values are cut. */
+const VALUE_CHARACTERS_MAX = 60;
+
+export type DeedRun = TracedRun;
+
+export interface DeedChange {
+  /** `tasks/list /a/title` */
+  readonly address: string;
+  /** What was there; undefined where nobody knows any more. */
+  readonly from?: string;
+  readonly to: string;
+}
+
+export interface Deed {
+  readonly changes: readonly DeedChange[];
+  readonly runs: readonly DeedRun[];
+  /** The change feed no longer reaches back to it. */
+  readonly compacted: boolean;
+}
+
+/** By the id of the row that was handled. Rows whose handling left no receipt are not in it. */
+export async function deedsOf(
+  call: VerbCall,
+  store: KernelStore,
+  rows: readonly Row[],
+): Promise<ReadonlyMap<number, Deed>> {
+  const stories = new Map<number, readonly StoryCommit[]>();
+  for (const { id, message, deliveries } of rows) {
+    if (!message) continue;
+    const commits = await commitsOf(
+      store,
+      message,
+      deliveries.map(({ subscriber }) => subscriber),
+    );
+    if (commits.length > 0) stories.set(id, commits);
+  }
+  const traced = await tracedCommits(call, [...stories.values()].flat());
+  return new Map(
+    [...stories].map(([id, commits]) => {
+      const known = commits.flatMap((commit) => traced.get(identity(commit)) ?? []);
+      const changes = known.length === commits.length ? known.flatMap(knownChanges) : commits.flatMap(patchedChanges);
+      const compacted = changes.length === 0 && commits.some((commit) => commit.compacted);
+      return [id, { changes, runs: known.flatMap(({ runs }) => runs), compacted }];
+    }),
+  );
+}
+
+async function tracedCommits(call: VerbCall, commits: readonly StoryCommit[]): Promise<Map<string, TracedCommit>> {
+  const client = commits.length === 0 ? undefined : await connectIfRunning(call);
+  const traced = new Map<string, TracedCommit>();
+  if (!client) return traced;
+  await using _ = client;
+  for (let from = 0; from < commits.length; from += RUNS_ASKED_MAX) {
+    const asked = commits
+      .slice(from, from + RUNS_ASKED_MAX)
+      .map(({ session, localSequence }) => ({ session, localSequence }));
+    const answer = (await client.query("Kernel.Runs", { commits: asked })) as never as { commits: TracedCommit[] };
+    for (const commit of answer.commits) traced.set(identity(commit), commit);
+  }
+  return traced;
+}
+
+function identity({ session, localSequence }: { session: string; localSequence: number }): string {
+  return `${session} ${localSequence}`;
+}
+
+function knownChanges({ changes }: TracedCommit): DeedChange[] {
+  return changes
+    .filter(({ document }) => !document.startsWith("receipt/") && !document.startsWith("receipt:"))
+    .map(({ document, path, before, after }: TracedChange) => ({
+      address: addressText(document, path),
+      from: before === undefined ? "nothing" : valueText(before),
+      to: after === undefined ? "gone" : valueText(after),
+    }));
+}
+
+function patchedChanges({ patches }: StoryCommit): DeedChange[] {
+  return patches.flatMap(({ scope, id, operations }) => {
+    const document = scope === "space" ? id : `${scope}:${id}`;
+    return operations.map((operation) => ({
+      address: addressText(document, operation.path),
+      to:
+        operation.op === "set"
+          ? valueText(operation.value)
+          : operation.op === "delete"
+            ? "gone"
+            : `${operation.remove} removed and ${operation.insert.length} put in at ${operation.index}`,
+    }));
+  });
+}
+
+function addressText(document: string, path: readonly string[]): string {
+  return path.length === 0 ? document : `${document} /${path.join("/")}`;
+}
+
+function valueText(value: Json): string {
+  const text = JSON.stringify(value);
+  return text.length <= VALUE_CHARACTERS_MAX ? text : `${text.slice(0, VALUE_CHARACTERS_MAX)}…`;
+}

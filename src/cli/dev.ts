@@ -1,0 +1,122 @@
+/**
+ * `millrace dev <app>`: runs `millrace start <app>` in a process of its own, watches the app's folder, and starts it again when a file
+ * changes. SPEC: K45.
+ *
+ * ```
+ *   running ──a file changed──> stopping ──ended──> running
+ *      └──ended by itself──> waiting ──a file changed──> running
+ * ```
+ * The child is connected by a channel: if this process is killed, the channel closes and the child ends as on a signal, so that
+ * none is left behind. One that does not end in time is killed; what it was doing is done again, as after any crash.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { watch } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
+import { DRAIN_MS } from "../limits.ts";
+import type { Terminal } from "./terminal.ts";
+import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+
+/** Editors write a file in several steps. */
+const CALM_MS = 60;
+/** A little more than the kernel itself takes for what is under way. */
+const PATIENCE_MS = DRAIN_MS + 2_000;
+/** Folders whose files are not the app's. */
+const NOT_WATCHED = /(?:^|[/\\])(?:node_modules|dist|\.[^/\\]+)(?:[/\\]|$)/;
+
+export const dev: Verb = {
+  name: "dev",
+  usage: "<app>",
+  summary: "run a kernel with an app, and start it again whenever a file beside it changes",
+  example: "millrace dev app.ts",
+  options: {},
+  wordsMax: 1,
+  run,
+};
+
+async function run({ words: [app], terminal }: VerbCall): Promise<ExitCode> {
+  if (app === undefined) throw new UsageError('name your app: "millrace dev app.ts"; "millrace init" makes one');
+  const session = new DevSession(app, systemHost(), terminal);
+  return session.run();
+}
+
+class DevSession {
+  readonly #app: string;
+  readonly #host: Host;
+  readonly #terminal: Terminal;
+  /** Why to go on: a change of a file, or the end. */
+  readonly #changed = new Set<string>();
+  #ending = false;
+  #wake: () => void = () => undefined;
+
+  constructor(app: string, host: Host, terminal: Terminal) {
+    this.#app = app;
+    this.#host = host;
+    this.#terminal = terminal;
+  }
+
+  async run(): Promise<ExitCode> {
+    const folder = dirname(resolve(this.#app));
+    const watcher = watch(folder, { recursive: true }, (_kind, file) => {
+      if (file === null || NOT_WATCHED.test(file)) return;
+      this.#changed.add(file);
+      this.#wake();
+    });
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => this.#end());
+    this.#terminal.line(`watching ${folder}; Ctrl-C ends it`);
+    while (!this.#ending) await this.#round();
+    watcher.close();
+    return EXIT.ok;
+  }
+
+  /** One process, from its start until it has ended and there is a reason to start the next. */
+  async #round(): Promise<void> {
+    const child = this.#start();
+    const ended = new Promise<void>((done) => child.once("close", () => done()));
+    await Promise.race([ended, this.#reason()]);
+    if (child.exitCode === null && child.signalCode === null) {
+      await this.#stop(child, ended);
+    } else if (!this.#ending && this.#changed.size === 0) {
+      this.#terminal.complain(
+        `the app ended (${child.exitCode ?? child.signalCode}); it starts again when a file changes`,
+      );
+      await this.#reason();
+    }
+    if (this.#ending) return;
+    // All that one save writes is one reason.
+    await new Promise<void>((calm) => this.#host.timer(CALM_MS, calm));
+    this.#terminal.line(`${[...this.#changed].join(", ")} changed; starting again`);
+    this.#changed.clear();
+  }
+
+  #start(): ChildProcess {
+    const main = process.argv[1] as string;
+    return spawn(process.execPath, [...process.execArgv, main, "start", this.#app], {
+      stdio: ["inherit", "inherit", "inherit", "ipc"],
+    });
+  }
+
+  /** Resolves when a file has changed or the end was asked for. */
+  #reason(): Promise<void> {
+    if (this.#ending || this.#changed.size > 0) return Promise.resolve();
+    return new Promise((wake) => {
+      this.#wake = wake;
+    });
+  }
+
+  async #stop(child: ChildProcess, ended: Promise<void>): Promise<void> {
+    child.kill("SIGTERM");
+    const timer = this.#host.timer(PATIENCE_MS, () => {
+      this.#terminal.complain("it does not end; it is killed, and what it was doing is done again");
+      child.kill("SIGKILL");
+    });
+    await ended;
+    timer.cancel();
+  }
+
+  #end(): void {
+    this.#ending = true;
+    this.#wake();
+  }
+}

@@ -1,0 +1,124 @@
+/** The sentences of `millrace why`: for rows of the journal, for requests that wait, for nodes. */
+import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
+import type { GraphView, PendingView, WhyView } from "../kernel/inspect-capability.ts";
+import type { KernelStore } from "../kernel/open-store.ts";
+import { askIfRunning } from "./connection.ts";
+import { causesOf } from "./conversation.ts";
+import { type Row, timeOf } from "./journal-lines.ts";
+import type { VerbCall } from "./verb.ts";
+
+export interface Explanation {
+  readonly kind: string;
+  readonly name: string;
+  /** One sentence: where it stands. */
+  readonly verdict: string;
+  /** Why, one sentence each, the nearest first. */
+  readonly because: readonly string[];
+}
+
+// Events and requests ----------------------------------------------------------------------------------------------------------
+
+export async function explainRow(call: VerbCall, store: KernelStore, row: Row): Promise<Explanation> {
+  const { message, topic } = row;
+  const view = await askIfRunning<GraphView>(call, "Kernel.Graph");
+  const causes = (await causesOf(store, row)).map(
+    (cause) => `caused by ${cause.message?.kind ?? "?"} ${cause.topic} (${cause.message?.metadata.id ?? cause.id})`,
+  );
+  const kind = message?.kind === "command" ? "request" : "event";
+  const about = kind === "request" ? await requestLines(store, row) : eventLines(row, view);
+  return {
+    ...{ kind, name: `${row.id} ${message?.type ?? topic}` },
+    verdict: verdictOn(row, view !== undefined),
+    because: [...about, `${kind === "event" ? "published" : "handled"} by ${row.source} at ${timeOf(row)}`, ...causes],
+  };
+}
+
+function verdictOn(row: Row, running: boolean): string {
+  const { status, attempts, error, nextAttemptAtMs, lease } = row;
+  if (row.unreadable !== undefined) return `cannot be read: ${row.unreadable}`;
+  if (status === "failed")
+    return `failed after ${times(attempts)}: ${error ?? "no reason was kept"}; put it back with: millrace requeue ${row.id}`;
+  if (status === "done") return error === undefined ? "done" : `done, with a note: ${error}`;
+  if (status === "processing") {
+    return running
+      ? `is being handled now, for the ${ordinal(attempts)} time (lease ${lease})`
+      : "was in the hands of a kernel that is gone; the next one takes it up when the lease has run out";
+  }
+  if (nextAttemptAtMs !== undefined) {
+    const when = new Date(nextAttemptAtMs).toISOString();
+    return `waits for its next attempt at ${when}, after ${times(attempts)}: ${error ?? "no reason was kept"}`;
+  }
+  return running ? "waits for its turn" : "waits for a kernel: none is running here";
+}
+
+function eventLines({ message, deliveries }: Row, view: GraphView | undefined): string[] {
+  const lines = deliveries.map(({ subscriber, status, attempts, error }) => {
+    const trouble = error === undefined ? "" : `: ${error}`;
+    return `${subscriber}: ${status} after ${times(attempts)}${trouble}`;
+  });
+  if (!view || !message) return lines;
+  const wanted = view.capabilities
+    .filter(({ subscribes }) => subscribes.includes(message.type))
+    .map(({ name }) => name);
+  return [...lines, wanted.length === 0 ? "no capability subscribes to it" : `goes to ${wanted.join(", ")}`];
+}
+
+async function requestLines(store: KernelStore, { message }: Row): Promise<string[]> {
+  const receipt = message && (await findReceipt(store, message.metadata.id));
+  if (receipt === undefined) return ["left no receipt: its handler is not transactional, or the receipt is gone"];
+  const { result = null } = (receipt ?? {}) as { result?: unknown };
+  return [`answered ${JSON.stringify(result)}; the same request again gets this answer and does nothing`];
+}
+
+export function explainPending({ id, kind, type, sentAtMs, capability, askedBy }: PendingView): Explanation {
+  const where = capability === undefined ? "on its way to its actor" : `with ${capability}, which has not answered yet`;
+  return {
+    ...{ kind: "request", name: `${id} ${type}` },
+    verdict: `waits: it is ${where}`,
+    because: [`${kind} of ${askedBy}, sent at ${new Date(sentAtMs).toISOString()}`],
+  };
+}
+
+// Nodes ------------------------------------------------------------------------------------------------------------------------
+
+export function explainNode({ node, why, whyNot }: WhyView): Explanation {
+  const ran = why.map((step) => {
+    if (step.kind === "first-run") return `${step.node} ran for the first time`;
+    if (step.kind === "written") return `${step.address} was written by somebody's commit`;
+    return `${step.node} ran because of ${step.because.join(", ")}`;
+  });
+  const verdict = whyNot.kind === "unknown" ? "is not known" : whyNot.message;
+  return {
+    ...{ kind: node.kind, name: node.id, verdict },
+    because: [
+      `ran ${node.runs === 1 ? "once" : `${node.runs} times`}; reads ${node.reads.join(", ") || "nothing"}`,
+      ...ran,
+      ...(node.error === undefined ? [] : [`its last run failed: ${node.error}`]),
+    ],
+  };
+}
+
+/** Of a stopped kernel: what the node's last recorded run had read, and whether that has moved since. */
+export async function explainRecordedNode(store: KernelStore, name: string): Promise<Explanation | undefined> {
+  const [basis] = await store.basis(KERNEL_SPACE, [name]);
+  if (!basis) return undefined;
+  const moved = basis.inputs.filter((input) => input.moved).map(({ id }) => id);
+  return {
+    ...{ kind: "node", name },
+    verdict:
+      moved.length === 0
+        ? "is up to date: nothing it read has changed since its last run; no kernel is running"
+        : `will run when a kernel runs and somebody looks: ${moved.join(", ")} changed since its last run`,
+    because: basis.inputs.map(({ id, sequence, moved: isMoved }) => {
+      return `read ${id} as of commit ${sequence}${isMoved ? ", which has changed since" : ""}`;
+    }),
+  };
+}
+
+function times(count: number): string {
+  return count === 1 ? "one attempt" : `${count} attempts`;
+}
+
+function ordinal(count: number): string {
+  return count <= 1 ? "first" : `${count}th`;
+}

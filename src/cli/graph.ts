@@ -1,0 +1,144 @@
+/**
+ * `millrace graph`: the running kernel as a picture: who emits which event and who gets it, who asks whom, and which derived values
+ * read what. As text, or in the languages of Mermaid and Graphviz. SPEC: K43.
+ */
+import type { GraphView } from "../kernel/inspect-capability.ts";
+import { askKernel } from "./connection.ts";
+import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+
+const FORMATS = ["text", "mermaid", "dot"] as const;
+
+export const graph: Verb = {
+  name: "graph",
+  usage: `[--format ${FORMATS.join("|")}] [--all] [--json]`,
+  summary: "draw the running kernel: capabilities, events between them, derived values and what they read",
+  example: "millrace graph --format mermaid",
+  options: { format: { type: "string" }, all: { type: "boolean" }, json: { type: "boolean" } },
+  wordsMax: 0,
+  run,
+};
+
+/** On in every kernel; shown with `--all`. */
+const BUILT_IN = new Set(["syscall", "journal", "timer", "memory", "inspector"]);
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+  /** The event or request; empty for a read. */
+  readonly label: string;
+}
+
+async function run(call: VerbCall): Promise<ExitCode> {
+  const { options, terminal } = call;
+  const format = FORMATS.find((name) => name === (options["format"] ?? "text"));
+  if (!format) throw new UsageError(`--format is one of ${FORMATS.join(", ")}`);
+  const view = await askKernel<GraphView>(call, "Kernel.Graph");
+  if (options["json"]) {
+    terminal.line(JSON.stringify(view));
+    return EXIT.ok;
+  }
+  const shown = options["all"] ? view : withoutBuiltIn(view);
+  const lines = { text: textLines, mermaid: mermaidLines, dot: dotLines }[format](shown);
+  for (const line of lines) terminal.line(line);
+  return EXIT.ok;
+}
+
+function withoutBuiltIn({ capabilities, nodes }: GraphView): GraphView {
+  return { capabilities: capabilities.filter(({ name }) => !BUILT_IN.has(name)), nodes };
+}
+
+// What leads where -----------------------------------------------------------------------------------------------------------
+
+function edgesOf({ capabilities, nodes }: GraphView): Edge[] {
+  const edges: Edge[] = [];
+  for (const { name, emits, sends } of capabilities) {
+    for (const type of emits)
+      for (const other of capabilities)
+        if (other.subscribes.includes(type)) edges.push({ from: name, to: other.name, label: type });
+    for (const request of sends)
+      for (const other of capabilities)
+        if (other.handles.includes(request)) edges.push({ from: name, to: other.name, label: request });
+  }
+  const makers = new Map(nodes.flatMap(({ id, writes }) => writes.map((written) => [documentOf(written), id])));
+  for (const { id, reads } of nodes) {
+    const sources = new Set(reads.map((read) => makers.get(documentOf(read)) ?? documentOf(read)));
+    for (const source of sources) if (source !== id) edges.push({ from: source, to: id, label: "" });
+  }
+  return edges;
+}
+
+function documentOf(address: string): string {
+  return address.split(" /")[0] as string;
+}
+
+// As text --------------------------------------------------------------------------------------------------------------------
+
+function textLines(view: GraphView): string[] {
+  const edges = edgesOf(view);
+  const lines: string[] = [];
+  for (const { name, description, handles } of view.capabilities) {
+    lines.push(`${name}   ${description}`);
+    for (const handle of handles) lines.push(`  takes  ${handle}`);
+    for (const { label, to } of edges.filter(({ from, label }) => from === name && label !== ""))
+      lines.push(`  ${label.includes(" ") ? "asks " : "emits"}  ${label} -> ${to}`);
+  }
+  if (view.nodes.length > 0) lines.push("");
+  for (const { id, kind, live, status } of view.nodes) {
+    lines.push(`${id}   ${kind}, ${status}, ${live ? "live" : "nobody looks"}`);
+    for (const { from } of edges.filter(({ to, label }) => to === id && label === "")) lines.push(`  reads  ${from}`);
+  }
+  return lines;
+}
+
+// As pictures ----------------------------------------------------------------------------------------------------------------
+
+interface Picture {
+  /** Name to the short id that the picture's language takes. */
+  readonly ids: ReadonlyMap<string, string>;
+  readonly edges: readonly Edge[];
+  readonly isNode: (name: string) => boolean;
+}
+
+function pictureOf(view: GraphView): Picture {
+  const edges = edgesOf(view);
+  const nodes = new Set(view.nodes.map(({ id }) => id));
+  const names = new Set([
+    ...view.capabilities.map(({ name }) => name),
+    ...nodes,
+    ...edges.flatMap(({ from, to }) => [from, to]),
+  ]);
+  return {
+    ids: new Map([...names].map((name, index) => [name, `n${index}`])),
+    edges,
+    isNode: (name) => nodes.has(name),
+  };
+}
+
+function mermaidLines(view: GraphView): string[] {
+  const { ids, edges, isNode } = pictureOf(view);
+  const quoted = (text: string) => `"${text.replaceAll('"', "#quot;")}"`;
+  return [
+    "flowchart LR",
+    ...[...ids].map(([name, id]) => (isNode(name) ? `  ${id}([${quoted(name)}])` : `  ${id}[${quoted(name)}]`)),
+    ...edges.map(({ from, to, label }) => {
+      const arrow = label === "" ? "-.->" : `-->|${quoted(label)}|`;
+      return `  ${ids.get(from)} ${arrow} ${ids.get(to)}`;
+    }),
+  ];
+}
+
+function dotLines(view: GraphView): string[] {
+  const { ids, edges, isNode } = pictureOf(view);
+  return [
+    "digraph millrace {",
+    "  rankdir=LR;",
+    ...[...ids].map(
+      ([name, id]) => `  ${id} [label=${JSON.stringify(name)}, shape=${isNode(name) ? "ellipse" : "box"}];`,
+    ),
+    ...edges.map(({ from, to, label }) => {
+      const look = label === "" ? "style=dashed" : `label=${JSON.stringify(label)}`;
+      return `  ${ids.get(from)} -> ${ids.get(to)} [${look}];`;
+    }),
+    "}",
+  ];
+}

@@ -1,0 +1,90 @@
+/** `millrace init`: a small app in an empty directory, that runs. Writes over nothing. SPEC: K46. */
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
+import { packageVersion } from "./version.ts";
+
+export class DirectoryNotEmptyError extends Error {
+  override readonly name = "DirectoryNotEmptyError";
+  readonly code = "DIRECTORY_NOT_EMPTY";
+}
+
+export const init: Verb = {
+  name: "init",
+  usage: "[directory]",
+  summary: "make a small app in an empty directory",
+  example: "millrace init my-app\ncd my-app && npm install && npx millrace dev app.ts",
+  options: {},
+  wordsMax: 1,
+  run,
+};
+
+async function run({ words: [named = "."], terminal }: VerbCall): Promise<ExitCode> {
+  const folder = resolve(named);
+  if (existsSync(folder) && readdirSync(folder).some((name) => !name.startsWith(".")))
+    throw new DirectoryNotEmptyError(`${named} is not empty; name a new directory: millrace init my-app`);
+  mkdirSync(folder, { recursive: true });
+  for (const [name, text] of Object.entries(files(basename(folder)))) writeFileSync(join(folder, name), text);
+  const enter = named === "." ? "" : `cd ${named} && `;
+  terminal.line(`made ${named}: ${Object.keys(files("")).join(", ")}`);
+  terminal.line(`next:  ${enter}npm install && npx millrace dev app.ts`);
+  terminal.line(`then:  npx millrace send Greeter.Hello '{"name": "Ada"}'`);
+  return EXIT.ok;
+}
+
+function files(name: string): Record<string, string> {
+  return { "package.json": packageJson(name), "app.ts": APP, ".gitignore": "node_modules\n.millrace\n" };
+}
+
+function packageJson(folder: string): string {
+  // What npm allows in a name.
+  const name =
+    folder
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9-]+/g, "-")
+      .replaceAll(/^-+|-+$/g, "") || "app";
+  const content = {
+    name,
+    private: true,
+    type: "module",
+    scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts" },
+    dependencies: { millrace: `^${packageVersion()}` },
+    // The command finds this Node beside the package when the one in the path is too old.
+    devDependencies: { node: "^24.0.0" },
+  };
+  return `${JSON.stringify(content, null, 2)}\n`;
+}
+
+const APP = `// A first kernel: a command, an event that it emits, a listener, and a value derived from state.
+import { capability, type TransactionalContext, transactional } from "millrace";
+import type { KernelParts } from "millrace/kernel";
+
+export default ({ space }: KernelParts) => {
+  const greetings = space.cell<readonly string[]>("greetings");
+  const summary = space.computed("summary", () => \`\${(greetings.get() ?? []).length} greeted\`);
+
+  // Runs again whenever the summary has changed.
+  summary.sink((text) => console.log(\`summary   \${text}\`));
+
+  return {
+    greeter: transactional({
+      ...{ space, description: "says hello", emits: { "Greeter.Greeted": true } },
+      commands: {
+        "Greeter.Hello": {
+          handle: ({ name }: { name: string }, tx: TransactionalContext) => {
+            // The write, the event and the answer are one commit: all of it happens, or nothing, once.
+            tx.set(greetings, [...(tx.get(greetings) ?? []), name]);
+            tx.emit("Greeter.Greeted", { name });
+            return { text: \`Hello \${name}\` };
+          },
+        },
+      },
+      queries: { "Greeter.Summary": { handle: async () => (await summary.pull()) ?? "" } },
+    }),
+    audit: capability({
+      description: "hears every greeting",
+      on: { "Greeter.Greeted": (data) => console.log("audit    ", JSON.stringify(data)) },
+    }),
+  };
+};
+`;

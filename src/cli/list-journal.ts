@@ -1,0 +1,87 @@
+/** What `ls` finds in the journal: events, failures, and requests (with those that still wait, where a kernel runs). */
+import { systemHost } from "../host/system-host.ts";
+import type { PendingView } from "../kernel/inspect-capability.ts";
+import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import { askIfRunning } from "./connection.ts";
+import { existingDatabaseFile } from "./database-file.ts";
+import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
+import { type Listing, readLimit, readStatus } from "./listing.ts";
+import type { VerbCall } from "./verb.ts";
+
+const HEAD = ["id", "status", "attempts", "created", "kind", "topic", "source", ""];
+
+export const events: Listing<Row> = {
+  head: HEAD,
+  takes: ["status", "topic", "limit"],
+  find: (call) => {
+    const status = readStatus(call);
+    return rows(call, status === undefined ? {} : { status });
+  },
+  cells: cellsOf,
+};
+
+export const failures: Listing<Row> = {
+  head: HEAD,
+  takes: ["topic", "limit"],
+  find: (call) => rows(call, { status: "failed" }),
+  cells: cellsOf,
+};
+
+/** A command of the journal, or a request that has no answer yet. */
+interface RequestItem {
+  readonly id: string;
+  readonly type: string;
+  readonly kind: string;
+  readonly state: "waiting" | "done" | "failed";
+  readonly sentAtMs: number;
+  readonly capability: string;
+}
+
+export const requests: Listing<RequestItem> = {
+  head: ["id", "state", "sent", "kind", "type", "capability"],
+  takes: ["limit"],
+  find: async (call) => {
+    const file = existingDatabaseFile(undefined, call.environment);
+    const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
+    await using store = await openStoreForReading(systemHost(), file);
+    const commands = await store.query({ kind: "command", order: "descending", limit: readLimit(call) });
+    // The question itself waits for its answer too, and nobody wants to read of it.
+    const others = (waiting?.requests ?? []).filter(({ type }) => type !== "Kernel.Requests");
+    return [...others.map(waitingItem), ...commands.map(settledItem)].slice(0, readLimit(call));
+  },
+  cells: ({ id, state, sentAtMs, kind, type, capability }) => [
+    id,
+    state,
+    new Date(sentAtMs).toISOString(),
+    kind,
+    type,
+    capability,
+  ],
+};
+
+function waitingItem({ id, kind, type, sentAtMs, capability = "on its way" }: PendingView): RequestItem {
+  return { id, type, kind, state: "waiting", sentAtMs, capability };
+}
+
+function settledItem({ message, topic, source, status, createdAtMs }: Row): RequestItem {
+  return {
+    id: message?.metadata.id ?? "?",
+    type: message?.type ?? topic,
+    kind: "command",
+    state: status === "failed" ? "failed" : "done",
+    sentAtMs: message?.metadata.timestamp ?? createdAtMs,
+    capability: source,
+  };
+}
+
+async function rows(call: VerbCall, filter: Partial<Parameters<KernelStore["query"]>[0]>): Promise<readonly Row[]> {
+  const { topic } = call.options;
+  const limit = readLimit(call);
+  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, call.environment));
+  return store.query({ ...filter, limit, order: "descending", ...(typeof topic === "string" ? { topic } : {}) });
+}
+
+function cellsOf(row: Row): string[] {
+  const kind = row.message?.kind ?? "?";
+  return [String(row.id), row.status, String(row.attempts), timeOf(row), kind, row.topic, row.source, troubleOf(row)];
+}

@@ -1,0 +1,36 @@
+/** What `ls timers` finds: rows of the due table, earliest first, from the file. */
+import { systemHost } from "../host/system-host.ts";
+import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import type { Json, JsonObject } from "../message/json.ts";
+import { existingDatabaseFile } from "./database-file.ts";
+import { type Listing, readLimit } from "./listing.ts";
+
+type DueRow = Awaited<ReturnType<KernelStore["dueRows"]>>[number];
+
+/** The last moment that a JavaScript date can name: rows beyond it wait for no time. */
+const DATE_MS_MAX = 8_640_000_000_000_000;
+
+export const timers: Listing<DueRow> = {
+  head: ["id", "due", "kind", "sends", ""],
+  takes: ["limit"],
+  find: async (call) => {
+    await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, call.environment));
+    return store.dueRows(Number.MAX_SAFE_INTEGER, readLimit(call));
+  },
+  cells: ({ key, kind, dueAtMs, data }) => [key, dueText(dueAtMs), kind, messageText(data), repeatText(data)],
+};
+
+export function dueText(dueAtMs: number): string {
+  return dueAtMs <= DATE_MS_MAX ? new Date(dueAtMs).toISOString() : "fired";
+}
+
+/** What a timer sends; other kinds of due rows keep other data. */
+function messageText(data: Json): string {
+  const { template } = (data ?? {}) as { template?: { kind?: string; type?: string } };
+  return template ? `${template.kind} ${template.type}` : "";
+}
+
+function repeatText(data: Json): string {
+  const { schedule } = (data ?? {}) as { schedule?: JsonObject };
+  return schedule === undefined ? "" : JSON.stringify(schedule);
+}

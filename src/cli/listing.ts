@@ -1,0 +1,27 @@
+/** What `ls` can list: how it is found, and how one of it looks as a line. */
+import { readNumber, UsageError, type VerbCall } from "./verb.ts";
+
+const LIMIT_DEFAULT = 20;
+const LIMIT_MAX = 10_000;
+export const STATUSES = ["pending", "processing", "done", "failed"] as const;
+export type Status = (typeof STATUSES)[number];
+
+export interface Listing<Item> {
+  readonly head: readonly string[];
+  /** Options that mean something here. */
+  readonly takes: readonly string[];
+  find(call: VerbCall): Promise<readonly Item[]>;
+  cells(item: Item): string[];
+}
+
+export function readLimit({ options }: VerbCall): number {
+  return readNumber("limit", options["limit"], { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
+}
+
+export function readStatus({ options }: VerbCall): Status | undefined {
+  const value = options["status"];
+  if (value === undefined) return undefined;
+  const status = STATUSES.find((name) => name === value);
+  if (!status) throw new UsageError(`--status is one of ${STATUSES.join(", ")}, not ${JSON.stringify(value)}`);
+  return status;
+}

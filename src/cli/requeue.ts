@@ -1,0 +1,94 @@
+/**
+ * `millrace requeue`: puts failed events back, by id, or all that a filter finds. Subscribers that had handled one do not get it
+ * again. What a filter finds is counted first, and put back only with `--yes`. SPEC: K44.
+ */
+import { systemHost } from "../host/system-host.ts";
+import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import { JOURNAL_PAGE_ROWS } from "../limits.ts";
+import { existingDatabaseFile } from "./database-file.ts";
+import { inRequests, type JournalOwner, withOwner } from "./journal-owner.ts";
+import { EXIT, type ExitCode, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
+
+const IDS_MAX = 10_000;
+
+export const requeue: Verb = {
+  name: "requeue",
+  usage: "<id>... | --all | [--topic T] [--correlation C] [--newer AGE] [--yes] [--json]",
+  summary: "put failed events back: by id, or all that a filter finds (counted first; --yes does it)",
+  example: "millrace requeue 12\nmillrace requeue --topic Email.Received --newer 2h --yes",
+  options: {
+    all: { type: "boolean" },
+    topic: { type: "string" },
+    correlation: { type: "string" },
+    newer: { type: "string" },
+    yes: { type: "boolean" },
+    json: { type: "boolean" },
+  },
+  wordsMax: IDS_MAX,
+  run,
+};
+
+async function run(call: VerbCall): Promise<ExitCode> {
+  const { words, options, terminal } = call;
+  const named = words.map(readId);
+  const filtered = ["topic", "correlation", "newer"].some((name) => options[name] !== undefined);
+  if (named.length > 0 && (filtered || options["all"])) throw new UsageError("name ids, or a filter, not both");
+  if (named.length === 0 && !filtered && !options["all"])
+    throw new UsageError('name failed events, or --all; "millrace ls failures" lists them');
+  const ids = named.length > 0 ? named : await find(call);
+  if (named.length === 0 && !options["yes"]) {
+    if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, requeued: 0 }));
+    else terminal.line(`${ids.length} failed events would be put back; add --yes to do it`);
+    return EXIT.ok;
+  }
+  const done = ids.length === 0 ? [] : await withOwner(call, (owner) => putBack(owner, ids, terminal.progress));
+  const missing = named.filter((id) => !done.includes(id));
+  if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, requeued: done.length, ids: done }));
+  else terminal.line(`${done.length} put back`);
+  if (missing.length > 0) terminal.complain(`not failed, so left as they are: ${missing.join(", ")}`);
+  return missing.length > 0 ? EXIT.failed : EXIT.ok;
+}
+
+async function putBack(
+  owner: JournalOwner,
+  ids: readonly number[],
+  progress: (text: string) => void,
+): Promise<number[]> {
+  const done: number[] = [];
+  for (const list of inRequests(ids)) {
+    done.push(...(await owner.requeue(list)));
+    progress(`${done.length} of ${ids.length} put back`);
+  }
+  return done;
+}
+
+async function find({ options, environment }: VerbCall): Promise<number[]> {
+  const host = systemHost();
+  const { topic, correlation } = options;
+  const newerMs = readAge("newer", options["newer"]);
+  await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
+  return failedIds(store, {
+    ...(typeof topic === "string" ? { topic } : {}),
+    ...(typeof correlation === "string" ? { correlation } : {}),
+    ...(newerMs === undefined ? {} : { createdFromMs: host.now() - newerMs }),
+  });
+}
+
+async function failedIds(
+  store: KernelStore,
+  filter: { readonly topic?: string; readonly correlation?: string; readonly createdFromMs?: number },
+): Promise<number[]> {
+  const ids: number[] = [];
+  for (let cursor = 0; ; ) {
+    const rows = await store.query({ ...filter, status: "failed", kind: "event", cursor, limit: JOURNAL_PAGE_ROWS });
+    ids.push(...rows.map(({ id }) => id));
+    if (rows.length < JOURNAL_PAGE_ROWS) return ids;
+    cursor = ids.at(-1) as number;
+  }
+}
+
+function readId(word: string): number {
+  const id = Number(word);
+  if (Number.isSafeInteger(id) && id > 0) return id;
+  throw new UsageError(`${JSON.stringify(word)} is not the id of a journal row; "millrace ls failures" lists them`);
+}

@@ -1,0 +1,75 @@
+/**
+ * `millrace show`: one event, request, document, receipt or timer in full, from the file. Without a kind the id is looked for in
+ * all of them. SPEC: K42.
+ */
+import { systemHost } from "../host/system-host.ts";
+import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
+import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import type { Json } from "../message/json.ts";
+import { existingDatabaseFile } from "./database-file.ts";
+import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+
+/** In this order an id without a kind is looked for. */
+const KINDS = ["event", "request", "timer", "receipt", "document"] as const;
+type ShownKind = (typeof KINDS)[number];
+
+interface Place {
+  readonly id: string;
+  readonly space: string;
+  readonly scope: string;
+}
+
+export const show: Verb = {
+  name: "show",
+  usage: `[${KINDS.join("|")}] <id> [--space S] [--scope S] [--json]`,
+  summary: "show one event, request, document, receipt or timer in full",
+  example: "millrace show event 12\nmillrace show document tasks/list",
+  options: { json: { type: "boolean" }, space: { type: "string" }, scope: { type: "string" } },
+  wordsMax: 2,
+  run,
+};
+
+async function run({ words, options, environment, terminal }: VerbCall): Promise<ExitCode> {
+  const [first, second] = words;
+  if (first === undefined) throw new UsageError(`name what to show: ${KINDS.join(", ")}, and its id`);
+  const kind = second === undefined ? undefined : KINDS.find((name) => name === first);
+  if (second !== undefined && kind === undefined)
+    throw new UsageError(`${JSON.stringify(first)} is none of ${KINDS.join(", ")}`);
+  const space = String(options["space"] ?? KERNEL_SPACE);
+  const place: Place = { id: second ?? first, space, scope: String(options["scope"] ?? "space") };
+  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
+  for (const candidate of kind === undefined ? KINDS : [kind]) {
+    const value = await FIND[candidate](store, place);
+    if (value === undefined) continue;
+    if (options["json"]) terminal.line(JSON.stringify({ kind: candidate, value }));
+    else {
+      terminal.line(terminal.strong(`${candidate} ${place.id}`));
+      terminal.line(JSON.stringify(value, null, 2));
+    }
+    return EXIT.ok;
+  }
+  terminal.complain(`there is no ${kind ?? KINDS.join(", ")} ${place.id}; "millrace ls" lists what there is`);
+  return EXIT.failed;
+}
+
+const FIND: Readonly<Record<ShownKind, (store: KernelStore, place: Place) => Promise<unknown>>> = {
+  event: async (store, { id }) => {
+    if (/^\d{1,15}$/.test(id)) return (await store.query({ id: Number(id), limit: 1 }))[0];
+    return (await store.query({ messageId: id, kind: "event", limit: 1 }))[0];
+  },
+  /** A command that the journal has, with the answer that its receipt holds. */
+  request: async (store, { id, space }) => {
+    const [row] = await store.query({ messageId: id, kind: "command", limit: 1 });
+    return row && { ...row, receipt: (await findReceipt(store, id, space)) ?? null };
+  },
+  timer: async (store, { id }) => {
+    const rows = await store.dueRows(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+    return rows.find(({ key }) => key === id);
+  },
+  receipt: (store, { id, space }) => findReceipt(store, id, space),
+  document: async (store, { id, scope, space }): Promise<Json | undefined> => {
+    const { documents } = await store.load(space, [{ scope, id }]);
+    const [document] = documents;
+    return document?.value === undefined ? undefined : { sequence: document.sequence, value: document.value };
+  },
+};

@@ -1,0 +1,40 @@
+/**
+ * What a store file says of itself, for `millrace doctor`: whose it is, its schema, how it is journaled, its size. Looks at the file alone,
+ * also while a kernel has it open, and changes nothing.
+ */
+import { statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { APPLICATION_ID, SCHEMA_VERSION } from "../store/sqlite/schema.ts";
+
+export interface StoreFacts {
+  readonly isOurs: boolean;
+  /** Migrations the file has had. */
+  readonly schema: number;
+  /** Migrations that this version knows. */
+  readonly schemaKnown: number;
+  readonly journalMode: string;
+  readonly bytes: number;
+  /** Of the log beside it, which the next checkpoint copies. */
+  readonly logBytes: number;
+  /** Owner's and others' permission bits. */
+  readonly mode: number;
+}
+
+export function storeFacts(file: string): StoreFacts {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+    const { size, mode } = statSync(file);
+    return {
+      isOurs: Number(pragma("application_id")) === APPLICATION_ID,
+      schema: Number(pragma("user_version")),
+      schemaKnown: SCHEMA_VERSION,
+      journalMode: String(pragma("journal_mode")),
+      bytes: size,
+      logBytes: statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0,
+      mode: mode & 0o777,
+    };
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,128 @@
+/** `dev`, `init` and `bench`: from an empty directory to an app that is started again when it changes. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Client } from "../../src/client/client.ts";
+import { COMPILE_CACHE, MAIN } from "../kernel/kernel-process.ts";
+import { ROOT } from "../repo/program.ts";
+import { setup } from "./cli-setup.ts";
+
+/** `millrace dev`, as somebody at a terminal runs it. */
+class Dev {
+  readonly child: ChildProcess;
+  output = "";
+  readonly #looks: (() => void)[] = [];
+  readonly #closed: Promise<unknown>;
+
+  constructor(cwd: string, app: string) {
+    const { MILLRACE_DIR, ...env } = process.env;
+    const stdio = ["ignore", "pipe", "pipe"] as const;
+    this.child = spawn(process.execPath, [MAIN, "dev", app], {
+      cwd,
+      env: { ...env, ...COMPILE_CACHE },
+      stdio: [...stdio],
+    });
+    for (const stream of [this.child.stdout, this.child.stderr])
+      stream?.on("data", (chunk) => {
+        this.output += chunk;
+        for (const look of this.#looks.splice(0)) look();
+      });
+    this.#closed = once(this.child, "close");
+    onTestFinished(async () => {
+      this.child.kill("SIGKILL");
+      await this.gone();
+    });
+  }
+
+  async said(pattern: RegExp): Promise<RegExpMatchArray> {
+    for (;;) {
+      const found = this.output.match(pattern);
+      if (found) return found;
+      if (this.child.exitCode !== null) throw new Error(`it ended: ${this.output}`);
+      await Promise.race([new Promise<void>((look) => this.#looks.push(look)), this.#closed]);
+    }
+  }
+
+  /** Resolves when neither it nor what it started holds its output open any more. */
+  async gone(): Promise<void> {
+    await this.#closed;
+  }
+}
+
+/** The app of `init`, with the package found in the sources. */
+async function newApp() {
+  const parts = setup();
+  expect((await parts.millrace("init", "app")).code).toBe(0);
+  const file = join(parts.cwd, "app", "app.ts");
+  const text = readFileSync(file, "utf8")
+    .replace('"millrace"', JSON.stringify(join(ROOT, "src", "index.ts")))
+    .replace('"millrace/kernel"', JSON.stringify(join(ROOT, "src", "kernel", "index.ts")));
+  writeFileSync(file, text);
+  const ask = async (type: string) => {
+    await using client = await Client.connect({ path: join(parts.cwd, ".millrace", "kernel.sock") });
+    return await client.query(type, null);
+  };
+  return { ...parts, file, text, ask };
+}
+
+describe("init", () => {
+  test("[K46] makes a small app, and writes over nothing", async () => {
+    const { cwd, millrace } = setup();
+    expect(await millrace("init", "app")).toMatchObject({ code: 0, stderr: "" });
+    expect(readdirSync(join(cwd, "app")).sort()).toEqual([".gitignore", "app.ts", "package.json"]);
+    const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    expect(JSON.parse(readFileSync(join(cwd, "app", "package.json"), "utf8"))).toMatchObject({
+      ...{ name: "app", type: "module", dependencies: { millrace: `^${version}` } },
+    });
+    expect(await millrace("init", "app")).toEqual({
+      ...{ code: 1, stdout: "", stderr: "millrace: app is not empty; name a new directory: millrace init my-app\n" },
+    });
+  });
+});
+
+describe("dev", () => {
+  test("[K45] starts the app, and again when a file changes, with what it knew", async () => {
+    const { cwd, file, text, millrace, ask } = await newApp();
+    const dev = new Dev(cwd, join("app", "app.ts"));
+    await dev.said(/socket .*pid \d+/);
+    expect((await millrace("send", "Greeter.Hello", '{"name": "Ada"}')).stdout).toMatch(/Hello Ada/);
+    writeFileSync(file, text.replace("greeted`", "people greeted`"));
+    await dev.said(/app\.ts changed; starting again[\s\S]*socket .*pid \d+/);
+    expect(await ask("Greeter.Summary")).toBe("1 people greeted");
+    dev.child.kill("SIGINT");
+    await dev.gone();
+    expect(dev.child.exitCode).toBe(0);
+    expect(existsSync(join(cwd, ".millrace", "kernel.sock"))).toBe(false);
+  });
+
+  test("[K45] an app that does not start is complained about, and started again when it is mended", async () => {
+    const { cwd, file, text } = await newApp();
+    writeFileSync(file, "export const nothing = 1;");
+    const dev = new Dev(cwd, join("app", "app.ts"));
+    await dev.said(/has no app; write: [\s\S]*the app ended \(1\); it starts again when a file changes/);
+    writeFileSync(file, text);
+    await dev.said(/socket .*pid \d+/);
+  });
+
+  test("[K45] killed, it leaves no kernel behind", async () => {
+    const { cwd, ask } = await newApp();
+    const dev = new Dev(cwd, join("app", "app.ts"));
+    await dev.said(/socket .*pid \d+/);
+    dev.child.kill("SIGKILL");
+    await dev.gone();
+    await expect(ask("Greeter.Summary")).rejects.toMatchObject({ code: "NOT_REACHABLE" });
+  });
+});
+
+describe("bench", () => {
+  test("[K47] measures, says so in numbers, and leaves nothing behind", async () => {
+    const { cwd, millrace, json } = setup();
+    expect((await millrace("bench", "--seconds", "1")).stdout).toMatch(/^events published +[\d,]+ \/s .*\n/);
+    const [measured] = (await json("bench", "--seconds", "1")) as Record<string, number>[];
+    for (const name of ["published", "handled", "commands", "oneCommandMs"])
+      expect(measured?.[name]).toBeGreaterThan(0);
+    expect(readdirSync(cwd)).toEqual([]);
+  });
+});

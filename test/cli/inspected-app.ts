@@ -1,0 +1,40 @@
+/** An app with something of everything that the looking verbs explain: a commit, derived values seen and unseen, an event that fails, a timer. */
+import { existsSync } from "node:fs";
+import type { KernelParts } from "../../src/kernel/kernel.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+
+export default ({ space, bus }: KernelParts) => {
+  const orders = space.cell<readonly number[]>("orders");
+  const sum = space.computed("sum", () => (orders.get() ?? []).reduce((total, price) => total + price, 0));
+  sum.sink(() => undefined);
+  space.computed("average", () => (sum.get() ?? 0) / (orders.get()?.length ?? 1));
+  bus.subscribe(
+    "Order.Refused",
+    () => {
+      // Fails until somebody has repaired what was wrong.
+      if (!existsSync("repaired")) throw new Error("the printer is on fire");
+    },
+    { subscriberId: "printer" },
+  );
+  const held: (() => void)[] = [];
+  return {
+    shop: transactional({
+      ...{ space, description: "takes orders", emits: { "Order.Placed": true } },
+      commands: {
+        "Shop.Order": {
+          handle: ({ price }: { price: number }, tx) => {
+            tx.set(orders, [...(tx.get(orders) ?? []), price]);
+            tx.emit("Order.Placed", { price });
+            return { accepted: true };
+          },
+        },
+      },
+    }),
+    audit: capability({ description: "hears of orders", on: { "Order.Placed": () => undefined } }),
+    gate: capability({
+      description: "holds until the kernel ends",
+      commands: { "Gate.Hold": { handle: () => new Promise<null>((resolve) => void held.push(() => resolve(null))) } },
+    }),
+  };
+};

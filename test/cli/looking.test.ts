@@ -1,0 +1,124 @@
+/** `ls`, `show`, `trace`, `why` and `graph`, on a running kernel and on a stopped one's file. */
+import { describe, expect, test } from "vitest";
+import { setup } from "./cli-setup.ts";
+
+/** A kernel that has taken two orders, refused one, and has a timer and a request waiting. */
+async function busyKernel() {
+  const parts = setup();
+  const kernel = await parts.start();
+  const client = await kernel.connect();
+  await client.command("Shop.Order", { price: 30 });
+  const [answer] = await parts.json("send", "Shop.Order", '{"price": 12}');
+  const orderId = (answer as { metadata: { causation: string } }).metadata.causation;
+  await client.emit("Order.Refused", { price: 0 });
+  await parts.untilStatus("Order.Refused", "failed");
+  const message = { kind: "command", type: "Shop.Order", data: { price: 1 } };
+  const { timerId } = (await client.command("Timer.Set", { delayMs: 86_400_000, message })) as { timerId: string };
+  client.command("Gate.Hold", null).catch(() => "ends with the kernel");
+  return { ...parts, kernel, client, orderId, timerId };
+}
+
+describe("a running kernel", () => {
+  test("[K41] every kind can be listed, as a table and as JSON", async () => {
+    const { millrace, json, timerId, client } = await busyKernel();
+    const lists = {
+      events: /^\d+ +done +1 .* event +Order\.Placed +shop$/m,
+      requests: /^\S+ +waiting +\S+ +command +Gate\.Hold +gate$/m,
+      actors: /^shop +running +0 +1 +0 +takes orders$/m,
+      nodes: /^sum +computation +clean +somebody +\d+ +orders$/m,
+      timers: new RegExp(`^${timerId} +\\S+ +timer +command Shop\\.Order$`, "m"),
+      failures: /^\d+ +failed .*Order\.Refused.*the printer is on fire/m,
+      types: /^Shop\.Order +command +shop +takes orders$/m,
+    };
+    for (const [kind, line] of Object.entries(lists)) {
+      expect(await millrace("ls", kind), kind).toMatchObject({ code: 0, stdout: expect.stringMatching(line) });
+      expect((await json("ls", kind)).length, kind).toBeGreaterThan(0);
+    }
+    expect(await millrace("ls", "extensions")).toMatchObject({ code: 0, stdout: "no extensions\n" });
+    expect((await millrace("ls", "nodes", "--topic", "x")).code).toBe(2);
+    await client.close();
+  });
+
+  test("[K18] trace shows what a command changed and which nodes ran because of it", async () => {
+    const { millrace, json, orderId, client } = await busyKernel();
+    const { stdout } = await millrace("trace", orderId);
+    expect(stdout.split("\n").slice(1)).toEqual([
+      "├─ orders   [30] -> [30,12]",
+      "│  └─ sum   ran   because orders",
+      "│     └─ sink of sum   ran   because sum",
+      expect.stringMatching(/^└─ event Order\.Placed {3}done {3}shop {3}\+\d+ ms$/),
+      "",
+    ]);
+    const [tree] = await json("trace", orderId);
+    expect(tree).toMatchObject({ deed: { changes: [{ address: "orders", from: "[30]", to: "[30,12]" }] } });
+    await client.close();
+  });
+
+  test("[K42] why explains nodes that ran and nodes that did not, events and requests", async () => {
+    const { millrace, json, orderId, client } = await busyKernel();
+    const why = async (name: string) => (await millrace("why", name)).stdout;
+    expect(await why("sum")).toMatch(
+      /^computation sum {3}did not run: nothing it read has changed since its last run\.$/m,
+    );
+    expect(await why("sum")).toMatch(/^ {2}sum ran because of orders\n {2}orders was written by somebody's commit$/m);
+    expect(await why("average")).toMatch(/^computation average {3}did not run: nobody observes it\. It never ran\.$/m);
+    const [failed] = (await json("ls", "failures")) as { id: number }[];
+    const { id } = failed as { id: number };
+    expect(await why(String(id))).toMatch(
+      /failed after one attempt: .*printer is on fire.*; put it back with: millrace requeue \d+/,
+    );
+    expect(await why(orderId)).toMatch(/^request \d+ Shop\.Order {3}done\n {2}answered \{"accepted":true\}/);
+    const [waiting] = (await json("ls", "requests")) as { id: string }[];
+    expect(await why((waiting as { id: string }).id)).toMatch(
+      /^request .* Gate\.Hold {3}waits: it is with gate, which has not answered yet$/m,
+    );
+    expect(await millrace("why", "nothing-of-that-name")).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^millrace: nothing is called nothing-of-that-name: .*\n$/),
+    });
+    await client.close();
+  });
+
+  test("[K43] graph draws who emits what to whom and what reads what, in three languages", async () => {
+    const { millrace, json, client } = await busyKernel();
+    expect((await millrace("graph")).stdout).toMatch(
+      /^shop {3}takes orders\n {2}takes {2}command Shop\.Order\n {2}emits {2}Order\.Placed -> audit$/m,
+    );
+    const mermaid = (await millrace("graph", "--format", "mermaid")).stdout;
+    expect(mermaid).toMatch(/^flowchart LR\n/);
+    const [, shop] = mermaid.match(/^ {2}(n\d+)\["shop"\]$/m) ?? [];
+    const [, audit] = mermaid.match(/^ {2}(n\d+)\["audit"\]$/m) ?? [];
+    expect(mermaid).toContain(`  ${shop} -->|"Order.Placed"| ${audit}\n`);
+    const dot = (await millrace("graph", "--format", "dot")).stdout;
+    expect(dot).toMatch(/^digraph millrace \{\n[\s\S]*label="sum", shape=ellipse[\s\S]*\}\n$/);
+    expect(await json("graph")).toMatchObject([{ capabilities: expect.any(Array), nodes: expect.any(Array) }]);
+    expect((await millrace("graph", "--format", "svg")).code).toBe(2);
+    await client.close();
+  });
+});
+
+describe("a stopped kernel's file", () => {
+  test("[K42] [K18] show, trace and why tell what the file knows", async () => {
+    const { millrace, json, kernel, orderId, timerId, client } = await busyKernel();
+    await client.close();
+    await kernel.kill();
+    expect(await json("show", "document", "orders")).toMatchObject([{ value: { value: [30, 12] } }]);
+    expect(await json("show", orderId)).toMatchObject([
+      { kind: "request", value: { receipt: { result: { accepted: true } } } },
+    ]);
+    expect(await json("show", "receipt", orderId)).toMatchObject([{ value: { result: { accepted: true } } }]);
+    expect(await json("show", timerId)).toMatchObject([{ kind: "timer", value: { key: timerId } }]);
+    const [failed] = (await json("ls", "failures")) as { id: number }[];
+    const { id } = failed as { id: number };
+    expect((await millrace("show", "event", String(id))).stdout).toMatch(/^event \d+\n\{\n {2}"id": \d+/);
+    expect(await millrace("show", "nothing")).toMatchObject({ code: 1, stdout: "" });
+    // What was there before, and what ran, only the kernel knew.
+    expect((await millrace("trace", orderId)).stdout.split("\n")[1]).toBe("├─ orders   [30,12]");
+    expect((await millrace("why", orderId)).stdout).toMatch(/done\n {2}answered/);
+    expect((await millrace("why", String(id))).stdout).toMatch(/failed after one attempt/);
+    for (const kind of ["actors", "nodes", "types"]) expect((await millrace("ls", kind)).code, kind).toBe(3);
+    for (const kind of ["events", "requests", "timers", "failures"])
+      expect((await millrace("ls", kind)).code, kind).toBe(0);
+    expect((await millrace("graph")).code).toBe(3);
+  });
+});
