@@ -181,7 +181,10 @@ function schedule(value: YamlValue, publishes: readonly string[]): ScheduleDecla
   const task = fields.get("task")?.text();
   const emit = fields.get("emit")?.text();
   const problem = cron === undefined ? undefined : cronProblem(cron, timezone);
-  if (problem !== undefined) fields.get(problem.startsWith("timezone:") ? "timezone" : "cron")?.wrong(problem);
+  if (problem !== undefined) {
+    const [field = "", ...text] = problem.split(": ");
+    fields.get(field)?.wrong(text.join(": "));
+  }
   if (emit !== undefined && !publishes.includes(emit))
     fields.get("emit")?.wrong(`declare ${show(emit)} under events.publishes`);
   if (emit !== undefined && task !== undefined) fields.get("task")?.wrong("a schedule has either task or emit");
