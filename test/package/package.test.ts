@@ -1,0 +1,97 @@
+/** The package as npm gives it to users: packed, installed in an empty project without a network, run, and looked at by the usual tools. */
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { UserProject } from "../examples/user-project.ts";
+import { KernelProcess } from "../kernel/kernel-process.ts";
+import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
+
+/** Resolutions that an ESM-only package does not serve: `require` of old Nodes, and `exports` that are not read at all. */
+const NOT_SERVED: ReadonlySet<string> = new Set(["node10", "node16-cjs"]);
+
+let project: UserProject;
+let tarball: string;
+beforeAll(async () => {
+  project = await UserProject.build();
+  copyFileSync(join(ROOT, "CHANGELOG.md"), join(project.packageFolder, "CHANGELOG.md"));
+  tarball = await pack(project.packageFolder, project.folder);
+});
+afterAll(() => project?.[Symbol.dispose]());
+
+/** Packs a folder as it stands; resolves with the file. */
+async function pack(folder: string, into: string): Promise<string> {
+  // The build that `prepack` makes was made by the project already, elsewhere than in the clone.
+  const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", into];
+  const { code, stdout, stderr } = await runProgram("npm", args, { cwd: folder });
+  if (code !== 0) throw new Error(`npm pack ended with ${code}: ${stderr}`);
+  const [{ filename }] = JSON.parse(stdout);
+  return join(into, filename);
+}
+
+/** An empty project with the tarball in it, and its dependencies from where this repository has them. */
+async function installed(): Promise<string> {
+  const folder = scratchFolder();
+  const { dependencies = {} } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const names = Object.keys(dependencies);
+  const packed = await Promise.all(names.map((name) => pack(join(ROOT, "node_modules", name), folder)));
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name: "empty", private: true, type: "module" }));
+  const args = ["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund", tarball, ...packed];
+  const { code, stderr } = await runProgram("npm", args, { cwd: folder });
+  expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+  expect(
+    readdirSync(join(folder, "node_modules"))
+      .filter((name) => !name.startsWith("."))
+      .sort(),
+  ).toEqual(["millrace", ...names].sort());
+  return folder;
+}
+
+describe("the packed package", () => {
+  test("[K48] installs in an empty project with nothing but its dependencies, and its command makes and runs an app", async () => {
+    const folder = await installed();
+    const command = join(folder, "node_modules", "millrace", "bin", "millrace.mjs");
+    const made = await runProgram(process.execPath, [command, "init", "app"], { cwd: folder });
+    expect(made).toMatchObject({ code: 0, stderr: "" });
+    const kernel = await KernelProcess.start(folder, join("app", "app.ts"), command);
+    await using client = await kernel.connect();
+    expect(await client.command("Greeter.Hello", { name: "Ada" })).toEqual({ text: "Hello Ada" });
+    expect(await client.query("Greeter.Summary", null)).toBe("1 greeted");
+    const doctor = await runProgram(process.execPath, [command, "doctor"], { cwd: folder });
+    expect(doctor).toMatchObject({ code: 0, stderr: "" });
+    expect(await kernel.stop()).toBe(0);
+  });
+
+  test("[K48] holds the build, the command and the papers, and nothing else", async () => {
+    const files = createPackageFromTarballData(readFileSync(tarball)).listFiles();
+    const outside = files.filter((file) => !/^\/node_modules\/millrace\/(?:dist|bin)\//.test(file));
+    expect(outside.map((file) => file.split("/").at(-1)).sort()).toEqual([
+      "CHANGELOG.md",
+      "LICENSE",
+      "README.md",
+      "package.json",
+    ]);
+    expect(files.filter((file) => /\.(?:test|tsbuildinfo)/.test(file))).toEqual([]);
+  });
+
+  test("[K48] publint finds nothing", async () => {
+    const data = readFileSync(tarball);
+    const tarballData = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength) as ArrayBuffer;
+    const { messages, pkg } = await publint({ pack: { tarball: tarballData }, strict: true });
+    expect(messages.map((message) => formatMessage(message, pkg))).toEqual([]);
+  });
+
+  test("[K48] attw finds nothing, for those who import an ESM package", async () => {
+    const result = await checkPackage(createPackageFromTarballData(readFileSync(tarball)));
+    if (!result.types) throw new Error("attw sees no types in the package");
+    const { entrypoints, problems } = result;
+    const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    expect(Object.keys(entrypoints).sort()).toEqual(Object.keys(exports).sort());
+    const served = problems.filter(
+      (problem) => !("resolutionKind" in problem) || !NOT_SERVED.has(problem.resolutionKind),
+    );
+    expect(served).toEqual([]);
+  });
+});
