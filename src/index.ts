@@ -18,9 +18,10 @@ export type { SubscribeOptions, TransactionalOptions } from "./bus/subscription.
 export type { TailOptions } from "./bus/tail.ts";
 
 // State as its users touch it.
-export { Cell, type CellOptions, type SinkOptions } from "./cells/cell.ts";
-export { CellTransaction } from "./cells/cell-transaction.ts";
+export { Cell, type CellOptions, type PullOptions, type SinkOptions } from "./cells/cell.ts";
+export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
 export { Computed } from "./cells/computed.ts";
+export type { Declassification } from "./cells/labels.ts";
 export type { ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
@@ -92,6 +93,7 @@ export type {
   Settlement,
   VerifyReport,
 } from "./store/journal.ts";
+export { LabelError, type LabelErrorCode } from "./store/label.ts";
 export { MemoryDisk } from "./store/memory/memory-disk.ts";
 export { type MemoryStoreOptions, memoryStore } from "./store/memory/memory-store.ts";
 export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason } from "./store/rejection.ts";

@@ -3,24 +3,41 @@
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
+import { refusal, requireTransactionWritable } from "../scheduler/address-label.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { asLink, type DocumentRef } from "../store/document.ts";
+import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../store/label.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Cell } from "./cell.ts";
+
+export interface BeginOptions {
+  /** What the transaction may know; without one, everything. */
+  readonly clearance?: readonly string[];
+}
 
 export class CellTransaction implements Disposable {
   readonly transaction: Transaction;
   readonly #space: string;
+  readonly #clearance: Label | undefined;
+  #label: Label = PUBLIC;
 
-  constructor(transaction: Transaction, space: string) {
+  constructor(transaction: Transaction, space: string, { clearance }: BeginOptions = {}) {
     this.transaction = transaction;
     this.#space = space;
+    this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
+  }
+
+  /** What it has read so far is labelled with. */
+  get label(): Label {
+    return this.#label;
   }
 
   /** The value as this transaction sees it, its own writes included. */
   get<T>(cell: Cell<T>): T | undefined {
     const { ref, path } = this.#resolve(cell, true);
-    return this.transaction.read(ref, path) as T | undefined;
+    const value = this.transaction.read(ref, path) as T | undefined;
+    this.#look(cell, ref, path, false);
+    return value;
   }
 
   set<T>(cell: Cell<T>, value: T): void {
@@ -35,6 +52,7 @@ export class CellTransaction implements Disposable {
 
   /** Applies everything at once; resolves when it is durable, or was rejected. */
   commit(): Promise<CommitOutcome> {
+    requireTransactionWritable(this.#label, this.transaction, "a transaction");
     return this.transaction.commit().outcome;
   }
 
@@ -44,6 +62,15 @@ export class CellTransaction implements Disposable {
 
   [Symbol.dispose](): void {
     this.abort();
+  }
+
+  /** Joins what a read saw; refuses what is above the clearance. */
+  #look(what: { toString(): string }, ref: DocumentRef, path: Path, shallow: boolean): void {
+    const { labels } = this.transaction.document(ref);
+    if (labels === undefined) return;
+    const label = labelOfRead(labels.places, path, shallow);
+    if (this.#clearance !== undefined && !isWithin(label, this.#clearance)) throw refusal("a transaction", what);
+    this.#label = join(this.#label, label);
   }
 
   /** Follows links along the path and, for a read, at its end. */
@@ -70,6 +97,7 @@ export class CellTransaction implements Disposable {
       const link = asLink(value);
       if (!link) continue;
       this.transaction.read(ref, path.slice(0, length), "shallow");
+      this.#look(link.id, ref, path.slice(0, length), true);
       if (link.space !== undefined && link.space !== this.#space) {
         throw new Error(`a transaction is of space "${this.#space}" alone, and a link leads to "${link.space}"`);
       }

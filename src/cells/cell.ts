@@ -6,6 +6,7 @@ import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import { handOut } from "../store/admit.ts";
 import { linkTo } from "../store/document.ts";
+import { labelPlace } from "./labels.ts";
 import { followLinks, type LinkTargets, readThrough } from "./links.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
@@ -17,6 +18,8 @@ export interface CellOptions<T> {
   readonly schema?: StandardSchema<T> | undefined;
   /** What a read gives while there is nothing. */
   readonly default?: T | undefined;
+  /** Labels the cell with these names; see decision 0010. */
+  readonly label?: readonly string[] | undefined;
 }
 
 /** Of all cells without options: a cell is made for every place that somebody touches. */
@@ -27,6 +30,13 @@ export interface SinkOptions {
   readonly changeGroup?: string;
   readonly debounceMs?: number;
   readonly throttleMs?: number;
+  /** What it may know, by the names of labels; without one, everything. What is above is refused and does not wake it. */
+  readonly clearance?: readonly string[];
+}
+
+export interface PullOptions {
+  /** What the caller may know; where the value is above it, the promise is rejected. */
+  readonly clearance?: readonly string[];
 }
 
 export class Cell<T = unknown> {
@@ -103,8 +113,13 @@ export class Cell<T = unknown> {
   }
 
   /** The value once everything it depends on is up to date: demands it, waits, and lets go. */
-  pull(): Promise<T | undefined> {
-    return this.targets.scheduler.pullOnce(() => this.get());
+  pull({ clearance }: PullOptions = {}): Promise<T | undefined> {
+    return this.targets.scheduler.pullOnce(() => this.get(), clearance);
+  }
+
+  /** Labels this place with these names too; holds here at once, and resolves when it is durable. */
+  label(names: readonly string[]): Promise<void> {
+    return labelPlace(this.targets.scheduler, this.address, names);
   }
 
   toString(): string {

@@ -1,5 +1,6 @@
 /** The output of a computation: a cell that only its node writes. */
 import type { SchedulerNode } from "../scheduler/node.ts";
+import { LabelError } from "../store/label.ts";
 import { Cell, type CellOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 
@@ -20,6 +21,10 @@ export class Computed<T = unknown> extends Cell<T> {
 
   override set(_value: T): never {
     throw new Error(`${this} is computed; change what it is computed from instead`);
+  }
+
+  override label(_names: readonly string[]): never {
+    throw new LabelError("LABEL_MISUSE", `${this} is computed and carries the labels of what it reads; label that`);
   }
 
   /** Unregisters the computation; its last value stays. */

@@ -10,8 +10,9 @@ import { SHARED_SCOPE } from "../store/document.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
-import { CellTransaction } from "./cell-transaction.ts";
+import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
+import { type Declassification, declassify } from "./labels.ts";
 import type { LinkTargets } from "./links.ts";
 import type { ListOptions } from "./list-children.ts";
 import { filter, flatMap, map } from "./lists.ts";
@@ -73,11 +74,14 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   cell<Schema extends StandardSchema>(
     id: string,
-    options: { schema: Schema; default?: Described<Schema>; scope?: string },
+    options: { schema: Schema; default?: Described<Schema>; scope?: string; label?: readonly string[] },
   ): Cell<Described<Schema>>;
   cell<T = unknown>(id: string, options?: CellOptions<T> & { scope?: string }): Cell<T>;
   cell<T>(id: string, { scope = SHARED_SCOPE, ...options }: CellOptions<T> & { scope?: string } = {}): Cell<T> {
-    return new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, options);
+    const cell = new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, options);
+    // What cannot be stored is reported.
+    if (options.label !== undefined) cell.label(options.label).catch(() => undefined);
+    return cell;
   }
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
@@ -186,8 +190,23 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /** A transaction that lives across awaits; read and write through it, then commit. */
-  begin(): CellTransaction {
-    return new CellTransaction(this.#replica.transaction(), this.name);
+  begin(options: BeginOptions = {}): CellTransaction {
+    return new CellTransaction(this.#replica.transaction(), this.name, options);
+  }
+
+  // Labels ---------------------------------------------------------------------------------------------------------------
+
+  /** What all that lies at a cell is labelled with, as far as it is here. For tools: it may tell something about what is labelled. */
+  labelsOf(cell: Cell<unknown>): readonly string[] {
+    return this.scheduler.labelAt(cell.address);
+  }
+
+  /**
+   * Lets out what is labelled, for a reason: copies a value to another cell, or takes names off a cell. Journaled as
+   * `Label.Declassified` in the same commit.
+   */
+  declassify(cell: Cell<unknown>, how: Declassification): Promise<void> {
+    return declassify(this.#host, this.scheduler, cell, how);
   }
 
   // Life -------------------------------------------------------------------------------------------------------------------

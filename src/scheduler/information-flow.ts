@@ -1,6 +1,6 @@
 /**
  * Who may know what (Scheduler v2 §10): the labels of runs, from what they read and what triggered them; of what they write; and
- * clearance. SPEC: I8, F1-F8; why the two kinds of nodes have two rules is in decision 0010.
+ * clearance. SPEC: I8, F1-F6, F8; why the two kinds of nodes have two rules is in decision 0010.
  *
  * ```
  *   computation: its output carries the join over the reads of its last run      (by contract it is a function of them)

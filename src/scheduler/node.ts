@@ -8,7 +8,7 @@
  * A node runs when it is not clean, live, eligible, and has budget left in the pass. Dormant nodes keep their reads as
  * (address, tick seen) and are told of nothing; they are verified when demand comes.
  */
-import { type Label, PUBLIC } from "../store/label.ts";
+import { type Label, labelOf, PUBLIC } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { GateState } from "./gates.ts";
 import type { Run } from "./run.ts";
@@ -58,7 +58,7 @@ export interface NodeSpec {
   readonly throttleMs?: number;
   readonly noAutoDebounce?: boolean;
   /** What it may know; without one, everything. See `information-flow.ts`. */
-  readonly clearance?: Label;
+  readonly clearance?: readonly string[];
 }
 
 /** Shared by all nodes without causes, so that a node at rest owns no array. */
@@ -173,7 +173,7 @@ export class SchedulerNode {
     this.envelope = spec.envelope;
     this.parent = spec.parent;
     this.changeGroup = spec.changeGroup;
-    this.clearance = spec.clearance;
+    this.clearance = spec.clearance === undefined ? undefined : labelOf(spec.clearance);
     this.ordinal = ordinal;
     this.height = ordinal;
   }

@@ -327,7 +327,7 @@ export class Scheduler implements Disposable {
   }
 
   /** What `read` gives once everything it reads is loaded and up to date: demands it, waits, and lets go. */
-  async pullOnce<T>(read: () => T, clearance?: Label): Promise<T> {
+  async pullOnce<T>(read: () => T, clearance?: readonly string[]): Promise<T> {
     let value: { readonly of: T } | undefined;
     const node = this.register({
       kind: "effect",

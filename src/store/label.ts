@@ -1,7 +1,7 @@
 /**
  * Labels for information flow: a small lattice of sets of names, ordered by inclusion, joined by union. A label says who may
  * know: whoever has all of its names in his clearance. Kept sorted and frozen, so that equal ones are mostly the same
- * object and a join that adds nothing allocates nothing. SPEC: F1.
+ * object and a join that adds nothing allocates nothing. SPEC: F8.
  */
 import { isCleanText } from "../message/json.ts";
 import type { Path } from "../message/path.ts";

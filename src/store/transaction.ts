@@ -94,6 +94,11 @@ export class Transaction {
     return this.parts.some(({ document, log }) => log.reads.some((read) => document.hasMoved(read)));
   }
 
+  /** The document itself, as the replica knows it. */
+  document(ref: DocumentRef): ReplicaDocument {
+    return this.#place(ref);
+  }
+
   /** The value as the transaction sees it, without depending on it: to look where a link leads before reading there. */
   glance(ref: DocumentRef, path: Path): Json | undefined {
     return handOut(this.#peek(this.#part(this.#home.touch(ref)), path));

@@ -1,0 +1,408 @@
+import { describe, expect, test } from "#test";
+import type { Cell } from "../../src/cells/cell.ts";
+import type { Run } from "../../src/scheduler/run.ts";
+import { isWithin, join, LabelError, labelOf, PUBLIC } from "../../src/store/label.ts";
+import { rejected } from "../../src/store/rejection.ts";
+import { Calls, setup } from "../scheduler/scheduler-setup.ts";
+
+/** The code of the error that an act throws, or what it gave. */
+function codeOf(act: () => unknown): unknown {
+  try {
+    return act();
+  } catch (error) {
+    return error instanceof LabelError ? error.code : error;
+  }
+}
+
+async function withSecret() {
+  const { open: process, ...site } = await setup();
+  const { space, quiet, scheduler } = site;
+  const secret = space.cell<number>("secret", { label: ["s"] });
+  const open = space.cell<number>("open");
+  secret.set(1);
+  open.set(1);
+  await quiet();
+  const errors = new Calls<unknown>();
+  scheduler.onError((error) => errors.note((error as { code?: string }).code ?? String(error)));
+  return { ...site, process, secret, open, errors };
+}
+
+describe("labels", () => {
+  test("[F8] are sets of names, joined by union, ordered by inclusion", () => {
+    expect(labelOf(["b", "a", "b"])).toEqual(["a", "b"]);
+    expect(join(labelOf(["a"]), labelOf(["b"]))).toEqual(["a", "b"]);
+    const both = labelOf(["a", "b"]);
+    expect(join(both, labelOf(["a"]))).toBe(both);
+    expect([isWithin(PUBLIC, PUBLIC), isWithin(both, labelOf(["b"])), isWithin(labelOf(["b"]), both)]).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    expect(codeOf(() => labelOf([""]))).toBe("LABEL_MISUSE");
+  });
+
+  test("[F8] lie on places: above, at and below what is read, step by step", async () => {
+    const { space, quiet } = await setup();
+    const doc = space.cell<{ a: { b: number; c: number }; "a/b": number }>("doc");
+    doc.set({ a: { b: 1, c: 2 }, "a/b": 3 });
+    await doc.key("a").key("b").label(["s"]);
+    await quiet();
+    const clearance: string[] = [];
+    const seen = (read: () => unknown) => space.scheduler.pullOnce(read, clearance).catch((error) => error.code);
+    expect(await seen(() => doc.key("a").key("b").get())).toBe("LABEL_REFUSED");
+    expect(await seen(() => doc.key("a").key("c").get())).toBe(2);
+    expect(await seen(() => doc.key("a/b").get())).toBe(3);
+    expect(await seen(() => doc.get())).toBe("LABEL_REFUSED");
+    expect(await seen(() => Object.keys(space.scheduler.read(doc.address, true) as object))).toEqual(["a", "a/b"]);
+    // A shallow read shows which keys there are.
+    expect(await seen(() => space.scheduler.read(doc.key("a").address, true))).toBe("LABEL_REFUSED");
+    expect(space.labelsOf(doc.key("a"))).toEqual(["s"]);
+    expect(space.labelsOf(doc.key("a").key("c"))).toEqual([]);
+  });
+});
+
+describe("what is computed", () => {
+  test("[F2] carries what its last run read, through links and other computed values, up and down", async () => {
+    const { space, secret, open } = await withSecret();
+    const flag = space.cell<boolean>("flag");
+    const pointer = space.cell<unknown>("pointer");
+    pointer.set(secret.asLink());
+    const linked = space.computed("linked", () => (pointer as Cell<number>).get());
+    const chosen = space.computed("chosen", () => (flag.get() ? linked.get() : open.get()));
+    const shown = space.computed("shown", () => `${chosen.get()}`);
+    shown.sink(() => undefined);
+    space.flush();
+    expect([space.labelsOf(linked), space.labelsOf(shown)]).toEqual([[], []]);
+    flag.set(true);
+    space.flush();
+    expect([space.labelsOf(linked), space.labelsOf(chosen), space.labelsOf(shown)]).toEqual([["s"], ["s"], ["s"]]);
+    flag.set(false);
+    space.flush();
+    expect([space.labelsOf(chosen), space.labelsOf(shown)]).toEqual([[], []]);
+  });
+
+  test("[F2] is labelled without what only triggered it, which may be the secret itself", async () => {
+    const { space, secret, open, quiet } = await withSecret();
+    const labels: unknown[] = [];
+    for (const next of [1, 2]) {
+      const flag = space.cell<boolean>(`flag ${next}`);
+      flag.set(true);
+      secret.set(1);
+      await quiet();
+      const chosen = space.computed(`chosen ${next}`, () => (flag.get() ? secret.get() : open.get()));
+      chosen.sink(() => undefined);
+      space.flush();
+      flag.set(false);
+      secret.set(next);
+      space.flush();
+      labels.push(space.labelsOf(chosen));
+    }
+    expect(labels).toEqual([[], []]);
+  });
+
+  test("[F2] carries what a failed run has read, and a list operation what its list and elements are labelled with", async () => {
+    const { space, secret, quiet } = await withSecret();
+    const failing = space.computed("failing", () => {
+      if (secret.get() === 1) throw new Error("one");
+      return 0;
+    });
+    const list = space.cell<number[]>("list", { label: ["l"] });
+    list.set([1, 2]);
+    await quiet();
+    const doubled = space.map("doubled", list, (element) => (element.get() ?? 0) * 2);
+    failing.sink(() => undefined);
+    const seen = new Calls();
+    doubled.sink(seen.note);
+    space.flush();
+    expect(seen.take()).toEqual([[2, 4]]);
+    expect(space.labelsOf(failing)).toEqual(["s"]);
+    expect(space.labelsOf(doubled)).toEqual(["l"]);
+    const children = space.scheduler.getGraphSnapshot().filter(({ parent }) => parent === "doubled");
+    expect(children.map(({ writes }) => space.labelsOf(space.cell(writes[0] as string)))).toEqual([["l"], ["l"]]);
+    expect(codeOf(() => failing.label(["x"]))).toBe("LABEL_MISUSE");
+  });
+});
+
+describe("an effect", () => {
+  test("[F3] carries what triggered it though its branch never looks at it again, and may not write it down", async () => {
+    const { space, secret, open, errors, quiet } = await withSecret();
+    const runs = space.cell<number>("runs");
+    let count = 0;
+    space.effect(() => {
+      count++;
+      if (count === 1) secret.get();
+      open.get();
+      if (count > 1) runs.set(count);
+    });
+    space.flush();
+    secret.set(2);
+    await quiet();
+    open.set(2);
+    await quiet();
+    expect(count).toBe(3);
+    expect(runs.get()).toBe(undefined);
+    expect(errors.take()).toEqual(["LABEL_LEAK", "LABEL_LEAK"]);
+  });
+
+  test("[F3] is triggered by a place that was labelled since it looked there", async () => {
+    const { space, open, errors, quiet } = await withSecret();
+    const later = space.cell<number>("later");
+    const out = space.cell<number>("out");
+    later.set(1);
+    const causes = new Calls();
+    let isFirst = true;
+    space.effect((run: Run) => {
+      causes.note(run.causes.map(String));
+      if (isFirst) later.get();
+      isFirst = false;
+      out.set(open.get() as number);
+    });
+    await quiet();
+    expect(out.get()).toBe(1);
+    await later.label(["s"]);
+    await quiet();
+    open.set(5);
+    await quiet();
+    expect(causes.take()).toEqual([[], ["later"], ["open"]]);
+    expect(errors.take()).toEqual(["LABEL_LEAK", "LABEL_LEAK"]);
+    expect(out.get()).toBe(1);
+  });
+
+  for (const kind of ["stale", "failed"] as const) {
+    test(`[F3] [I8] that runs again because its commit was ${kind} carries what it carried`, async () => {
+      const { space, secret, line, quiet } = await withSecret();
+      const out = space.cell<number>("out", { label: ["s"] });
+      const labels = new Calls();
+      let runs = 0;
+      space.effect((run: Run) => {
+        runs++;
+        if (runs === 1) secret.get();
+        out.set(runs);
+        labels.note([...run.label]);
+      });
+      await quiet();
+      let rejections = 1;
+      line.plan = ({ method, request }) => {
+        const isOwn = request?.patches.some(({ id }) => id === "out");
+        if (method !== "commit" || !isOwn || rejections-- <= 0) return {};
+        return { instead: rejected(kind, "read-moved", "try again") };
+      };
+      secret.set(2);
+      await quiet();
+      expect(labels.take()).toEqual([["s"], ["s"], ["s"]]);
+      expect(out.get()).toBe(3);
+    });
+  }
+
+  test("[F3] what it creates carries what it had read by then", async () => {
+    const { space, secret, open, quiet } = await withSecret();
+    space.effect(() => {
+      space.computed("before", () => open.get()).get();
+      secret.get();
+      space.computed("after", () => open.get()).get();
+    });
+    await quiet();
+    expect([space.labelsOf(space.cell("before")), space.labelsOf(space.cell("after"))]).toEqual([[], ["s"]]);
+  });
+});
+
+describe("writes", () => {
+  test("[F4] go where the label is at least the run's; what is read after the write counts too", async () => {
+    const { space, secret, open, errors, quiet } = await withSecret();
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s", "t"] })];
+    await quiet();
+    space.effect(() => high.set(secret.get() as number));
+    space.effect(() => {
+      low.set(1);
+      if (secret.get() === 7) throw new Error("seven");
+    });
+    space.effect(async (run: Run) => {
+      open.get();
+      await undefined;
+      run.within(() => low.set(secret.get() as number));
+    });
+    await quiet();
+    expect([high.get(), low.get()]).toEqual([1, undefined]);
+    expect(errors.take()).toEqual(["LABEL_LEAK", "LABEL_LEAK"]);
+  });
+
+  test("[F4] of a transaction go where what it read may be known, or none of them is made", async () => {
+    const { space, secret, open, quiet } = await withSecret();
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s"] })];
+    low.set(0);
+    await quiet();
+    await space.transact(() => high.set((secret.get() as number) + 1));
+    expect(high.get()).toBe(2);
+    const leak = space.transact(() => {
+      low.set(open.get() as number);
+      high.set(9);
+      secret.get();
+    });
+    await expect(leak).rejects.toMatchObject({ code: "LABEL_LEAK" });
+    expect([low.get(), high.get()]).toEqual([0, 2]);
+    using transaction = space.begin();
+    transaction.set(low, transaction.get(secret) as number);
+    expect(codeOf(() => transaction.commit())).toBe("LABEL_LEAK");
+    using another = space.begin({ clearance: ["t"] });
+    expect(codeOf(() => another.get(secret))).toBe("LABEL_REFUSED");
+    another.set(low, another.get(open) as number);
+    await another.commit();
+    expect(low.get()).toBe(1);
+  });
+
+  test("[F4] what a materializer has declared is raised to its label, whether it writes there or not", async () => {
+    const { space, secret, scheduler, quiet, open: opened } = await withSecret();
+    const board = space.cell<{ [key: string]: number }>("board");
+    board.set({});
+    await quiet();
+    scheduler.register({
+      kind: "computation",
+      id: "materializer",
+      envelope: [board.address.child("scores")],
+      run: () => {
+        if ((secret.get() ?? 0) > 5) board.key("scores").set(1);
+        if (opened.get() === 3) throw new Error("three");
+      },
+    });
+    await quiet();
+    expect([board.get(), space.labelsOf(board)]).toEqual([{}, ["s"]]);
+    secret.set(6);
+    await quiet();
+    expect([board.get(), space.labelsOf(board)]).toEqual([{ scores: 1 }, ["s"]]);
+    expect(space.labelsOf(board.key("other"))).toEqual([]);
+  });
+});
+
+describe("clearance", () => {
+  test("[F5] a read above it is refused in place of the value, with what to do and without the labels", async () => {
+    const { space, secret, open, errors, quiet } = await withSecret();
+    const sum = space.computed("sum", () => (secret.get() ?? 0) + (open.get() ?? 0));
+    const seen = new Calls();
+    sum.sink(seen.note, { clearance: ["t"] });
+    sum.sink(seen.note, { clearance: ["t", "s"] });
+    await quiet();
+    expect(seen.take()).toEqual([2]);
+    expect(errors.take()).toEqual(["LABEL_REFUSED"]);
+    const refusal = await sum.pull({ clearance: [] }).catch((error) => error);
+    expect(refusal).toMatchObject({ code: "LABEL_REFUSED" });
+    expect(refusal.message).toMatch(/sum: its label is above the clearance\. Give .* or declassify/);
+    expect(refusal.message).not.toMatch(/"s"/);
+    expect(await sum.pull({ clearance: ["s"] })).toBe(2);
+  });
+
+  test("[F6] a change above it wakes nobody and is no cause; one that comes into sight or goes out of it does", async () => {
+    const { space, secret, open, quiet } = await withSecret();
+    const flag = space.cell<boolean>("flag");
+    const chosen = space.computed("chosen", () => (flag.get() ? secret.get() : open.get()));
+    const seen = new Calls();
+    space.effect(
+      (run: Run) => {
+        const causes = run.causes.map(String);
+        seen.note([causes, codeOf(() => chosen.get())]);
+      },
+      { clearance: [] },
+    );
+    await quiet();
+    expect(seen.take()).toEqual([[[], 1]]);
+    flag.set(true);
+    await quiet();
+    expect(seen.take()).toEqual([[["chosen"], "LABEL_REFUSED"]]);
+    secret.set(2);
+    await quiet();
+    secret.set(3);
+    await quiet();
+    expect(seen.take()).toEqual([]);
+    flag.set(false);
+    await quiet();
+    expect(seen.take()).toEqual([[["chosen"], 1]]);
+    open.set(4);
+    await quiet();
+    expect(seen.take()).toEqual([[["chosen"], 4]]);
+    space.scheduler.checkInvariants();
+  });
+});
+
+describe("labelling", () => {
+  test("[F7] adds names, holds at once, and loses nothing that others have stored", async () => {
+    const { space, secret, process, quiet } = await withSecret();
+    secret.label(["t"]);
+    expect(space.labelsOf(secret)).toEqual(["s", "t"]);
+    const there = await process();
+    // It has not loaded the place when it labels it.
+    const same = there.space.cell<number>("secret", { label: ["u"] });
+    expect(there.space.labelsOf(same)).toEqual(["u"]);
+    await quiet();
+    expect([there.space.labelsOf(same), space.labelsOf(secret)]).toEqual([
+      ["s", "t", "u"],
+      ["s", "t", "u"],
+    ]);
+  });
+
+  test("[F7] is there after a restart and refuses there what it refused here", async () => {
+    const { process, quiet } = await withSecret();
+    const again = await process();
+    const seen = new Calls();
+    again.space.cell("secret").sink(seen.note, { clearance: [] });
+    await quiet();
+    expect(seen.take()).toEqual([undefined]);
+    await expect(again.space.cell("secret").pull({ clearance: [] })).rejects.toMatchObject({ code: "LABEL_REFUSED" });
+  });
+
+  test("[F7] reaches other processes, and wakes what has read there", async () => {
+    const { space, process, quiet } = await withSecret();
+    const place = space.cell<number>("place");
+    place.set(1);
+    await quiet();
+    const there = await process();
+    const seen = new Calls();
+    const same = there.space.cell<number>("place");
+    there.space.effect(() => seen.note(codeOf(() => same.get())), { clearance: [] });
+    await quiet();
+    await place.label(["s"]);
+    await quiet();
+    expect(seen.take()).toEqual([undefined, 1, "LABEL_REFUSED"]);
+  });
+
+  test("[F7] is not for runs and handlers; one that cannot be stored is reported and holds here", async () => {
+    const { space, open: place, line, errors, quiet } = await withSecret();
+    space.effect(() => place.label(["x"]));
+    await quiet();
+    expect(errors.take()).toEqual(["LABEL_MISUSE"]);
+    line.plan = ({ method }) => (method === "commit" ? { instead: rejected("refused", "protocol", "no") } : {});
+    await expect(place.label(["y"])).rejects.toMatchObject({ code: "TRANSACTION_REJECTED" });
+    expect(errors.take()).toEqual(["TRANSACTION_REJECTED"]);
+    expect(space.labelsOf(place)).toEqual(["y"]);
+  });
+
+  test("[F7] declassify copies a value out or takes names off, and journals who, what and why in the same commit", async () => {
+    const { space, secret, line, quiet } = await withSecret();
+    const average = space.computed("average", () => (secret.get() ?? 0) / 2);
+    const told = space.cell<number>("told");
+    await space.declassify(average, { to: told, reason: "an average names nobody" });
+    expect([told.get(), space.labelsOf(told)]).toEqual([0.5, []]);
+    const seen = new Calls();
+    space.effect(() => seen.note(codeOf(() => secret.get())), { clearance: [] });
+    await quiet();
+    await space.declassify(secret, { remove: ["s"], reason: "published" });
+    await quiet();
+    expect(seen.take()).toEqual(["LABEL_REFUSED", 1]);
+    const rows = await line.store.query({ limit: 10 });
+    expect(rows.map(({ topic, message }) => [topic, message?.type, message?.data])).toEqual([
+      [
+        "label.declassified",
+        "Label.Declassified",
+        { space: "s", from: "average", to: "told", labels: ["s"], reason: "an average names nobody" },
+      ],
+      ["label.declassified", "Label.Declassified", { space: "s", from: "secret", labels: ["s"], reason: "published" }],
+    ]);
+    const removed = space.declassify(secret, { remove: ["s"], reason: "again" });
+    await expect(removed).rejects.toMatchObject({ code: "LABEL_MISUSE" });
+    const fallen = space.cell<number>("fallen", { label: ["s"] });
+    await quiet();
+    line.plan = ({ method }) => (method === "commit" ? { instead: rejected("refused", "protocol", "no") } : {});
+    await expect(space.declassify(fallen, { remove: ["s"], reason: "r" })).rejects.toMatchObject({
+      code: "TRANSACTION_REJECTED",
+    });
+    expect(space.labelsOf(fallen)).toEqual(["s"]);
+  });
+});
