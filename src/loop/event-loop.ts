@@ -11,16 +11,17 @@
  */
 import type { Host } from "../host/host.ts";
 import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MAX, TURNS_SLICE_MS } from "../limits.ts";
-import { causationOf, checkMessage, type Message } from "../message/envelope.ts";
+import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
-import type { JsonObject } from "../message/json.ts";
-import { copyJson } from "../message/json-copy.ts";
+import { type JsonLimits, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
+import { cloneJson, copyJson } from "../message/json-copy.ts";
 import { error } from "../message/lineage.ts";
+import { problemText, within } from "../message/problem.ts";
 import type { Capability } from "./capability.ts";
 import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
+import { Fifo } from "./fifo.ts";
 import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
-import { Lane } from "./lane.ts";
 import type { AdapterLife, Liveness } from "./liveness.ts";
 import { Observations, type Observer } from "./observation.ts";
 import { PendingTable } from "./pending-table.ts";
@@ -39,6 +40,9 @@ export interface EventLoopOptions {
   readonly observe?: Observer;
 }
 
+/** Of data, which stands inside a message. */
+const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: VALUE_LIMITS.depthMax - 1 };
+
 export class EventLoop implements ActorHome {
   readonly table: RoutingTable;
   readonly observations: Observations;
@@ -48,9 +52,9 @@ export class EventLoop implements ActorHome {
   readonly #adapters = new Set<AdapterLife>();
   readonly #host: Host;
   readonly #router: Router;
-  readonly #system = new Lane();
-  readonly #user = new Lane();
-  #microtasks: (() => void)[] = [];
+  readonly #system = new Fifo<Inbound>();
+  readonly #user = new Fifo<Inbound>();
+  readonly #microtasks = new Fifo<() => void>();
   /** What waits for the end of the slice of turns that runs or is about to. */
   #atSliceEnd: (() => void)[] = [];
   /** Whether a slice of turns runs or is about to. */
@@ -291,6 +295,16 @@ export class EventLoop implements ActorHome {
     this.#router.emission(actor, this.copy(checked.message));
   }
 
+  emittedMade(actor: SupervisedActor, message: Message): void {
+    const { kind, type, metadata } = message;
+    // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
+    if (!isOwnMetadata(metadata)) return this.emitted(actor, message);
+    const clone = cloneJson(message.data, DATA_LIMITS);
+    if (clone.kind === "impure")
+      return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
+    this.#router.emission(actor, { kind, type, data: clone.value, metadata });
+  }
+
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
     this.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
     if (next === "unhealthy") this.observations.tell("Sys.ActorUnhealthy", { capability: actor.name, reason });
@@ -364,4 +378,14 @@ export class EventLoop implements ActorHome {
     // One that does not end cleanly must not keep the others alive.
     await Promise.allSettled([...this.actors.values()].map((actor) => actor.stop()));
   }
+}
+
+/** Whether metadata is what the makers make of valid messages: ids and trace context, all of it text. */
+function isOwnMetadata({ correlation, causation, traceparent, tracestate }: Message["metadata"]): boolean {
+  return (
+    isId(causation) &&
+    (correlation === undefined || isId(correlation)) &&
+    (traceparent === undefined || typeof traceparent === "string") &&
+    (tracestate === undefined || typeof tracestate === "string")
+  );
 }

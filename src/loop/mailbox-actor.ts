@@ -10,7 +10,8 @@ import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
-import type { ActorListener, CapabilityActor } from "./capability.ts";
+import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
+import { Fifo } from "./fifo.ts";
 
 /** What a handler may do besides returning its answer. */
 export interface HandlerContext {
@@ -37,12 +38,22 @@ export type HandlerResult = Json | undefined | AnswerLater;
 
 export type MessageHandler = (message: Message, context: HandlerContext) => HandlerResult | Promise<HandlerResult>;
 
+/** Carries a message whose envelope was made here: only its data is a handler's, and has to be looked at. */
+export class MadeMessageEvent implements ActorEvent {
+  readonly type = "message";
+  readonly data: Message<Json | ErrorData>;
+
+  constructor(message: Message<Json | ErrorData>) {
+    this.data = message;
+  }
+}
+
 export class MailboxActor implements CapabilityActor {
   onmessage: ActorListener | null = null;
   readonly #host: Host;
   readonly #handle: MessageHandler;
   readonly #listeners = new Set<ActorListener>();
-  #mailbox: Message[] = [];
+  readonly #mailbox = new Fifo<Message>();
   #busy = false;
   /** Messages that are handled and whose answer is not out. */
   #owed = 0;
@@ -66,7 +77,7 @@ export class MailboxActor implements CapabilityActor {
     if (this.#terminated || this.#answered(message)) return;
     this.#mailbox.push(message);
     if (this.#busy || this.#mailbox.length > 1) return;
-    this.#host.microtask(() => this.#begin());
+    this.#host.microtask(this.#begin);
   }
 
   addEventListener(type: string, listener: ActorListener): void {
@@ -75,7 +86,7 @@ export class MailboxActor implements CapabilityActor {
 
   terminate(): void {
     this.#terminated = true;
-    this.#mailbox = [];
+    this.#mailbox.clear();
     for (const { reject } of this.#asked.values()) reject(new Failure(503, "the actor was terminated"));
     this.#asked.clear();
     this.#checkIdle();
@@ -102,23 +113,23 @@ export class MailboxActor implements CapabilityActor {
     return true;
   }
 
-  #begin(): void {
+  readonly #begin = (): void => {
     this.#burstUntil = this.#host.monotonic() + DISPATCH_BURST_MS;
     this.#next();
-  }
+  };
 
   /** Handles the first message; synchronous handlers follow each other without a promise, for as long as a burst may last. */
   #next(): void {
     for (let handled = 0; !this.#busy && !this.#terminated; handled++) {
       if (this.#mailbox.length > 0 && (handled >= MAILBOX_BURST_MAX || this.#host.monotonic() >= this.#burstUntil)) {
-        return this.#host.task(() => this.#begin());
+        return this.#host.task(this.#begin);
       }
       const message = this.#mailbox.shift();
       if (!message) break;
       this.#busy = true;
       let result: HandlerResult | Promise<HandlerResult>;
       try {
-        result = this.#handle(message, this.#context(message));
+        result = this.#handle(message, new Handling(this, this.#host, message));
       } catch (thrown) {
         this.#failed(message, thrown);
         continue;
@@ -183,28 +194,53 @@ export class MailboxActor implements CapabilityActor {
     });
   }
 
-  /** Emits a message outside of any handling, such as a timer's. */
+  /** Emits a message that one of the makers has made. */
   emit(message: Message): void {
     this.#emit(message);
   }
 
-  #emit(message: Message<Json | ErrorData>): void {
-    if (this.#terminated) return;
-    const messageEvent = { type: "message", data: message };
-    this.onmessage?.(messageEvent);
-    for (const listener of this.#listeners) listener(messageEvent);
+  /** Emits whatever a handler says is a message. */
+  send(message: Message): void {
+    this.#tell({ type: "message", data: message });
   }
 
-  #context(message: Message): HandlerContext {
-    const host = this.#host;
-    const ask = (request: Message) => this.ask(request);
-    return {
-      host,
-      emit: (type, data) => this.#emit(event(host, type, data, causedBy(message))),
-      command: (type, data) => ask(command(host, type, data, causedBy(message))),
-      query: (type, data) => ask(query(host, type, data, causedBy(message))),
-      send: (other) => this.#emit(other),
-    };
+  #emit(message: Message<Json | ErrorData>): void {
+    this.#tell(new MadeMessageEvent(message));
+  }
+
+  #tell(event: ActorEvent): void {
+    if (this.#terminated) return;
+    this.onmessage?.(event);
+    for (const listener of this.#listeners) listener(event);
+  }
+}
+
+/** What one handling may do. Its functions are made when they are asked for: most handlers only return. */
+class Handling implements HandlerContext {
+  readonly host: Host;
+  readonly #actor: MailboxActor;
+  readonly #message: Message;
+
+  constructor(actor: MailboxActor, host: Host, message: Message) {
+    this.host = host;
+    this.#actor = actor;
+    this.#message = message;
+  }
+
+  get emit(): HandlerContext["emit"] {
+    return (type, data) => this.#actor.emit(event(this.host, type, data, causedBy(this.#message)));
+  }
+
+  get command(): HandlerContext["command"] {
+    return (type, data) => this.#actor.ask(command(this.host, type, data, causedBy(this.#message)));
+  }
+
+  get query(): HandlerContext["query"] {
+    return (type, data) => this.#actor.ask(query(this.host, type, data, causedBy(this.#message)));
+  }
+
+  get send(): HandlerContext["send"] {
+    return (message) => this.#actor.send(message);
   }
 }
 

@@ -29,14 +29,20 @@ export interface Branch {
 }
 
 export function messageSchema(branches: readonly Branch[]): MessageSchema {
-  const byHandle = new Map(branches.map((branch) => [`${branch.kind} ${branch.type}`, branch]));
+  // By kind, then by type: joined into one key, the text would be made and hashed anew for every message.
+  const byKind = new Map(
+    [...Map.groupBy(branches, ({ kind }) => kind)].map(([kind, all]) => [
+      kind,
+      new Map(all.map((branch) => [branch.type, branch])),
+    ]),
+  );
   return {
     "~standard": {
       version: 1,
       vendor: "millrace",
       validate: (value) => {
         const message = value as Message;
-        const branch = byHandle.get(`${message.kind} ${message.type}`);
+        const branch = byKind.get(message.kind)?.get(message.type);
         if (!branch) return { issues: [{ message: `${message.kind} ${message.type} is not declared` }] };
         const result = branch.data?.["~standard"].validate(message.data);
         if (result instanceof Promise) return { issues: [{ message: "the schema validates asynchronously" }] };

@@ -2,7 +2,7 @@
  * Who handles what: built once at boot from the capabilities' schemas (RFC 0032 §11). Everything that is wrong with any of them is
  * reported together; nothing is spawned before all of it is right.
  */
-import { isMessageType } from "../message/envelope.ts";
+import { isMessageType, type Kind } from "../message/envelope.ts";
 import type { Capability } from "./capability.ts";
 import { findHandles, type Handle } from "./handles.ts";
 
@@ -31,11 +31,14 @@ export class BootError extends Error {
 const RESERVED: ReadonlySet<string> = new Set(["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe"]);
 
 export class RoutingTable {
-  readonly #routes = new Map<string, Route>();
+  /** By kind, then by type: joined into one key, the text would be made and hashed anew for every message. */
+  readonly #routes = { command: new Map<string, Route>(), query: new Map<string, Route>() };
+  /** All routes, in the order they were claimed. */
+  readonly #inOrder: Route[] = [];
   /** Event type to the capabilities that want it, in declared order. */
   readonly #subscribers = new Map<string, string[]>();
-  /** What each capability may emit, as `kind type`. */
-  readonly #outbound = new Map<string, ReadonlySet<string>>();
+  /** What each capability may emit: types by kind. */
+  readonly #outbound = new Map<string, ReadonlyMap<Kind, ReadonlySet<string>>>();
 
   /** Throws one `BootError` with everything that is wrong. */
   static build(capabilities: ReadonlyMap<string, Capability>): RoutingTable {
@@ -50,8 +53,8 @@ export class RoutingTable {
     return table;
   }
 
-  route(kind: string, type: string): Route | undefined {
-    return this.#routes.get(`${kind} ${type}`);
+  route(kind: Kind, type: string): Route | undefined {
+    return kind === "command" || kind === "query" ? this.#routes[kind].get(type) : undefined;
   }
 
   subscribers(type: string): readonly string[] {
@@ -62,12 +65,12 @@ export class RoutingTable {
     return this.#subscribers;
   }
 
-  mayEmit(capability: string, kind: string, type: string): boolean {
-    return kind === "error" || (this.#outbound.get(capability)?.has(`${kind} ${type}`) ?? false);
+  mayEmit(capability: string, kind: Kind, type: string): boolean {
+    return kind === "error" || (this.#outbound.get(capability)?.get(kind)?.has(type) ?? false);
   }
 
   routes(): Iterable<Route> {
-    return this.#routes.values();
+    return this.#inOrder;
   }
 
   #add(name: string, capability: Capability): string[] {
@@ -81,7 +84,8 @@ export class RoutingTable {
       const problem = this.#claim(name, handle, outbound.handles);
       if (problem) problems.push(problem);
     }
-    this.#outbound.set(name, new Set(outbound.handles.map(({ kind, type }) => `${kind} ${type}`)));
+    const grouped = Map.groupBy(outbound.handles, ({ kind }) => kind);
+    this.#outbound.set(name, new Map([...grouped].map(([kind, all]) => [kind, new Set(all.map(({ type }) => type))])));
     for (const type of capability.subscribes ?? []) {
       if (!isMessageType(type)) problems.push(`subscribes to ${JSON.stringify(type)}, which is not a message type`);
       else if (this.subscribers(type).includes(name)) problems.push(`subscribes to ${type} twice`);
@@ -95,11 +99,12 @@ export class RoutingTable {
       return `inbound takes ${kind} ${type}; only commands and queries are routed (events are subscribed to)`;
     }
     if (RESERVED.has(type)) return `claims ${kind} ${type}, which the loop answers itself`;
-    const key = `${kind} ${type}`;
-    const other = this.#routes.get(key);
-    if (other) return `claims ${key}, which ${other.capability} claims already`;
+    const other = this.route(kind, type);
+    if (other) return `claims ${kind} ${type}, which ${other.capability} claims already`;
     const output = outbound.find((handle) => handle.kind === "reply" && handle.type === type)?.data ?? {};
-    this.#routes.set(key, { capability: name, kind, type, input: data, output });
+    const route: Route = { capability: name, kind, type, input: data, output };
+    this.#routes[kind].set(type, route);
+    this.#inOrder.push(route);
     return undefined;
   }
 }

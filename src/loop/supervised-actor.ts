@@ -12,10 +12,14 @@ import { ACTOR_BACKOFF_START_MS, MAILBOX_MAX, RESTART_WINDOW_MS, RESTARTS_MAX } 
 import type { Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
+import { MadeMessageEvent } from "./mailbox-actor.ts";
 
 /** Who hears of what an actor does; the loop. */
 export interface ActorHome {
+  /** It said something, which may be anything. */
   emitted(actor: SupervisedActor, data: unknown): void;
+  /** It said a message whose envelope our own makers have made. */
+  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>): void;
   /** Something escaped the actor: what it was given and has not answered is lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;
@@ -110,7 +114,9 @@ export class SupervisedActor {
 
   #listen(actor: CapabilityActor): void {
     const onMessage = (event: ActorEvent) => {
-      if (this.#actor === actor) this.#home.emitted(this, event.data);
+      if (this.#actor !== actor) return;
+      if (event instanceof MadeMessageEvent) this.#home.emittedMade(this, event.data as Message);
+      else this.#home.emitted(this, event.data);
     };
     if (typeof actor.addEventListener !== "function") {
       actor.onmessage = onMessage;

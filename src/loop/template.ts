@@ -4,6 +4,7 @@
  */
 import { isId, isMessageType, type Message } from "../message/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
+import { copyJson } from "../message/json-copy.ts";
 
 export interface Template {
   readonly kind: "command" | "query" | "event";
@@ -42,5 +43,6 @@ export function messageOf(template: Template, given: JsonObject & { id: string; 
   const { kind, type, data, metadata = {} } = template;
   const { id: _id, timestamp: _timestamp, causation: _causation, ...kept } = metadata;
   const { id, timestamp, ...lineage } = given;
-  return { kind, type, data, metadata: { ...lineage, ...kept, id, timestamp } };
+  // A copy: the template may be sent again, and whoever gets the message may do with it what he likes.
+  return { kind, type, data, metadata: { ...lineage, ...copyJson(kept), id, timestamp } };
 }

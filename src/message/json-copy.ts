@@ -1,5 +1,12 @@
-/** Copies of JSON values: what crosses a boundary shares nothing with what stays. A `__proto__` key is copied as the data it is. */
-import { isJsonObject, type Json } from "./json.ts";
+/**
+ * Copies of JSON values: what crosses a boundary shares nothing with what stays. A `__proto__` key is copied as the data it is.
+ *
+ * `copyJson` is for values that are known to be pure; `cloneJson` for what somebody's code has made: it checks and copies in one walk,
+ * which costs a quarter of doing one after the other. Like a structured clone, it takes what is enumerable and leaves symbols and hidden
+ * fields behind; everything else that is not pure JSON it refuses. SPEC: M32.
+ */
+import { findImpurity, isCleanText, isJsonObject, type Json, type JsonLimits, VALUE_LIMITS } from "./json.ts";
+import type { Problem } from "./problem.ts";
 
 /** A deep copy of a value that is known to be pure JSON of bounded depth. */
 export function copyJson<T extends Json>(value: T): T;
@@ -14,4 +21,74 @@ export function copyJson(value: Json): Json {
     else copy[key] = child;
   }
   return copy;
+}
+
+export type Clone =
+  | { readonly kind: "clone"; readonly value: Json }
+  | { readonly kind: "impure"; readonly problem: Problem };
+
+/** A deep copy of a value that may be anything, or why there is none. */
+export function cloneJson(value: unknown, limits: JsonLimits = VALUE_LIMITS): Clone {
+  const cloning = new Cloning(limits);
+  const clone = cloning.clone(value, 0);
+  if (clone !== UNUSUAL) return { kind: "clone", value: clone };
+  // Wrong, or only unusual: the slow walk knows, and can say where.
+  const problem = findImpurity(value, limits);
+  return problem ? { kind: "impure", problem } : { kind: "clone", value: copyJson(value as Json) };
+}
+
+/** What the fast walk leaves to the slow one. */
+const UNUSUAL = Symbol("unusual");
+
+class Cloning {
+  readonly #limits: JsonLimits;
+  /** How many values may still come: a small graph of shared references must not unfold into an endless tree. */
+  #left: number;
+
+  constructor(limits: JsonLimits) {
+    this.#limits = limits;
+    this.#left = limits.bytesMax;
+  }
+
+  clone(value: unknown, depth: number): Json | typeof UNUSUAL {
+    if (--this.#left < 0) return UNUSUAL;
+    switch (typeof value) {
+      case "string":
+        return isCleanText(value) ? value : UNUSUAL;
+      case "boolean":
+        return value;
+      case "number":
+        return Number.isFinite(value) && !Object.is(value, -0) ? value : UNUSUAL;
+      case "object":
+        if (value === null) return null;
+        if (depth >= this.#limits.depthMax) return UNUSUAL;
+        return Array.isArray(value) ? this.#cloneArray(value, depth) : this.#cloneObject(value, depth);
+      default:
+        return UNUSUAL;
+    }
+  }
+
+  #cloneArray(array: readonly unknown[], depth: number): Json | typeof UNUSUAL {
+    if (Object.getPrototypeOf(array) !== Array.prototype || array.length > this.#left) return UNUSUAL;
+    const copy: Json[] = [];
+    for (let index = 0; index < array.length; index++) {
+      const child = this.clone(array[index], depth + 1);
+      if (child === UNUSUAL) return UNUSUAL;
+      copy.push(child);
+    }
+    return copy;
+  }
+
+  #cloneObject(object: object, depth: number): Json | typeof UNUSUAL {
+    if (Object.getPrototypeOf(object) !== Object.prototype) return UNUSUAL;
+    const copy: { [key: string]: Json } = {};
+    let keys = 0;
+    for (const key in object) {
+      if (key === "__proto__" || ++keys > this.#limits.keysMax || !isCleanText(key)) return UNUSUAL;
+      const child = this.clone((object as { readonly [key: string]: unknown })[key], depth + 1);
+      if (child === UNUSUAL) return UNUSUAL;
+      copy[key] = child;
+    }
+    return copy;
+  }
 }

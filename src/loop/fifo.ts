@@ -1,24 +1,23 @@
-/** A lane: messages in the order they came. Taking from the front moves an index; the array is trimmed now and then. */
-import type { Inbound } from "./inbound.ts";
+/** A queue: lanes, mailboxes, microtasks. Taking from the front moves an index; the array is trimmed now and then. */
 
 /** Taken entries that may stay at the front of the array before it is trimmed. */
 const TRIM_AT = 1_024;
 
-export class Lane {
-  #items: (Inbound | undefined)[] = [];
+export class Fifo<T> {
+  #items: (T | undefined)[] = [];
   #first = 0;
 
   get length(): number {
     return this.#items.length - this.#first;
   }
 
-  push(inbound: Inbound): void {
-    this.#items.push(inbound);
+  push(item: T): void {
+    this.#items.push(item);
   }
 
-  shift(): Inbound | undefined {
+  shift(): T | undefined {
     if (this.#first === this.#items.length) return undefined;
-    const inbound = this.#items[this.#first];
+    const item = this.#items[this.#first];
     this.#items[this.#first++] = undefined;
     if (this.#first === this.#items.length) {
       this.#items.length = 0;
@@ -27,6 +26,11 @@ export class Lane {
       this.#items = this.#items.slice(this.#first);
       this.#first = 0;
     }
-    return inbound;
+    return item;
+  }
+
+  clear(): void {
+    this.#items = [];
+    this.#first = 0;
   }
 }
