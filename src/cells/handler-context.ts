@@ -10,57 +10,37 @@ import type { SendOptions, Sent } from "../scheduler/send.ts";
 import type { Cell } from "./cell.ts";
 import type { Stream } from "./stream.ts";
 
-export class HandlerContext {
-  readonly #handling: Handling;
-
-  constructor(handling: Handling) {
-    this.#handling = handling;
-  }
-
+export interface HandlerContext {
   /** The event's id: the same in every attempt and wherever it is sent again. */
-  get eventId(): string {
-    return this.#handling.send.id;
-  }
-
+  readonly eventId: string;
   /** Counts from 1; more than one where commits were stale. */
-  get attempt(): number {
-    return this.#handling.send.attempts;
-  }
-
+  readonly attempt: number;
   /** An id that follows from the event's, by a name or by counting: a repeated handling makes the same things, not others. */
-  newId(name?: string): string {
-    return this.#handling.newId(name);
-  }
-
+  newId(name?: string): string;
   /** Runs synchronous code as part of the handling. Not for code that awaits; each stretch between two awaits needs its own. */
-  within<T>(code: () => T): T {
-    return this.#handling.within(code);
-  }
-
-  get<T>(cell: Cell<T>): T | undefined {
-    return this.within(() => cell.get());
-  }
-
-  set<T>(cell: Cell<T>, value: T): void {
-    this.within(() => cell.set(value));
-  }
-
-  delete(cell: Cell<unknown>): void {
-    this.within(() => cell.delete());
-  }
-
+  within<T>(code: () => T): T;
+  get<T>(cell: Cell<T>): T | undefined;
+  set<T>(cell: Cell<T>, value: T): void;
+  delete(cell: Cell<unknown>): void;
   /** Sends to another stream, or this one: handled only if this handling commits. */
-  send<T>(stream: Stream<T>, value: T, options?: SendOptions): Sent {
-    return this.within(() => stream.send(value, options));
-  }
-
+  send<T>(stream: Stream<T>, value: T, options?: SendOptions): Sent;
   /** Publishes an event in the handling's own commit. */
-  emit(topic: string, data: Json): void {
-    this.#handling.emit(topic, data);
-  }
-
+  emit(topic: string, data: Json): void;
   /** Ties other work to this attempt: it is told when the commit is applied, confirmed, or has failed. */
-  launch(launch: Launch): void {
-    this.#handling.lineage.launch(launch);
-  }
+  launch(launch: Launch): void;
+}
+
+export function contextOf(handling: Handling): HandlerContext {
+  return {
+    eventId: handling.send.id,
+    attempt: handling.send.attempts,
+    newId: (name) => handling.newId(name),
+    within: (code) => handling.within(code),
+    get: (cell) => handling.within(() => cell.get()),
+    set: (cell, value) => handling.within(() => cell.set(value)),
+    delete: (cell) => handling.within(() => cell.delete()),
+    send: (stream, value, options) => handling.within(() => stream.send(value, options)),
+    emit: (topic, data) => handling.emit(topic, data),
+    launch: (launch) => handling.lineage.launch(launch),
+  };
 }

@@ -12,19 +12,23 @@ import type { Address } from "../scheduler/address.ts";
 import type { Handling } from "../scheduler/handling.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
 import { linkTo } from "../store/document.ts";
-import type { Cell } from "./cell.ts";
-import { HandlerContext } from "./handler-context.ts";
+import { contextOf, type HandlerContext } from "./handler-context.ts";
 import type { LinkTargets } from "./links.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
 /** Handles what was sent. Cells are used as everywhere; after an await, through the context. */
 export type StreamHandler<T> = (value: T, context: HandlerContext) => unknown;
 
+/** A cell of any type. */
+export interface Readable {
+  get(): unknown;
+}
+
 export interface HandleOptions<T> {
   /** For people; the function's own name unless given. */
   readonly name?: string;
   /** Cells that the handler reads, also depending on the value. They are loaded and up to date before it is called. */
-  readonly reads?: readonly Cell<never>[] | ((value: T) => readonly Cell<never>[]);
+  readonly reads?: readonly Readable[] | ((value: T) => readonly Readable[]);
   /** Brings here what the handler needs from elsewhere. The handler waits for it, and is called also if it fails. */
   readonly presync?: (value: T) => Promise<unknown>;
 }
@@ -44,7 +48,7 @@ export class Stream<T = unknown> {
   /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
   handle(handler: StreamHandler<T>, { name, reads, presync }: HandleOptions<T> = {}): () => void {
     const { scheduler } = this.#targets;
-    const run = (value: Json, handling: Handling) => handler(value as T, new HandlerContext(handling));
+    const run = (value: Json, handling: Handling) => handler(value as T, contextOf(handling));
     return scheduler.addEventHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
       ...(reads === undefined ? {} : { preflight: (value: Json) => readAll(reads, value as T) }),
@@ -69,6 +73,6 @@ export class Stream<T = unknown> {
   }
 }
 
-function readAll<T>(reads: readonly Cell<never>[] | ((value: T) => readonly Cell<never>[]), value: T): void {
+function readAll<T>(reads: readonly Readable[] | ((value: T) => readonly Readable[]), value: T): void {
   for (const cell of typeof reads === "function" ? reads(value) : reads) cell.get();
 }

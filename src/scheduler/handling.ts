@@ -147,7 +147,7 @@ export class Handling implements WriteTarget {
   #bring(address: Address, shallow: boolean): void {
     const { home } = address;
     if (!this.#closure.require(address, shallow)) this.#abandon({ kind: "nodes" });
-    if (!isDerived(home)) this.#requireLoaded(home);
+    this.#requireLoaded(home);
   }
 
   #requireLoaded(home: DocumentIndex): void {

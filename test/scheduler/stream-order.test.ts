@@ -1,0 +1,496 @@
+import { describe, expect, test } from "#test";
+import type { SendOutcome } from "../../src/scheduler/send.ts";
+import { Gate } from "../store/faulty-store.ts";
+import { Calls, setup } from "./scheduler-setup.ts";
+
+describe("order and consistency of sends", () => {
+  test("[I4] a handler reads a computed value whose input was just written: it sees the new value", async () => {
+    const { space } = await setup();
+    const typed = space.cell<number>("typed");
+    const total = space.computed("total", () => (typed.get() ?? 0) * 10);
+    const clicks = space.stream<string>("clicks");
+    const seen = new Calls();
+    clicks.handle(() => seen.note(total.get()));
+    typed.set(1);
+    clicks.send("a");
+    await space.idle();
+    typed.set(2);
+    clicks.send("b");
+    await space.idle();
+    expect(seen.take()).toEqual([10, 20]);
+    // Demanded by the sends alone.
+    expect(total.node.live).toBe(false);
+  });
+
+  test("[I4] what was declared is up to date before the handler is called, and what the handler does not read is not run for it", async () => {
+    const { space } = await setup();
+    const [p, q] = [space.cell<number>("p"), space.cell<number>("q")];
+    const ofP = space.computed("of p", () => (p.get() ?? 0) + 1);
+    const ofQ = space.computed("of q", () => (q.get() ?? 0) + 1);
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(() => seen.note([ofP.get(), ofP.node.runs]), { reads: [ofP] });
+    p.set(1);
+    q.set(1);
+    stream.send(0);
+    await space.idle();
+    expect(seen.take()).toEqual([[2, 1]]);
+    expect(ofQ.node.runs).toBe(0);
+  });
+
+  test("[I4] a chain of ten computations that sleeps is brought up to date inside the handler's read", async () => {
+    const { space, scheduler } = await setup();
+    const source = space.cell<number>("source");
+    let last: { get(): number | undefined } = source;
+    for (let i = 0; i < 10; i++) {
+      const below = last;
+      last = space.computed(`step ${i}`, () => (below.get() ?? 0) + 1);
+    }
+    const end = last;
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle((value) => {
+      source.set(value);
+      seen.note(end.get());
+    });
+    for (const value of [1, 2, 3]) stream.send(value);
+    await space.idle();
+    // A computed value shows what was before the handler's own writes.
+    expect(seen.take()).toEqual([10, 11, 12]);
+    scheduler.checkInvariants();
+  });
+
+  test("[I4] what a closed gate holds back parks the send and all behind it; when it opens they go in order", async () => {
+    const { space, host, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const slow = space.computed("slow", () => a.get(), { throttleMs: 500 });
+    slow.sink(() => {});
+    const [first, second] = [space.stream<number>("first"), space.stream<number>("second")];
+    const seen = new Calls<string>();
+    first.handle(() => seen.note(`first ${slow.get()}`));
+    second.handle(() => seen.note("second"));
+    await quiet();
+    a.set(2);
+    first.send(0);
+    second.send(0);
+    await quiet();
+    expect(seen.take()).toEqual([]);
+    expect(space.scheduler.getQueues()[0]).toMatchObject({ waiting: 2, head: { waitsFor: "nodes" } });
+    // Other work comes and goes meanwhile.
+    space.cell("unrelated").set(1);
+    await host.advance(300);
+    expect(seen.take()).toEqual([]);
+    await host.advance(300);
+    expect(seen.take()).toEqual(["first 2", "second"]);
+  });
+
+  test("[I4] a gate that leads nowhere near what the handler reads does not park it", async () => {
+    const { space, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const slow = space.computed("slow", () => a.get(), { throttleMs: 500 });
+    slow.sink(() => {});
+    const other = space.computed("other", () => 7);
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(() => seen.note(other.get()));
+    await quiet();
+    a.set(2);
+    stream.send(0);
+    await quiet();
+    expect(seen.take()).toEqual([7]);
+  });
+
+  test("[I4] idle waits for a send that a gate has parked; removing the gated node lets it go", async () => {
+    const { space, host, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const slow = space.computed("slow", () => a.get(), { throttleMs: 60_000 });
+    slow.sink(() => {});
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(() => seen.note("ran"), { reads: [slow] });
+    await quiet();
+    a.set(2);
+    stream.send(0);
+    let idle = false;
+    void space.idle().then(() => {
+      idle = true;
+    });
+    await host.advance(1_000);
+    expect([idle, seen.count]).toEqual([false, 0]);
+    space.scheduler.clearThrottle(slow.node);
+    await quiet();
+    expect([idle, seen.count]).toEqual([true, 1]);
+  });
+
+  test("[I4] a materializer that writes where the handler reads goes first", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const [a, board] = [space.cell<number>("a"), space.cell<number>("board")];
+    a.set(1);
+    scheduler.register({
+      kind: "computation",
+      id: "painter",
+      envelope: [board.address],
+      run: () => board.set((a.get() ?? 0) * 100),
+    });
+    await quiet();
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(() => seen.note(board.get()));
+    a.set(2);
+    stream.send(0);
+    await quiet();
+    expect(seen.take()).toEqual([200]);
+  });
+
+  test("[I4] documents that are still being loaded park the send; it runs once when they are here", async () => {
+    const { space, open, quiet } = await setup();
+    space.cell<number>("far").set(5);
+    space.cell<number>("farther").set(6);
+    await space.settled();
+    const other = await open();
+    const gate = new Gate();
+    other.line.plan = ({ method }) => (method === "load" ? { answered: gate.opened } : {});
+    const [far, farther] = [other.space.cell<number>("far"), other.space.cell<number>("farther")];
+    const stream = other.space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(() => seen.note([far.get(), farther.get()]), { reads: () => [far, farther] });
+    stream.send(0);
+    await quiet();
+    expect(seen.count).toBe(0);
+    expect(other.scheduler.getQueues()[0]?.head?.waitsFor).toBe("load");
+    gate.open();
+    await other.space.idle();
+    expect(seen.take()).toEqual([[5, 6]]);
+  });
+
+  test("[I4] a handler that was not told what to load is abandoned and called again; nothing of the first call happened", async () => {
+    const { space, open } = await setup();
+    space.cell<number>("far").set(5);
+    await space.settled();
+    const other = await open();
+    const [far, log] = [other.space.cell<number>("far"), other.space.cell<string[]>("log")];
+    log.set([]);
+    const stream = other.space.stream<number>("stream");
+    let calls = 0;
+    stream.handle(() => {
+      calls++;
+      log.push(`call ${calls}`);
+      log.push(`far is ${far.get()}`);
+    });
+    const { outcome } = stream.send(0);
+    expect((await outcome).kind).toBe("handled");
+    expect(log.get()).toEqual(["call 2", "far is 5"]);
+  });
+
+  test("[I4] a load that fails ends the send once, with the error; the handler is not called and the next send is", async () => {
+    const { space, open, quiet } = await setup();
+    space.cell<number>("far").set(5);
+    await space.settled();
+    const other = await open();
+    other.line.plan = ({ method }) => (method === "load" ? { instead: new Error("the line is down") } : {});
+    const stream = other.space.stream<string>("stream");
+    const seen = new Calls<string>();
+    const outcomes = new Calls<SendOutcome>();
+    stream.handle(seen.note, { reads: (value) => (value === "far" ? [other.space.cell<number>("far")] : []) });
+    stream.send("far", { onOutcome: outcomes.note });
+    stream.send("near", { onOutcome: outcomes.note });
+    await quiet();
+    expect(seen.take()).toEqual(["near"]);
+    expect(outcomes.take().map(({ kind }) => kind)).toEqual(["failed", "handled"]);
+  });
+
+  test("[I4] a second load that begins before the first has ended parks the send again; it runs once", async () => {
+    const { space, open, quiet } = await setup();
+    const first = space.cell<unknown>("first");
+    first.set(space.cell("second").asLink());
+    space.cell("second").set("here");
+    await space.settled();
+    const other = await open();
+    const gates = [new Gate(), new Gate()];
+    let loads = 0;
+    other.line.plan = ({ method }) => {
+      const gate = method === "load" ? gates[loads++] : undefined;
+      return gate ? { answered: gate.opened } : {};
+    };
+    const stream = other.space.stream<number>("stream");
+    const seen = new Calls();
+    const cell = other.space.cell<string>("first");
+    stream.handle(() => seen.note(cell.get()), { reads: [cell] });
+    stream.send(0);
+    await quiet();
+    gates[0]?.open();
+    await quiet();
+    expect([seen.count, loads]).toEqual([0, 2]);
+    gates[1]?.open();
+    await quiet();
+    expect(seen.take()).toEqual(["here"]);
+  });
+
+  test("[I4] a preflight that throws ends its send with the error, reported; the next goes on", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const reported = new Calls();
+    scheduler.onError(reported.note);
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(seen.note, {
+      reads: (value) => {
+        if (value === 1) throw new Error("cannot look");
+        return [];
+      },
+    });
+    const bad = stream.send(1);
+    stream.send(2);
+    await quiet();
+    expect(await bad.outcome).toMatchObject({ kind: "failed", reason: "preflight", message: "cannot look" });
+    expect([seen.take(), reported.count]).toEqual([[2], 1]);
+  });
+
+  test("[I4] the handler waits for what it asked to be brought, and is called also if that fails", async () => {
+    const { space, quiet } = await setup();
+    const gate = new Gate();
+    const stream = space.stream<string>("stream");
+    const seen = new Calls<string>();
+    stream.handle(seen.note, {
+      presync: async (value) => {
+        await gate.opened;
+        if (value === "fails") throw new Error("not to be had");
+      },
+    });
+    stream.send("fails");
+    stream.send("works");
+    await quiet();
+    expect(seen.count).toBe(0);
+    gate.open();
+    await space.idle();
+    expect(seen.take()).toEqual(["fails", "works"]);
+  });
+
+  test("[I4] sends wait for their handler, and others wait behind them; idle does not wait for what nobody brings", async () => {
+    const { space } = await setup();
+    const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
+    const seen = new Calls<string>();
+    b.handle((value) => seen.note(`b ${value}`));
+    a.send(1);
+    b.send(2);
+    await space.idle();
+    expect(seen.take()).toEqual([]);
+    expect(space.scheduler.getQueues()[0]?.head?.waitsFor).toBe("handler");
+    a.handle((value) => seen.note(`a ${value}`));
+    await space.idle();
+    expect(seen.take()).toEqual(["a 1", "b 2"]);
+  });
+
+  test("[I4] a handler that is being loaded is waited for; where none can exist the send is dropped, once", async () => {
+    const { space, scheduler } = await setup();
+    const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
+    const seen = new Calls<string>();
+    scheduler.handlerLoader = async (link) => {
+      await Promise.resolve();
+      if (link.includes('"a"')) a.handle((value) => seen.note(`a ${value}`));
+    };
+    const sent = [a.send(1), b.send(2), a.send(3)];
+    await space.idle();
+    expect(seen.take()).toEqual(["a 1", "a 3"]);
+    expect(await sent[1]?.outcome).toMatchObject({ kind: "dropped", reason: "no-handler" });
+  });
+
+  test("[I4] many ready sends are handled in one tick, in order; two lists and their lengths agree", async () => {
+    const { space, host } = await setup();
+    const [left, right] = [space.cell<number[]>("left"), space.cell<number[]>("right")];
+    const lengths = space.computed("lengths", () => [left.get()?.length ?? 0, right.get()?.length ?? 0]);
+    const seen = new Calls<unknown>();
+    lengths.sink(seen.note);
+    await space.idle();
+    const both = space.stream<number>("both");
+    both.handle((value) => {
+      left.push(value);
+      right.push(value);
+    });
+    const k = 50;
+    const before = host.monotonic();
+    for (let i = 0; i < k; i++) both.send(i);
+    await space.settled();
+    expect(host.monotonic()).toBe(before);
+    const all = Array.from({ length: k }, (_, i) => i);
+    expect([left.get(), right.get(), lengths.get()]).toEqual([all, all, [k, k]]);
+    // Observers see what a burst has done together, not each send.
+    expect(seen.count).toBeLessThan(5);
+  });
+
+  test("[I4] a computation made on the way feeds the next send", async () => {
+    const { space } = await setup();
+    const source = space.cell<number>("source");
+    source.set(3);
+    let made: { get(): number | undefined } | undefined;
+    const [make, use] = [space.stream<number>("make"), space.stream<number>("use")];
+    const seen = new Calls();
+    make.handle(() => {
+      made = space.computed("made", () => (source.get() ?? 0) * 2);
+    });
+    use.handle(() => seen.note(made?.get()));
+    make.send(0);
+    use.send(0);
+    await space.idle();
+    expect(seen.take()).toEqual([6]);
+  });
+
+  test("[I4] an asynchronous handler holds up its queue, not the graph and not other spaces", async () => {
+    const { space, quiet } = await setup();
+    const { space: elsewhere } = await setup();
+    const gate = new Gate();
+    const a = space.cell<number>("a");
+    const seen = new Calls<string>();
+    a.sink((value) => seen.note(`a ${value}`));
+    const [slow, quick] = [space.stream<number>("slow"), space.stream<number>("quick")];
+    slow.handle(async (value, context) => {
+      await gate.opened;
+      context.set(a, value);
+    });
+    quick.handle((value) => seen.note(`quick ${value} after a ${a.get()}`));
+    const there = elsewhere.stream<number>("there");
+    there.handle(() => seen.note("there"));
+    await quiet();
+    slow.send(7);
+    quick.send(8);
+    there.send(0);
+    a.set(1);
+    await quiet();
+    await elsewhere.idle();
+    expect(seen.take()).toEqual(["a undefined", "a 1", "there"]);
+    gate.open();
+    await space.idle();
+    expect(seen.take().sort()).toEqual(["a 7", "quick 8 after a 7"]);
+  });
+
+  test("[I4] an asynchronous handler may pull, and reads what is up to date after its awaits", async () => {
+    const { space, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const twice = space.computed("twice", () => (a.get() ?? 0) * 2);
+    const gate = new Gate();
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(async (_, context) => {
+      seen.note(await twice.pull());
+      await gate.opened;
+      seen.note(context.get(twice));
+    });
+    stream.send(0);
+    await quiet();
+    a.set(5);
+    await quiet();
+    gate.open();
+    await space.idle();
+    expect(seen.take()).toEqual([2, 10]);
+  });
+
+  test("[I4] sending from inside a computation is refused, with what to do instead", async () => {
+    const { space } = await setup();
+    const stream = space.stream<number>("stream");
+    const wrong = space.computed("wrong", () => stream.send(1).id);
+    wrong.sink(() => {});
+    await space.idle();
+    expect(String(wrong.node.error)).toMatch(/computation wrong must not send to stream stream.*send from a handler/);
+    expect(space.scheduler.getQueues().every(({ waiting }) => waiting === 0)).toBe(true);
+  });
+
+  test("[I4] a second handler is refused by an error that names both; removed, the first makes room", async () => {
+    const { space } = await setup();
+    const stream = space.stream<number>("stream");
+    const remove = stream.handle(function first() {});
+    expect(() => stream.handle(function second() {})).toThrow(/"first".*"second"/);
+    expect(() => space.stream("stream").handle(() => {}, { name: "third" })).toThrow(/"first".*"third"/);
+    remove();
+    stream.handle(function second() {});
+  });
+
+  test("[I4] what does not fit the schema is refused before it is queued", async () => {
+    const { space } = await setup();
+    const positive = {
+      "~standard": {
+        version: 1 as const,
+        vendor: "test",
+        validate: (value: unknown) =>
+          typeof value === "number" && value > 0 ? { value } : { issues: [{ message: "not positive" }] },
+        types: undefined as { readonly input: number; readonly output: number } | undefined,
+      },
+    };
+    const stream = space.stream("stream", positive);
+    expect(() => stream.send(-1)).toThrow("not positive");
+    expect(space.scheduler.getQueues().every(({ waiting }) => waiting === 0)).toBe(true);
+  });
+
+  test("[I4] what is sent does not change when the sender changes it", async () => {
+    const { space } = await setup();
+    const stream = space.stream<{ n: number }>("stream");
+    const seen = new Calls();
+    stream.handle(seen.note);
+    const value = { n: 1 };
+    stream.send(value);
+    value.n = 2;
+    await space.idle();
+    expect(seen.take()).toEqual([{ n: 1 }]);
+  });
+
+  test("[I4] a handler that throws commits nothing and sends nothing; its callback is called once and the queue goes on", async () => {
+    const { space, line, scheduler, quiet } = await setup();
+    const a = space.cell<number>("a");
+    const [stream, after] = [space.stream<number>("stream"), space.stream<number>("after")];
+    const seen = new Calls();
+    const outcomes = new Calls<SendOutcome>();
+    const reported = new Calls();
+    scheduler.onError(reported.note);
+    after.handle(seen.note);
+    stream.handle((value) => {
+      a.set(value);
+      after.send(value);
+      if (value === 1) throw new Error("no");
+    });
+    const before = line.arrived.length;
+    stream.send(1, { onOutcome: outcomes.note });
+    stream.send(2, { onOutcome: outcomes.note });
+    await quiet();
+    expect(outcomes.take().map(({ kind }) => kind)).toEqual(["failed", "handled"]);
+    expect([a.get(), seen.take(), reported.count, line.arrived.length - before]).toEqual([2, [2], 1, 2]);
+  });
+
+  test("[I4] what is over the bound is refused where the sender sees it", async () => {
+    const { space, quiet } = await setup();
+    const stream = space.stream<number>("stream");
+    const outcomes = new Map<string, number>();
+    const count = ({ kind }: SendOutcome) => outcomes.set(kind, (outcomes.get(kind) ?? 0) + 1);
+    for (let i = 0; i < 100_010; i++) stream.send(i, { onOutcome: count });
+    await quiet();
+    expect(outcomes).toEqual(new Map([["refused", 10]]));
+  });
+
+  test("[I4] what still waits when the space is closed is dropped, and so is what is sent then", async () => {
+    const { space } = await setup();
+    const stream = space.stream<number>("stream");
+    const waiting = stream.send(1);
+    await space.close();
+    expect(await waiting.outcome).toMatchObject({ kind: "dropped", reason: "closed" });
+    expect(await stream.send(2).outcome).toMatchObject({ kind: "dropped", reason: "closed" });
+  });
+
+  test("[I4] a send whose closure is up to date touches no index and visits no reader", async () => {
+    const { space, scheduler } = await setup();
+    const a = space.cell<number>("a");
+    const sum = space.computed("sum", () => (a.get() ?? 0) + 1);
+    sum.sink(() => {});
+    const log = space.cell<number>("log");
+    const stream = space.stream<number>("stream");
+    stream.handle((value) => log.set(value + (sum.get() ?? 0)), { reads: [sum] });
+    stream.send(0);
+    await space.idle();
+    const before = scheduler.getStats();
+    for (let i = 0; i < 100; i++) stream.send(i);
+    await space.idle();
+    const after = scheduler.getStats();
+    expect([after.indexWrites - before.indexWrites, after.readersVisited - before.readersVisited]).toEqual([0, 0]);
+    expect(after.runs).toBe(before.runs);
+  });
+});

@@ -1,0 +1,245 @@
+import { describe, expect, test } from "#test";
+import { receiptOf } from "../../src/scheduler/event-id.ts";
+import type { SendOutcome } from "../../src/scheduler/send.ts";
+import { rejected } from "../../src/store/rejection.ts";
+import { Calls, setup } from "./scheduler-setup.ts";
+
+const STALE = rejected("stale", "read-moved", "somebody was faster");
+
+describe("receipts", () => {
+  test("[I11] the same event twice has one effect; the second finds the first's result and is not tried again", async () => {
+    const { space, line } = await setup();
+    const done = space.cell<number[]>("done");
+    const stream = space.stream<number>("stream");
+    stream.handle((value) => {
+      done.push(value);
+      return { value };
+    });
+    const first = stream.send(1);
+    await space.settled();
+    const before = line.arrived.length;
+    const second = stream.send(2, { eventId: first.id });
+    expect(await second.outcome).toEqual({ kind: "already", id: first.id, result: { value: 1 } });
+    await space.settled();
+    expect([done.get(), line.arrived.length - before]).toEqual([[1], 1]);
+  });
+
+  test("[I11] also both at once, and when the second would write nothing new", async () => {
+    const { space } = await setup();
+    const stream = space.stream<number>("stream");
+    const a = space.cell<number>("a");
+    stream.handle(() => a.set(1));
+    const sent = [0, 1, 2].map(() => stream.send(0, { eventId: "the-same" }));
+    const kinds = (await Promise.all(sent.map(({ outcome }) => outcome))).map(({ kind }) => kind);
+    expect(kinds).toEqual(["handled", "already", "already"]);
+  });
+
+  test("[I11] another process that gets the same event does nothing but answer", async () => {
+    const { space, open, host } = await setup();
+    const other = await open();
+    const handle = (site: typeof space) => {
+      const done = site.cell<string[]>("done");
+      const stream = site.stream<string>("stream");
+      stream.handle((value) => {
+        done.push(value);
+        return value;
+      });
+      return stream;
+    };
+    const [here, there] = [handle(space), handle(other.space)];
+    const sent = [here.send("here", { eventId: "e" }), there.send("there", { eventId: "e" })];
+    await host.advance(1_000);
+    const outcomes = await Promise.all(sent.map(({ outcome }) => outcome));
+    expect(outcomes.map(({ kind }) => kind).sort()).toEqual(["already", "handled"]);
+    const results = outcomes.map((outcome) => ("result" in outcome ? outcome.result : undefined));
+    expect(results[0]).toBe(results[1]);
+    expect(space.cell("done").get()).toEqual([results[0]]);
+  });
+
+  test("[I11] a conflict on another document: the retry has the same receipt and commits", async () => {
+    const { space, line, host } = await setup();
+    const stream = space.stream<number>("stream");
+    stream.handle((_, { attempt }) => attempt);
+    let refusals = 1;
+    const seen: string[] = [];
+    line.plan = ({ method, request }) => {
+      if (method !== "commit") return {};
+      seen.push(
+        ...(request?.preconditions ?? []).map((condition) => (condition.kind === "absent" ? condition.id : "")),
+      );
+      return refusals-- > 0 ? { instead: STALE } : {};
+    };
+    const sent = stream.send(1);
+    await host.advance(1_000);
+    expect(await sent.outcome).toMatchObject({ kind: "handled", result: 2 });
+    expect(new Set(seen)).toEqual(new Set([receiptOf(sent.id).id]));
+    expect(seen).toHaveLength(2);
+  });
+
+  test("[I11] the receipt is a document with what the handler returned; nothing is {}", async () => {
+    const { space } = await setup();
+    const stream = space.stream<boolean>("stream");
+    stream.handle((value) => (value ? { x: 1 } : undefined));
+    const [some, none] = [stream.send(true), stream.send(false)];
+    await space.settled();
+    expect(space.cell(receiptOf(some.id).id).get()).toEqual({ x: 1 });
+    expect(space.cell(receiptOf(none.id).id).get()).toEqual({});
+  });
+
+  test("[I11] what cannot be stored is no result: nothing is committed and the sender hears it", async () => {
+    const { space, quiet } = await setup();
+    const a = space.cell<number>("a");
+    const stream = space.stream<number>("stream");
+    stream.handle((value) => {
+      a.set(value);
+      return () => {};
+    });
+    const { outcome } = stream.send(1);
+    await quiet();
+    expect(await outcome).toMatchObject({ kind: "failed", reason: "result" });
+    expect(a.get()).toBeUndefined();
+  });
+
+  test("[I11] a commit that was made and not answered is found out: handled once, and what it sent goes on", async () => {
+    const { space, line, host } = await setup();
+    const [stream, after] = [space.stream<number>("stream"), space.stream<number>("after")];
+    const [done, follow] = [space.cell<number[]>("done"), space.cell<number[]>("follow")];
+    stream.handle((value) => {
+      done.push(value);
+      after.send(value);
+      return value;
+    });
+    after.handle((value) => follow.push(value));
+    let losses = 1;
+    line.plan = ({ method }) => (method === "commit" && losses-- > 0 ? { loseAnswer: true } : {});
+    const sent = stream.send(1);
+    await host.advance(5_000);
+    expect(await sent.outcome).toEqual({ kind: "handled", id: sent.id, result: 1 });
+    expect([done.get(), follow.get()]).toEqual([[1], [1]]);
+  });
+
+  test("[I11] one that was not made and not answered is made again, once", async () => {
+    const { space, line, host } = await setup();
+    const stream = space.stream<number>("stream");
+    const done = space.cell<number[]>("done");
+    stream.handle((value) => done.push(value));
+    let losses = 1;
+    line.plan = ({ method }) =>
+      method === "commit" && losses-- > 0 ? { instead: rejected("unknown", "no-answer", "silence") } : {};
+    const sent = stream.send(1);
+    await host.advance(5_000);
+    expect((await sent.outcome).kind).toBe("handled");
+    expect(done.get()).toEqual([1]);
+  });
+
+  test("[I11] what keeps conflicting is given up after the window, and the outcome says so", async () => {
+    const { space, line, host } = await setup();
+    const stream = space.stream<number>("stream");
+    let calls = 0;
+    stream.handle(() => void calls++);
+    line.plan = ({ method }) => (method === "commit" ? { instead: STALE } : {});
+    const outcomes = new Calls<SendOutcome>();
+    stream.send(1, { onOutcome: outcomes.note });
+    await host.advance(29_000);
+    expect(outcomes.count).toBe(0);
+    await host.advance(2_000);
+    expect(outcomes.take()).toMatchObject([{ kind: "failed", reason: "gave-up", rejection: { class: "stale" } }]);
+    // Pauses grow: it is neither given up at once nor tried without end.
+    expect(calls).toBeGreaterThan(20);
+    expect(calls).toBeLessThan(2_000);
+  });
+
+  test("[I11] a permanent rejection is never tried again", async () => {
+    const { space, line, host } = await setup();
+    const stream = space.stream<number>("stream");
+    let calls = 0;
+    stream.handle(() => void calls++);
+    line.plan = ({ method }) => (method === "commit" ? { instead: rejected("permanent", "lease-lost", "gone") } : {});
+    const sent = stream.send(1);
+    await host.advance(60_000);
+    expect(await sent.outcome).toMatchObject({ kind: "failed", reason: "rejected", rejection: { class: "permanent" } });
+    expect(calls).toBe(1);
+  });
+
+  test("[I11] those that fell with another come back in the order they were sent", async () => {
+    const { space, line, host, quiet } = await setup();
+    const done = space.cell<number[]>("done");
+    done.set([]);
+    await space.settled();
+    const stream = space.stream<number>("stream");
+    stream.handle((value) => done.push(value));
+    let commits = 0;
+    line.plan = ({ method }) => (method === "commit" && ++commits === 3 ? { instead: STALE } : {});
+    const sent = Array.from({ length: 20 }, (_, i) => stream.send(i));
+    await quiet();
+    await host.advance(5_000);
+    expect((await Promise.all(sent.map(({ outcome }) => outcome))).map(({ kind }) => kind)).toEqual(
+      sent.map(() => "handled"),
+    );
+    expect(done.get()).toEqual(sent.map((_, i) => i));
+  });
+
+  test("[I11] ids: each send has its own; a caller's id counts for his session and this stream", async () => {
+    const { space } = await setup();
+    const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
+    const ids = [
+      a.send(1).id,
+      a.send(1).id,
+      b.send(1).id,
+      a.send(1, { id: "x" }).id,
+      b.send(1, { id: "x" }).id,
+      a.send(1, { id: "x", session: "other" }).id,
+    ];
+    expect(new Set(ids).size).toBe(6);
+    expect(a.send(1, { id: "x" }).id).toBe(ids[3]);
+    expect(a.send(1, { id: "x", session: "other" }).id).toBe(ids[5]);
+    expect(() => a.send(1, { id: "x", eventId: "y" })).toThrow(/not both/);
+  });
+
+  test("[I11] ids that a handler mints follow from the event: a retry makes the same documents, not others", async () => {
+    const { space, line, host } = await setup();
+    const stream = space.stream<number>("stream");
+    const minted = new Calls<readonly string[]>();
+    stream.handle((value, { newId }) => {
+      const ids = [newId(), newId(), newId("named")];
+      minted.note(ids);
+      for (const id of ids) space.cell(id).set(value);
+    });
+    let refusals = 1;
+    line.plan = ({ method }) => (method === "commit" && refusals-- > 0 ? { instead: STALE } : {});
+    stream.send(1);
+    await host.advance(1_000);
+    const [first, second] = minted.take();
+    expect(first).toEqual(second);
+    expect(new Set(first).size).toBe(3);
+  });
+
+  test("[I11] a receipt outlives the process: sent again after a restart, it is there", async () => {
+    const { space, open } = await setup();
+    const handle = (site: typeof space) => {
+      const stream = site.stream<number>("stream");
+      stream.handle((value) => ({ value }));
+      return stream;
+    };
+    const { id } = handle(space).send(1, { id: "order-1", session: "client" });
+    await space.close();
+    const next = await open();
+    const again = handle(next.space).send(2, { id: "order-1", session: "client" });
+    expect(again.id).toBe(id);
+    expect(await again.outcome).toEqual({ kind: "already", id, result: { value: 1 } });
+  });
+
+  test("[I11] a handler's context does nothing after the handler has ended", async () => {
+    const { space } = await setup();
+    const a = space.cell<number>("a");
+    const stream = space.stream<number>("stream");
+    let leaked: (() => void) | undefined;
+    stream.handle((_, context) => {
+      leaked = () => context.set(a, 1);
+    });
+    stream.send(0);
+    await space.settled();
+    expect(leaked).toThrow(/is over; await everything/);
+    expect(a.get()).toBeUndefined();
+  });
+});
