@@ -130,7 +130,7 @@ export class SimulatedWorld {
 /** An extension that is nothing but what is given, and keeps its context. */
 export function inCode<T extends object>(
   manifest: Readonly<Record<string, unknown>> & { readonly id: string },
-  parts: T & ThisType<T> = {} as T,
+  parts: T = {} as T,
 ): ExtensionInCode & { readonly context: ExtensionContext } {
   let own: ExtensionContext | undefined;
   const given = parts as Extension;

@@ -1,0 +1,299 @@
+/** The door from an extension to the kernel: events by the journal, data, others, and what a manifest must declare for it. */
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Event } from "../../src/bus/event.ts";
+import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
+import type { KernelParts } from "../../src/kernel/kernel.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+import type { Json } from "../../src/message/json.ts";
+import type { JournalRow } from "../../src/store/journal.ts";
+import { scratchFolder } from "../repo/program.ts";
+import { channel, inCode, open, SimulatedWorld } from "./extension-setup.ts";
+
+const publishes = (...topics: string[]) => ({ events: { publishes: topics.map((topic) => ({ topic })) } });
+const subscribes = (...topics: string[]) => ({ events: { subscribes: topics.map((topic) => ({ topic })) } });
+
+/** An extension that keeps the events it gets. */
+function listener(id: string, topic: string, act?: (event: Event, context: ExtensionContext) => unknown) {
+  const heard: Event[] = [];
+  const made = inCode(
+    { id, ...subscribes(topic) },
+    {
+      initialize: (context: ExtensionContext) =>
+        context.subscribeEvent(topic, (event) => {
+          heard.push(event);
+          return act?.(event, context);
+        }),
+    },
+  );
+  return Object.assign(made, { heard });
+}
+
+async function rows(kernel: { bus: { query(query: { limit: number }): Promise<readonly JournalRow[]> } }) {
+  return kernel.bus.query({ limit: 100 });
+}
+
+describe("emit", () => {
+  test("[X21] publishes under the extension's id, and invents no correlation", async () => {
+    const world = new SimulatedWorld();
+    const sender = inCode({ id: "sender", ...publishes("email.received") });
+    const hears = listener("hears", "email.received");
+    const { kernel } = await world.open(sender, hears);
+    const id = await world.act(() => sender.context.emit("email.received", { from: "Ada" }));
+    const other = await world.act(() => sender.context.emit("email.received", {}, { correlation: "talk" }));
+    expect(hears.heard).toMatchObject([
+      { id, topic: "email.received", source: "sender", payload: { from: "Ada" }, correlation: undefined },
+      { id: other, correlation: "talk" },
+    ]);
+    expect((await rows(kernel)).map(({ topic, status }) => `${topic} ${status}`)).toEqual(
+      Array(2).fill("email.received done"),
+    );
+  });
+
+  test("[X21] what the manifest does not declare is refused, with what to do", async () => {
+    const world = new SimulatedWorld();
+    const sender = inCode({ id: "sender", ...publishes("a.b") });
+    const { kernel } = await world.open(sender);
+    const emitting = (topic: string, payload: Json = null) => world.act(() => sender.context.emit(topic, payload));
+    await expect(emitting("a.c")).rejects.toMatchObject({
+      code: "EXTENSION_TOPIC_UNDECLARED",
+      message: 'sender emits "a.c", which its manifest does not declare; add it under events.publishes',
+    });
+    await expect(emitting("system.own")).rejects.toMatchObject({ code: "EXTENSION_TOPIC_UNDECLARED" });
+    await expect(emitting("a.b", new Date(0) as never)).rejects.toMatchObject({ code: "BUS_EVENT_INVALID" });
+    await emitting("system.user.notify", { text: "needs no declaration" });
+    expect(await rows(kernel)).toHaveLength(1);
+  });
+
+  test("[X22] with a key an event is there once, across restarts", async () => {
+    const world = new SimulatedWorld();
+    const heard: Json[] = [];
+    for (const _start of [1, 2]) {
+      const sender = inCode({ id: "sender", ...publishes("a.b", "a.c") });
+      const hears = listener("hears", "a.b", ({ payload }) => void heard.push(payload));
+      const { kernel } = await world.open(sender, hears);
+      const first = await world.act(() => sender.context.emit("a.b", 1, { key: "mail 1" }));
+      expect(await world.act(() => sender.context.emit("a.b", 1, { key: "mail 1" }))).toBe(first);
+      await world.act(() => sender.context.emit("a.b", 2, { key: "mail 2" }));
+      await world.act(() => sender.context.emit("a.c", 1, { key: "mail 1" }));
+      expect(await rows(kernel)).toHaveLength(3);
+      await world.host.run(() => kernel.close());
+    }
+    expect(heard).toEqual([1, 2]);
+  });
+
+  test("[X24] what a handler emits is caused by its event and of its conversation", async () => {
+    const world = new SimulatedWorld();
+    const sender = inCode({ id: "sender", ...publishes("a.b") });
+    const undeclared: unknown[] = [];
+    const relay = inCode(
+      { id: "relay", events: { publishes: [{ topic: "a.c" }], subscribes: [{ topic: "a.b" }] } },
+      {
+        initialize: (context: ExtensionContext) =>
+          context.subscribeEvent("a.b", async (_event, { emit, attempt }) => {
+            await emit("a.c", { attempt });
+            await emit("a.d", null).catch((error: unknown) => undeclared.push(error));
+          }),
+      },
+    );
+    const last = listener("last", "a.c");
+    await world.open(sender, relay, last);
+    await world.act(() => sender.context.emit("a.b", null, { correlation: "talk" }));
+    const [event] = last.heard;
+    expect(event).toMatchObject({ source: "relay", correlation: "talk", payload: { attempt: 1 } });
+    expect(event?.message.metadata.causation).toBeDefined();
+    expect(undeclared).toEqual([expect.objectContaining({ code: "EXTENSION_TOPIC_UNDECLARED" })]);
+  });
+});
+
+describe("subscribeEvent", () => {
+  test("[X23] only declared custom topics can be subscribed to; one that is declared and left is warned of", async () => {
+    const world = new SimulatedWorld();
+    const trying = inCode({
+      id: "trying",
+      events: { subscribes: [{ topic: "a.b" }, { topic: "c.d", handler: "notify_user" }, { topic: "e.*" }] },
+    });
+    await world.open(trying);
+    const subscribing = (topic: string) => () => trying.context.subscribeEvent(topic, () => undefined);
+    expect(subscribing("x.y")).toThrow(
+      /which its manifest does not declare; add it under events\.subscribes with handler: custom/,
+    );
+    expect(subscribing("c.d")).toThrow(expect.objectContaining({ code: "EXTENSION_TOPIC_UNDECLARED" }));
+    expect(subscribing("e.f")).toThrow(expect.objectContaining({ code: "EXTENSION_TOPIC_UNDECLARED" }));
+    expect(() => trying.context.subscribeEvent("a.b", 42 as never)).toThrow(
+      expect.objectContaining({ code: "EXTENSION_MISUSE" }),
+    );
+    expect(world.log.filter(({ level }) => level === "warn").map(({ message }) => message)).toEqual([
+      "trying declares a.b and has not subscribed to it; call context.subscribeEvent in initialize",
+      "trying declares e.* and has not subscribed to it; call context.subscribeEvent in initialize",
+    ]);
+  });
+
+  test("[X23] a handler that throws fails its own share under the extension's id, and can be retried", async () => {
+    const world = new SimulatedWorld();
+    const failing = listener("failing", "a.b", () => {
+      throw new Error("no");
+    });
+    const fine = listener("fine", "a.b");
+    let tries = 0;
+    const patient = inCode(
+      { id: "patient", ...subscribes("a.*") },
+      {
+        initialize: (context: ExtensionContext) =>
+          context.subscribeEvent(
+            "a.*",
+            () => {
+              if (++tries < 3) throw new Error("not yet");
+            },
+            { retry: { attempts: 3 } },
+          ),
+      },
+    );
+    const { kernel } = await world.open(failing, fine, patient);
+    await world.act(() => kernel.publish("a.b", null));
+    await world.host.advance(60_000);
+    expect(fine.heard).toHaveLength(1);
+    expect(failing.heard).toHaveLength(1);
+    expect(tries).toBe(3);
+    const [row] = await rows(kernel);
+    expect(row).toMatchObject({ status: "failed", error: expect.stringContaining("failing: no") });
+  });
+
+  test("[X25] capabilities and extensions hear the same events, by type and by topic", async () => {
+    const world = new SimulatedWorld({
+      capabilities: ({ space }) => ({
+        inbox: transactional({
+          space,
+          description: "keeps mail",
+          emits: { "Email.Received": true },
+          commands: {
+            "Inbox.Receive": {
+              handle: (data: Json, tx) => {
+                tx.emit("Email.Received", data);
+                return null;
+              },
+            },
+          },
+        }),
+        plain: capability({
+          description: "emits",
+          emits: { "Email.Received": true },
+          commands: { "Plain.Emit": { handle: (data: Json, { emit }) => emit("Email.Received", data) as never } },
+        }),
+        counter: capability({ description: "counts", on: { "Email.Received": (data) => void counted.push(data) } }),
+      }),
+    });
+    const counted: Json[] = [];
+    const sender = inCode({ id: "sender", ...publishes("email.received") });
+    const hears = listener("hears", "email.received");
+    const { kernel } = await world.open(sender, hears);
+    await world.act(() => sender.context.emit("email.received", "extension"));
+    await world.act(() => kernel.command("Inbox.Receive", "transactional"));
+    await world.act(() => kernel.command("Plain.Emit", "plain"));
+    await world.act(() => kernel.command("Journal.Publish", { type: "Email.Received", data: "journal" }));
+    await world.act(() => kernel.publish("Email.Received", "by type"));
+    await world.act(() => kernel.publish("email.received", "by topic"));
+    await world.host.advance(1_000);
+    const all = ["extension", "transactional", "plain", "journal", "by type", "by topic"];
+    expect(new Set(counted)).toEqual(new Set(all));
+    expect(new Set(hears.heard.map(({ payload }) => payload))).toEqual(new Set(all));
+    expect(counted).toHaveLength(all.length);
+    expect(hears.heard).toHaveLength(all.length);
+    const topics = (await rows(kernel)).filter(({ message }) => message?.kind === "event").map(({ topic }) => topic);
+    expect(new Set(topics)).toEqual(new Set(["email.received"]));
+  });
+});
+
+describe("the rest of the context", () => {
+  test("[X30] config, logger, data folder", async () => {
+    const data = join(scratchFolder(), "data");
+    const quiet = inCode({ id: "quiet" });
+    const one = inCode({ id: "one", config: { folder: "new", deep: { n: 1 } } });
+    const { log } = await open({ extensions: [one, quiet], extensionData: data });
+    expect(one.context.config).toEqual({ folder: "new", deep: { n: 1 } });
+    expect(quiet.context.config).toEqual({});
+    one.context.logger.info("hello");
+    one.context.logger.error("oh");
+    expect(log).toEqual([
+      { level: "info", source: "ext.one", message: "hello" },
+      { level: "error", source: "ext.one", message: "oh" },
+    ]);
+    expect(existsSync(data)).toBe(false);
+    const folder = one.context.dataDir;
+    expect(folder).toBe(join(data, "one"));
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(one.context.dataDir).toBe(folder);
+  });
+
+  test("[X30] other extensions are reached when they are declared, and only then", async () => {
+    const base = inCode({ id: "base" }, { greet: () => "hello" });
+    const user = inCode({ id: "user", depends_on: ["base"] });
+    const stranger = inCode({ id: "stranger" });
+    await open({ extensions: [base, user, stranger] });
+    expect(user.context.getExtension<{ greet(): string }>("base").greet()).toBe("hello");
+    expect(() => stranger.context.getExtension("base")).toThrow(
+      'stranger asks for "base", which is not under depends_on in its manifest; add it',
+    );
+    expect(() => user.context.getExtension("ghost")).toThrow(
+      expect.objectContaining({ code: "EXTENSION_NOT_A_DEPENDENCY" }),
+    );
+  });
+
+  test("[X30] the kernel's capabilities are reached by commands and queries", async () => {
+    const one = inCode({ id: "one" });
+    await open({ extensions: [one] });
+    expect(await one.context.command("Memory.Set", { key: "/a", value: 1 })).toEqual({ success: true });
+    expect(await one.context.query("Memory.Get", { key: "/a" })).toEqual({ value: 1 });
+    await expect(one.context.query("No.Such", null)).rejects.toMatchObject({ name: "Failure", code: 404 });
+  });
+
+  test("[X35] capabilities of extensions are the kernel's, and what clashes is an error of its extension", async () => {
+    const say = (type: string) => ({
+      getCapabilities: () => ({
+        own: capability({ description: "says", queries: { [type]: { handle: () => "said" } } }),
+      }),
+    });
+    const one = inCode({ id: "one" }, say("One.Say"));
+    const clash = inCode({ id: "clash" }, say("One.Say"));
+    const child = inCode({ id: "child", depends_on: ["clash"] }, say("Child.Say"));
+    const throwing = inCode(
+      { id: "throwing" },
+      {
+        getCapabilities: () => {
+          throw new Error("no parts");
+        },
+      },
+    );
+    const built = inCode(
+      { id: "built" },
+      {
+        getCapabilities: ({ space }: KernelParts) => ({
+          own: capability({ description: "says", queries: { "Built.Say": { handle: (): string => space.name } } }),
+        }),
+      },
+    );
+    const { kernel, states, status } = await open({ extensions: [one, clash, child, throwing, built] });
+    expect(states()).toEqual({ one: "ACTIVE", clash: "ERROR", child: "ERROR", throwing: "ERROR", built: "ACTIVE" });
+    expect(status("clash").reason).toBe("capability clash.own: claims query One.Say, which one.own claims already");
+    expect(await kernel.query("One.Say", null)).toBe("said");
+    expect(await kernel.query("Built.Say", null)).toBe("kernel");
+    await expect(kernel.query("Child.Say", null)).rejects.toMatchObject({ code: 404 });
+    expect(Object.keys(kernel.health().actors)).toEqual(expect.arrayContaining(["one.own", "built.own"]));
+  });
+
+  test("[K29] [X13] Kernel.Health tells every extension with its state", async () => {
+    const one = inCode({ id: "one", name: "One", description: "the first", ...publishes("a.b") });
+    const off = inCode({ id: "off", enabled: false });
+    const bad = inCode({ id: "bad", depends_on: ["ghost"] });
+    const { kernel } = await open({ extensions: [one, off, bad, channel("sink")] });
+    const health = (await kernel.query("Kernel.Health", null)) as { extensions: Json[] };
+    expect(health.extensions).toMatchObject([
+      { id: "one", name: "One", version: "1.0.0", state: "ACTIVE", publishes: ["a.b"], providers: [] },
+      { id: "off", state: "INACTIVE", enabled: false },
+      { id: "bad", state: "ERROR", reason: "depends on ghost, which is not there" },
+      { id: "sink", state: "ACTIVE", providers: ["channel"] },
+    ]);
+  });
+});

@@ -1,0 +1,281 @@
+/** What extensions go through: failures that stay with those they concern, time limits, health, services, and the end. */
+import { describe, expect, test } from "vitest";
+import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
+import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS } from "../../src/limits.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import type { Json } from "../../src/message/json.ts";
+import { channel, ExtensionFolder, inCode, open, SimulatedWorld } from "./extension-setup.ts";
+
+const never = (): Promise<never> => new Promise(() => undefined);
+
+describe("failures", () => {
+  test.for(["initialize", "start"] as const)(
+    "[X14] what fails in %s takes its dependents with it and nobody else",
+    async (step) => {
+      const folder = new ExtensionFolder();
+      folder.addLiving("base");
+      folder.addLiving("bad", { dependsOn: ["base"], fails: step });
+      folder.addLiving("child", { dependsOn: ["bad"] });
+      folder.addLiving("grandchild", { dependsOn: ["child"] });
+      folder.addLiving("stranger");
+      const { states, status, kernel } = await open({ extensions: folder.path });
+      expect(states()).toEqual({
+        base: "ACTIVE",
+        bad: "ERROR",
+        child: "ERROR",
+        grandchild: "ERROR",
+        stranger: "ACTIVE",
+      });
+      expect(status("bad").reason).toBe(`${step}: bad cannot ${step}`);
+      expect(status("child").reason).toBe(`depends on bad, which failed: ${step}: bad cannot ${step}`);
+      expect(status("grandchild").reason).toMatch(/^depends on child, which failed: depends on bad/);
+      const ended = folder.told.filter((line) => line.endsWith("destroy"));
+      expect(ended).toEqual(
+        step === "start" ? ["grandchild destroy", "child destroy", "bad destroy"] : ["bad destroy"],
+      );
+      expect(folder.told.filter((line) => /^(grand)?child start/.test(line))).toEqual([]);
+      expect(await kernel.query("Syscall.Ping", "the kernel runs")).toBe("the kernel runs");
+    },
+  );
+
+  test("[X15] a failed extension keeps nothing: subscriptions, hooks, channel, agent, tools, schedules, capabilities", async () => {
+    const world = new SimulatedWorld();
+    const heard: Json[] = [];
+    let healthy = true;
+    const doomed = inCode(
+      {
+        id: "doomed",
+        events: {
+          publishes: [{ topic: "a.b" }],
+          subscribes: [{ topic: "a.b" }, { topic: "c.d", handler: "notify_user" }],
+        },
+        schedules: [{ name: "often", cron: "* * * * *" }],
+      },
+      {
+        initialize: (context: ExtensionContext) =>
+          context.subscribeEvent("a.b", ({ payload }) => void heard.push(payload)),
+        healthCheck: () => healthy,
+        sendMessage: (text: string) => void heard.push(text),
+        invoke: () => "answer",
+        getTools: () => [{ name: "tool", description: "a tool", execute: () => null }],
+        executeTask: () => void heard.push("task"),
+        getCapabilities: () => ({
+          own: capability({
+            description: "says",
+            queries: { "Doomed.Say": { handle: () => "said" } },
+            on: { "Some.Thing": () => void heard.push("thing") },
+          }),
+        }),
+      },
+    );
+    const { kernel, status } = await world.open(doomed);
+    expect(status("doomed").providers).toEqual(["channel", "scheduler", "agent", "tool", "capability"]);
+    expect(await world.act(() => kernel.query("Doomed.Say", null))).toBe("said");
+    await world.act(() => kernel.publish("a.b", 1));
+    await world.act(() => kernel.publish("c.d", { text: "two" }));
+    await world.act(() => kernel.publish("Some.Thing", null));
+    expect(heard).toEqual([1, "two", "thing"]);
+    healthy = false;
+    await world.host.advance(HEALTH_INTERVAL_MS);
+    expect(status("doomed")).toMatchObject({
+      state: "ERROR",
+      reason: "health: it says that it is not well",
+      schedules: [],
+    });
+    heard.length = 0;
+    await world.act(() => kernel.publish("a.b", 2));
+    await world.act(() => kernel.publish("c.d", { text: "three" }));
+    await world.act(() => kernel.publish("Some.Thing", null));
+    await world.host.advance(120_000);
+    expect(heard).toEqual([]);
+    await expect(world.act(() => kernel.query("Doomed.Say", null))).rejects.toMatchObject({ code: 503 });
+    await expect(world.act(() => doomed.context.emit("a.b", 3))).rejects.toMatchObject({ code: "EXTENSION_STOPPED" });
+    await expect(world.act(() => doomed.context.invokeAgent("?"))).rejects.toMatchObject({ code: "EXTENSION_STOPPED" });
+    expect(() => doomed.context.subscribe("user_message", () => undefined)).toThrow(/has stopped/);
+    await world.act(() => kernel.publish("system.agent.task", { prompt: "?" }));
+    expect(world.log.at(-1)).toMatchObject({
+      level: "warn",
+      message: "there is no channel to the user; nobody was told",
+    });
+    await world.host.run(() => kernel.close());
+  });
+
+  test.for(["initialize", "start"] as const)(
+    "[X16] %s that never ends is over after its time, and the rest goes on",
+    async (step) => {
+      const world = new SimulatedWorld();
+      const late = inCode({ id: "late" }, { [step]: never });
+      const kernel = world.open(late, inCode({ id: "other" }));
+      const { states, status } = await kernel;
+      expect(states()).toEqual({ late: "ERROR", other: "ACTIVE" });
+      expect(status("late").reason).toBe(`${step}: ${step} of late took longer than ${EXTENSION_STEP_MS} ms`);
+    },
+  );
+
+  test("[X16] [X15] what comes too late is not wired", async () => {
+    const world = new SimulatedWorld();
+    const heard: Json[] = [];
+    let thrown: unknown;
+    const late = inCode(
+      { id: "late", events: { subscribes: [{ topic: "a.b" }] } },
+      {
+        initialize: async (context: ExtensionContext) => {
+          await new Promise<void>((resolve) => world.host.timer(EXTENSION_STEP_MS + 1_000, resolve));
+          try {
+            context.subscribeEvent("a.b", () => void heard.push("late"));
+          } catch (error) {
+            thrown = error;
+          }
+        },
+      },
+    );
+    const { kernel } = await world.open(late);
+    await world.host.advance(5_000);
+    expect(thrown).toMatchObject({ code: "EXTENSION_STOPPED" });
+    await world.act(() => kernel.publish("a.b", null));
+    expect(heard).toEqual([]);
+  });
+});
+
+describe("health and services", () => {
+  test.for([
+    ["false", () => false, "it says that it is not well"],
+    ["a throw", () => Promise.reject(new Error("disk gone")), "disk gone"],
+    ["no answer", never, `health of sick took longer than ${EXTENSION_STEP_MS} ms`],
+    ["something else", () => "fine" as never, "it says that it is not well"],
+  ] as const)("[X17] health: %s ends it, its dependents first", async ([, healthCheck, reason]) => {
+    const world = new SimulatedWorld();
+    const ended: string[] = [];
+    const sick = inCode(
+      { id: "sick" },
+      { healthCheck: healthCheck as () => boolean, stop: () => void ended.push("sick") },
+    );
+    const child = inCode({ id: "child", depends_on: ["sick"] }, { stop: () => void ended.push("child") });
+    const well = inCode({ id: "well" }, { healthCheck: () => true, stop: () => void ended.push("well") });
+    const { states, status, kernel } = await world.open(sick, child, well);
+    await world.host.advance(HEALTH_INTERVAL_MS - 1);
+    expect(states()).toEqual({ sick: "ACTIVE", child: "ACTIVE", well: "ACTIVE" });
+    await world.host.advance(1 + EXTENSION_STEP_MS);
+    expect(states()).toEqual({ sick: "ERROR", child: "ERROR", well: "ACTIVE" });
+    expect(status("sick").reason).toBe(`health: ${reason}`);
+    expect(ended).toEqual(["child", "sick"]);
+    await world.host.run(() => kernel.close());
+    expect(ended).toEqual(["child", "sick", "well"]);
+  });
+
+  test("[X19] a service runs until it is told, and what it throws is a failure", async () => {
+    const world = new SimulatedWorld();
+    const told: string[] = [];
+    const waits = (signal: AbortSignal) =>
+      new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(void told.push("told"))));
+    const steady = inCode({ id: "steady" }, { runBackground: waits, stop: () => void told.push("stop") });
+    const short = inCode({ id: "short" }, { runBackground: async () => "done" });
+    const broken = inCode(
+      { id: "broken" },
+      {
+        runBackground: () =>
+          new Promise<void>((_, reject) => world.host.timer(100, () => reject(new Error("no more")))),
+      },
+    );
+    const { states, status, kernel } = await world.open(steady, short, broken);
+    expect(states()).toEqual({ steady: "ACTIVE", short: "ACTIVE", broken: "ACTIVE" });
+    await world.host.advance(100);
+    expect(states()).toEqual({ steady: "ACTIVE", short: "ACTIVE", broken: "ERROR" });
+    expect(status("broken").reason).toBe("its service failed: no more");
+    await world.host.run(() => kernel.close());
+    expect(told).toEqual(["told", "stop"]);
+  });
+});
+
+describe("the end", () => {
+  test("[X18] in the opposite order, each on its own, whatever fails or hangs", async () => {
+    const world = new SimulatedWorld();
+    const told: string[] = [];
+    const living = (id: string, stop: () => unknown, depends_on: string[] = []) =>
+      inCode(
+        { id, depends_on },
+        {
+          stop: () => {
+            told.push(`${id} stop`);
+            return stop();
+          },
+          destroy: () => void told.push(`${id} destroy`),
+        },
+      );
+    const { kernel, states } = await world.open(
+      living("a", () => undefined),
+      living("b", () => Promise.reject(new Error("stuck")), ["a"]),
+      living("c", never, ["b"]),
+    );
+    await world.host.run(() => Promise.all([kernel.close(), kernel.close()]));
+    expect(told).toEqual(["c stop", "c destroy", "b stop", "b destroy", "a stop", "a destroy"]);
+    expect(states()).toEqual({ a: "INACTIVE", b: "INACTIVE", c: "INACTIVE" });
+    expect(world.log.map(({ message }) => message)).toEqual([
+      `c did not end well: stop of c took longer than ${EXTENSION_STEP_MS} ms`,
+      "b did not end well: stuck",
+    ]);
+  });
+
+  test("[X18] what is emitted while stopping is kept, and handled by the next kernel", async () => {
+    const world = new SimulatedWorld();
+    const heard: Json[] = [];
+    const make = (say: string) => {
+      const events = { publishes: [{ topic: "a.b" }], subscribes: [{ topic: "a.b" }] };
+      const made = inCode(
+        { id: "parting", events },
+        {
+          initialize: (context: ExtensionContext) =>
+            context.subscribeEvent("a.b", ({ payload }) => void heard.push(payload)),
+          stop: () => made.context.emit("a.b", say),
+        },
+      );
+      return made;
+    };
+    const first = await world.open(make("bye"));
+    await world.host.run(() => first.kernel.close());
+    expect(heard).toEqual([]);
+    const second = await world.open(make("again"));
+    await world.host.advance(0);
+    expect(heard).toEqual(["bye"]);
+    await world.host.run(() => second.kernel.close());
+  });
+
+  test("[X18] [K23] a handler that runs is let finish before its extension stops", async () => {
+    const world = new SimulatedWorld();
+    const told: string[] = [];
+    const slow = inCode(
+      { id: "slow", events: { subscribes: [{ topic: "a.b" }] } },
+      {
+        initialize: (context: ExtensionContext) =>
+          context.subscribeEvent("a.b", async () => {
+            await new Promise<void>((resolve) => world.host.timer(500, resolve));
+            told.push("handled");
+          }),
+        stop: () => void told.push("stop"),
+      },
+    );
+    const { kernel } = await world.open(slow);
+    await world.act(() => kernel.publish("a.b", null));
+    expect(kernel.quiescent).toBe(false);
+    await world.host.run(() => kernel.close());
+    expect(told).toEqual(["handled", "stop"]);
+    const next = await world.open(inCode({ id: "slow" }));
+    expect(next.kernel.health().recovered).toBe(0);
+  });
+
+  test("[K21] idle waits for what extensions do", async () => {
+    const world = new SimulatedWorld();
+    const sink = channel("sink");
+    const slow = inCode(
+      { id: "slow" },
+      { invoke: () => new Promise<string>((resolve) => world.host.timer(700, () => resolve("answer"))) },
+    );
+    const { kernel } = await world.open(sink, slow);
+    await world.host.run(async () => {
+      await kernel.publish("system.agent.task", { prompt: "?" });
+      await kernel.idle();
+      expect(kernel.quiescent).toBe(true);
+    });
+    expect(sink.said).toEqual(["answer"]);
+  });
+});
