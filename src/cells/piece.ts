@@ -8,17 +8,51 @@
  * Its documents: `<id>` is the result, a record of links to the parts; `<id>/piece` says which pattern it is and holds the inputs.
  */
 import type { Json } from "../message/json.ts";
+import type { Address } from "../scheduler/address.ts";
 import type { Run } from "../scheduler/run.ts";
 import { Cell, type CellOptions } from "./cell.ts";
 import type { Computed } from "./computed.ts";
+import type { LinkTargets } from "./links.ts";
 import type { ListOptions } from "./list-children.ts";
 import { type Pattern, PieceError, type PieceInputs, type PieceParts, type Shown, storedInputs } from "./pattern.ts";
+import type { Described, StandardSchema } from "./schema.ts";
 import type { NodeOptions, Space } from "./space.ts";
+import { type HandleOptions, Stream, type StreamHandler } from "./stream.ts";
 
 /** What is stored about a piece. */
 export interface PieceRecord<Inputs = unknown> {
   readonly pattern: string;
   readonly inputs: Inputs;
+}
+
+/** A piece that a handler or a transaction has launched. It runs when that commit says so; here it can be pointed to. */
+export interface Launched<Parts extends PieceParts = PieceParts> {
+  readonly id: string;
+  readonly result: Cell<Shown<Parts>>;
+  asLink(): Json;
+}
+
+export interface LaunchOptions {
+  /** By default one that follows from the event that is handled. */
+  readonly id?: string;
+  /** `with-commit` begins when the commit is applied here, and is taken back if it falls; `after-commit` waits until it is durable. */
+  readonly start?: "with-commit" | "after-commit";
+}
+
+/** Where a piece lives. */
+export interface PieceHome {
+  readonly space: Space;
+  readonly launcher: Launcher;
+}
+
+/** Starts pieces whose commit decides about them; see `pieces.ts`. */
+export interface Launcher {
+  launch<Inputs extends object, Parts extends PieceParts>(
+    pattern: Pattern<Inputs, Parts>,
+    inputs: PieceInputs<Inputs>,
+    options: LaunchOptions,
+    owner: Piece | undefined,
+  ): Launched<Parts>;
 }
 
 export class Piece<Parts extends PieceParts = PieceParts> {
@@ -27,48 +61,38 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   readonly pattern: string;
   /** A record of links to what the pattern gives; whoever holds a link to it sees the piece from outside. */
   readonly result: Cell<Shown<Parts>>;
-  readonly #space: Space;
+  readonly #home: PieceHome;
   /** What takes away what was made, in the order in which it was made. */
   readonly #undo: (() => void)[] = [];
   #parts: Parts | undefined;
   #state: "building" | "running" | "stopped" = "building";
   #effects = 0;
-  /** Called once, when it stops. */
-  #onStop: () => void = () => {};
 
-  /**
-   * Builds a piece and writes its record and its result, as part of the transaction or run that it is called in. What failed to
-   * build leaves nothing.
-   */
+  /** Makes what the pattern makes; `inputs` are stored. What failed to build leaves no node. */
   static build<Inputs extends object, Parts extends PieceParts>(
-    space: Space,
+    home: PieceHome,
     id: string,
     pattern: Pattern<Inputs, Parts>,
-    inputs: PieceInputs<Inputs>,
   ): Piece<Parts> {
-    const piece = new Piece<Parts>(space, id, pattern.name);
-    const record = recordOf<Inputs>(space, id);
-    put(record, { pattern: pattern.name, inputs: storedInputs(inputs) }, space);
+    const piece = new Piece<Parts>(home, id, pattern.name);
+    const inputs = recordOf<Inputs>(home.space, id).address.child("inputs");
     try {
-      const inputsCell = new Cell<Inputs>(record.address.child("inputs"), space, { schema: pattern.schema });
-      piece.#parts = pattern.build(inputsCell, piece);
-      put(piece.result, shown(piece.#parts), space);
+      piece.#parts = pattern.build(new Cell<Inputs>(inputs, home.space, { schema: pattern.schema }), piece);
     } catch (error) {
       piece.discard();
       const reason = error instanceof Error ? error.message : String(error);
-      throw new PieceError("PATTERN_FAILED", `pattern "${pattern.name}" failed to build piece "${id}": ${reason}`, {
-        cause: error,
-      });
+      const message = `pattern "${pattern.name}" failed to build piece "${id}": ${reason}`;
+      throw new PieceError("PATTERN_FAILED", message, { cause: error });
     }
     piece.#state = "running";
     return piece;
   }
 
-  private constructor(space: Space, id: string, pattern: string) {
+  private constructor(home: PieceHome, id: string, pattern: string) {
     this.id = id;
     this.pattern = pattern;
-    this.#space = space;
-    this.result = space.cell<Shown<Parts>>(id);
+    this.#home = home;
+    this.result = home.space.cell<Shown<Parts>>(id);
   }
 
   get state(): "building" | "running" | "stopped" {
@@ -81,6 +105,11 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return this.#parts;
   }
 
+  /** Writes the result, as part of the transaction or run that it is called in. */
+  showResult(): void {
+    put(this.result, shown(this.parts), this.#home.space);
+  }
+
   /** A value that points to the result. */
   asLink(): Json {
     return this.result.asLink();
@@ -90,24 +119,24 @@ export class Piece<Parts extends PieceParts = PieceParts> {
 
   /** A cell of the piece's own. */
   cell<T = unknown>(name: string, options: CellOptions<T> = {}): Cell<T> {
-    return this.#space.cell<T>(this.#named(name), options);
+    return this.#home.space.cell<T>(this.#named(name), options);
   }
 
   computed<T>(name: string, compute: (run: Run) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
-    const made = this.#space.computed(this.#named(name), compute, options);
+    const made = this.#home.space.computed(this.#named(name), compute, options);
     this.#undo.push(() => made.dispose());
     return made;
   }
 
   effect(run: (run: Run) => unknown, options: NodeOptions & { readonly name?: string } = {}): () => void {
     const { name = `effect ${++this.#effects}`, ...rest } = options;
-    const cancel = this.#space.effect(run, { ...rest, id: this.#named(name) });
+    const cancel = this.#home.space.effect(run, { ...rest, id: this.#named(name) });
     this.#undo.push(cancel);
     return cancel;
   }
 
   ifElse<T>(name: string, condition: Cell<unknown>, then: Cell<T>, otherwise: Cell<T>): Cell<T> {
-    return this.#withNode(this.#space.ifElse(this.#named(name), condition, then, otherwise));
+    return this.#withNode(this.#home.space.ifElse(this.#named(name), condition, then, otherwise));
   }
 
   map<E, R>(
@@ -116,7 +145,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     each: (element: Cell<E>) => R,
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
-    return this.#withNode(this.#space.map(this.#named(name), list, each, options));
+    return this.#withNode(this.#home.space.map(this.#named(name), list, each, options));
   }
 
   filter<E>(
@@ -125,7 +154,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     keep: (element: Cell<E>) => boolean,
     options?: ListOptions<E>,
   ): Cell<readonly E[]> {
-    return this.#withNode(this.#space.filter(this.#named(name), list, keep, options));
+    return this.#withNode(this.#home.space.filter(this.#named(name), list, keep, options));
   }
 
   flatMap<E, R>(
@@ -134,7 +163,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     each: (element: Cell<E>) => readonly R[],
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
-    return this.#withNode(this.#space.flatMap(this.#named(name), list, each, options));
+    return this.#withNode(this.#home.space.flatMap(this.#named(name), list, each, options));
   }
 
   /** A nested piece: it is built with this one and stops with it. */
@@ -143,14 +172,43 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     pattern: Pattern<Inputs, Parts>,
     inputs: PieceInputs<Inputs>,
   ): Piece<Parts> {
-    const nested = Piece.build(this.#space, this.#named(name), pattern, inputs);
+    const id = this.#named(name);
+    put(
+      recordOf<Inputs>(this.#home.space, id),
+      { pattern: pattern.name, inputs: storedInputs(inputs) },
+      this.#home.space,
+    );
+    const nested = Piece.build(this.#home, id, pattern);
     this.#undo.push(() => nested.discard());
+    nested.showResult();
     return nested;
+  }
+
+  /** An input of the piece; its handler goes with the piece. */
+  stream<Schema extends StandardSchema>(name: string, schema: Schema): Stream<Described<Schema>>;
+  stream<T = unknown>(name: string): Stream<T>;
+  stream<T>(name: string, schema?: StandardSchema<T>): Stream<T> {
+    const { space } = this.#home;
+    return new PieceStream<T>(space.cell(this.#named(name)).address, space, schema, (remove) =>
+      this.#undo.push(remove),
+    );
+  }
+
+  /**
+   * For handlers: launches a piece that belongs to this one and stops with it. Its record is part of the handling's commit, which
+   * decides whether it lives.
+   */
+  launch<Inputs extends object, Parts extends PieceParts>(
+    pattern: Pattern<Inputs, Parts>,
+    inputs: PieceInputs<Inputs>,
+    options: LaunchOptions = {},
+  ): Launched<Parts> {
+    return this.#home.launcher.launch(pattern, inputs, options, this);
   }
 
   /** The node that has this cell for its output goes with the piece. */
   #withNode<T>(output: Cell<T>): Cell<T> {
-    const { scheduler } = this.#space;
+    const { scheduler } = this.#home.space;
     const node = scheduler.find(output.address.home.document.id);
     if (node) this.#undo.push(() => scheduler.remove(node));
     return output;
@@ -165,8 +223,9 @@ export class Piece<Parts extends PieceParts = PieceParts> {
 
   // Life -----------------------------------------------------------------------------------------------------------------------
 
-  set onStop(listener: () => void) {
-    this.#onStop = listener;
+  /** Called once, when it stops, before anything is taken away. */
+  onStop(listener: () => void): void {
+    this.#undo.push(listener);
   }
 
   /** Takes away what runs in this process, the latest first; what is stored stays as it is. */
@@ -174,7 +233,6 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     if (this.#state === "stopped") return;
     this.#state = "stopped";
     for (const undo of this.#undo.splice(0).reverse()) undo();
-    this.#onStop();
   }
 }
 
@@ -197,4 +255,25 @@ function shown<Parts extends PieceParts>(parts: Parts): Shown<Parts> {
 
 function isPlaced(part: unknown): part is { asLink(): Json } {
   return typeof part === "object" && part !== null && "asLink" in part && typeof part.asLink === "function";
+}
+
+/** A stream of a piece: who takes the piece away takes away its handler. */
+class PieceStream<T> extends Stream<T> {
+  readonly #keep: (remove: () => void) => void;
+
+  constructor(
+    address: Address,
+    targets: LinkTargets,
+    schema: StandardSchema<T> | undefined,
+    keep: (remove: () => void) => void,
+  ) {
+    super(address, targets, schema);
+    this.#keep = keep;
+  }
+
+  override handle(handler: StreamHandler<T>, options?: HandleOptions<T>): () => void {
+    const remove = super.handle(handler, options);
+    this.#keep(remove);
+    return remove;
+  }
 }

@@ -17,7 +17,7 @@ import type { LinkTargets } from "./links.ts";
 import type { ListOptions } from "./list-children.ts";
 import { filter, flatMap, map } from "./lists.ts";
 import type { Pattern, PieceInputs, PieceParts } from "./pattern.ts";
-import type { Piece } from "./piece.ts";
+import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 import { Stream } from "./stream.ts";
@@ -158,10 +158,19 @@ export class Space implements LinkTargets, AsyncDisposable {
   run<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
     inputs: PieceInputs<Inputs>,
-    { id = this.#host.id() }: RunOptions = {},
+    { id = this.newId() }: RunOptions = {},
   ): Promise<Piece<Parts>> {
     this.#refuseInComputation("start a piece");
     return this.#pieces.start(pattern, inputs, id);
+  }
+
+  /** For handlers and transactions: starts a piece that lives if their commit does. */
+  launch<Inputs extends object, Parts extends PieceParts>(
+    pattern: Pattern<Inputs, Parts>,
+    inputs: PieceInputs<Inputs>,
+    options: LaunchOptions = {},
+  ): Launched<Parts> {
+    return this.#pieces.launch(pattern, inputs, options, undefined);
   }
 
   /** Takes up the pieces that were started and not stopped, those of these patterns. */
@@ -221,6 +230,12 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   settled(): Promise<void> {
     return this.scheduler.settled();
+  }
+
+  /** A new id; inside a stream's handler one that follows from the event, the same in every attempt. */
+  newId(): string {
+    this.#refuseInComputation("mint an id");
+    return this.scheduler.handling?.newId() ?? this.#host.id();
   }
 
   /** The time, for effects and handlers. A computation that asked would not give the same twice. */
