@@ -26,10 +26,21 @@ export class KernelProcess {
 
   /** Resolves when it says that it is ready. Ends with the test. `main` is the command, by default that of the sources. */
   static async start(cwd: string, app?: string, main: string = MAIN): Promise<KernelProcess> {
+    const kernel = KernelProcess.launch(cwd, app, main);
+    await kernel.ready();
+    return kernel;
+  }
+
+  /** Begins to start it, and waits for nothing. */
+  static launch(cwd: string, app?: string, main: string = MAIN): KernelProcess {
     const kernel = new KernelProcess(cwd, [main, "start", ...(app === undefined ? [] : [app])]);
     onTestFinished(() => kernel.kill());
-    await kernel.said(/socket .*pid \d+\n/);
     return kernel;
+  }
+
+  /** Resolves when it says that it is. */
+  async ready(): Promise<void> {
+    await this.said(/socket .*pid \d+\n/);
   }
 
   private constructor(cwd: string, args: readonly string[]) {

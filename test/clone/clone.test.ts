@@ -1,0 +1,142 @@
+/**
+ * A clone of the repository as its users have it: the two commands, a conversation over the socket, and `kill -9` at random moments under
+ * load, while it starts as well as while it works. What is left is checked from outside: over the socket, and in the file itself.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Client } from "../../src/client/client.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
+import { type Ledger, Load, until } from "../kernel/ledger.ts";
+import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
+
+const LONG = process.env["MILLRACE_LONG"] !== undefined;
+const KILLS = LONG ? 300 : 25;
+/** A kill and a start take about a second on a busy machine; an installation and a whole `npm test` take minutes. */
+const TIME_LIMIT_MS = 60_000 + KILLS * 5_000;
+const COMMANDS_TIME_LIMIT_MS = LONG ? 3_600_000 : 120_000;
+const SEED = Number(process.env["MILLRACE_SEED"] ?? systemHost().now() % 1_000_000);
+const isClone = existsSync(join(ROOT, ".git"));
+
+/** Numbers from 0 to below a bound, the same for the same seed. */
+function dice(seed: number): (below: number) => number {
+  let state = seed >>> 0;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state % below;
+  };
+}
+
+/** A clone in an empty directory. What is installed is that of this one, unless the run is long and installs for itself. */
+async function clone({ install }: { install: boolean }): Promise<string> {
+  const folder = join(scratchFolder(), "clone");
+  const cloned = await runProgram("git", ["clone", "--quiet", ROOT, folder]);
+  expect(cloned).toMatchObject({ code: 0 });
+  if (!install) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  return folder;
+}
+
+describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot be cloned)"}`, () => {
+  test("[K49] [K3] npm start runs a kernel that answers on its socket and ends when it is told", {
+    timeout: COMMANDS_TIME_LIMIT_MS,
+  }, async () => {
+    const folder = await clone({ install: LONG });
+    const { MILLRACE_DIR, ...env } = process.env;
+    const child = spawn("npm", ["start"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"], detached: true });
+    const closed = once(child, "close");
+    onTestFinished(() => {
+      // The whole group: npm, the shell and the kernel. Gone is fine.
+      if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    });
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => {
+      output += chunk;
+    });
+    while (!/socket .*pid \d+\n/.test(output)) await Promise.race([once(child.stdout, "data"), closed]);
+    await using client = await Client.connect({ path: join(folder, ".millrace", "kernel.sock") });
+    expect(await client.query("Syscall.Ping", "hello")).toBe("hello");
+    await client.command("Memory.Set", { key: "/colour", value: "green" });
+    expect(await client.query("Memory.Get", { key: "/colour" })).toEqual({ value: "green" });
+    await client.command("Syscall.Shutdown", null);
+    const [code] = await closed;
+    expect(code).toBe(0);
+  });
+
+  test.runIf(LONG)(
+    "[K49] [K3] npm test passes in it (only in the long run: it would run itself)",
+    {
+      timeout: COMMANDS_TIME_LIMIT_MS,
+    },
+    async () => {
+      const folder = await clone({ install: true });
+      const { code, stdout } = await runProgram("npm", ["test"], { cwd: folder, env: { MILLRACE_LONG: "" } });
+      expect({ code, end: stdout.trimEnd().split("\n").at(-1) }).toMatchObject({ code: 0 });
+    },
+  );
+
+  test(`[K49] [K25] [K26] killed ${KILLS} times under load (seed ${SEED}), it loses nothing that it acknowledged and does nothing twice`, {
+    timeout: TIME_LIMIT_MS,
+  }, async () => {
+    const folder = await clone({ install: false });
+    const built = await runProgram("npm", ["run", "--silent", "build"], { cwd: folder });
+    expect(built).toMatchObject({ code: 0 });
+    const app = ledgerApp(folder);
+    const main = join(folder, "bin", "millrace.mjs");
+    const host = systemHost();
+    const roll = dice(SEED);
+    let kernel = await KernelProcess.start(folder, app, main);
+    await using client = await kernel.connect({ timeoutMs: TIME_LIMIT_MS });
+    const load = new Load(client);
+    let beforeReady = 0;
+    for (let kills = 0; kills < KILLS; kills++) {
+      // One in four dies while it starts: at recovery, while it opens its file, before it has a socket.
+      if (roll(4) === 0) {
+        await new Promise<void>((resolve) => host.timer(roll(400), resolve));
+        beforeReady++;
+      } else {
+        await kernel.ready();
+        await load.more(roll(60));
+        // And then at any moment of the next few commits.
+        await new Promise<void>((resolve) => host.timer(roll(12), resolve));
+      }
+      await kernel.kill();
+      kernel = KernelProcess.launch(folder, app, main);
+    }
+    await kernel.ready();
+    await load.end();
+    await load.check();
+    const { size } = load.acknowledged;
+    await until(client, "Ledger.Read", null, (answer) => (answer as never as Ledger | null)?.heard.length === size);
+    console.log(
+      `${KILLS} kills, ${beforeReady} of them while it started; ${size} commands acknowledged, each done once`,
+    );
+    expect(await kernel.stop()).toBe(0);
+    expect(inTheFile(folder)).toEqual({ commands: size, events: size, open: 0 });
+    const verified = await runProgram(process.execPath, [main, "verify"], { cwd: folder });
+    expect(verified).toMatchObject({ code: 0, stderr: "" });
+  });
+});
+
+/** The ledger app of the kernel's tests, as a user of the package would write it. */
+function ledgerApp(folder: string): string {
+  const text = readFileSync(LEDGER_APP, "utf8")
+    .replace('"../../src/kernel/kernel.ts"', '"millrace/kernel"')
+    .replaceAll(/"..\/..\/src\/loop\/[\w-]+\.ts"/g, '"millrace"');
+  writeFileSync(join(folder, "ledger.ts"), text);
+  return "ledger.ts";
+}
+
+/** What somebody with the `sqlite3` shell would count: rows that are there once each, and rows that nobody has finished. */
+function inTheFile(folder: string): { commands: number; events: number; open: number } {
+  using database = new DatabaseSync(join(folder, ".millrace", "kernel.db"), { readOnly: true });
+  const count = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
+  return {
+    commands: count("SELECT count(*) FROM event_journal WHERE type = 'Ledger.Add' AND status = 'done'"),
+    events: count("SELECT count(*) FROM event_journal WHERE type = 'Entry.Added'"),
+    open: count("SELECT count(*) FROM event_journal WHERE status <> 'done'"),
+  };
+}

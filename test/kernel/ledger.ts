@@ -1,0 +1,82 @@
+/** The ledger app from outside: its state, and a load whose account is kept here, to be compared with what the kernel has. */
+import { expect } from "vitest";
+import type { Client } from "../../src/client/client.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import type { Json } from "../../src/message/json.ts";
+import { command } from "../../src/message/lineage.ts";
+
+export interface Ledger {
+  readonly entries: Readonly<Record<string, number>>;
+  readonly total: number;
+  readonly heard: readonly string[];
+}
+
+export async function read(client: Client): Promise<Ledger> {
+  const answer = (await client.query("Ledger.Read", null)) as never as { entries: [string, number][] } & Ledger;
+  return { ...answer, entries: Object.fromEntries(answer.entries) };
+}
+
+/** While the kernel is down there is no answer, and nothing is known. */
+export function totalOf(answer: Json): number {
+  return (answer as never as Ledger | null)?.total ?? 0;
+}
+
+/** Asks until the answer is as wanted; the time limit of the test ends what never is. */
+export async function until(
+  client: Client,
+  type: string,
+  data: Json,
+  wanted: (answer: Json) => boolean,
+): Promise<void> {
+  const host = systemHost();
+  for (;;) {
+    const answer = await client.query(type, data).catch(() => null);
+    if (wanted(answer)) return;
+    await host.yield();
+  }
+}
+
+/** Sends commands from several sides until it is told to stop; keeps account of what was acknowledged. */
+export class Load {
+  readonly acknowledged = new Set<string>();
+  readonly #client: Client;
+  readonly #senders: Promise<void>[];
+  #sending = true;
+
+  constructor(client: Client) {
+    this.#client = client;
+    this.#senders = Array.from({ length: 8 }, (_, sender) => this.#send(sender));
+  }
+
+  async #send(sender: number): Promise<void> {
+    for (let n = 0; this.#sending; n++) {
+      const key = `${sender}-${n}`;
+      const request = command(systemHost(), "Ledger.Add", { key, amount: 1 });
+      // 503 says that nothing was done: the same request, under the same id, until it is.
+      for (let answer = await this.#client.request(request); answer.kind === "error"; ) {
+        expect(answer.data).toMatchObject({ code: 503 });
+        answer = await this.#client.request(request);
+      }
+      this.acknowledged.add(key);
+    }
+  }
+
+  /** Resolves when so many more are acknowledged. */
+  async more(count: number): Promise<void> {
+    const enough = this.acknowledged.size + count;
+    while (this.acknowledged.size < enough) await systemHost().yield();
+  }
+
+  async end(): Promise<void> {
+    this.#sending = false;
+    await Promise.all(this.#senders);
+  }
+
+  /** What was acknowledged is there once, and nothing else is. */
+  async check(): Promise<void> {
+    const { entries, total } = await read(this.#client);
+    expect(total).toBe(this.acknowledged.size);
+    expect(Object.keys(entries).sort()).toEqual([...this.acknowledged].sort());
+    expect(new Set(Object.values(entries))).toEqual(new Set([1]));
+  }
+}
