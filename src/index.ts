@@ -25,7 +25,7 @@ export type { Declassification } from "./cells/labels.ts";
 export type { ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
-export type { Piece } from "./cells/piece.ts";
+export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type StandardSchema } from "./cells/schema.ts";
 export { type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";

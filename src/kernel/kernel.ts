@@ -14,6 +14,8 @@ import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
 import type { PublishOptions } from "../bus/publisher.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
+import type { Pattern } from "../cells/pattern.ts";
+import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import type { ExtensionSources } from "../extensions/discovery.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
@@ -63,6 +65,8 @@ export interface KernelOptions {
   readonly extensionData?: string;
   /** What extensions say; warnings and errors go to the error output unless given. */
   readonly log?: Log;
+  /** Patterns whose pieces are taken up again at boot; those of others are left as they are, and named by `health`. */
+  readonly patterns?: readonly Pattern[];
   /** Where to listen; no socket unless given. */
   readonly socketPath?: string;
   /** After this long a client's request is answered with 504. */
@@ -85,6 +89,9 @@ export interface KernelHealth {
   readonly actors: Readonly<Record<string, string>>;
   readonly connections: number;
   readonly extensions: readonly ExtensionStatus[];
+  /** Pieces that run, and those that could not be taken up again. */
+  readonly pieces: number;
+  readonly piecesLeft: Resumed["left"];
   /** Computations and effects, and how many of them somebody looks at. */
   readonly nodes: number;
   readonly liveNodes: number;
@@ -107,6 +114,7 @@ export class Kernel implements AsyncDisposable {
   #runs: RunLog | undefined;
   #alive: Timer | undefined;
   #recovered = 0;
+  #piecesLeft: Resumed["left"] = [];
   #state: KernelHealth["state"] = "running";
   #closing: Promise<void> | undefined;
   readonly #whenClosed: (() => void)[] = [];
@@ -155,6 +163,7 @@ export class Kernel implements AsyncDisposable {
     // They end before the bus does: what they emit on their way out is journaled.
     this.#opened("extensions", async (graceMs) => extensions?.stop(graceMs));
     await extensions?.initialize(this.#loop.actors);
+    if (options.patterns) this.#piecesLeft = (await this.#space.resume(options.patterns)).left;
     await this.#bus.start();
     await extensions?.start();
     if (socketPath === undefined) return;
@@ -281,6 +290,8 @@ export class Kernel implements AsyncDisposable {
       actors: Object.fromEntries([...actors].map(([name, { state }]) => [name, state])),
       connections: this.#socket?.connections ?? 0,
       extensions: this.#extensions?.statuses ?? [],
+      pieces: this.#space.pieces.size,
+      piecesLeft: this.#piecesLeft,
       nodes: nodes.length,
       liveNodes: nodes.filter(({ live }) => live).length,
     };
