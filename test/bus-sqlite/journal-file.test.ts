@@ -152,7 +152,7 @@ describe("counted work", () => {
   });
 });
 
-test("[J83] a process does not end before the events of its own commits were delivered", () => {
+test("[J85] a process does not end before the events of its own commits were delivered", () => {
   using directory = scratchDirectory();
   const program = fileURLToPath(new URL("last-work-program.ts", import.meta.url));
   for (let n = 0; n < 4; n++) {
