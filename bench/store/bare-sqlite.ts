@@ -133,7 +133,9 @@ function statements(database: DatabaseSync) {
       "UPDATE event_journal SET status = 'done', processed_at = ?, lease = NULL " +
         "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ?",
     ),
-    patch: database.prepare("INSERT INTO change (document, sequence, session, patch, sum) VALUES (?, ?, 1, ?, 0)"),
+    patch: database.prepare(
+      "INSERT INTO change (space, document, sequence, previous, session, patch, sum) VALUES (1, ?, ?, 0, 1, ?, 0)",
+    ),
   };
 }
 

@@ -12,8 +12,10 @@ import {
   committed,
   entries,
   entry,
+  read,
   ref,
   rowOf,
+  SPACE,
   set,
   settlement,
   write,
@@ -85,6 +87,25 @@ describe("statements", () => {
     );
     expect(batches).toBe(1);
     expect(statements).toBeLessThanOrEqual(2 * numbers.length + PER_BATCH_MAX);
+  });
+
+  test("[S99] commits of one session that read what it alone has written since take no statement more", async () => {
+    await using at = await setup();
+    await write(at.store, set("counter", [], { n: 0 }));
+    committed(await at.store.commit(commitBy("editor", 0, { patches: [set("counter", ["n"], 0)] })));
+    const { sequence } = await at.store.load(SPACE, []);
+    const numbers = Array.from({ length: 100 }, (_, index) => index + 1);
+    const { statements } = await countedBy(at.store, () =>
+      Promise.all(
+        numbers.map(async (number) => {
+          const parts = { patches: [set("counter", ["n"], number)], reads: [read("counter", ["n"], sequence)] };
+          committed(await at.store.commit(commitBy("editor", number, parts)));
+        }),
+      ),
+    );
+    expect(statements).toBeLessThanOrEqual(2 * numbers.length + PER_BATCH_MAX);
+    const late = commitBy("other", 1, { reads: [read("counter", ["n"], sequence)] });
+    expect(await at.store.commit(late)).toMatchObject({ reason: "read-moved" });
   });
 
   test("[S99] a handling with document, receipt and settled event takes at most seven statements", async () => {

@@ -4,6 +4,17 @@
  */
 import { crc32 } from "node:zlib";
 
-export function checksum(text: string, document: number, sequence: number): number {
-  return crc32(text, (document * 0x9e3779b1 + sequence) >>> 0);
+export interface Place {
+  readonly document: number;
+  readonly sequence: number;
+  /** Of the change before; 0 where there is none. */
+  readonly previous: number;
+}
+
+/** Odd, so that no two numbers of 32 bits times it are the same. `schema.ts` multiplies by it too. */
+const FACTOR = 0x9e3779b1;
+
+export function checksum(text: string, { document, sequence, previous }: Place): number {
+  const sum = crc32(text, (document * FACTOR + sequence) >>> 0);
+  return previous === 0 ? sum : (sum + Math.imul(previous, FACTOR)) >>> 0;
 }

@@ -31,7 +31,7 @@ export class DocumentReads {
     const head = space.sequence;
     if (sequence < head - this.#feedCommits) return { commits: [], head, gap: true };
     const logged = this.#tables.spaces.loggedAfter(space, sequence, limit);
-    return { commits: logged.map((commit) => this.#feedCommit(commit)), head, gap: false };
+    return { commits: logged.map((commit) => this.#feedCommit(space, commit)), head, gap: false };
   }
 
   basis(spaceName: string, nodes: readonly string[]): RecordedBasis[] {
@@ -54,9 +54,9 @@ export class DocumentReads {
     return { scope, id, value: documents.value(document), sequence, labels: labels.of(row) };
   }
 
-  #feedCommit({ session, localSequence, sequence, documents, labels }: LoggedCommit): FeedCommit {
+  #feedCommit(space: Space, { session, localSequence, sequence, documents, labels }: LoggedCommit): FeedCommit {
     const patches = documents.flatMap((row) => {
-      const patch = this.#tables.documents.patchAt(row, sequence);
+      const patch = this.#tables.documents.changes.at(space.id, row, sequence);
       return patch ? [{ ...patch.ref, operations: patch.operations }] : [];
     });
     return { sequence, session, localSequence, patches, labels };

@@ -1,5 +1,5 @@
 /**
- * Documents as logs of patches. SPEC: S2, S3, S14, S17, S20, S21.
+ * Documents as logs of patches: where each begins and ends; the patches themselves are in `change-table.ts`. SPEC: S2, S3, S14, S17.
  *
  * A document's value is what its _base_ gives plus the patches after it. The base is a snapshot, or a patch that begins by
  * setting or removing the whole document. So writing appends a patch and evaluates nothing; when the patches outgrow the base,
@@ -10,8 +10,7 @@ import type { Path } from "../../message/path.ts";
 import type { DocumentHead } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
 import { applyOperation, type Own } from "../patch.ts";
-import type { PathOperation } from "../path-operation.ts";
-import { StoreError } from "../store.ts";
+import { ChangeTable, damaged } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { Space } from "./space-table.ts";
@@ -29,6 +28,9 @@ export interface Document extends DocumentRef {
   patchBytes: number;
   /** 0 when it has none; otherwise it is the base. */
   snapshotSequence: number;
+  /** The session of every change after `soleSince`, as far as this process has seen them; undefined before it has. */
+  soleSession: number | undefined;
+  soleSince: number;
   /** `absent`: looked for and not there. `new`: not in the table before the batch ends. */
   state: "absent" | "new" | "moved" | "written";
 }
@@ -51,6 +53,7 @@ const PATCH_BYTES_MIN = 4_096;
 const DOCUMENTS_REMEMBERED_MAX = 50_000;
 
 export class DocumentTable implements TableCache {
+  readonly changes: ChangeTable;
   readonly #connection: Connection;
   /** By space row, scope and id: three look-ups of texts that are there are cheaper than making one text of them. */
   readonly #documents = new Map<number, Map<string, Map<string, Document>>>();
@@ -66,6 +69,7 @@ export class DocumentTable implements TableCache {
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.changes = new ChangeTable(connection);
     this.#sql = statements(connection);
   }
 
@@ -95,14 +99,17 @@ export class DocumentTable implements TableCache {
   append(space: Space, document: Document, patch: EncodedPatch, session: number): void {
     const { text, bytes } = patch;
     const { sequence } = space;
-    this.#sql.append.run(document.row, sequence, session, text, checksum(text, document.row, sequence));
+    this.changes.append(document, sequence, session, text);
+    if (patch.isBase) this.#leaveBase(space, document);
+    if (session !== document.soleSession) {
+      document.soleSession = session;
+      document.soleSince = document.sequence;
+    }
     document.sequence = sequence;
     if (patch.isBase) {
-      if (document.snapshotSequence > 0) this.#sql.dropSnapshot.run(document.row);
       document.baseSequence = sequence;
       document.baseBytes = bytes;
       document.patchBytes = 0;
-      document.snapshotSequence = 0;
     } else {
       document.patchBytes += bytes;
       if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
@@ -113,30 +120,22 @@ export class DocumentTable implements TableCache {
 
   /** The paths that others wrote after the sequence. */
   writtenSince(document: Document, sequence: number, exceptSession: number): Path[] {
+    // Commits of one session stacked on each other, the usual case, need not be looked through by each of them.
+    if (exceptSession === document.soleSession && sequence >= document.soleSince) return [];
     const paths: Path[] = [];
-    for (const row of this.#sql.changesBySession.all(document.row, sequence, exceptSession)) {
-      for (const operation of operationsIn(row, document.row)) paths.push(operation.path);
+    for (const { session, operations } of this.changes.after(document, sequence)) {
+      if (session !== exceptSession) for (const operation of operations) paths.push(operation.path);
     }
     return paths;
   }
 
   value(document: Document): Json | undefined {
-    const { row, baseSequence, snapshotSequence } = document;
-    let value: Json | undefined;
-    if (snapshotSequence > 0) value = this.#snapshot(row, snapshotSequence);
-    const after = snapshotSequence > 0 ? snapshotSequence : baseSequence - 1;
-    for (const change of this.#sql.changes.all(row, after)) {
-      for (const operation of operationsIn(change, row)) value = applyOperation(value, operation, inPlace).root;
+    const { row, snapshotSequence } = document;
+    let value = snapshotSequence > 0 ? this.#snapshot(row, snapshotSequence) : undefined;
+    for (const { operations } of this.changes.after(document, lastBefore(document))) {
+      for (const operation of operations) value = applyOperation(value, operation, inPlace).root;
     }
     return value;
-  }
-
-  /** What the commit of that sequence did to the document. */
-  patchAt(row: number, sequence: number): { ref: DocumentRef; operations: readonly PathOperation[] } | undefined {
-    const change = this.#sql.change.get(row, sequence);
-    if (!change) return undefined;
-    const ref = { scope: String(change["scope"]), id: String(change["name"]) };
-    return { ref, operations: operationsIn(change, row) };
   }
 
   /** Documents that are due for a snapshot, once each. */
@@ -152,23 +151,22 @@ export class DocumentTable implements TableCache {
     if (!document || !isOvergrown(document)) return;
     const value = this.value(document);
     if (value === undefined) return;
-    const { row } = document;
     const text = JSON.stringify(value);
-    this.#sql.putSnapshot.run(row, text, checksum(text, row, document.sequence));
+    this.#leaveBase(space, document);
+    this.#sql.putSnapshot.run(document.row, text, snapshotSum(text, document.row, document.sequence));
     document.baseSequence = document.sequence;
     document.snapshotSequence = document.sequence;
     document.baseBytes = Buffer.byteLength(text);
     document.patchBytes = 0;
     this.#touch(document);
     this.#connection.work.bytesWritten += document.baseBytes;
-    this.#sql.dropChanges.run(row, Math.min(space.floor, document.baseSequence));
   }
 
   /** Drops the patch of a commit that the feed has left behind, but for one that loading still needs. */
-  dropChange(row: number, sequence: number): void {
+  dropChange(space: Space, row: number, sequence: number): void {
     // The statement looks at the document's row, which a commit of the same batch may have moved.
     this.#writeMoved();
-    this.#sql.dropChange.run(row, sequence);
+    this.changes.dropUnneeded(space.id, row, sequence);
   }
 
   flush(): void {
@@ -209,6 +207,17 @@ export class DocumentTable implements TableCache {
     this.#moved.clear();
   }
 
+  /** Another base takes over: drops the snapshot, and the changes since that only loading has kept from being dropped. */
+  #leaveBase(space: Space, document: Document): void {
+    if (document.baseSequence > 0 && document.baseSequence <= space.floor) {
+      for (const { sequence } of this.changes.after(document, lastBefore(document))) {
+        if (sequence <= space.floor) this.changes.drop(document, sequence);
+      }
+    }
+    if (document.snapshotSequence > 0) this.#sql.dropSnapshot.run(document.row);
+    document.snapshotSequence = 0;
+  }
+
   #touch(document: Document): void {
     if (document.state !== "written") return;
     document.state = "moved";
@@ -218,7 +227,7 @@ export class DocumentTable implements TableCache {
   #snapshot(row: number, sequence: number): Json {
     const found = this.#sql.snapshot.get(row);
     const text = String(found?.["value"]);
-    if (!found || checksum(text, row, sequence) !== found["sum"]) throw damaged(row, sequence);
+    if (!found || snapshotSum(text, row, sequence) !== found["sum"]) throw damaged(row, sequence);
     return JSON.parse(text);
   }
 
@@ -238,17 +247,13 @@ function isOvergrown({ patchBytes, baseBytes }: Document): boolean {
   return patchBytes > Math.max(PATCH_BYTES_MIN, baseBytes);
 }
 
-/** The operations of a `change` row; throws when its bytes are not those that were written. */
-export function operationsIn(row: Row, document: number): readonly PathOperation[] {
-  const text = String(row["patch"]);
-  const sequence = Number(row["sequence"]);
-  if (checksum(text, document, sequence) !== row["sum"]) throw damaged(document, sequence);
-  return JSON.parse(text);
+/** The sequence after which the changes lie that make the document of its base. */
+function lastBefore({ snapshotSequence, baseSequence }: Document): number {
+  return snapshotSequence > 0 ? snapshotSequence : baseSequence - 1;
 }
 
-export function damaged(document: number, sequence: number): StoreError {
-  const where = `document row ${document}, sequence ${sequence}`;
-  return new StoreError("STORE_CORRUPT", `Stored bytes have changed (${where}). Run verify, then restore a copy.`);
+function snapshotSum(text: string, document: number, sequence: number): number {
+  return checksum(text, { document, sequence, previous: 0 });
 }
 
 function absentDocument(space: Space, { scope, id }: DocumentRef): Document {
@@ -262,6 +267,8 @@ function absentDocument(space: Space, { scope, id }: DocumentRef): Document {
     baseBytes: 0,
     patchBytes: 0,
     snapshotSequence: 0,
+    soleSession: undefined,
+    soleSince: 0,
     state: "absent",
   };
 }
@@ -277,6 +284,8 @@ function documentOf(space: Space, row: Row): Document {
     baseBytes: Number(row["base_bytes"]),
     patchBytes: Number(row["patch_bytes"]),
     snapshotSequence: Number(row["snapshot_sequence"]),
+    soleSession: undefined,
+    soleSince: 0,
     state: "written",
   };
 }
@@ -294,20 +303,6 @@ function statements(connection: Connection) {
     writeDocument: prepare(
       "UPDATE document SET sequence = ?, base_sequence = ?, base_bytes = ?, patch_bytes = ?, snapshot_sequence = ? WHERE id = ?",
     ),
-    append: prepare("INSERT INTO change (document, sequence, session, patch, sum) VALUES (?, ?, ?, ?, ?)"),
-    change: prepare(
-      "SELECT scope, name, change.sequence AS sequence, patch, sum FROM change " +
-        "JOIN document ON document.id = change.document WHERE document = ? AND change.sequence = ?",
-    ),
-    changes: prepare("SELECT sequence, patch, sum FROM change WHERE document = ? AND sequence > ? ORDER BY sequence"),
-    changesBySession: prepare(
-      "SELECT sequence, patch, sum FROM change WHERE document = ? AND sequence > ? AND session <> ?",
-    ),
-    dropChange: prepare(
-      "DELETE FROM change WHERE document = ? AND sequence = ? AND sequence < " +
-        "(SELECT max(base_sequence, snapshot_sequence + 1) FROM document WHERE document.id = change.document)",
-    ),
-    dropChanges: prepare("DELETE FROM change WHERE document = ? AND sequence <= ?"),
     snapshot: prepare("SELECT value, sum FROM snapshot WHERE document = ?"),
     putSnapshot: prepare("REPLACE INTO snapshot (document, value, sum) VALUES (?, ?, ?)"),
     dropSnapshot: prepare("DELETE FROM snapshot WHERE document = ?"),

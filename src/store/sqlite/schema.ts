@@ -105,7 +105,26 @@ CREATE TABLE path_set (id INTEGER PRIMARY KEY, reads TEXT NOT NULL UNIQUE, uses 
 /** The feed also says which labels a commit wrote: JSON as in the commit, NULL where it wrote none. */
 const VERSION_2 = `ALTER TABLE commit_log ADD COLUMN labels TEXT`;
 
+/**
+ * Changes in the order of commits instead of that of documents, each naming the one before it; `change-table.ts` says why. The sum of a
+ * row covers that name: the same arithmetic as in `checksum.ts`.
+ */
+const VERSION_3 = `
+ALTER TABLE change RENAME TO change_by_document;
+CREATE TABLE change (
+  space INTEGER NOT NULL, sequence INTEGER NOT NULL, document INTEGER NOT NULL,
+  previous INTEGER NOT NULL,           -- sequence of the document's change before; 0: it is the first
+  session INTEGER NOT NULL, patch TEXT NOT NULL, sum INTEGER NOT NULL,
+  PRIMARY KEY (space, sequence, document)
+) WITHOUT ROWID;
+INSERT INTO change
+  SELECT space, sequence, document, previous, session, patch, (sum + previous * 2654435761) % 4294967296 FROM (
+    SELECT document.space AS space, old.*, lag(old.sequence, 1, 0) OVER (PARTITION BY old.document ORDER BY old.sequence) AS previous
+    FROM change_by_document AS old JOIN document ON document.id = old.document);
+DROP TABLE change_by_document;
+`;
+
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */
-export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2];
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -63,7 +63,7 @@ export class Upkeep {
     const floor = Math.min(space.sequence - this.#tuning.feedCommits, space.floor + PRUNE_STEP);
     for (const commit of spaces.loggedAfter(space, space.floor, PRUNE_STEP)) {
       if (commit.sequence > floor) break;
-      for (const row of commit.documents) documents.dropChange(row, commit.sequence);
+      for (const row of commit.documents) documents.dropChange(space, row, commit.sequence);
     }
     spaces.raiseFloor(space, floor);
   }

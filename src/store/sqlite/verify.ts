@@ -5,8 +5,9 @@
  */
 import type { Host } from "../../host/host.ts";
 import type { VerifyReport } from "../journal.ts";
+import { operationsIn } from "./change-table.ts";
 import type { Connection, Row } from "./connection.ts";
-import { DocumentTable, operationsIn } from "./document-table.ts";
+import { DocumentTable } from "./document-table.ts";
 import { GENESIS, journalHash } from "./journal-hash.ts";
 import { ROW_COLUMNS } from "./journal-table.ts";
 import { messageOf } from "./sqlite-error.ts";
@@ -21,6 +22,7 @@ export async function verifyStore(connection: Connection, host: Host): Promise<V
     scrub.structure();
     await scrub.journal();
     await scrub.documents();
+    await scrub.changes();
   } catch (error) {
     // A page that cannot be read ends the walk; what was found so far stands.
     scrub.report(`The walk ended early: ${messageOf(error)}.`);
@@ -35,6 +37,8 @@ class Scrub {
   #rows = 0;
   #unsigned = 0;
   #documents = 0;
+  /** Rows of documents of which something was told. */
+  readonly #damaged = new Set<number>();
 
   constructor(connection: Connection, host: Host) {
     this.#connection = connection;
@@ -91,18 +95,47 @@ class Scrub {
   #document(documents: DocumentTable, row: Row): void {
     const { id, space, space_id, scope, name } = row;
     if (Number(row["sequence"]) > 0) this.#documents++;
-    const where = `Document ${scope}/${name} of space ${space}`;
     try {
-      const changes = this.#connection.cached("SELECT sequence, patch, sum FROM change WHERE document = ?");
-      for (const change of changes.all(Number(id))) operationsIn(change, Number(id));
       // The walk holds its own snapshot, so neither sequence nor floor of the space matter here.
       const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0, state: "written" } as const;
       const document = documents.find({ ...of }, { scope: String(scope), id: String(name) });
       if (document) documents.value(document);
     } catch (error) {
-      this.report(`${where}: ${messageOf(error)}`);
+      this.#damaged.add(Number(id));
+      this.report(`Document ${scope}/${name} of space ${space}: ${messageOf(error)}`);
     }
   }
+
+  /** Every patch, also those that no document needs any more: the feed may still give them out. */
+  async changes(): Promise<void> {
+    const page = this.#connection.prepare(
+      "SELECT change.space AS space, change.sequence AS sequence, document, previous, patch, sum, scope, name FROM change " +
+        "LEFT JOIN document ON document.id = change.document " +
+        "WHERE (change.space, change.sequence, document) > (?, ?, ?) ORDER BY change.space, change.sequence, document LIMIT ?",
+    );
+    const from = (row?: Row) =>
+      page.all(place(row, "space"), place(row, "sequence"), place(row, "document"), STEP_ROWS);
+    for (let rows = from(); rows.length > 0; rows = from(rows.at(-1))) {
+      for (const row of rows) this.#change(row);
+      await this.#host.yield();
+    }
+  }
+
+  #change(row: Row): void {
+    const document = Number(row["document"]);
+    // Told once, however many of its patches are wrong.
+    if (this.#damaged.has(document)) return;
+    try {
+      operationsIn(row);
+    } catch (error) {
+      this.#damaged.add(document);
+      this.report(`Document ${row["scope"]}/${row["name"]}: ${messageOf(error)}`);
+    }
+  }
+}
+
+function place(row: Row | undefined, column: string): number {
+  return row === undefined ? 0 : Number(row[column]);
 }
 
 /** Walks ids and hashes from the first row to the head. */

@@ -93,6 +93,22 @@ describe("compaction", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
+  test("[S92] a document replaced after the feed has left it behind leaves nothing of what it was", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 10 } });
+    await write(store, set("old", [], {}));
+    for (let n = 0; n < 5; n++) await write(store, set("old", [`k${n}`], n));
+    for (let n = 0; n < 300; n++) await write(store, set("other", [], n));
+    const kept = file
+      .database()
+      .prepare("SELECT count(*) AS n FROM change JOIN document ON document.id = change.document WHERE name = 'old'");
+    expect(kept.get()).toEqual({ n: 6 });
+    await write(store, set("old", [], "new"));
+    expect(kept.get()).toEqual({ n: 1 });
+    expect(await currentValue(store, "old")).toBe("new");
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
   test("[S92] commits are forgotten for the replay check only beyond the number to remember", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { commitsRemembered: 100, feedCommits: 50 } });

@@ -89,7 +89,7 @@ describe("group commit", () => {
     const store = await file.open();
     await write(store, set("victim", [], 1));
     // A row where the second commit of the batch wants to put its patch, after it has appended its message.
-    file.database().exec("INSERT INTO change SELECT document, 3, session, patch, sum FROM change");
+    file.database().exec("INSERT INTO change SELECT space, 3, document, previous, session, patch, sum FROM change");
     const commit = (n: number, id: string): Promise<CommitOutcome> =>
       store.commit(
         commitBy(`session ${n}`, 1, { patches: [set(id, [], n)], entries: [entry({ id: `message ${n}` })] }),

@@ -80,6 +80,7 @@ describe("verify", () => {
       /row 1 /,
     ],
     ["a removed patch", "DELETE FROM change WHERE document = 1 AND sequence = 1", /plain/],
+    ["a patch that is passed over", "UPDATE change SET previous = 0 WHERE document = 1 AND sequence = 2", /plain/],
     ["a removed snapshot", "DELETE FROM snapshot", /long/],
     [
       "a patch with its sum in place of another's",
