@@ -3,11 +3,12 @@
  * `Syscall.Shutdown` over the socket. SPEC: K14, K22.
  */
 import { systemHost } from "../host/system-host.ts";
+import { configuredOptions } from "../kernel/configured-options.ts";
 import { type DataDirectory, dataDirectory, makeDataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { Kernel, type KernelHealth } from "../kernel/kernel.ts";
-import { type App, loadApp } from "../kernel/load-app.ts";
-import { DURABILITY, openStore } from "../kernel/open-store.ts";
+import { openStore } from "../kernel/open-store.ts";
+import { readSettings, type Settings } from "../kernel/settings.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
@@ -33,31 +34,42 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   if (makeDataDirectory(directory))
     terminal.complain(`${directory.path} was open to others; it is its owner's alone now`);
   using _lock = InstanceLock.take(directory);
-  const capabilities: App = appPath === undefined ? {} : await loadApp(appPath);
-  const store = await openStore(host, directory.databaseFile);
+  const settings = await readSettings({ environment, folder: process.cwd(), code: { app: appPath } });
+  const configured = await configuredOptions(settings, directory);
+  const store = await openStore(host, directory.databaseFile, settings.durability.value);
   const kernel = await Kernel.open({
-    ...{ host, store, capabilities, socketPath: directory.socketFile, trace: true },
+    ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true },
     observe: (observation) => complain(observation, terminal),
   });
   // Before anybody can know that it is there.
   stopOnSignals(kernel, terminal);
-  sayReady(terminal, directory, kernel.health(), Math.round(host.monotonic() - began));
-  if (appPath === undefined)
+  sayReady(terminal, { directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) });
+  if (settings.app.value === undefined && configured.extensions === undefined)
     terminal.line("  no app was named: only what every kernel has is on; millrace start app.ts");
   await kernel.closed();
   terminal.line("stopped");
   return EXIT.ok;
 }
 
-function sayReady(terminal: Terminal, directory: DataDirectory, health: KernelHealth, readyMs: number): void {
+interface Ready {
+  readonly directory: DataDirectory;
+  readonly settings: Settings;
+  readonly health: KernelHealth;
+  readonly readyMs: number;
+}
+
+function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: Ready): void {
   const [nodeMajor] = process.versions.node.split(".");
-  const { routes, subscriptions, actors, nodes, liveNodes, recovered } = health;
-  const store = `store ${directory.databaseFile} (sqlite, durability ${DURABILITY})`;
+  const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions } = health;
+  const store = `store ${directory.databaseFile} (sqlite, durability ${settings.durability.value})`;
   terminal.line(
     `${terminal.strong(`millrace ${packageVersion()}`)} · node ${nodeMajor} · ${store} · ready in ${readyMs} ms`,
   );
+  const active = extensions.filter(({ state }) => state === "ACTIVE").length;
+  const wrong = extensions.filter(({ state }) => state === "ERROR").length;
+  const loaded = extensions.length === 0 ? "" : `   extensions ${active}${wrong === 0 ? "" : ` (${wrong} failed)`}`;
   terminal.line(
-    `  routes ${routes}   subscriptions ${subscriptions}   actors ${Object.keys(actors).length}   nodes ${nodes} (${liveNodes} live)`,
+    `  routes ${routes}   subscriptions ${subscriptions}   actors ${Object.keys(actors).length}   nodes ${nodes} (${liveNodes} live)${loaded}`,
   );
   terminal.line(`  socket ${directory.socketFile}   pid ${process.pid}`);
   if (recovered > 0) terminal.line(`  ${recovered} events that an earlier kernel had in hand are delivered again`);

@@ -65,7 +65,7 @@ export class ExtensionLoader {
 
   /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
   constructor(options: ExtensionLoaderOptions) {
-    const { host, bus, due, requests, dataDir, log = logToStderr } = options;
+    const { host, bus, due, requests, dataDir, log = logToStderr() } = options;
     this.#host = host;
     this.#bus = bus;
     this.#logger = loggerFor("extensions", log);

@@ -1,6 +1,8 @@
 /** What extensions and their loader say: entries with a level and a source, to whoever opened the kernel. */
 
-export type LogLevel = "debug" | "info" | "warn" | "error";
+/** From the least to the most important. */
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface LogEntry {
   readonly level: LogLevel;
@@ -29,8 +31,15 @@ export function loggerFor(source: string, log: Log): Logger {
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** Where nothing else is said: what a person should see, on the process's error output, one line for each entry. */
-export function logToStderr({ level, source, message }: LogEntry): void {
-  if (level !== "warn" && level !== "error") return;
-  process.stderr.write(`millrace: ${level} ${source}: ${message.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, " ")}\n`);
+/** To the process's error output, one line for each entry, from a level on: what a person should see unless told otherwise. */
+export function logToStderr(from: LogLevel = "warn"): Log {
+  const shown = LOG_LEVELS.slice(LOG_LEVELS.indexOf(from));
+  return ({ level, source, message }) => {
+    if (shown.includes(level)) process.stderr.write(`millrace: ${level} ${source}: ${oneLine(message)}\n`);
+  };
+}
+
+/** Text of others never moves the cursor of a terminal. */
+function oneLine(text: string): string {
+  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
 }

@@ -44,9 +44,13 @@ export class YamlFile {
   }
 
   report(offset: number, path: string, problem: string): void {
+    this.#problems.push({ ...this.placeOf(offset), path, problem });
+  }
+
+  placeOf(offset: number): { readonly line: number; readonly column: number } {
     const { line, col } = this.#lines.linePos(offset);
     // An empty text has no lines.
-    this.#problems.push({ line: Math.max(1, line), column: Math.max(1, col), path, problem });
+    return { line: Math.max(1, line), column: Math.max(1, col) };
   }
 
   resolve(node: unknown): unknown {
@@ -75,6 +79,14 @@ export class YamlValue {
     this.#node = file.resolve(node);
     this.path = path;
     this.#offset = rangeStart(node) ?? offset;
+  }
+
+  get line(): number {
+    return this.#file.placeOf(this.#offset).line;
+  }
+
+  get column(): number {
+    return this.#file.placeOf(this.#offset).column;
   }
 
   /** Reports what is wrong with it. */

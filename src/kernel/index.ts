@@ -3,3 +3,11 @@ export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
 export { Stdio, type StdioOptions } from "../adapters/stdio.ts";
 export { SocketError } from "../adapters/unix-socket.ts";
 export { Kernel, type KernelHealth, type KernelOptions, type KernelParts } from "./kernel.ts";
+export {
+  listSettings,
+  readSettings,
+  type Setting,
+  type SettingSources,
+  type Settings,
+  SettingsError,
+} from "./settings.ts";

@@ -1,5 +1,5 @@
 /**
- * Opens the kernel's own store: the SQLite file of a data directory, under the default durability.
+ * Opens the kernel's own store: the SQLite file of a data directory, under the default durability unless told.
  */
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";
@@ -7,12 +7,13 @@ import type { Store } from "../store/store.ts";
 
 /** What an acknowledged write survives; `docs/decisions/0002-the-store.md`. */
 export const DURABILITY = "power";
+export type Durability = "power" | "process";
 
 /** The store as the command sees it. */
 export type KernelStore = Store;
 
-export function openStore(host: Host, path: string): Promise<KernelStore> {
-  return openSqliteStore({ path, host, durability: DURABILITY });
+export function openStore(host: Host, path: string, durability: Durability = DURABILITY): Promise<KernelStore> {
+  return openSqliteStore({ path, host, durability });
 }
 
 /** Looks at a file without changing it, also while a kernel has it open. */

@@ -252,7 +252,7 @@ describe("the rest of the context", () => {
   test("[X35] capabilities of extensions are the kernel's, and what clashes is an error of its extension", async () => {
     const say = (type: string) => ({
       getCapabilities: () => ({
-        own: capability({ description: "says", queries: { [type]: { handle: () => "said" } } }),
+        own: capability({ description: "says", queries: { [type]: { handle: (): string => "said" } } }),
       }),
     });
     const one = inCode({ id: "one" }, say("One.Say"));

@@ -6,7 +6,17 @@ import { capability } from "../../src/loop/define-capability.ts";
 import type { Json } from "../../src/message/json.ts";
 import { channel, ExtensionFolder, inCode, open, SimulatedWorld } from "./extension-setup.ts";
 
-const never = (): Promise<never> => new Promise(() => undefined);
+function never(): Promise<never> {
+  return new Promise(() => undefined);
+}
+
+/** Bad health, and what is said of it. */
+const ILL: readonly (readonly [string, () => unknown, string])[] = [
+  ["false", () => false, "it says that it is not well"],
+  ["a throw", () => Promise.reject(new Error("disk gone")), "disk gone"],
+  ["no answer", never, `health of sick took longer than ${EXTENSION_STEP_MS} ms`],
+  ["something else", () => "fine", "it says that it is not well"],
+];
 
 describe("failures", () => {
   test.for(["initialize", "start"] as const)(
@@ -138,12 +148,7 @@ describe("failures", () => {
 });
 
 describe("health and services", () => {
-  test.for([
-    ["false", () => false, "it says that it is not well"],
-    ["a throw", () => Promise.reject(new Error("disk gone")), "disk gone"],
-    ["no answer", never, `health of sick took longer than ${EXTENSION_STEP_MS} ms`],
-    ["something else", () => "fine" as never, "it says that it is not well"],
-  ] as const)("[X17] health: %s ends it, its dependents first", async ([, healthCheck, reason]) => {
+  test.for(ILL)("[X17] health: %s ends it, its dependents first", async ([, healthCheck, reason]) => {
     const world = new SimulatedWorld();
     const ended: string[] = [];
     const sick = inCode(

@@ -1,0 +1,27 @@
+/** From settings to what a kernel is opened with: the app is loaded, and what nobody said is left out. SPEC: K28. */
+import { join } from "node:path";
+import { logToStderr } from "../extensions/logger.ts";
+import type { DataDirectory } from "./data-directory.ts";
+import type { KernelOptions } from "./kernel.ts";
+import { loadApp } from "./load-app.ts";
+import type { Settings } from "./settings.ts";
+
+type ConfiguredOptions = Pick<
+  KernelOptions,
+  "capabilities" | "extensions" | "agent" | "extensionData" | "log" | "requestTimeoutMs"
+>;
+
+export async function configuredOptions(settings: Settings, directory: DataDirectory): Promise<ConfiguredOptions> {
+  const app = settings.app.value === undefined ? undefined : await loadApp(settings.app.value);
+  // Whoever starts the kernel decides, then the app.
+  const extensions = settings.extensions.value ?? app?.extensions;
+  const { agent, requestTimeoutMs } = settings;
+  return {
+    capabilities: app?.capabilities ?? {},
+    extensionData: join(directory.path, "extensions"),
+    log: logToStderr(settings.log.value),
+    ...(extensions === undefined ? {} : { extensions }),
+    ...(agent.value === undefined ? {} : { agent: agent.value }),
+    ...(requestTimeoutMs.value === undefined ? {} : { requestTimeoutMs: requestTimeoutMs.value }),
+  };
+}

@@ -1,0 +1,156 @@
+/**
+ * How a kernel is set up, and who said so: by code (an option, a word on the command line), by an environment variable, by
+ * `millrace.config.yaml` (or `.yml`, `.json`, `.ts`, `.js`, `.mjs`) in the working directory, or by nobody. Who comes first in this list
+ * wins, for each setting by itself; everything that is wrong, wherever it stands, is told together. SPEC: K28.
+ *
+ *     const settings = await readSettings({ environment: process.env, folder: process.cwd() });
+ *     settings.requestTimeoutMs   // { value: 5000, origin: "millrace.config.yaml:2:19" }
+ *
+ * The data directory is not set by file: every verb of the command must find it without running anybody's code.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
+import { fileProblemText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
+import { TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { show } from "../message/problem.ts";
+import { DEFAULT_DIRECTORY } from "./data-directory.ts";
+import { DURABILITY, type Durability } from "./open-store.ts";
+
+export interface Setting<T = string | number | undefined> {
+  readonly value: T;
+  /** `code`, the name of a variable, the place in a file, or `default`. */
+  readonly origin: string;
+}
+
+export interface Settings {
+  readonly directory: Setting<string>;
+  /** The module with the capabilities. */
+  readonly app: Setting<string | undefined>;
+  /** The folder of extensions. */
+  readonly extensions: Setting<string | undefined>;
+  /** Whose agent answers. */
+  readonly agent: Setting<string | undefined>;
+  readonly durability: Setting<Durability>;
+  readonly requestTimeoutMs: Setting<number | undefined>;
+  /** What of extensions' words is shown. */
+  readonly log: Setting<LogLevel>;
+}
+
+export type SettingName = keyof Settings;
+type Value = string | number;
+
+interface Definition {
+  readonly variable: string;
+  readonly fallback: Value | undefined;
+  /** Any text where neither is given. */
+  readonly choices?: readonly string[];
+  readonly range?: { readonly min: number; readonly max: number };
+  readonly inFile: boolean;
+}
+
+const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
+  directory: { variable: "MILLRACE_DIR", fallback: DEFAULT_DIRECTORY, inFile: false },
+  app: { variable: "MILLRACE_APP", fallback: undefined, inFile: true },
+  extensions: { variable: "MILLRACE_EXTENSIONS", fallback: undefined, inFile: true },
+  agent: { variable: "MILLRACE_AGENT", fallback: undefined, inFile: true },
+  durability: { variable: "MILLRACE_DURABILITY", fallback: DURABILITY, choices: ["power", "process"], inFile: true },
+  requestTimeoutMs: {
+    ...{ variable: "MILLRACE_REQUEST_TIMEOUT_MS", fallback: undefined, inFile: true },
+    range: { min: 1, max: TIMER_DELAY_MS_MAX },
+  },
+  log: { variable: "MILLRACE_LOG", fallback: "warn", choices: LOG_LEVELS, inFile: true },
+};
+const NAMES = Object.keys(DEFINITIONS) as SettingName[];
+const FILES = ["yaml", "yml", "json", "ts", "js", "mjs"].map((ending) => `millrace.config.${ending}`);
+
+export interface SettingSources {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Where the file is looked for. */
+  readonly folder: string;
+  readonly code?: Partial<Record<SettingName, Value | undefined>>;
+}
+
+export class SettingsError extends Error {
+  override readonly name = "SettingsError";
+  readonly code = "SETTINGS_INVALID";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("; "));
+    this.problems = problems;
+  }
+}
+
+/** Throws one `SettingsError` with everything that is wrong. */
+export async function readSettings({ environment, folder, code = {} }: SettingSources): Promise<Settings> {
+  const problems: string[] = [];
+  const fromFile = await readFile(folder, problems);
+  const settings = NAMES.map((name): [SettingName, Setting] => {
+    const { variable, fallback } = DEFINITIONS[name];
+    const said = code[name];
+    if (said !== undefined) return [name, { value: checked(name, said, "code", problems), origin: "code" }];
+    // An empty variable counts as not set, as everywhere in shells.
+    const text = environment[variable] || undefined;
+    if (text !== undefined) return [name, { value: checked(name, text, variable, problems), origin: variable }];
+    return [name, fromFile.get(name) ?? { value: fallback, origin: "default" }];
+  });
+  if (problems.length > 0) throw new SettingsError(problems);
+  // Each value has been checked against its definition.
+  return Object.fromEntries(settings) as Record<SettingName, Setting> as Settings;
+}
+
+/** The settings as lines of a table. */
+export function listSettings(settings: Settings): readonly ({ readonly name: SettingName } & Setting)[] {
+  return NAMES.map((name) => ({ name, ...settings[name] }));
+}
+
+function checked(name: SettingName, said: Value, where: string, problems: string[]): Value | undefined {
+  const { choices, range } = DEFINITIONS[name];
+  const value = range ? Number(said) : String(said);
+  if (typeof value === "number" && range && !(Number.isInteger(value) && value >= range.min && value <= range.max))
+    problems.push(`${where}: ${name} must be a whole number from ${range.min} to ${range.max}, got ${show(said)}`);
+  else if (choices && !choices.includes(String(value)))
+    problems.push(`${where}: ${name} must be one of ${choices.join(", ")}, got ${show(said)}`);
+  return value;
+}
+
+async function readFile(folder: string, problems: string[]): Promise<ReadonlyMap<SettingName, Setting>> {
+  const [name, ...others] = FILES.filter((file) => existsSync(join(folder, file)));
+  if (name === undefined) return new Map();
+  if (others.length > 0) {
+    problems.push(`there are ${[name, ...others].join(" and ")}; keep one of them`);
+    return new Map();
+  }
+  const isModule = /\.m?[jt]s$/.test(name);
+  const text = isModule ? await moduleText(join(folder, name)) : readFileSync(join(folder, name), "utf8");
+  const file = new YamlFile(text);
+  const known = NAMES.filter((one) => DEFINITIONS[one].inFile);
+  const found = new Map<SettingName, Setting>();
+  for (const [key, field] of file.problems.length === 0 ? file.root.fields(known) : []) {
+    const value = readValue(field, DEFINITIONS[key as SettingName]);
+    // Where a value stands in the text of a module, nobody knows.
+    found.set(key as SettingName, { value, origin: isModule ? name : `${name}:${field.line}:${field.column}` });
+  }
+  for (const problem of file.problems)
+    problems.push(
+      isModule
+        ? `${name}: ${problem.path === "" ? "" : `${problem.path}: `}${problem.problem}`
+        : `${name}:${fileProblemText(problem)}`,
+    );
+  return found;
+}
+
+function readValue(field: YamlValue, { choices, range }: Definition): Value | undefined {
+  if (range) return field.wholeNumber(range);
+  const text = field.text();
+  if (text === undefined || choices === undefined || choices.includes(text)) return text;
+  return field.wrong(`must be one of ${choices.join(", ")}, got ${show(text)}`);
+}
+
+/** What a module exports as its default, as JSON, which is YAML. */
+async function moduleText(path: string): Promise<string> {
+  const { default: settings }: { default?: unknown } = await import(pathToFileURL(path).href);
+  return JSON.stringify(settings) ?? "";
+}
