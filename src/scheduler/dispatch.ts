@@ -59,6 +59,10 @@ export class Dispatch {
     if (send === undefined || queue.running !== undefined || queue.isAhead) return false;
     // Whoever clears any other wait knows when.
     if (send.wait !== undefined && send.wait.kind !== "nodes") return false;
+    if (send.origin?.state === "failed") {
+      this.#answers.drop(queue, send, "origin-failed", send.origin.why);
+      return true;
+    }
     send.wait = this.#originOf(send);
     if (send.wait !== undefined) return false;
     const { handler } = send.stream;
@@ -175,10 +179,11 @@ export class Dispatch {
     if (send.state === "over") {
       handling.abort("the send was dropped while its handler ran");
     } else if (abandonedFor !== undefined) {
-      handling.abort("the attempt was abandoned");
-      send.state = "queued";
+      this.#abandon(handling);
       this.#park(queue, send, abandonedFor);
       return false;
+    } else if (queue.head !== send) {
+      this.#abandon(handling);
     } else if (end.threw) {
       // Values of two moments may not fit together: that is no failure of the handler.
       const { isStale } = handling.transaction;
@@ -189,6 +194,12 @@ export class Dispatch {
       this.#seal(queue, handling, end.value);
     }
     return true;
+  }
+
+  /** Nothing of the attempt happens. Where an earlier send came back while it ran, that one goes first (I4). */
+  #abandon(handling: Handling): void {
+    handling.abort("the attempt was abandoned");
+    handling.send.state = "queued";
   }
 
   // The commit -----------------------------------------------------------------------------------------------------------
@@ -202,16 +213,22 @@ export class Dispatch {
       handling.abort("what the handler returned cannot be stored");
       return this.#fail(queue, send, "result", error);
     }
-    if (handling.children.size === 0) return this.#commit(queue, handling, result);
+    const { children } = handling;
+    if (children.length === 0) return this.#commit(queue, handling, result);
     queue.running = send;
-    void this.#commitAfterOthers(queue, handling, result);
+    void this.#commitAfterOthers(queue, handling, children, result);
   }
 
   /** What was written to other spaces is durable first; if one of them refuses, nothing is committed here. */
-  async #commitAfterOthers(queue: SendQueue, handling: Handling, result: Json): Promise<void> {
+  async #commitAfterOthers(
+    queue: SendQueue,
+    handling: Handling,
+    children: Handling["children"],
+    result: Json,
+  ): Promise<void> {
     const { send } = handling;
     let refusal: Rejection | undefined;
-    for (const [replica, transaction] of handling.children) {
+    for (const [replica, transaction] of children) {
       const receipt = childReceiptOf(send.id, queue.replica.space);
       transaction.preconditions.push({ kind: "absent", ...receipt });
       transaction.write(receipt, [], {});
@@ -222,10 +239,12 @@ export class Dispatch {
       break;
     }
     queue.running = undefined;
-    if (send.state === "over" || send.origin?.state === "failed" || refusal !== undefined) {
+    if (send.state === "over" || refusal !== undefined) {
       handling.abort(refusal?.message ?? "the send was dropped");
       queue.remove(send);
-      if (refusal !== undefined) this.#answers.rejected(queue, send, refusal);
+      if (refusal !== undefined && send.state !== "over") this.#answers.rejected(queue, send, refusal);
+    } else if (queue.head !== send) {
+      this.#abandon(handling);
     } else {
       this.#commit(queue, handling, result);
     }
@@ -234,6 +253,7 @@ export class Dispatch {
 
   #commit(queue: SendQueue, handling: Handling, result: Json): void {
     const { send, transaction, lineage } = handling;
+    handling.letGoOfOthers();
     const receipt = receiptOf(send.id);
     transaction.preconditions.push({ kind: "absent", ...receipt });
     const { origin } = send;
@@ -247,6 +267,7 @@ export class Dispatch {
     send.closure = undefined;
     queue.inFlight++;
     const commit = transaction.commit();
+    if (commit.rejection !== undefined) return this.#answers.answered(queue, handling, result, commit.rejection);
     lineage.applied({ session: commit.session, localSequence: commit.localSequence });
     commit.outcome.then((outcome) => this.#answers.answered(queue, handling, result, outcome));
   }

@@ -44,8 +44,8 @@ export class Handling implements WriteTarget {
   readonly #host: Host;
   readonly #runner: Runner;
   readonly #closure: Closure;
-  /** Transactions on other spaces, in the order they were first written to. */
-  #children: Map<Replica, Transaction> | undefined;
+  /** Transactions on other spaces; made by the first read or write there. */
+  #others: Map<Replica, Transaction> | undefined;
   readonly #missing: DocumentIndex[] = [];
   /** Derived documents whose sources the commit rests on already. */
   #claimed: Set<DocumentIndex> | undefined;
@@ -80,8 +80,10 @@ export class Handling implements WriteTarget {
     return this.#missing;
   }
 
-  get children(): ReadonlyMap<Replica, Transaction> {
-    return this.#children ?? NO_CHILDREN;
+  /** Transactions with writes on other spaces, in the order they were first used. */
+  get children(): readonly (readonly [Replica, Transaction])[] {
+    if (this.#others === undefined) return NO_CHILDREN;
+    return [...this.#others].filter(([, { parts }]) => parts.some(({ draft }) => draft !== undefined));
   }
 
   /** Runs synchronous code as part of the handling: all that it reads and writes. */
@@ -119,8 +121,13 @@ export class Handling implements WriteTarget {
   abort(why: string): void {
     this.end();
     this.transaction.abort();
-    for (const child of this.children.values()) child.abort();
+    this.letGoOfOthers();
     this.lineage.fail(why);
+  }
+
+  /** What was only read in other spaces is not claimed there: a commit is of one space. */
+  letGoOfOthers(): void {
+    if (this.#others !== undefined) for (const other of this.#others.values()) other.abort();
   }
 
   // Reading --------------------------------------------------------------------------------------------------------------
@@ -128,11 +135,9 @@ export class Handling implements WriteTarget {
   read(address: Address, shallow: boolean): Json | undefined {
     const { home } = address;
     this.#bring(address, shallow);
-    if (isDerived(home)) this.#claimSources(home);
-    else {
-      const transaction = this.#known(home.replica);
-      if (transaction) return transaction.read(home.document, address.path, shallow ? "shallow" : "deep");
-    }
+    if (!isDerived(home))
+      return this.#transactionOf(home.replica).read(home.document, address.path, shallow ? "shallow" : "deep");
+    this.#claimSources(home);
     return handOut(address.value);
   }
 
@@ -165,8 +170,11 @@ export class Handling implements WriteTarget {
     this.#claimed.add(home);
     for (const { address, shallow } of sourceReads(home)) {
       this.#requireLoaded(address.home);
-      if (address.home.replica === this.replica)
-        this.transaction.claim(address.home.document, address.path, shallow ? "shallow" : "deep");
+      this.#transactionOf(address.home.replica).claim(
+        address.home.document,
+        address.path,
+        shallow ? "shallow" : "deep",
+      );
     }
   }
 
@@ -202,13 +210,13 @@ export class Handling implements WriteTarget {
     const known = this.#known(replica);
     if (known !== undefined) return known;
     const transaction = replica.transaction();
-    this.#children ??= new Map();
-    this.#children.set(replica, transaction);
+    this.#others ??= new Map();
+    this.#others.set(replica, transaction);
     return transaction;
   }
 
   #known(replica: Replica): Transaction | undefined {
-    return replica === this.replica ? this.transaction : this.#children?.get(replica);
+    return replica === this.replica ? this.transaction : this.#others?.get(replica);
   }
 }
 
@@ -219,4 +227,4 @@ function over({ stream }: Send): StreamError {
   );
 }
 
-const NO_CHILDREN: ReadonlyMap<Replica, Transaction> = new Map();
+const NO_CHILDREN: readonly never[] = [];

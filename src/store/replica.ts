@@ -198,7 +198,7 @@ export class Replica implements AsyncDisposable {
     this.#documents.transactionEnded(parts);
     this.#requireOpen();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
-    if (rejection) return { ...identity, outcome: Promise.resolve(rejection) };
+    if (rejection) return { ...identity, outcome: Promise.resolve(rejection), rejection };
 
     const dependsOn = standsOn(parts);
     const claims = readClaims(parts, this.position);

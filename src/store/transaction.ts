@@ -17,6 +17,7 @@ import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import { type Container, childOf } from "./patch.ts";
 import { ReadLog } from "./read-log.ts";
+import type { Rejection } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { StoreError } from "./store.ts";
 
@@ -29,6 +30,8 @@ export interface TransactionOptions {
 
 /** A commit that was applied to the replica; `outcome` says later whether it lasted. */
 export interface Commit extends CommitIdentity {
+  /** Why it was not even applied, known at once. */
+  readonly rejection?: Rejection;
   readonly outcome: Promise<CommitOutcome>;
 }
 

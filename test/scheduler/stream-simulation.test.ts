@@ -1,0 +1,28 @@
+import { describe, expect, test } from "#test";
+import { simulate } from "../../src/host/simulate.ts";
+import { type Sightings, StreamSimulation } from "./stream-simulation.ts";
+
+const SEEDS = 25;
+
+describe("streams from seeds", () => {
+  test("[I11] [I10] [I4] conflicts, duplicates, lost answers and kills: every order once, as if one after the other; equal seeds, equal traces", async () => {
+    const seen: Partial<Record<keyof Sightings, number>> = {};
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const once = () =>
+        simulate(seed, async (host) => {
+          const simulation = new StreamSimulation(host, 30);
+          await simulation.run();
+          return simulation.sightings;
+        });
+      const first = await once().catch((error: unknown) => {
+        throw new Error(`seed ${seed}: ${String(error)}`, { cause: error });
+      });
+      const second = await once();
+      expect(second.traceHash, `seed ${seed}`).toBe(first.traceHash);
+      for (const [what, count] of Object.entries(first.value)) {
+        seen[what as keyof Sightings] = (seen[what as keyof Sightings] ?? 0) + count;
+      }
+    }
+    for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(0);
+  }, 300_000);
+});
