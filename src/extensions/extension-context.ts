@@ -14,9 +14,11 @@ import type { Host } from "../host/host.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json, JsonObject } from "../message/json.ts";
+import { event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { Activity } from "./activity.ts";
+import type { Cause } from "./cause.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import { type Log, type Logger, loggerFor } from "./logger.ts";
@@ -46,8 +48,8 @@ export type EventHandler<Payload = Json> = (event: Event<Payload>, context: Even
 
 /** Sends to the capabilities of the kernel, and waits for the answer. */
 export interface Requests {
-  command(type: string, data: Json): Promise<Json>;
-  query(type: string, data: Json): Promise<Json>;
+  command(type: string, data: Json, lineage?: Lineage): Promise<Json>;
+  query(type: string, data: Json, lineage?: Lineage): Promise<Json>;
 }
 
 export interface ContextParts {
@@ -55,6 +57,7 @@ export interface ContextParts {
   readonly bus: EventBus;
   readonly router: MessageRouter;
   readonly activity: Activity;
+  readonly cause: Cause;
   readonly requests: Requests;
   readonly log: Log;
   /** Where data folders are made. */
@@ -106,24 +109,17 @@ export class ExtensionContext {
   async emit(topic: string, payload: Json, options: EmitOptions = {}): Promise<number> {
     this.#requireRunning();
     this.#requirePublished(topic);
-    const { correlation, causation, key } = options;
-    const { bus } = this.#parts;
+    const { bus, cause } = this.#parts;
+    const { id, correlation: conversation } = cause.message?.metadata ?? {};
+    const { key, correlation = conversation, causation = id } = options;
     if (key === undefined) return bus.publish(topic, this.extensionId, payload, { correlation, causation });
-    return bus.publishMessage(this.#keyed(topic, payload, options), this.extensionId, topic);
+    const lineage = { ...(correlation === undefined ? {} : { correlation }), ...(causation ? { causation } : {}) };
+    return bus.publishMessage(this.#keyed(topic, payload, key, lineage), this.extensionId, topic);
   }
 
-  #keyed(topic: string, payload: Json, { correlation, causation, key }: EmitOptions): Message {
-    return {
-      kind: "event",
-      type: topicType(topic),
-      data: payload,
-      metadata: {
-        id: contentId(["emit", this.extensionId, topic, String(key)]),
-        timestamp: this.#parts.host.now(),
-        ...(correlation === undefined ? {} : { correlation }),
-        ...(causation === undefined ? {} : { causation }),
-      },
-    };
+  #keyed(topic: string, payload: Json, key: string, lineage: Lineage): Message {
+    const id = contentId(["emit", this.extensionId, topic, key]);
+    return event({ id: () => id, now: () => this.#parts.host.now() }, topicType(topic), payload, lineage);
   }
 
   /** Hears of events, at least once each; `event.id` tells repetitions. The manifest must declare the topic as `custom`. */
@@ -154,15 +150,15 @@ export class ExtensionContext {
       this.#requirePublished(topic);
       return context.emit(topic, payload);
     };
-    await this.#parts.activity.during(async () => {
-      await handler(event, {
-        attempt: context.attempt,
-        get signal() {
-          return context.signal;
-        },
-        emit,
-      });
-    });
+    const given = {
+      attempt: context.attempt,
+      get signal() {
+        return context.signal;
+      },
+      emit,
+    };
+    const { activity, cause } = this.#parts;
+    await activity.during(async () => cause.during(event.message, () => handler(event, given)));
   }
 
   // The path of a user's message, in memory -----------------------------------------------------------------------------------
@@ -198,15 +194,15 @@ export class ExtensionContext {
 
   // Others ---------------------------------------------------------------------------------------------------------------------
 
-  /** Sends a command to whoever handles it; an error answer is thrown as `Failure`. */
+  /** Sends a command to whoever handles it; an error answer is thrown as `Failure`. In a handler it is caused by the event. */
   async command(type: string, data: Json): Promise<Json> {
     this.#requireRunning();
-    return this.#parts.requests.command(type, data);
+    return this.#parts.requests.command(type, data, this.#parts.cause.lineage);
   }
 
   async query(type: string, data: Json): Promise<Json> {
     this.#requireRunning();
-    return this.#parts.requests.query(type, data);
+    return this.#parts.requests.query(type, data, this.#parts.cause.lineage);
   }
 
   /** Another extension, which the manifest names under `depends_on`. */

@@ -14,6 +14,7 @@ import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { BootError, RoutingTable } from "../loop/routing-table.ts";
 import { Activity } from "./activity.ts";
+import { Cause } from "./cause.ts";
 import { DeclaredTopics } from "./declared-topics.ts";
 import { discover, type ExtensionSources } from "./discovery.ts";
 import { loadEntrypoint } from "./entrypoint.ts";
@@ -73,7 +74,8 @@ export class ExtensionLoader {
     this.router = new MessageRouter({ host, logger: this.#logger, activity, agent: options.agent });
     this.#schedules = new ScheduleTable({ host, due, logger: this.#logger });
     const extension = (id: string) => this.#records.find((one) => one.id === id && !one.closed)?.extension;
-    this.#parts = { host, bus, router: this.router, activity, requests, log, dataDir, extension };
+    const cause = new Cause();
+    this.#parts = { host, bus, router: this.router, activity, cause, requests, log, dataDir, extension };
     this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
     this.#order = this.#ordered();
     for (const record of this.#order) this.#declare(record);

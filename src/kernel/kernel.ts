@@ -33,7 +33,7 @@ import { timerCapability } from "../loop/timer.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { command, query } from "../message/lineage.ts";
+import { command, type Lineage, query } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
@@ -263,12 +263,12 @@ export class Kernel implements AsyncDisposable {
   }
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
-  command(type: string, data: Json): Promise<Json> {
-    return this.#ask(command(this.#host, type, data));
+  command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
+    return this.#ask(command(this.#host, type, data, lineage));
   }
 
-  query(type: string, data: Json): Promise<Json> {
-    return this.#ask(query(this.#host, type, data));
+  query(type: string, data: Json, lineage?: Lineage): Promise<Json> {
+    return this.#ask(query(this.#host, type, data, lineage));
   }
 
   async #ask(request: Message): Promise<Json> {

@@ -106,6 +106,45 @@ describe("emit", () => {
     expect(event?.message.metadata.causation).toBeDefined();
     expect(undeclared).toEqual([expect.objectContaining({ code: "EXTENSION_TOPIC_UNDECLARED" })]);
   });
+
+  test("[X24] so does what it asks for and emits from wherever it has called, and nothing else", async () => {
+    const world = new SimulatedWorld();
+    const agent = inCode(
+      { id: "agent", events: { publishes: [{ topic: "a.c" }], subscribes: [{ topic: "a.b" }] } },
+      {
+        initialize: (context: ExtensionContext) =>
+          context.subscribeEvent("a.b", async ({ payload }) => void (await context.invokeAgent(String(payload)))),
+        invoke: async (task: string): Promise<string> => {
+          await world.host.yield();
+          await agent.context.command("Memory.Set", { key: `/${task}`, value: 1 });
+          await agent.context.emit("a.c", task, { key: task });
+          await agent.context.emit("a.c", task, { correlation: "another" });
+          return "done";
+        },
+      },
+    );
+    const { kernel } = await world.open(agent);
+    await world.act(() => kernel.publish("a.b", "first", { correlation: "talk 1" }));
+    await world.act(() => kernel.publish("a.b", "second", { correlation: "talk 2" }));
+    await world.act(() => agent.context.invokeAgent("alone"));
+    const all = await rows(kernel);
+    const causes = new Map(
+      all.filter(({ topic }) => topic === "a.b").map(({ message }) => [message?.metadata.id, message?.data]),
+    );
+    const found = all.map(({ topic, message }) => {
+      const { causation, correlation } = message?.metadata ?? {};
+      return [topic, correlation, causes.get(causation as string)];
+    });
+    for (const [task, talk] of [
+      ["first", "talk 1"],
+      ["second", "talk 2"],
+      [undefined, undefined],
+    ]) {
+      expect(found).toContainEqual(["Memory.Set", talk, task]);
+      expect(found).toContainEqual(["a.c", talk, task]);
+      expect(found).toContainEqual(["a.c", "another", task]);
+    }
+  });
 });
 
 describe("subscribeEvent", () => {
