@@ -17,7 +17,8 @@ import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { isWildcard } from "../message/topic-pattern.ts";
-import type { JournalQuery, JournalRow } from "../store/journal.ts";
+import type { CommitOutcome } from "../store/commit.ts";
+import type { JournalEntry, JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { type Failures, failures, type RequeueQuery, requeueWhere, type Trace, trace } from "./audit.ts";
 import { BusError } from "./bus-error.ts";
@@ -133,6 +134,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   async publishMessage(message: Message, source: string, topic: string = message.type): Promise<number> {
     this.#requireOpen();
     return this.#publisher.publishMessage(message, topic, source);
+  }
+
+  /**
+   * Sends a commit of somebody else's that appends events, by `commit`. Those that there is room for are handled here as soon as it is
+   * durable, without being read back.
+   */
+  async commitWith(entries: JournalEntry[], commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
+    return this.#publisher.send(entries, commit);
   }
 
   // Subscribing ------------------------------------------------------------------------------------------------------

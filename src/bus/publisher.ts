@@ -146,15 +146,16 @@ export class Publisher implements Emitter {
   }
 
   /**
-   * Sends entries to the store by `send`, as many as there is room for as claimed by this process, and takes those in when the
-   * store says that they are there.
+   * Sends entries to the store by `send`, pending ones as claimed by this process as long as there is room, and takes those in when
+   * the store says that they are there. Entries of another status go as they are.
    */
   async send<Outcome extends AppendOutcome | CommitOutcome>(
     entries: JournalEntry[],
     send: () => Promise<Outcome>,
   ): Promise<Outcome> {
     const lease = this.handOver === "none" ? undefined : this.#lease.current;
-    const granted = lease === undefined ? 0 : this.#held.reserve(entries.length, this.handOver === "all" ? 1 : 0.5);
+    const pending = countPending(entries);
+    const granted = lease === undefined ? 0 : this.#held.reserve(pending, this.handOver === "all" ? 1 : 0.5);
     if (lease === undefined || granted === 0) return this.#sent(entries, await send());
     this.#claim(entries, granted, lease);
     this.#held.claimBegins(lease);
@@ -172,7 +173,12 @@ export class Publisher implements Emitter {
 
   #claim(entries: JournalEntry[], count: number, lease: number): void {
     if (this.#claimed.lease !== lease) this.#claimed = { status: "claimed", lease };
-    for (let at = 0; at < count; at++) entries[at] = { ...entries[at]!, as: this.#claimed };
+    for (let at = 0, left = count; left > 0; at++) {
+      const entry = entries[at]!;
+      if (entry.as.status !== "pending") continue;
+      entries[at] = { ...entry, as: this.#claimed };
+      left--;
+    }
   }
 
   /** What we claimed goes on its way, what waits is pointed out. */
@@ -185,7 +191,7 @@ export class Publisher implements Emitter {
       if (entry.as.status === "claimed") runs.push(this.#runOf(entry, ids[at]!, entry.as.lease));
     }
     if (runs.length > 0) this.#held.receive(runs);
-    if (runs.length < entries.length) this.#held.listener?.backlog();
+    if (countPending(entries) > 0) this.#held.listener?.backlog();
     return outcome;
   }
 
@@ -229,6 +235,12 @@ export class Publisher implements Emitter {
     const message: Message = eventMessage(this.#host, type, frozenCopy(payload as Json), lineage);
     return { topic, source, message, as: PENDING };
   }
+}
+
+function countPending(entries: readonly JournalEntry[]): number {
+  let count = 0;
+  for (const { as } of entries) if (as.status === "pending") count++;
+  return count;
 }
 
 function checkSource(source: string): void {

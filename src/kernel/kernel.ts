@@ -23,7 +23,7 @@ import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import type { Log } from "../extensions/logger.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { DRAIN_MS, TIMER_CHUNK_MS } from "../limits.ts";
-import type { Capability } from "../loop/capability.ts";
+import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
@@ -153,7 +153,7 @@ export class Kernel implements AsyncDisposable {
     await extensions?.load();
     const own = { ...this.#builtIn(), ...given };
     this.#loop = await EventLoop.boot({
-      ...{ host, capabilities: extensions ? this.#withTopics(extensions.capabilities(parts, own)) : own },
+      ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
       events: this.#journal(),
       ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
       ...(observe === undefined ? {} : { observe }),
@@ -185,13 +185,17 @@ export class Kernel implements AsyncDisposable {
   /** Capabilities know events by their type; where a manifest declares a topic of that type, the journal has it under that. */
   readonly #topicOf = (type: string): string => this.#extensions?.topics.topicOf(type) ?? type;
 
-  #withTopics(capabilities: Readonly<Record<string, Capability>>): Readonly<Record<string, Capability>> {
-    const topicOf = this.#topicOf;
-    const withTopics = (one: Capability): Capability => ({
+  /** What actors get from the kernel besides their name and host. */
+  #wired(capabilities: Readonly<Record<string, Capability>>): Readonly<Record<string, Capability>> {
+    const given: Pick<SpawnContext, "topicOf" | "commitWith"> = {
+      topicOf: this.#topicOf,
+      commitWith: (entries, commit) => this.#bus.commitWith(entries, commit),
+    };
+    const wired = (one: Capability): Capability => ({
       ...one,
-      spawn: (context) => one.spawn({ ...context, topicOf }),
+      spawn: (context) => one.spawn({ ...context, ...given }),
     });
-    return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, withTopics(one)]));
+    return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, wired(one)]));
   }
 
   #journal(): EventJournal {

@@ -4,6 +4,8 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
+import type { CommitOutcome } from "../store/commit.ts";
+import type { JournalEntry } from "../store/journal.ts";
 
 /** What carries an outbound message, an escaped error, or a message that could not be decoded. */
 export interface ActorEvent {
@@ -37,6 +39,8 @@ export interface SpawnContext {
   readonly name: string;
   /** The topic under which events of a type are journaled; the type itself unless given. */
   readonly topicOf?: (type: string) => string;
+  /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
+  readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
 }
 
 /** A schema that can validate and describe itself (Standard Schema with JSON Schema; zod 4 is one). */

@@ -91,7 +91,10 @@ async function attempt(handling: Handling): Promise<Attempt> {
     transaction.preconditions.push({ kind: "absent", ...receipt });
     transaction.write(receipt, [], { request: requestOf(message), result });
     transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
-    return { committed: tx.commit(), result };
+    const { entries } = transaction;
+    // The command's own row is done; the others are events.
+    const handOver = entries.length > 1 ? handling.commitWith : undefined;
+    return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result };
   }
 }
 
