@@ -1,0 +1,28 @@
+import fc from "fast-check";
+import { describe, expect, test } from "#test";
+import { isWithin, labelOf } from "../../src/store/label.ts";
+import { type Program, programs, runTwin } from "./twin-program.ts";
+
+/** What observers with this clearance or less were shown. */
+async function sight(program: Program, world: 0 | 1, secret: readonly string[], clearance: readonly string[]) {
+  const notes = await runTwin(program, world, secret);
+  return notes
+    .filter((note) => isWithin(note.clearance, labelOf(clearance)))
+    .map(({ clearance: of, what }) => [of, what]);
+}
+
+describe("twin runs", () => {
+  for (const [secret, clearance] of [
+    [["b"], ["a"]],
+    [["a", "b"], []],
+  ] as const) {
+    test(`[F1] [I8] whoever may know [${clearance}] sees the same whatever is labelled [${secret}]`, async () => {
+      await fc.assert(
+        fc.asyncProperty(programs, async (program) => {
+          expect(await sight(program, 1, secret, clearance)).toEqual(await sight(program, 0, secret, clearance));
+        }),
+        { numRuns: 400, seed: 20_261_116 },
+      );
+    });
+  }
+});
