@@ -142,6 +142,11 @@ export class GroupCommit {
     if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
   }
 
+  /** Whether a batch is about to begin: it notices by itself what others have written. */
+  get hasQueued(): boolean {
+    return this.#queue.length > 0;
+  }
+
   get isStopped(): boolean {
     return this.#state.kind === "stopped";
   }

@@ -346,7 +346,8 @@ export class SqliteStore implements Store {
 
   /** Whether somebody else has written since the last look. */
   #look(): boolean {
-    if (this.#closing || this.#writer.isStopped) return false;
+    // Our own writes are news too: in front of a batch, which looks as well, asking the engine would only delay it.
+    if (this.#closing || this.#writer.isStopped || this.#writer.hasQueued) return false;
     try {
       return this.#writer.noticeForeignWrites();
     } catch (error) {
