@@ -19,7 +19,7 @@ export const graph: Verb = {
 };
 
 /** On in every kernel; shown with `--all`. */
-const BUILT_IN = new Set(["syscall", "journal", "timer", "memory", "inspector"]);
+const BUILT_IN = new Set(["syscall", "journal", "timer", "memory", "inspector", "health"]);
 
 interface Edge {
   readonly from: string;

@@ -3,33 +3,35 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT } from "../repo/program.ts";
-import { saidOutput, typescriptBlocks } from "./code-block.ts";
+import { codeBlocks, saidOutput } from "./code-block.ts";
+import { PAGES } from "./documentation.ts";
 import { UserProject } from "./user-project.ts";
 
 const examples = readdirSync(join(ROOT, "examples")).filter((name) => name.endsWith(".ts"));
-const pages = [
-  "README.md",
-  ...readdirSync(join(ROOT, "docs"), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => join("docs", name)),
-];
-const blocks = pages.flatMap((page) => typescriptBlocks(page, readFileSync(join(ROOT, page), "utf8")));
+const blocks = PAGES.flatMap((page) => codeBlocks(page, readFileSync(join(ROOT, page), "utf8")));
 const programs = [
   ...examples.map((name) => ({ place: `examples/${name}`, code: readFileSync(join(ROOT, "examples", name), "utf8") })),
-  ...blocks,
-].map((program) => ({ ...program, file: `${program.place.replaceAll(/\W/g, "-")}.ts` }));
+  ...blocks.filter(({ use }) => use.kind === "program"),
+].map((program) => ({ ...program, file: fileOf(program.place) }));
+/** Files of pages are run by `pages.test.ts`; here they are type-checked. */
+const files = blocks.filter(({ use }) => use.kind === "file");
+
+function fileOf(place: string): string {
+  return `${place.replaceAll(/\W/g, "-")}.ts`;
+}
 
 let project: UserProject;
 beforeAll(async () => {
   project = await UserProject.build();
   for (const { file, code } of programs) project.write(file, code);
+  for (const { place, code } of files) project.write(fileOf(place), code);
 });
 afterAll(() => project?.[Symbol.dispose]());
 
 describe("examples", () => {
   test("[K7] there are some, in examples/ and in the README", () => {
     expect(examples.length).toBeGreaterThan(3);
-    expect(blocks.map(({ place }) => place)).toContainEqual(expect.stringMatching(/^README\.md:/));
+    expect(programs.map(({ place }) => place)).toContainEqual(expect.stringMatching(/^README\.md:/));
   });
 
   test("[K7] they compile against the built package", async () => {
@@ -56,9 +58,13 @@ describe("examples", () => {
   });
 
   test("[K7] blocks and said output are found as they are written", () => {
-    const text = "text\n```ts\nfoo();\n// prints:\n// a\n//\n//  b\n```\n```\nnot this\n```\n";
-    const [block, ...others] = typescriptBlocks("page.md", text);
-    expect(others).toEqual([]);
+    const text = "text\n```ts\nfoo();\n// prints:\n// a\n//\n//  b\n```\n```\nnot this\n```\n```ts app.ts\n```\n";
+    const [block, other, file] = codeBlocks("page.md", text);
+    expect([block, other, file].map((found) => found?.use)).toEqual([
+      { kind: "program" },
+      { kind: "text" },
+      { kind: "file", name: "app.ts" },
+    ]);
     expect(block?.place).toBe("page.md:2");
     expect(saidOutput(block!.code)).toBe("a\n\n b\n");
     expect(saidOutput("foo();\n")).toBeUndefined();

@@ -1,0 +1,186 @@
+/**
+ * The commands of one page, one after the other, as a reader types them, and what they print beside what the page says. Ids, times,
+ * numbers of processes and rates differ from run to run: they count as equal, and an id or a process that the page names later stands
+ * for the one that was printed in its place.
+ *
+ * A command that ends with `&` goes on: a kernel until it is killed or the page ends, anything else until `wait`, after which the
+ * page shows what it printed. A line `…` on the page stands for any lines, and `…` in a line for anything. A reader looks again when
+ * something is not there yet: so does this, with commands that only look. `sleep` ends when the kernel says something.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+export interface Exchange {
+  readonly command: string;
+  readonly expected: string;
+}
+
+export function exchangesOf(code: string): Exchange[] {
+  return code
+    .split(/^\$ /m)
+    .slice(1)
+    .map((text) => {
+      const [command = "", ...lines] = text.split("\n");
+      return { command, expected: lines.join("\n").trimEnd() };
+    });
+}
+
+/** What differs from run to run, and what it is taken for. */
+const CHANGING: readonly (readonly [RegExp, string])[] = [
+  [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, "<id>"],
+  [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "<time>"],
+  [/\d+(?:\.\d+)? ms/g, "<n> ms"],
+  [/pid \d+/g, "pid <n>"],
+  [/ *[\d,]+ \/s/g, " <n> /s"],
+  [/\d+ KiB/g, "<n> KiB"],
+  [/Node \d+\.\d+\.\d+/g, "Node <n>"],
+  [/\d+\.\d+\.\d+/g, "<version>"],
+];
+const ONLY_LOOKS = /^npx millrace (?:query|ls|trace|why|show|graph|verify) /;
+/** Each look takes a good part of a second. */
+const LOOKS_MAX = 50;
+const IDS = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+
+export class ShellSession implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #env: Record<string, string | undefined>;
+  readonly #running: Running[] = [];
+  /** What the page calls something, and what it is called here. */
+  readonly #names = new Map<string, string>();
+  #kernel: Running | undefined;
+
+  /** `command` is the file of the millrace command. */
+  constructor(folder: string, command: string) {
+    this.#folder = folder;
+    const bin = join(folder, ".bin");
+    mkdirSync(bin, { recursive: true });
+    // One process each, so that what is killed is what was started.
+    const script = (words: string) => `#!/bin/sh\n${words}exec ${process.execPath} ${command} "$@"\n`;
+    writeFileSync(join(bin, "npx"), script("shift\n"), { mode: 0o755 });
+    writeFileSync(join(bin, "millrace"), script(""), { mode: 0o755 });
+    const { MILLRACE_DIR, FORCE_COLOR, ...inherited } = process.env;
+    this.#env = { ...inherited, NO_COLOR: "1", PATH: [bin, inherited["PATH"]].join(delimiter) };
+  }
+
+  /** Runs one command; what it printed, and whether that is what the page says. */
+  async run({ command, expected }: Exchange): Promise<{ printed: string; matches: boolean }> {
+    const wanted = pattern(expected);
+    let printed = await this.#do(this.#rename(command), expected);
+    for (let looks = 1; looks < LOOKS_MAX && ONLY_LOOKS.test(command) && !wanted.test(`${normal(printed)}\n`); looks++)
+      printed = await this.#do(this.#rename(command), expected);
+    this.#learn(expected, printed);
+    return { printed, matches: wanted.test(`${normal(printed)}\n`) };
+  }
+
+  async #do(command: string, expected: string): Promise<string> {
+    if (command === "wait") return this.#waitForAll();
+    if (/^kill -9 \d+$/.test(command)) {
+      await this.#kernel?.kill();
+      return "";
+    }
+    if (/^sleep \d+$/.test(command)) {
+      await this.#kernel?.saysMore();
+      return "";
+    }
+    const isBackground = command.endsWith(" &");
+    const running = new Running(command.replace(/ &$/, ""), { cwd: this.#folder, env: this.#env });
+    if (!isBackground) return running.all();
+    this.#running.push(running);
+    if (!/\b(?:start|dev)\b/.test(command)) return "";
+    this.#kernel = running;
+    await running.said(/pid \d+\n/);
+    // Beyond its first lines it prints what the app says, when it says it.
+    const lines = expected === "" ? [] : expected.split("\n");
+    if (lines.at(-1) !== "…") await running.lines(lines.length);
+    return lines.length === 0 ? "" : running.output;
+  }
+
+  async #waitForAll(): Promise<string> {
+    const others = this.#running.filter((running) => running !== this.#kernel && !running.isOver);
+    const outputs = await Promise.all(others.map((running) => running.all()));
+    return outputs.join("");
+  }
+
+  #rename(command: string): string {
+    return command.replaceAll(IDS, (id) => this.#names.get(id) ?? id);
+  }
+
+  #learn(expected: string, printed: string): void {
+    const found = printed.match(IDS) ?? [];
+    for (const [i, name] of (expected.match(IDS) ?? []).entries()) {
+      const here = found[i];
+      if (here !== undefined && !this.#names.has(name)) this.#names.set(name, here);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const running of this.#running) await running.kill();
+  }
+}
+
+class Running {
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<unknown>;
+  readonly #looks: (() => void)[] = [];
+  output = "";
+  isOver = false;
+
+  constructor(command: string, options: { cwd: string; env: Record<string, string | undefined> }) {
+    // `exec`, so that the process is the command and not a shell around it.
+    const line = /[|;]|&&/.test(command) ? command : `exec ${command}`;
+    this.#child = spawn("/bin/sh", ["-c", line], { ...options, stdio: ["ignore", "pipe", "pipe"] });
+    this.#closed = once(this.#child, "close").then(() => {
+      this.isOver = true;
+    });
+    for (const stream of [this.#child.stdout, this.#child.stderr])
+      stream?.on("data", (chunk: Buffer) => {
+        this.output += chunk;
+        for (const look of this.#looks.splice(0)) look();
+      });
+  }
+
+  async all(): Promise<string> {
+    await this.#closed;
+    return this.output;
+  }
+
+  async said(wanted: RegExp): Promise<void> {
+    while (!wanted.test(this.output) && !this.isOver)
+      await Promise.race([new Promise<void>((look) => this.#looks.push(look)), this.#closed]);
+    if (!wanted.test(this.output)) throw new Error(`it ended before it said ${wanted}:\n${this.output}`);
+  }
+
+  /** Resolves when it has printed anything since it was ready. */
+  saysMore(): Promise<void> {
+    return this.said(/pid \d+\n(?:.*\n)*?.+\n/);
+  }
+
+  lines(count: number): Promise<void> {
+    return this.said(new RegExp(`^(?:.*\\n){${count}}`));
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.#closed;
+  }
+}
+
+function normal(text: string): string {
+  let result = text.trimEnd();
+  for (const [changing, name] of CHANGING) result = result.replaceAll(changing, name);
+  // Columns are as wide as what stands in them.
+  return result.replaceAll(/ {2,}/g, "  ").replaceAll(/ +$/gm, "");
+}
+
+function pattern(expected: string): RegExp {
+  const lines = normal(expected)
+    .split("\n")
+    .map((line) => {
+      if (line === "…") return "(?:.*\\n)*";
+      const text = line.split("…").map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+      return `${text.join(".*")}\\n`;
+    });
+  return new RegExp(`^${lines.join("")}$`);
+}
