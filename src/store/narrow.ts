@@ -7,6 +7,7 @@ import { DOCUMENT_VALUES_MAX, NARROW_FROM_CHILDREN, NARROW_OPERATIONS_MAX } from
 import { isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
+import { keyCount } from "./key-count.ts";
 import { childOf } from "./patch.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
@@ -38,7 +39,7 @@ export function narrowIncoming(path: Path, before: Json | undefined, value: unkn
     if (old !== undefined && Object.is(old, now)) continue;
     if (!isCleanText(key) || !collectIncoming([...path, key], old, now, operations)) return undefined;
   }
-  if (met === Object.keys(before).length) return operations;
+  if (met === keyCount(before)) return operations;
   return collectGone(path, before, value, operations) ? operations : undefined;
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Json, JsonArray, JsonObject } from "../message/json.ts";
 import { arrayIndex, type Path } from "../message/path.ts";
+import { keyCameOrWent } from "./key-count.ts";
 import type { PathOperation } from "./path-operation.ts";
 
 /** A container that may be written into, unlike the read-only ones of `Json`. */
@@ -68,6 +69,7 @@ function put(container: Container, key: string, operation: PathOperation & { op:
     container[index] = value;
     if (before === undefined) return { op: "splice", path: path.slice(0, -1), index, remove: 1, insert: [] };
   } else {
+    if (before === undefined) keyCameOrWent(container);
     setOwn(container, key, value);
   }
   return before === undefined ? { op: "delete", path } : { op: "set", path, value: before };
@@ -76,6 +78,7 @@ function put(container: Container, key: string, operation: PathOperation & { op:
 function remove(container: Container, key: string, operation: PathOperation & { op: "delete" }): PathOperation {
   const before = childOf(container, key);
   if (Array.isArray(container) || before === undefined) throw doesNotFit(operation);
+  keyCameOrWent(container);
   delete container[key];
   return { op: "set", path: operation.path, value: before };
 }

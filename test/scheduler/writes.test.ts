@@ -321,4 +321,26 @@ describe("materializers", () => {
     await quiet();
     expect(seen.take()).toEqual([]);
   });
+
+  test("[S57] a wide document that is replaced again and again is what was put last, whatever came and went between", async () => {
+    const { space, quiet } = await setup();
+    const wide = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`k${i}`, i]));
+    const cell = space.cell<Record<string, number>>("wide");
+    // Not looked at in between: what a reader was handed is copied by the next write.
+    const put = async (value: Record<string, number>) => {
+      cell.set(value);
+      await quiet();
+    };
+    for (const k3 of [-1, -2, -3]) await put({ ...wide, k3 });
+    cell.key("fresh").set(1);
+    await quiet();
+    await put({ ...wide, k3: -4 });
+    expect(cell.getRaw()).toEqual({ ...wide, k3: -4 });
+    for (const k3 of [-1, -2, -3]) await put({ ...wide, k3 });
+    cell.key("k5").delete();
+    await quiet();
+    const { k5: _, ...without } = wide;
+    await put({ ...without, fresh: 2 });
+    expect(cell.getRaw()).toEqual({ ...without, fresh: 2 });
+  });
 });
