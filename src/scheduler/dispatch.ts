@@ -56,7 +56,7 @@ export class Dispatch {
   /** Takes the head as far as it goes now; true if the queue has moved on. */
   advance(queue: SendQueue): boolean {
     const send = queue.head;
-    if (send === undefined || queue.running !== undefined || queue.isAhead) return false;
+    if (send === undefined || queue.running !== undefined || queue.isAhead || queue.isShaken) return false;
     // Whoever clears any other wait knows when.
     if (send.wait !== undefined && send.wait.kind !== "nodes") return false;
     if (send.origin?.state === "failed") {

@@ -4,13 +4,15 @@
  *
  * One queue for each space, and nothing here speaks of "the" head: every queue has its own. SPEC: I4, I10, I11.
  */
+import type { Host } from "../host/host.ts";
 import { SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
 import { admit } from "../store/admit.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
-import { callerEventId, causalEventId, linkText } from "./event-id.ts";
+import { callerEventId, causalEventId } from "./event-id.ts";
+import type { FallListener } from "./invalidation.ts";
 import { type Launch, Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
 import { Send, type SendOptions, type Sent, type Wait } from "./send.ts";
@@ -28,26 +30,30 @@ export interface QueueSnapshot {
   readonly head?: { readonly stream: string; readonly id: string; readonly waitsFor?: Wait["kind"] };
 }
 
-export class Events {
+export class Events implements FallListener {
   readonly #runner: Runner;
   readonly #turns: Turns;
   readonly #dispatch: Dispatch;
   readonly #answers: SendAnswers;
   readonly #work: { wake(): void };
+  readonly #host: Host;
   readonly #queues = new Map<Replica, SendQueue>();
-  readonly #streams = new Map<string, StreamRecord>();
+  /** By address: the record pins it, so that there is one for each link. */
+  readonly #streams = new Map<Address, StreamRecord>();
   /** What the transaction that runs now has launched; made by the first launch. */
   #transaction: Lineage | undefined;
   /** Sends of plain code. */
   #sends = 0;
 
   constructor(parts: {
+    host: Host;
     runner: Runner;
     turns: Turns;
     dispatch: Dispatch;
     answers: SendAnswers;
     work: { wake(): void };
   }) {
+    this.#host = parts.host;
     this.#runner = parts.runner;
     this.#turns = parts.turns;
     this.#dispatch = parts.dispatch;
@@ -62,11 +68,10 @@ export class Events {
   // Streams --------------------------------------------------------------------------------------------------------------
 
   stream(address: Address): StreamRecord {
-    const link = linkText(address);
-    let stream = this.#streams.get(link);
+    let stream = this.#streams.get(address);
     if (stream === undefined) {
       stream = new StreamRecord(address, this.#queue(address.home.replica));
-      this.#streams.set(link, stream);
+      this.#streams.set(address, stream);
     }
     return stream;
   }
@@ -78,6 +83,17 @@ export class Events {
       this.#queues.set(replica, queue);
     }
     return queue;
+  }
+
+  /** A fall is seen at once and its answers come a little later; nothing is dispatched in between, where it would overtake. */
+  fell(replica: Replica): void {
+    const queue = this.#queues.get(replica);
+    if (queue === undefined || queue.isShaken) return;
+    queue.isShaken = true;
+    this.#host.microtask(() => {
+      queue.isShaken = false;
+      this.#work.wake();
+    });
   }
 
   /** Registers the one handler of a stream; the returned function takes it away. */

@@ -33,7 +33,13 @@ interface Comparison {
   readonly isBelowLink: boolean;
 }
 
+/** Hears that commits of a replica have fallen, before those who made them do. */
+export interface FallListener {
+  fell(replica: Replica): void;
+}
+
 export class Invalidation {
+  #falls: FallListener | undefined;
   /** Counted work: readers looked at. */
   visited = 0;
   readonly #graph: Graph;
@@ -47,6 +53,10 @@ export class Invalidation {
     this.#graph = graph;
     this.#agenda = agenda;
     this.#gates = gates;
+  }
+
+  set falls(listener: FallListener) {
+    this.#falls = listener;
   }
 
   /** Listens to a replica; asking twice is fine. */
@@ -69,6 +79,7 @@ export class Invalidation {
   }
 
   #notified(replica: Replica, notification: Notification): void {
+    if (notification.kind === "revert") this.#falls?.fell(replica);
     // Labels first: what a change is labelled with now decides whom it may wake.
     for (const { before, after, ...ref } of notification.labels ?? NO_CHANGES) {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;

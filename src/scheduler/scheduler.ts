@@ -100,7 +100,7 @@ export class Scheduler implements Disposable {
     const answers = new SendAnswers({ host, introspection, work: settle });
     const closures = { registry: this.#registry, graph, agenda, gates, runner, work: settle };
     const dispatch = new Dispatch({ ...closures, host, introspection, answers, passes: settle });
-    const events = new Events({ runner, turns, dispatch, answers, work: settle });
+    const events = new Events({ host, runner, turns, dispatch, answers, work: settle });
     // Those that have to wake the pass know it by a narrow interface.
     agenda.waker = settle;
     turns.waker = settle;
@@ -108,6 +108,7 @@ export class Scheduler implements Disposable {
     runner.upstream = settle;
     commits.background = settle;
     settle.sends = events;
+    invalidation.falls = events;
     this.#events = events;
     this.#gates = gates;
     this.#agenda = agenda;

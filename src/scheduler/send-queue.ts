@@ -10,9 +10,6 @@ import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Send } from "./send.ts";
 
-/** Handled sends that are kept at the front of the array before it is cut. */
-const SPENT_MAX = 1_024;
-
 export class SendQueue {
   readonly replica: Replica;
   /** The send whose handler is under way across awaits; nothing else of this queue is dispatched before it has ended. */
@@ -20,6 +17,8 @@ export class SendQueue {
   /** Handlings whose commit has no answer yet. */
   inFlight = 0;
   closed = false;
+  /** A commit has fallen and those who made it have not heard of it: what comes back may belong before the head. */
+  isShaken = false;
   #inFlightMax = SENDS_IN_FLIGHT_MAX;
   /** Ascending by `order`, from `#first` on. */
   #sends: Send[] = [];
@@ -56,8 +55,9 @@ export class SendQueue {
   /** Takes the head. */
   shift(): void {
     this.#first++;
-    if (this.#first < SPENT_MAX && this.#first < this.#sends.length) return;
-    this.#sends.splice(0, this.#first);
+    // Cut off when it is more than what waits: each is moved once at most.
+    if (this.#first * 2 < this.#sends.length) return;
+    this.#sends = this.#sends.slice(this.#first);
     this.#first = 0;
   }
 

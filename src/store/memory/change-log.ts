@@ -8,6 +8,12 @@ import { type DocumentRef, documentKey } from "../document.ts";
 import type { FeedCommit } from "../store.ts";
 import { copyJson } from "./json-copy.ts";
 
+/** A document's writes, oldest first, from `first` on: what is forgotten is cut off now and then, not one by one. */
+interface DocumentWrites {
+  writes: DocumentWrite[];
+  first: number;
+}
+
 interface DocumentWrite {
   readonly sequence: number;
   readonly session: string;
@@ -19,7 +25,7 @@ export class ChangeLog {
   /** By sequence, which has no holes. */
   readonly #commits = new Map<number, FeedCommit>();
   /** Writes of the commits in the log by document, oldest first. */
-  readonly #writes = new Map<string, DocumentWrite[]>();
+  readonly #writes = new Map<string, DocumentWrites>();
   /** The newest sequence that is forgotten; 0 while none is. */
   #horizon = 0;
 
@@ -32,9 +38,10 @@ export class ChangeLog {
     this.#commits.set(sequence, commit);
     for (const patch of commit.patches) {
       const write = { sequence, session, paths: patch.operations.map((operation) => operation.path) };
-      const writes = this.#writes.get(documentKey(patch));
-      if (writes === undefined) this.#writes.set(documentKey(patch), [write]);
-      else writes.push(write);
+      const key = documentKey(patch);
+      const known = this.#writes.get(key);
+      if (known === undefined) this.#writes.set(key, { writes: [write], first: 0 });
+      else known.writes.push(write);
     }
     if (this.#commits.size > this.#keptMax) this.#forgetOldest();
   }
@@ -54,10 +61,12 @@ export class ChangeLog {
   /** The paths written after the sequence by others than the session; undefined when that is forgotten. */
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string | undefined): Path[] | undefined {
     if (sequence < this.#horizon) return undefined;
-    const writes = this.#writes.get(documentKey(ref)) ?? [];
     const paths: Path[] = [];
+    const known = this.#writes.get(documentKey(ref));
+    if (known === undefined) return paths;
+    const { writes, first } = known;
     // Newest first: a reader is seldom far behind, and the log may be long.
-    for (let at = writes.length - 1; at >= 0; at--) {
+    for (let at = writes.length - 1; at >= first; at--) {
       const write = writes[at]!;
       if (write.sequence <= sequence) break;
       if (write.session !== exceptSession) paths.push(...write.paths);
@@ -79,8 +88,14 @@ export class ChangeLog {
 
   #forgetWrites(patch: DocumentPatch, sequence: number): void {
     const key = documentKey(patch);
-    const writes = this.#writes.get(key);
-    while (writes?.[0] !== undefined && writes[0].sequence <= sequence) writes.shift();
-    if (writes?.length === 0) this.#writes.delete(key);
+    const known = this.#writes.get(key);
+    if (known === undefined) return;
+    const { writes } = known;
+    while (known.first < writes.length && writes[known.first]!.sequence <= sequence) known.first++;
+    if (known.first === writes.length) this.#writes.delete(key);
+    else if (known.first * 2 > writes.length) {
+      known.writes = writes.slice(known.first);
+      known.first = 0;
+    }
   }
 }

@@ -1,12 +1,17 @@
 /**
- * Copies through JSON text. What comes in and goes out is copied, as a file would, so that nobody can change what is stored by
- * changing an object he once gave or got (rule S16).
+ * Copies of plain data. What comes in and goes out is copied, as a file would, so that nobody can change what is stored by changing
+ * an object he once gave or got (rule S16). Value by value: through JSON text it took three times as long for small commits.
  */
+
+import type { Json } from "../../message/json.ts";
+import { copyJson as copyPure } from "../../message/json-copy.ts";
+
 const encoder = new TextEncoder();
+/** Up to this many characters, counting bytes one by one is faster than encoding. */
+const COUNTED_MAX = 256;
 
 export function copyJson<T>(value: T): T {
-  // Leaves, the most frequent values, need no copy.
-  return typeof value === "object" && value !== null ? JSON.parse(JSON.stringify(value)) : value;
+  return copyPure(value as Json) as T;
 }
 
 /** Length of the value's JSON text in UTF-8. */
@@ -15,5 +20,7 @@ export function jsonBytes(value: unknown): number {
 }
 
 export function utf8Bytes(text: string): number {
-  return encoder.encode(text).length;
+  if (text.length > COUNTED_MAX) return encoder.encode(text).length;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return encoder.encode(text).length;
+  return text.length;
 }
