@@ -31,6 +31,8 @@ export interface HandleOptions<T> {
   readonly reads?: readonly Readable[] | ((value: T) => readonly Readable[]);
   /** Brings here what the handler needs from elsewhere. The handler waits for it, and is called also if it fails. */
   readonly presync?: (value: T) => Promise<unknown>;
+  /** What the handler may know, by the names of labels; without one, everything. */
+  readonly clearance?: readonly string[];
 }
 
 export class Stream<T = unknown> {
@@ -46,11 +48,12 @@ export class Stream<T = unknown> {
   }
 
   /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
-  handle(handler: StreamHandler<T>, { name, reads, presync }: HandleOptions<T> = {}): () => void {
+  handle(handler: StreamHandler<T>, { name, reads, presync, clearance }: HandleOptions<T> = {}): () => void {
     const { scheduler } = this.#targets;
     const run = (value: Json, handling: Handling) => handler(value as T, contextOf(handling));
     return scheduler.addEventHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
+      ...(clearance === undefined ? {} : { clearance }),
       ...(reads === undefined ? {} : { preflight: (value: Json) => readAll(reads, value as T) }),
       ...(presync === undefined ? {} : { presync: (value: Json) => presync(value as T) }),
     });

@@ -11,7 +11,9 @@
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
+import type { DocumentRef } from "../store/document.ts";
 import type { Rejection } from "../store/rejection.ts";
+import type { Transaction } from "../store/transaction.ts";
 import type { DocumentIndex } from "./address.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
 import { childReceiptOf, receiptOf } from "./event-id.ts";
@@ -213,6 +215,12 @@ export class Dispatch {
       handling.abort("what the handler returned cannot be stored");
       return this.#fail(queue, send, "result", error);
     }
+    try {
+      handling.requireWritable();
+    } catch (error) {
+      handling.abort("somebody could read it who must not");
+      return this.#fail(queue, send, "threw", error);
+    }
     const { children } = handling;
     if (children.length === 0) return this.#commit(queue, handling, result);
     queue.running = send;
@@ -232,6 +240,7 @@ export class Dispatch {
       const receipt = childReceiptOf(send.id, queue.replica.space);
       transaction.preconditions.push({ kind: "absent", ...receipt });
       transaction.write(receipt, [], {});
+      labelReceipt(handling, transaction, receipt);
       const outcome = await transaction.commit().outcome;
       // An earlier attempt got that far: its writes there stand.
       if (outcome.kind === "committed" || outcome.reason === "document-exists") continue;
@@ -261,6 +270,7 @@ export class Dispatch {
       transaction.preconditions.push({ kind: "originCommitted", ...origin.commit });
     }
     transaction.write(receipt, [], result);
+    labelReceipt(handling, transaction, receipt);
     queue.remove(send);
     send.state = "committing";
     send.closure?.release();
@@ -276,6 +286,11 @@ export class Dispatch {
     this.#answers.fail(queue, send, { reason, error, message: error instanceof Error ? error.message : String(error) });
     this.#passes.wake();
   }
+}
+
+/** What a handler returns is what it has read. */
+function labelReceipt({ label }: Handling, transaction: Transaction, receipt: DocumentRef): void {
+  if (label.length > 0) transaction.labels.push({ ...receipt, path: [], labels: [...label] });
 }
 
 function call(code: () => unknown): End {

@@ -116,7 +116,8 @@ export class Events implements FallListener {
     const origin = options.origin === undefined ? attempt : this.#lineageOf(stream, options.origin);
     const { onOutcome } = options;
     const id = this.#idOf(stream, options);
-    const send = new Send({ id, stream, value: admit(value, undefined), origin, onOutcome });
+    const label = this.#runner.current?.label ?? this.#runner.handling?.label;
+    const send = new Send({ id, stream, value: admit(value, undefined), origin, label, onOutcome });
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);

@@ -15,9 +15,11 @@ import type { Json } from "../message/json.ts";
 import { event } from "../message/lineage.ts";
 import { topicType } from "../message/topic.ts";
 import { handOut } from "../store/admit.ts";
+import { isWithin, join, type Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
+import { labelSeen, refusal, requireTransactionWritable } from "./address-label.ts";
 import type { Closure } from "./closure.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import { Lineage } from "./lineage.ts";
@@ -33,6 +35,8 @@ export class Handling implements WriteTarget {
   readonly send: Send;
   readonly transaction: Transaction;
   readonly lineage: Lineage;
+  /** What it has read so far, and who sent it had, is labelled with (decision 0010). */
+  label: Label;
   /** Names the attempt; the origin of what it sends. */
   readonly name: string;
   /** Sends of this attempt. */
@@ -62,6 +66,7 @@ export class Handling implements WriteTarget {
   }) {
     const { replica } = parts.send.stream.queue;
     this.send = parts.send;
+    this.label = parts.send.label;
     this.name = parts.name;
     this.isPreflight = parts.isPreflight ?? false;
     this.#host = parts.host;
@@ -135,10 +140,25 @@ export class Handling implements WriteTarget {
   read(address: Address, shallow: boolean): Json | undefined {
     const { home } = address;
     this.#bring(address, shallow);
+    if (address.document.labels !== undefined) this.#look(address, shallow);
     if (!isDerived(home))
       return this.#transactionOf(home.replica).read(home.document, address.path, shallow ? "shallow" : "deep");
     this.#claimSources(home);
     return handOut(address.value);
+  }
+
+  #look(address: Address, shallow: boolean): void {
+    const label = labelSeen(address, shallow);
+    const { handler } = this.send.stream;
+    if (handler?.clearance !== undefined && !isWithin(label, handler.clearance)) throw refusal(handler.name, address);
+    this.label = join(this.label, label);
+  }
+
+  /** Throws if something it has written could be read by somebody who must not know what it has read. */
+  requireWritable(): void {
+    const who = this.send.stream.handler?.name ?? "a handler";
+    requireTransactionWritable(this.label, this.transaction, who);
+    for (const [, child] of this.children) requireTransactionWritable(this.label, child, who);
   }
 
   /** The value as the handling sees it, without depending on it. */

@@ -8,6 +8,7 @@
  * ```
  */
 import type { Json } from "../message/json.ts";
+import { type Label, PUBLIC } from "../store/label.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { DocumentIndex } from "./address.ts";
@@ -97,6 +98,8 @@ export class Send implements Sent {
   readonly value: Json;
   /** The attempt that sent it; undefined for plain code. */
   readonly origin: Lineage | undefined;
+  /** What whoever sent it had read by then is labelled with. */
+  readonly label: Label;
   /** Its place in the queue, given when it is queued and kept when it comes back. */
   order = 0;
   state: "launched" | "queued" | "running" | "committing" | "over" = "launched";
@@ -118,12 +121,14 @@ export class Send implements Sent {
     stream: StreamRecord;
     value: Json;
     origin?: Lineage | undefined;
+    label?: Label | undefined;
     onOutcome?: ((outcome: SendOutcome) => void) | undefined;
   }) {
     this.id = parts.id;
     this.stream = parts.stream;
     this.value = parts.value;
     this.origin = parts.origin;
+    this.label = parts.label ?? PUBLIC;
     this.#onOutcome = parts.onOutcome;
   }
 

@@ -18,6 +18,8 @@ export interface HandlerOptions {
   readonly preflight?: (value: Json) => unknown;
   /** Brings here what the handler needs from elsewhere. The handler waits for it, and runs also if it fails. */
   readonly presync?: (value: Json) => Promise<unknown>;
+  /** What the handler may know; without one, everything. */
+  readonly clearance?: readonly string[];
 }
 
 export interface RegisteredHandler extends HandlerOptions {

@@ -273,6 +273,50 @@ describe("writes", () => {
   });
 });
 
+describe("a handler", () => {
+  test("[F4] writes only where what it and its sender have read may be known; its receipt carries it", async () => {
+    const { space, secret, open, quiet } = await withSecret();
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s"] })];
+    const stream = space.stream<{ to: string; read: boolean }>("stream");
+    stream.handle(({ to, read }) => {
+      (to === "low" ? low : high).set(open.get() as number);
+      return read ? secret.get() : 0;
+    });
+    await quiet();
+    const sent = [
+      stream.send({ to: "high", read: true }),
+      stream.send({ to: "low", read: true }),
+      stream.send({ to: "low", read: false }),
+    ];
+    await quiet();
+    const outcomes = await Promise.all(sent.map(({ outcome }) => outcome));
+    expect(outcomes.map((outcome) => ("error" in outcome ? (outcome.error as LabelError).code : outcome.kind))).toEqual(
+      ["handled", "LABEL_LEAK", "handled"],
+    );
+    expect([low.get(), high.get()]).toEqual([1, 1]);
+    const receipts = [sent[0], sent[2]].map((send) => space.cell(`receipt:stream:${send?.id}`));
+    expect(receipts.map((receipt) => space.labelsOf(receipt))).toEqual([["s"], []]);
+  });
+
+  test("[F4] is told by an effect no more than may be known, and refused what is above its clearance", async () => {
+    const { space, secret, open, quiet } = await withSecret();
+    const low = space.cell<number>("low");
+    const outcomes = new Calls();
+    const stream = space.stream<number>("stream");
+    stream.handle((value) => low.set(value));
+    const curious = space.stream<number>("curious");
+    curious.handle(() => secret.get(), { clearance: [] });
+    const onOutcome = (outcome: { kind: string; error?: unknown }) =>
+      outcomes.note((outcome.error as LabelError | undefined)?.code ?? outcome.kind);
+    space.effect(() => void stream.send(secret.get() as number, { onOutcome }));
+    space.effect(() => void stream.send(open.get() as number, { onOutcome }));
+    curious.send(1, { onOutcome });
+    await quiet();
+    expect(outcomes.take().sort()).toEqual(["LABEL_LEAK", "LABEL_REFUSED", "handled"]);
+    expect(low.get()).toBe(1);
+  });
+});
+
 describe("clearance", () => {
   test("[F5] a read above it is refused in place of the value, with what to do and without the labels", async () => {
     const { space, secret, open, errors, quiet } = await withSecret();
