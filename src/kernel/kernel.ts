@@ -285,15 +285,20 @@ export class Kernel implements AsyncDisposable {
   health(): KernelHealth {
     const { table, actors } = this.#loop;
     const nodes = this.#space.scheduler.getGraphSnapshot();
+    const extensions = this.#extensions?.statuses ?? [];
+    const declared = extensions.reduce(
+      (sum, { state, subscribes }) => sum + (state === "ERROR" ? 0 : subscribes.length),
+      0,
+    );
     return {
       state: this.#state,
       quiescent: this.quiescent,
       recovered: this.#recovered,
       routes: [...table.routes()].length,
-      subscriptions: [...table.subscribedTypes()].reduce((sum, [, names]) => sum + names.length, 0),
+      subscriptions: [...table.subscribedTypes()].reduce((sum, [, names]) => sum + names.length, declared),
       actors: Object.fromEntries([...actors].map(([name, { state }]) => [name, state])),
       connections: this.#socket?.connections ?? 0,
-      extensions: this.#extensions?.statuses ?? [],
+      extensions,
       pieces: this.#space.pieces.size,
       piecesLeft: this.#piecesLeft,
       nodes: nodes.length,

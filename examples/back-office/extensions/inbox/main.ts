@@ -1,0 +1,59 @@
+/**
+ * Mail from two sides: the command `Inbox.Receive`, and files. A text that is put into `new/` of the extension's folder
+ * (`.millrace/extensions/inbox/new/`) is taken as a mail and moved to `cur/`. Killed in between, it is taken again under the same id,
+ * which is the file's name, and kept once.
+ */
+import { mkdirSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import type { Extension, ExtensionContext } from "millrace/extensions";
+import type { KernelParts } from "millrace/kernel";
+import { mailbox } from "./mailbox.ts";
+
+export default class Inbox implements Extension {
+  #context!: ExtensionContext;
+
+  getCapabilities({ space }: KernelParts) {
+    return { mails: mailbox(space) };
+  }
+
+  initialize(context: ExtensionContext): void {
+    this.#context = context;
+    for (const folder of ["new", "cur"]) mkdirSync(join(context.dataDir, folder), { recursive: true });
+  }
+
+  async runBackground(signal: AbortSignal): Promise<void> {
+    const { host, config, dataDir } = this.#context;
+    while (!signal.aborted) {
+      for (const file of readdirSync(join(dataDir, "new")).sort()) await this.#take(dataDir, file);
+      await pause(host, Number(config["lookEveryMs"] ?? 1_000), signal);
+    }
+  }
+
+  async #take(folder: string, file: string): Promise<void> {
+    const path = join(folder, "new", file);
+    const { from = "somebody", subject = file, text } = parse(readFileSync(path, "utf8"));
+    await this.#context.command("Inbox.Receive", { mailId: file, from, subject, text });
+    renameSync(path, join(folder, "cur", file));
+  }
+}
+
+/** `From:` and `Subject:` first, an empty line, then the text. */
+function parse(mail: string): { from?: string; subject?: string; text: string } {
+  const [head = "", ...body] = mail.split("\n\n");
+  const field = (name: string) =>
+    head
+      .split("\n")
+      .find((line) => line.toLowerCase().startsWith(`${name}:`))
+      ?.slice(name.length + 1)
+      .trim();
+  const from = field("from");
+  const subject = field("subject");
+  return { ...(from ? { from } : {}), ...(subject ? { subject } : {}), text: body.join("\n\n") };
+}
+
+function pause(host: ExtensionContext["host"], ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = host.timer(ms, resolve, { keepAlive: false });
+    signal.addEventListener("abort", () => timer.cancel() && resolve(), { once: true });
+  });
+}

@@ -1,0 +1,46 @@
+/** The channel to whoever sits at the terminal. Saying something twice after a crash does no harm, so it takes no receipt. */
+import { capability } from "millrace";
+import type { Extension, ExtensionContext } from "millrace/extensions";
+import { type Shaped, shape } from "../../shape.ts";
+
+const QUESTION = { text: "text" } as const;
+
+export default class Terminal implements Extension {
+  #context!: ExtensionContext;
+
+  initialize(context: ExtensionContext): void {
+    this.#context = context;
+    context.subscribeEvent<{ title: string }>("task.added", ({ payload }) => say("new task", payload.title));
+    context.subscribeEvent<{ title: string }>("work.finished", ({ payload }) => say("finished", payload.title));
+  }
+
+  /** Questions from other processes: `millrace send Desk.Ask '{"text": "What is open?"}'`. */
+  getCapabilities() {
+    return {
+      desk: capability({
+        description: "takes questions to the agent",
+        commands: {
+          "Desk.Ask": {
+            input: shape(QUESTION),
+            handle: async ({ text }: Shaped<typeof QUESTION>) => ({
+              answer: await this.#context.onUserMessage("you", text),
+            }),
+          },
+        },
+      }),
+    };
+  }
+
+  sendMessage(text: string): void {
+    say("note", text);
+  }
+
+  sendToUser(_userId: string, text: string): void {
+    say("answer", text);
+  }
+}
+
+/** What came in by mail must not move the cursor. */
+function say(what: string, text: string): void {
+  console.log(`${what.padEnd(10)} ${text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, " ")}`);
+}
