@@ -127,6 +127,14 @@ export const CONFLICTS_BEFORE_BACKOFF = 3;
 export const WRITE_ATTEMPTS_MAX = 5;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
+/** How long derived values wait for more of them before they go to the store together. */
+export const WRITE_BEHIND_MS = 25;
+/** Derived values in one commit: about 20 ms of writing, so that others get in between. */
+export const WRITE_BEHIND_NODES_MAX = 1_000;
+/** The pause before derived values are offered again to a store that failed. */
+export const WRITE_BEHIND_RETRY_MS = 1_000;
+/** Outputs that are loaded ahead when a run meets one that is not here; it doubles up to this. */
+export const PREFETCHED_MAX = 1_024;
 /** How long a stale transaction is run again before its author hears of it. */
 export const TRANSACT_WINDOW_MS = 10_000;
 /** The pause before the first repetition of a stale transaction, at most; it grows with each. */

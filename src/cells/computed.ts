@@ -31,4 +31,9 @@ export class Computed<T = unknown> extends Cell<T> {
   dispose(): void {
     this.targets.scheduler.remove(this.node);
   }
+
+  /** Unregisters the computation, which will not come back: what is kept of it goes too. */
+  discard(): void {
+    this.targets.scheduler.discard(this.node);
+  }
 }

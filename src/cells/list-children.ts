@@ -10,7 +10,7 @@ import { admitShareable } from "../store/admit.ts";
 import { asLink, linkTo, SHARED_SCOPE } from "../store/document.ts";
 import { Cell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
-import type { Space } from "./space.ts";
+import type { NodeOptions, Space } from "./space.ts";
 
 export interface ListOptions<E> {
   /** What stays the same about an element when it moves or changes; by default its position, for a link the link. */
@@ -31,6 +31,8 @@ export class Children<E, R> {
   readonly #id: string;
   readonly #each: (element: Cell<E>) => R;
   readonly #options: ListOptions<E>;
+  /** Of the children's computations. */
+  readonly #childOptions: NodeOptions | undefined;
   readonly #byKey = new Map<string, Child<R>>();
   /** Children without an element that were still looked at. They sleep when nobody does, and go with the next update. */
   readonly #leaving = new Map<string, Child<R>>();
@@ -45,6 +47,7 @@ export class Children<E, R> {
     this.#id = id;
     this.#each = each;
     this.#options = options;
+    this.#childOptions = space.madeOf("child", each);
   }
 
   /** One child per element, in the list's order; those without an element stop once nobody looks at them. */
@@ -124,7 +127,7 @@ export class Children<E, R> {
     this.#space.scheduler.derive(holder.address, element);
     const each = this.#each;
     const cell = new Cell<E>(holder.address, this.#space);
-    const result = this.#space.computed<R>(id, () => each(cell) as never) as Computed<R>;
+    const result = this.#space.computed<R>(id, () => each(cell) as never, this.#childOptions) as Computed<R>;
     const link = admitShareable(linkTo({ scope: SHARED_SCOPE, id, path: [] }));
     const child = { key, result, element: holder, link };
     this.#byKey.set(key, child);
@@ -148,6 +151,6 @@ export class Children<E, R> {
 
   #stop(child: Child<R>): void {
     this.#leaving.delete(child.key);
-    child.result.dispose();
+    child.result.discard();
   }
 }

@@ -67,7 +67,8 @@ export function map<E, R>(
   options: ListOptions<E> = {},
 ): List<R> {
   const children = new Children<E, R>(space, id, each, options);
-  const links = space.computed(id, () => children.update(elementsOf(list)).map(({ link }) => link));
+  const update = () => children.update(elementsOf(list)).map(({ link }) => link);
+  const links = space.computed(id, update, space.madeOf("map", each));
   return new List<R>(links.address, space);
 }
 
@@ -79,11 +80,12 @@ export function filter<E>(
   options: ListOptions<E> = {},
 ): List<E> {
   const children = new Children<E, boolean>(space, `${id}/keep`, keep, options);
-  const kept = space.computed(id, () => {
+  const update = () => {
     const elements = elementsOf(list);
     const verdicts = children.update(elements);
     return elements.filter((_, index) => verdicts[index]?.result.get());
-  });
+  };
+  const kept = space.computed(id, update, space.madeOf("filter", keep));
   return new List<E>(kept.address, space);
 }
 
@@ -95,7 +97,8 @@ export function flatMap<E, R>(
   options: ListOptions<E> = {},
 ): List<R> {
   const children = new Children<E, readonly R[]>(space, `${id}/each`, each, options);
-  const all = space.computed(id, () => children.update(elementsOf(list)).flatMap(({ result }) => result.get() ?? []));
+  const update = () => children.update(elementsOf(list)).flatMap(({ result }) => result.get() ?? []);
+  const all = space.computed(id, update, space.madeOf("flatMap", each));
   return new List<R>(all.address, space);
 }
 

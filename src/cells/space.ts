@@ -3,6 +3,7 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Address } from "../scheduler/address.ts";
+import { Fingerprints } from "../scheduler/fingerprint.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { Run } from "../scheduler/run.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
@@ -31,11 +32,20 @@ export interface SpaceOptions {
   readonly scheduler?: Scheduler;
   /** Other open spaces that links may lead to. */
   readonly neighbours?: ReadonlyMap<string, Replica>;
+  /**
+   * Keeps what is computed over a restart. A value is taken up again if the code that made it is the same: the text of its function and
+   * this version, which has to change when anything changes that the functions call or have captured.
+   */
+  readonly persist?: { readonly version: string };
 }
 
 export interface NodeOptions extends SinkOptions {
   /** Cells that it is known to read; they are brought up to date before its first run. */
   readonly reads?: readonly Cell<never>[];
+  /** False: computed again after a restart, though the space keeps what it computes. */
+  readonly persist?: boolean;
+  /** Stands for the text of the function in telling whether the code is the same. */
+  readonly fingerprint?: string;
 }
 
 export class Space implements LinkTargets, AsyncDisposable {
@@ -46,6 +56,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
   readonly #ownsScheduler: boolean;
   readonly #pieces: Pieces;
+  /** Only where computed values are kept. */
+  readonly #fingerprints: Fingerprints | undefined;
   #effects = 0;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -59,6 +71,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#replica = replica;
     this.#neighbours = options.neighbours;
     this.#ownsScheduler = options.scheduler === undefined;
+    this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host: options.host });
     this.#pieces = new Pieces(this);
   }
@@ -90,8 +103,27 @@ export class Space implements LinkTargets, AsyncDisposable {
     const known = this.#madeBefore(id, output);
     if (known) return new Computed<Awaited<T>>(known, this);
     const basic: NodeSpec = { kind: "computation", id, run: compute, outputs: [output] };
-    const node = this.scheduler.register(options === undefined ? basic : specOf(basic, options));
+    const spec = this.#fingerprints === undefined ? basic : this.#kept(basic, compute, options);
+    const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
     return new Computed<Awaited<T>>(node, this);
+  }
+
+  #kept(spec: NodeSpec, code: (run: Run) => unknown, options: NodeOptions = {}): NodeSpec {
+    if (this.#fingerprints === undefined || options.persist === false) return spec;
+    return { ...spec, persisted: { fingerprint: this.#fingerprints.of(code, options.fingerprint) } };
+  }
+
+  /** Options of a computation whose code is what it was made of rather than its function; nothing where nothing is kept. */
+  madeOf(...parts: readonly (string | ((...parameters: never[]) => unknown))[]): NodeOptions | undefined {
+    return this.#fingerprints && { fingerprint: parts.map(String).join("\n") };
+  }
+
+  /**
+   * Takes up again what the code registers where the last process left it: a computation whose inputs have not changed does not run, one
+   * whose inputs have does when somebody looks. Resolves when all of it is known; until then nothing runs.
+   */
+  restore<T>(build: () => T): Promise<T> {
+    return this.scheduler.resume(build);
   }
 
   /** A node that runs again makes its children again; those of the same name are there already. */
@@ -118,7 +150,8 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   /** One of two cells, as the condition says; the other is not read. */
   ifElse<T>(id: string, condition: Cell<unknown>, then: Cell<T>, otherwise: Cell<T>): Cell<T> {
-    const chosen = this.computed(id, () => (condition.get() ? then : otherwise).asLink());
+    const options = this.madeOf("ifElse", ...[condition, then, otherwise].map(String));
+    const chosen = this.computed(id, () => (condition.get() ? then : otherwise).asLink(), options);
     return new Cell<T>(chosen.address, this);
   }
 
@@ -270,7 +303,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 }
 
-function specOf(basic: NodeSpec, { reads, ...options }: NodeOptions): NodeSpec {
+function specOf(basic: NodeSpec, { reads, persist, fingerprint, ...options }: NodeOptions): NodeSpec {
   const spec = { ...basic, ...options };
   return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
 }

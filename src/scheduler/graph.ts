@@ -239,7 +239,7 @@ export class Graph {
   }
 
   #order(reader: SchedulerNode, writer: SchedulerNode): void {
-    if (writer.status === "invalid" && writer.slot !== RUNNING) this.#dropDoubtful(writer);
+    if (writer.status === "invalid" && writer.slot !== RUNNING && !isUnverified(writer)) this.#dropDoubtful(writer);
     this.heights.order(reader, writer);
   }
 
@@ -273,7 +273,7 @@ export class Graph {
         // A dormant node is verified here and nowhere else: has anything it read moved since it last knew?
         if (node.status !== "never-ran" && (shallow ? address.shape : address.stamp) > seen)
           this.#invalid(node, address);
-        if (node.status === "invalid" && isAgainstOrder(edge)) {
+        if (node.status === "invalid" && isAgainstOrder(edge) && !isUnverified(node)) {
           // It is about to read anew; what would move others for a read that may not come again goes.
           this.dropReads(node, last);
           break;
@@ -322,6 +322,11 @@ export class Graph {
     }
     for (const node of region) if (!alive.has(node) && node.live) this.#sleep(node);
   }
+}
+
+/** A resumed node whose reads are still needed, to tell whether it has to run at all. */
+function isUnverified({ record }: SchedulerNode): boolean {
+  return record !== undefined && record.phase === "restored";
 }
 
 /** Whether somebody who writes what is read there stands too high for the reader. */

@@ -120,6 +120,11 @@ export class Introspection {
     this.report(error, undefined);
   }
 
+  /** Derived values that the store does not take: after a restart they are computed again. */
+  lostDerived(space: string, message: string): void {
+    this.report(new Error(`derived values of space "${space}" cannot be kept: ${message}`), undefined);
+  }
+
   /** Compares a second run's writes with the first's. */
   compare(node: SchedulerNode, result: Json | undefined, sideWrites: boolean): void {
     const same = equal(result, node.output?.value) && !sideWrites;

@@ -11,6 +11,7 @@
 import { type Label, labelOf, PUBLIC } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { GateState } from "./gates.ts";
+import type { NodeRecord, Persisted } from "./node-record.ts";
 import type { Run } from "./run.ts";
 
 export type NodeKind = "computation" | "effect";
@@ -57,6 +58,8 @@ export interface NodeSpec {
   readonly debounceMs?: number;
   readonly throttleMs?: number;
   readonly noAutoDebounce?: boolean;
+  /** What it computes is kept over a restart (§9); only for a computation. */
+  readonly persisted?: Persisted;
   /** What it may know; without one, everything. See `information-flow.ts`. */
   readonly clearance?: readonly string[];
 }
@@ -158,6 +161,9 @@ export class SchedulerNode {
 
   // Gates, owned by gates; absent until one is needed.
   gate: GateState | undefined;
+
+  // Persistence, owned by it; only of nodes that are kept.
+  record: NodeRecord | undefined;
 
   // Counts, for introspection.
   runs = 0;

@@ -48,6 +48,7 @@ export class RunCommits {
     const { unit, node } = run;
     run.unit = null;
     if (unit === null || unit.isEmpty) return;
+    if (node.record !== undefined) node.record.writes = true;
     for (let edge = node.reads; edge !== null; edge = edge.next) {
       const { home } = edge.address;
       if (home.replica === unit.replica && !isDerived(home)) unit.claimRead(edge.address, edge.shallow);

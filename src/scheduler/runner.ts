@@ -30,6 +30,7 @@ import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
 import { NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, UNQUEUED } from "./node.ts";
+import type { Persistence } from "./persistence.ts";
 import { Run, type RunHome } from "./run.ts";
 import type { RunCommits } from "./run-commits.ts";
 import type { Turns } from "./turns.ts";
@@ -67,6 +68,9 @@ export class Runner implements RunHome {
   readonly #turns: Turns;
   readonly #introspection: Introspection;
   readonly #commits: RunCommits;
+  readonly #persistence: Persistence;
+  /** Outputs on their way from the store that a run has met; it starts over when they are here. */
+  #loads: Promise<unknown> | undefined;
   readonly #flow: InformationFlow;
 
   constructor(parts: {
@@ -78,6 +82,7 @@ export class Runner implements RunHome {
     turns: Turns;
     introspection: Introspection;
     commits: RunCommits;
+    persistence: Persistence;
     flow: InformationFlow;
   }) {
     this.#host = parts.host;
@@ -88,6 +93,7 @@ export class Runner implements RunHome {
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
     this.#commits = parts.commits;
+    this.#persistence = parts.persistence;
     this.#flow = parts.flow;
   }
 
@@ -99,9 +105,8 @@ export class Runner implements RunHome {
 
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
-    const { document } = address;
-    if (document.state === "absent") address.home.replica.touch(document);
     const run = this.current;
+    if (address.document.state !== "loaded") this.#notHere(run, address, shallow);
     if (run !== null) return this.#readIn(run, address, shallow);
     if (this.handling !== null) return this.handling.read(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
@@ -110,8 +115,7 @@ export class Runner implements RunHome {
 
   /** A read by a run that code holds in its hand, after an await. */
   readAs(run: Run, address: Address, shallow: boolean): Json | undefined {
-    const { document } = address;
-    if (document.state === "absent") address.home.replica.touch(document);
+    if (address.document.state !== "loaded") this.#notHere(run, address, shallow);
     return this.#readIn(run, address, shallow);
   }
 
@@ -120,6 +124,25 @@ export class Runner implements RunHome {
     // After the read is registered and what is below has run: only then it is known how this is labelled.
     if (address.document.labels !== undefined) this.#flow.read(run, address, shallow);
     return address.value;
+  }
+
+  /** A document that is not loaded reads as absent, and arrives as a change; the output of a resumed node is waited for. */
+  #notHere(run: Run | null, address: Address, shallow: boolean): void {
+    const { document, replica } = address.home;
+    if (document.state === "absent") replica.touch(document);
+    if (run === null || run.rehearsal || !this.#persistence.isAwaited(address)) return;
+    // Whoever has to compute it runs inside this.
+    this.logRead(run, address, shallow);
+    if (!this.#persistence.isAwaited(address)) return;
+    this.#loads = this.#persistence.missed(run.node, address);
+    throw START_OVER;
+  }
+
+  /** What the last run has to wait for before it starts over; asking takes it. */
+  takeLoads(): Promise<unknown> | undefined {
+    const loads = this.#loads;
+    if (loads !== undefined) this.#loads = undefined;
+    return loads;
   }
 
   logRead(run: Run, address: Address, shallow: boolean): void {
@@ -182,6 +205,7 @@ export class Runner implements RunHome {
     if (this.current?.rehearsal) return;
     const { document } = address.home;
     if (document.state === "absent") document.state = "loaded";
+    document.derived = true;
     this.#put(this.current as Run, address, value);
   }
 
@@ -308,6 +332,7 @@ export class Runner implements RunHome {
     node.runs++;
     node.ranAt = this.#graph.tick;
     this.#introspection.ran(run);
+    if (node.record !== undefined) this.#persistence.ran(node, node.record);
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
   }
 
@@ -378,6 +403,7 @@ export class Runner implements RunHome {
     if (output !== undefined) this.#put(run, output, undefined);
     if (node.envelope !== undefined && run.label.length > 0) this.#commit(run);
     this.#introspection.failed(run, error);
+    if (node.record !== undefined) this.#persistence.ran(node, node.record);
   }
 
   #startOver(run: Run, wasNew: boolean): void {

@@ -39,6 +39,7 @@ import {
 import { Invalidation } from "./invalidation.ts";
 import type { Launch } from "./lineage.ts";
 import { NO_CAUSES, type NodeSpec, type SchedulerNode } from "./node.ts";
+import { Persistence } from "./persistence.ts";
 import { Registry } from "./registry.ts";
 import { RunCommits } from "./run-commits.ts";
 import { Runner } from "./runner.ts";
@@ -61,6 +62,10 @@ export interface SchedulerStats {
   readonly outsideWrites: number;
   readonly queued: number;
   readonly gated: number;
+  /** Times a node's output and basis were written to the store. */
+  readonly kept: number;
+  /** Nodes whose last run is not stored yet. */
+  readonly unwritten: number;
 }
 
 export interface Diagnosis extends Misbehaving {
@@ -81,6 +86,7 @@ export class Scheduler implements Disposable {
   readonly #introspection: Introspection;
   readonly #turns: Turns;
   readonly #runner: Runner;
+  readonly #persistence: Persistence;
   readonly #settle: Settle;
   readonly #events: Events;
   readonly #replicas = new Set<Replica>();
@@ -94,7 +100,8 @@ export class Scheduler implements Disposable {
     const turns = new Turns(host, invalidation, introspection);
     const commits = new RunCommits({ turns, gates, agenda, introspection });
     const flow = new InformationFlow(invalidation);
-    const parts = { host, graph, agenda, gates, invalidation, turns, introspection, commits, flow };
+    const persistence = new Persistence({ host, turns, graph, agenda, gates, introspection });
+    const parts = { host, graph, agenda, gates, invalidation, turns, introspection, commits, flow, persistence };
     const runner = new Runner(parts);
     const settle = new Settle({ ...parts, runner });
     const answers = new SendAnswers({ host, introspection, work: settle });
@@ -107,6 +114,7 @@ export class Scheduler implements Disposable {
     gates.home = settle;
     runner.upstream = settle;
     commits.background = settle;
+    persistence.holder = settle;
     settle.sends = events;
     invalidation.falls = events;
     this.#events = events;
@@ -118,6 +126,7 @@ export class Scheduler implements Disposable {
     this.#introspection = introspection;
     this.#turns = turns;
     this.#runner = runner;
+    this.#persistence = persistence;
     this.#settle = settle;
   }
 
@@ -261,7 +270,8 @@ export class Scheduler implements Disposable {
     if (spec.debounceMs) this.#gates.state(node).debounceMs = spec.debounceMs;
     if (spec.throttleMs) this.#gates.state(node).throttleMs = spec.throttleMs;
     if (spec.noAutoDebounce) this.#gates.state(node).noAutoDebounce = true;
-    this.#makeHere(node.output);
+    this.#persistence.register(node, spec);
+    if (node.output !== undefined) this.#takeOver(node.output, node.record?.phase === "asked");
     let tail = null;
     for (const address of spec.declaredReads ?? NOTHING) tail = this.#graph.addRead(node, address, false, tail);
     for (const output of spec.outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
@@ -270,11 +280,19 @@ export class Scheduler implements Disposable {
     return node;
   }
 
-  /** A computation's own output is made here: there is nothing to load, and a load on its way comes too late. */
-  #makeHere(output: Address | undefined): void {
-    if (output === undefined || output.home.document.state === "loaded") return;
-    output.home.document.state = "loaded";
-    output.home.document.missed = NOTHING;
+  /**
+   * A computation's own output is made here: there is nothing to load, and a load on its way comes too late. That of a resumed one
+   * is what is stored, whatever was here.
+   */
+  #takeOver({ document }: Address, isResumed: boolean): void {
+    if (isResumed) {
+      // Whoever reads it waits until the node is known.
+      if (document.state === "loaded" && document.pending.length === 0) document.state = "absent";
+    } else if (document.state !== "loaded") {
+      document.state = "loaded";
+      document.missed = NOTHING;
+    }
+    document.derived = true;
   }
 
   #createdByRun(node: SchedulerNode): void {
@@ -292,11 +310,28 @@ export class Scheduler implements Disposable {
     node.causes = NO_CAUSES;
     this.#graph.heights.forget(node);
     this.#settle.forget(node);
+    this.#persistence.removed(node);
+  }
+
+  /** Removes a node that will not come back: nothing of it is kept. */
+  discard(node: SchedulerNode): void {
+    if (!node.registered) return;
+    this.remove(node);
+    this.#persistence.dropped(node);
+  }
+
+  /**
+   * Resumes the computations that the code registers (§9.2): those whose inputs have not changed since they were written do not run.
+   * Nothing runs before all of them are known; resolves then.
+   */
+  resume<T>(build: () => T): Promise<T> {
+    return this.#persistence.resume(build);
   }
 
   dispose(): void {
     this.#events.close();
     this.#invalidation.dispose();
+    this.#persistence.dispose();
     this.#settle.dispose();
   }
 
@@ -318,12 +353,13 @@ export class Scheduler implements Disposable {
     return this.#settle.idle();
   }
 
-  /** Idle, and every commit has its answer, those included that nodes made because of an answer. */
+  /** Idle, every commit has its answer, those included that nodes made because of an answer, and what is to be kept is stored. */
   async settled(): Promise<void> {
     do {
       await this.idle();
       await Promise.all([...this.#replicas].map((replica) => replica.settled()));
       await this.idle();
+      await this.#persistence.flush();
     } while ([...this.#replicas].some((replica) => replica.pendingCommits > 0));
   }
 
@@ -370,22 +406,27 @@ export class Scheduler implements Disposable {
 
   setDebounce(node: SchedulerNode, ms: number): void {
     this.#gates.setDebounce(node, ms);
+    this.#persistence.changed(node);
   }
 
   clearDebounce(node: SchedulerNode): void {
     this.#gates.setDebounce(node, 0);
+    this.#persistence.changed(node);
   }
 
   setThrottle(node: SchedulerNode, ms: number): void {
     this.#gates.setThrottle(node, ms);
+    this.#persistence.changed(node);
   }
 
   clearThrottle(node: SchedulerNode): void {
     this.#gates.setThrottle(node, 0);
+    this.#persistence.changed(node);
   }
 
   setNoAutoDebounce(node: SchedulerNode, off: boolean): void {
     this.#gates.setNoAutoDebounce(node, off);
+    this.#persistence.changed(node);
   }
 
   /** Stops a node before its next run until the breakpoint is taken away. */
@@ -409,6 +450,8 @@ export class Scheduler implements Disposable {
       outsideWrites: this.#introspection.outsideWrites,
       queued: this.#agenda.size,
       gated: this.#gates.held.size,
+      kept: this.#persistence.written,
+      unwritten: this.#persistence.unwritten,
     };
   }
 

@@ -14,6 +14,8 @@ import type { Graph } from "./graph.ts";
 import { circleThrough, upstream } from "./graph-walk.ts";
 import type { Introspection } from "./introspection.ts";
 import type { SchedulerNode } from "./node.ts";
+import type { NodeRecord } from "./node-record.ts";
+import type { Holder, Persistence } from "./persistence.ts";
 import type { Runner, UpstreamWork } from "./runner.ts";
 import type { Turns } from "./turns.ts";
 
@@ -28,7 +30,7 @@ export interface SendWork {
 /** Runs between two looks at the clock. */
 const RUNS_PER_LOOK = 128;
 
-export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
+export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, Passes {
   readonly #host: Host;
   readonly #graph: Graph;
   readonly #agenda: Agenda;
@@ -36,12 +38,15 @@ export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
   readonly #runner: Runner;
   readonly #turns: Turns;
   readonly #introspection: Introspection;
+  readonly #persistence: Persistence;
   /** Numbers the passes; nodes remember in which they ran last. */
   #pass = 0;
   #tickQueued = false;
   #passing = false;
   /** An asynchronous run; nothing else runs before it has ended. */
   #inFlight: Promise<void> | undefined;
+  /** Nodes are being resumed: nothing runs before all of them are installed. */
+  #holds = 0;
   /** The pass has given the thread back and goes on in a task of its own. */
   #resting = false;
   /** Created in this pass by runs, demanded until it ends and they have run (§5.3). */
@@ -63,6 +68,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
     runner: Runner;
     turns: Turns;
     introspection: Introspection;
+    persistence: Persistence;
   }) {
     this.#host = parts.host;
     this.#graph = parts.graph;
@@ -71,6 +77,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
     this.#runner = parts.runner;
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
+    this.#persistence = parts.persistence;
   }
 
   set sends(sends: SendWork) {
@@ -103,9 +110,21 @@ export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
     this.#begin(false);
   }
 
-  /** Whether an asynchronous run is awaited. */
+  /** Whether nothing may run now: an asynchronous run, a load or a resumption is awaited. */
   get isWaiting(): boolean {
-    return this.#inFlight !== undefined;
+    return this.#inFlight !== undefined || this.#holds > 0;
+  }
+
+  /** Nothing runs before the work is over, well or not. */
+  hold(work: Promise<unknown>): void {
+    this.#holds++;
+    const release = () => {
+      this.#holds--;
+      if (this.isWaiting) return;
+      if (this.#disposed) this.#checkIdle();
+      else this.#queueTick();
+    };
+    work.then(release, release);
   }
 
   #begin(sliced: boolean): void {
@@ -163,10 +182,12 @@ export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
     this.#continue(true);
   }
 
-  async #await(run: Promise<void>): Promise<void> {
+  async #await(run: Promise<unknown>): Promise<void> {
     await run;
+    await this.#runner.takeLoads();
     this.#inFlight = undefined;
     if (this.#disposed) return this.#checkIdle();
+    if (this.isWaiting) return;
     this.#continue(true);
   }
 
@@ -190,10 +211,28 @@ export class Settle implements Waker, UpstreamWork, GateHome, NodeWork, Passes {
       this.#exhausted(node);
       return undefined;
     }
+    if (node.record !== undefined && this.#isResumed(node, node.record)) return this.#inFlight;
     node.passRuns++;
-    const run = this.#runner.run(node);
+    const run = this.#runner.run(node) ?? this.#loadsFor(node);
     if (run !== undefined) this.#inFlight = this.#await(run);
-    return run;
+    return this.#inFlight;
+  }
+
+  /** Whether a resumed node has nothing to run for, or has to wait for what it needs. */
+  #isResumed(node: SchedulerNode, record: NodeRecord): boolean {
+    if (record.phase === "here") return false;
+    const loads = this.#persistence.prepare(node, record);
+    if (loads === undefined || loads === "unchanged") return loads !== undefined;
+    this.#inFlight = this.#await(loads);
+    this.#agenda.offer(node);
+    return true;
+  }
+
+  /** What the run that has just started over waits for; that it had to is not the node's fault. */
+  #loadsFor(node: SchedulerNode): Promise<unknown> | undefined {
+    const loads = this.#runner.takeLoads();
+    if (loads !== undefined) node.passRuns--;
+    return loads;
   }
 
   /** Whether something turned out that has to run before the node; then the order has been changed. */

@@ -130,6 +130,13 @@ export class Turns {
     }
   }
 
+  /** Tells and commits what plain code has written so far. */
+  settle(replica: Replica): void {
+    if (this.isTransacting) return;
+    this.publish();
+    this.#seal(replica);
+  }
+
   #seal(replica: Replica): void {
     const turn = this.#turns.get(replica);
     const unit = turn?.unit;

@@ -1,0 +1,146 @@
+/**
+ * The row of a node: what its last run read, as the store keeps it (`NodeBasis`), and back. No values: of what was read there is one
+ * digest for the whole node, by which a node whose inputs have moved is compared before it runs again. SPEC: I7.
+ *
+ * A row groups reads by document, so order is kept within a document, and documents stand in the order in which they were first read.
+ */
+import { canonicalJson } from "../message/canonical-json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
+import { hashText } from "../message/sha256.ts";
+import type { BasisInput } from "../store/commit.ts";
+import { asLink } from "../store/document.ts";
+import type { RecordedBasis } from "../store/store.ts";
+import type { Address, DocumentIndex } from "./address.ts";
+import type { GateState } from "./gates.ts";
+import type { Edge, SchedulerNode } from "./node.ts";
+import type { GateSettings, NodeRecord } from "./node-record.ts";
+
+/** Hex digits of a digest: 64 bits tell values apart that nobody has made to collide, and 80 those that somebody has tried to. */
+const DIGEST_DIGITS = 20;
+
+/** A node's reads by document. */
+export type ReadsByDocument = ReadonlyMap<DocumentIndex, readonly Edge[]>;
+
+/** What a row says. */
+export interface Observation {
+  readonly digest: string;
+  readonly gate: GateSettings;
+  readonly error: string | undefined;
+  readonly creates: boolean;
+  /** Some of what it read is not stored: the row alone cannot say that nothing has changed. */
+  readonly open: boolean;
+  readonly inputs: RecordedBasis["inputs"];
+}
+
+export function readsByDocument(node: SchedulerNode): ReadsByDocument {
+  const reads = new Map<DocumentIndex, Edge[]>();
+  for (let edge = node.reads; edge !== null; edge = edge.next) {
+    const { home } = edge.address;
+    const ofDocument = reads.get(home);
+    if (ofDocument === undefined) reads.set(home, [edge]);
+    else ofDocument.push(edge);
+  }
+  return reads;
+}
+
+export function basisInput({ document }: DocumentIndex, edges: readonly Edge[], sequence: number): BasisInput {
+  const reads = edges.map(({ address, shallow }) => ({
+    path: address.path,
+    depth: shallow ? ("shallow" as const) : ("deep" as const),
+  }));
+  return { scope: document.scope, id: document.id, sequence, reads };
+}
+
+// Digests ----------------------------------------------------------------------------------------------------------------
+
+/** Digests of containers that were read as a whole, for as long as nothing changes: many nodes read the same. */
+export type DigestMemo = Map<Address, string>;
+
+/** One digest of all values that the node's reads have now. */
+export function digestOf(reads: ReadsByDocument, memo: DigestMemo): string {
+  let text = "";
+  for (const edges of reads.values()) for (const edge of edges) text += `${readText(edge, memo)}\n`;
+  return hashText(text).slice(0, DIGEST_DIGITS);
+}
+
+function readText({ address, shallow }: Edge, memo: DigestMemo): string {
+  // Below a link there is nothing, and yet not what there was.
+  for (let above = address.parent; above !== null; above = above.parent) {
+    const { value } = above;
+    if (asLink(value) !== undefined) return `below ${canonicalJson(value as Json)}`;
+  }
+  const { value } = address;
+  if (typeof value !== "object" || value === null) return value === undefined ? "" : JSON.stringify(value);
+  if (shallow) return shapeText(value);
+  let digest = memo.get(address);
+  if (digest === undefined) {
+    digest = `#${hashText(canonicalJson(value))}`;
+    memo.set(address, digest);
+  }
+  return digest;
+}
+
+/** What a shallow read tells apart. */
+function shapeText(value: Json): string {
+  if (Array.isArray(value)) return `[${value.length}]`;
+  if (asLink(value) !== undefined) return canonicalJson(value);
+  return JSON.stringify(Object.keys(value as JsonObject).sort());
+}
+
+// Settings ---------------------------------------------------------------------------------------------------------------
+
+export function settingsOf(
+  { error, gate }: SchedulerNode,
+  { creates, declared }: NodeRecord,
+  { digest, open }: { readonly digest: string; readonly open: boolean },
+): Json {
+  const changed = gate === undefined ? undefined : gateSettings(gate, declared);
+  return {
+    seen: digest,
+    ...(changed === undefined ? {} : { gate: changed }),
+    ...(error === undefined ? {} : { error: error instanceof Error ? error.message : String(error) }),
+    ...(creates ? { creates } : {}),
+    ...(open ? { open } : {}),
+  };
+}
+
+/** What somebody has set since the registration; what the policy has set is its own affair. */
+function gateSettings(gate: GateState, declared: Required<GateSettings>): JsonObject | undefined {
+  const { throttleMs, noAutoDebounce } = gate;
+  const debounceMs = gate.autoDebounce ? declared.debounceMs : gate.debounceMs;
+  const settings = {
+    ...(debounceMs === declared.debounceMs ? {} : { debounceMs }),
+    ...(throttleMs === declared.throttleMs ? {} : { throttleMs }),
+    ...(noAutoDebounce === declared.noAutoDebounce ? {} : { noAutoDebounce }),
+  };
+  return Object.keys(settings).length === 0 ? undefined : settings;
+}
+
+/** What a recorded row says; undefined where it is not a row that we could have written. */
+export function observationOf({ settings, inputs }: RecordedBasis): Observation | undefined {
+  if (!isJsonObject(settings)) return undefined;
+  const { seen, gate = {}, error, creates = false, open = false } = settings;
+  if (typeof seen !== "string" || typeof creates !== "boolean" || typeof open !== "boolean") return undefined;
+  if (!isJsonObject(gate)) return undefined;
+  if (error !== undefined && typeof error !== "string") return undefined;
+  const { debounceMs, throttleMs, noAutoDebounce } = gate;
+  if (!isDuration(debounceMs) || !isDuration(throttleMs)) return undefined;
+  if (noAutoDebounce !== undefined && typeof noAutoDebounce !== "boolean") return undefined;
+  if (!inputs.every(isInput)) return undefined;
+  return { digest: seen, gate: gate as GateSettings, error, creates, open, inputs };
+}
+
+function isDuration(ms: Json | undefined): boolean {
+  return ms === undefined || (typeof ms === "number" && Number.isFinite(ms) && ms >= 0);
+}
+
+/** The store gives back what it holds, and that may have been written by anybody. */
+function isInput({ reads }: { readonly reads: unknown }): boolean {
+  if (!Array.isArray(reads)) return false;
+  return reads.every((read: unknown) => {
+    if (typeof read !== "object" || read === null) return false;
+    const { path, depth } = read as { path?: unknown; depth?: unknown };
+    const isPath = Array.isArray(path) && path.every((step) => typeof step === "string");
+    return isPath && (depth === "deep" || depth === "shallow");
+  });
+}

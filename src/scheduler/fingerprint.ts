@@ -1,0 +1,27 @@
+/**
+ * What tells two versions of a node's code apart: the text of its function, and a version that its owner gives. Code that the function calls,
+ * and what it has captured, is not in its text: who changes that says so with the version.
+ */
+import { hashText } from "../message/sha256.ts";
+
+const DIGITS = 16;
+
+export class Fingerprints {
+  readonly #version: string;
+  /** By text: the functions of a program are few, the nodes that run them many. */
+  readonly #known = new Map<string, string>();
+
+  constructor(version: string) {
+    this.#version = version;
+  }
+
+  of(code: (...parameters: never[]) => unknown, declared?: string): string {
+    const text = declared ?? code.toString();
+    let fingerprint = this.#known.get(text);
+    if (fingerprint === undefined) {
+      fingerprint = hashText(`${this.#version}\n${text}`).slice(0, DIGITS);
+      this.#known.set(text, fingerprint);
+    }
+    return fingerprint;
+  }
+}

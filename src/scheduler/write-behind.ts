@@ -1,0 +1,170 @@
+/**
+ * Writing derived values behind (design point 16): what nodes of one space have computed goes to the store with the rows of what it
+ * rests on, the last value of each, many nodes in one commit, a short while after they ran. SPEC: I7, R34.
+ *
+ * ```
+ *   ran ──> unwritten ──the delay is over, or somebody waits──> under way ──confirmed──> written
+ *               ^                                                   └──rejected──> unwritten
+ *               └── as long as an input is pending or loading, or is unwritten itself and not in the same commit
+ * ```
+ * One commit is under way at a time, so that the position of the replica covers every earlier one. A node that is about to run is left
+ * alone. Nothing here takes part in scheduling.
+ */
+import type { Host, Timer } from "../host/host.ts";
+import { WRITE_ATTEMPTS_MAX, WRITE_BEHIND_MS, WRITE_BEHIND_NODES_MAX, WRITE_BEHIND_RETRY_MS } from "../limits.ts";
+import type { DocumentRef } from "../store/document.ts";
+import { type Rejection, retryRule } from "../store/rejection.ts";
+import type { Replica } from "../store/replica.ts";
+import { DerivedBatch } from "./derived-batch.ts";
+import type { Introspection } from "./introspection.ts";
+import type { SchedulerNode } from "./node.ts";
+import type { Turns } from "./turns.ts";
+
+export class WriteBehind {
+  /** Counted work, for tests and `getStats`: nodes whose rows were written. */
+  written = 0;
+  readonly #replica: Replica;
+  readonly #host: Host;
+  readonly #turns: Turns;
+  readonly #introspection: Introspection;
+  readonly #unwritten = new Set<SchedulerNode>();
+  /** Nodes that are gone for good, by name, with their outputs. */
+  readonly #dropped = new Map<string, DocumentRef | undefined>();
+  #timer: Timer | undefined;
+  /** The last of the commits, which follow one another. */
+  #last: Promise<void> = Promise.resolve();
+  /** How often in a row the store has failed. */
+  #failures = 0;
+  #closed = false;
+
+  constructor(replica: Replica, parts: { host: Host; turns: Turns; introspection: Introspection }) {
+    this.#replica = replica;
+    this.#host = parts.host;
+    this.#turns = parts.turns;
+    this.#introspection = parts.introspection;
+  }
+
+  /** A node's output, reads or settings may be others than those that are stored. */
+  add(node: SchedulerNode): void {
+    if (node.record === undefined || this.#closed) return;
+    node.record.unwritten = true;
+    this.#unwritten.add(node);
+    this.#dropped.delete(node.id);
+    this.#arm(WRITE_BEHIND_MS);
+  }
+
+  /** The node is not registered any more; its row and its output stay for whoever registers it again. */
+  remove(node: SchedulerNode): void {
+    this.#unwritten.delete(node);
+  }
+
+  /** The node is gone for good, and its row and its output with it. */
+  drop(node: SchedulerNode): void {
+    this.#unwritten.delete(node);
+    if (this.#closed) return;
+    this.#dropped.set(node.id, node.output?.document);
+    this.#arm(WRITE_BEHIND_MS);
+  }
+
+  /** Nodes that are not written. */
+  get size(): number {
+    return this.#unwritten.size;
+  }
+
+  /** Writes what can be written now, and what can be after that; resolves when it is answered. */
+  async flush(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    for (let before = -1; before !== this.written; ) {
+      before = this.written;
+      await this.#write();
+    }
+  }
+
+  /** Nothing is written any more: what is not, is computed again by whoever needs it next. */
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#unwritten.clear();
+    this.#dropped.clear();
+  }
+
+  #arm(delayMs: number): void {
+    if (this.#timer !== undefined || this.#closed) return;
+    this.#timer = this.#host.timer(delayMs, () => {
+      this.#timer = undefined;
+      void this.#write();
+    });
+  }
+
+  #write(): Promise<void> {
+    this.#last = this.#last.then(() => this.#writeOne());
+    return this.#last;
+  }
+
+  async #writeOne(): Promise<void> {
+    if (this.#closed || (this.#unwritten.size === 0 && this.#dropped.size === 0)) return;
+    // What plain code has just written makes nodes invalid that seem clean.
+    this.#turns.settle(this.#replica);
+    const batch = this.#collect();
+    if (!batch.isEmpty) {
+      const dropped = [...this.#dropped];
+      this.#dropped.clear();
+      const outcome = await this.#replica.record(batch.rows()).outcome;
+      if (outcome.kind === "rejected") return this.#rejected(batch, dropped, outcome);
+      this.#failures = 0;
+      this.written += batch.entries.length;
+      for (const { node, stored } of batch.entries) if (node.record !== undefined) node.record.stored = stored;
+    }
+    this.#waitFor(batch);
+  }
+
+  /** Writers before those who read from them, so that both can be in one commit. */
+  #collect(): DerivedBatch {
+    const batch = new DerivedBatch(this.#replica);
+    for (const [name, output] of this.#dropped) batch.drop(name, output);
+    for (const node of [...this.#unwritten].sort((a, b) => a.height - b.height)) {
+      batch.isFull = batch.entries.length >= WRITE_BEHIND_NODES_MAX;
+      if (batch.isFull) break;
+      if (batch.add(node) !== "waits") this.#unwritten.delete(node);
+    }
+    return batch;
+  }
+
+  /** What has to be over before the rest can be tried. What waits for another node is tried when that one is written. */
+  #waitFor({ entries, isFull, waitsForCommits, waitsForLoads, waitsForNodes }: DerivedBatch): void {
+    const again = () => this.#arm(WRITE_BEHIND_MS);
+    if (isFull || (waitsForNodes && entries.length > 0)) this.#arm(0);
+    else if (waitsForCommits) void this.#replica.settled().then(again);
+    else if (waitsForLoads) void this.#replica.loadsSettled().then(again);
+  }
+
+  async #rejected(
+    { entries }: DerivedBatch,
+    dropped: readonly [string, DocumentRef | undefined][],
+    rejection: Rejection,
+  ): Promise<void> {
+    for (const { node } of entries) {
+      if (node.record === undefined || !node.registered) continue;
+      // Nobody knows what is stored now; the next time it is put whole.
+      node.record.stored = undefined;
+      node.record.unwritten = true;
+      this.#unwritten.add(node);
+    }
+    for (const [name, output] of dropped) this.#dropped.set(name, output);
+    const rule = retryRule(rejection);
+    if (rule !== "run-again" && (rule === "never" || ++this.#failures >= WRITE_ATTEMPTS_MAX)) {
+      return this.#giveUp(rejection.message);
+    }
+    // A feed that cannot be read now is no reason to give up: the next rejection says so again.
+    if (rule === "run-again") await this.#replica.catchUp().catch(() => undefined);
+    this.#arm(rule === "run-again" ? 0 : WRITE_BEHIND_RETRY_MS);
+  }
+
+  #giveUp(message: string): void {
+    this.#failures = 0;
+    this.#unwritten.clear();
+    this.#dropped.clear();
+    this.#introspection.lostDerived(this.#replica.space, message);
+  }
+}

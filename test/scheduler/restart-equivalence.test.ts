@@ -1,0 +1,26 @@
+import { describe, expect, test } from "#test";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { type Restarts, RestartTrial, worldOf } from "./restart-model.ts";
+
+const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+const SEEDS = isLong ? 5_000 : 100;
+
+function inMemory(seed: number) {
+  return worldOf(seed, (host) => {
+    const disk = new MemoryDisk();
+    return async () => memoryStore({ host, disk });
+  });
+}
+
+describe("beside a process that was never restarted", () => {
+  test("[I7] restarts, kills and changes behind its back: the same values, and no run that the other does not make", async () => {
+    const total: Restarts = { restarts: 0, kills: 0, runs: 0, spared: 0 };
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const trial = new RestartTrial(seed, { stays: inMemory(seed), restarts: inMemory(seed) });
+      const met = await trial.run(30);
+      for (const key of Object.keys(total) as (keyof Restarts)[]) total[key] += met[key];
+    }
+    for (const [what, count] of Object.entries(total)) expect([what, count > SEEDS]).toEqual([what, true]);
+  }, 600_000);
+});

@@ -1,0 +1,80 @@
+/** Processes that follow one another on the same data: each opens the space, takes up what the last one left, and ends. */
+import { Space } from "../../src/cells/space.ts";
+import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
+import type { CommitRequest } from "../../src/store/commit.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+import { FaultyLine } from "../store/faulty-store.ts";
+
+/** One process: its space, what it asks of the store, and which computations ran in it. */
+export class Life {
+  readonly space: Space;
+  readonly line: FaultyLine;
+  /** Names of computations in the order of their runs. */
+  readonly ran: string[];
+  readonly #loaded: { count: number };
+
+  private constructor(space: Space, line: FaultyLine, ran: string[], loaded: { count: number }) {
+    this.space = space;
+    this.line = line;
+    this.ran = ran;
+    this.#loaded = loaded;
+  }
+
+  static async begin(host: SimulatedHost, store: Store, version = "1"): Promise<Life> {
+    const loaded = { count: 0 };
+    const counting = new Proxy(store, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (name === "load") {
+          return (space: string, refs: Parameters<Store["load"]>[1]) => {
+            loaded.count += refs.length;
+            return target.load(space, refs);
+          };
+        }
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+    const line = new FaultyLine(counting);
+    const space = await Space.open({ store: line.store, host, name: "s", persist: { version } });
+    return new Life(space, line, [], loaded);
+  }
+
+  /** Documents that were asked for. */
+  get loads(): number {
+    return this.#loaded.count;
+  }
+
+  takeRan(): string[] {
+    return this.ran.splice(0);
+  }
+
+  /** A computation that is seen to run. */
+  noting<T>(name: string, compute: () => T): () => T {
+    return () => {
+      this.ran.push(name);
+      return compute();
+    };
+  }
+
+  /** Commits of derived values that have arrived. */
+  get derivedCommits(): CommitRequest[] {
+    return this.line.arrived.filter(({ basis }) => basis.length > 0);
+  }
+
+  /** Ends as a process does that is killed: nothing is written any more. */
+  kill(): void {
+    this.space.scheduler.dispose();
+  }
+}
+
+export function setup({ seed = 1 }: { seed?: number } = {}) {
+  const host = simulatedHost(seed);
+  const disk = new MemoryDisk();
+  return {
+    host,
+    disk,
+    begin: (version?: string) => Life.begin(host, memoryStore({ host, disk }), version),
+  };
+}
