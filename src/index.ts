@@ -21,6 +21,7 @@ export type { TailOptions } from "./bus/tail.ts";
 export { Cell, type CellOptions, type PullOptions, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
 export { Computed } from "./cells/computed.ts";
+export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
 export type { Declassification } from "./cells/labels.ts";
 export type { ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
@@ -29,6 +30,7 @@ export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type StandardSchema } from "./cells/schema.ts";
 export { type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";
+export { type HandleOptions, type Readable, Stream, type StreamHandler } from "./cells/stream.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
 
 // Time, chance and tasks.
@@ -77,6 +79,11 @@ export {
 export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts";
 export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
+
+// Sends to streams, and what becomes of them and of what handlers launch.
+export type { Launch } from "./scheduler/lineage.ts";
+export type { SendFailure, SendOptions, SendOutcome, Sent } from "./scheduler/send.ts";
+export { StreamError, type StreamErrorCode } from "./scheduler/stream-record.ts";
 
 // Documents, transactions, journal, due table.
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
