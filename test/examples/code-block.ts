@@ -3,6 +3,7 @@
  *
  * - `ts`: a program; it is run, and prints what its last comment says;
  * - `ts app.ts`: a file that the commands of the page use; it is written and type-checked;
+ * - `yaml manifest.yaml`: the same, without types to check;
  * - `sh run`: commands after `$`, with what they print; they are run in a folder of the page's own;
  * - `sh not-run: reason`, `ts not-run: reason`: shown only, and the reason is said;
  * - nothing, or any other language: text. It may not look like a command.
@@ -35,6 +36,7 @@ function useOf(info: string): CodeBlock["use"] {
   const [, reason] = rest.match(/^not-run: (.+)$/) ?? [];
   if (reason !== undefined) return { kind: "not-run", reason };
   if (language === "ts") return rest === "" ? { kind: "program" } : { kind: "file", name: rest };
+  if (language === "yaml" && rest !== "") return { kind: "file", name: rest };
   if (language === "sh" && rest === "run") return { kind: "commands" };
   return { kind: "text" };
 }

@@ -14,7 +14,7 @@ const programs = [
   ...blocks.filter(({ use }) => use.kind === "program"),
 ].map((program) => ({ ...program, file: fileOf(program.place) }));
 /** Files of pages are run by `pages.test.ts`; here they are type-checked. */
-const files = blocks.filter(({ use }) => use.kind === "file");
+const files = blocks.filter(({ use }) => use.kind === "file" && use.name.endsWith(".ts"));
 
 function fileOf(place: string): string {
   return `${place.replaceAll(/\W/g, "-")}.ts`;

@@ -1,6 +1,6 @@
 /** The pages of the documentation as a reader follows them: files are written, commands are run, and print what the page says. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT } from "../repo/program.ts";
 import { codeBlocks, isUnmarked } from "./code-block.ts";
@@ -30,7 +30,10 @@ describe("pages", () => {
     mkdirSync(folder);
     await using session = new ShellSession(folder, join(project.packageFolder, "bin", "millrace.mjs"));
     for (const { place, code, use } of blocks) {
-      if (use.kind === "file") writeFileSync(join(folder, use.name), code);
+      if (use.kind === "file") {
+        mkdirSync(dirname(join(folder, use.name)), { recursive: true });
+        writeFileSync(join(folder, use.name), code);
+      }
       if (use.kind !== "commands") continue;
       for (const exchange of exchangesOf(code)) {
         const { printed, matches } = await session.run(exchange);
