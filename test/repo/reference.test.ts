@@ -1,0 +1,98 @@
+/** The reference names what is in the source, all of it and nothing else: error codes, exports, verbs, built-in types. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { systemHost } from "../../src/host/system-host.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { COMPILE_CACHE, MAIN } from "../kernel/kernel-process.ts";
+import { ROOT, runProgram } from "./program.ts";
+
+function page(name: string): string {
+  return readFileSync(join(ROOT, "docs", "reference", name), "utf8");
+}
+
+/** The first cells of the tables of a page, without their quotes. */
+function named(text: string): string[] {
+  return [...text.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name as string);
+}
+
+function sources(): string[] {
+  return readdirSync(join(ROOT, "src"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => readFileSync(join(ROOT, "src", name), "utf8"));
+}
+
+/** Codes as the source declares them: in unions named `…ErrorCode` and `RejectionReason`, as `code` of a class, and those of answers. */
+function codesIn(source: string): string[] {
+  const text = source.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/\/\/.*$/gm, "");
+  const unions = text.matchAll(/type (?:\w*ErrorCode|RejectionReason) =([^;]*);/g);
+  const fields = text.matchAll(/readonly code(?: = |: )("[^;]*);/g);
+  const words = [...unions, ...fields].flatMap(([, union]) => [...(union as string).matchAll(/"([^"]+)"/g)]);
+  const [, meanings = ""] = text.match(/ERROR_MEANINGS = \{([^}]*)\}/) ?? [];
+  return [...words.map(([, code]) => code as string), ...(meanings.match(/\d{3}(?=:)/g) ?? [])];
+}
+
+/** Names that an entry point lists, types as well as values. */
+function exportsOf(file: string): string[] {
+  const text = readFileSync(join(ROOT, file), "utf8");
+  const names = [...text.matchAll(/export (?:type )?\{([^}]*)\}/g)]
+    .flatMap(([, list]) => (list as string).split(","))
+    .map(
+      (name) =>
+        name
+          .trim()
+          .replace(/^type /, "")
+          .split(" as ")
+          .at(-1) as string,
+    );
+  return [...new Set(names.filter((name) => name !== ""))].sort();
+}
+
+describe("the reference", () => {
+  test("[K50] names every error code, and none that is not there", () => {
+    const inSource = new Set(sources().flatMap(codesIn));
+    expect(inSource.size).toBeGreaterThan(60);
+    expect(named(page("errors.md")).sort()).toEqual([...inSource].sort());
+  });
+
+  test("[K50] names every export of every entry point (node scripts/reference.ts api > docs/reference/api.md)", () => {
+    const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    const sections = page("api.md").split(/^## /m).slice(1);
+    const entries = Object.entries<{ default?: string }>(exports).filter(([, target]) => target.default !== undefined);
+    expect(sections.map((section) => section.match(/`([^`]+)`/)?.[1]).sort()).toEqual(
+      entries.map(([entry]) => join("millrace", entry)).sort(),
+    );
+    for (const [entry, target] of entries) {
+      const section = sections.find((text) => text.startsWith(`\`${join("millrace", entry)}\``)) as string;
+      const file = (target.default as string).replace(/^\.\/dist/, "src").replace(/js$/, "ts");
+      expect(named(section).sort(), entry).toEqual(exportsOf(file));
+    }
+  });
+
+  test("[K50] names every verb with its usage (node scripts/reference.ts command > docs/reference/command.md)", async () => {
+    const help = async (...args: string[]) =>
+      (await runProgram(process.execPath, [MAIN, ...args, "--help"], { env: COMPILE_CACHE })).stdout;
+    const verbs = [...(await help()).matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, verb]) => verb as string);
+    const text = page("command.md");
+    expect([...text.matchAll(/^## `millrace (\w+)`$/gm)].map(([, verb]) => verb)).toEqual(verbs);
+    for (const verb of verbs) expect(text, verb).toContain(`\n${(await help(verb)).split("\n")[0]}\n`);
+  });
+
+  test("[K50] names every type that a kernel answers by itself", async () => {
+    const host = systemHost();
+    await using kernel = await Kernel.open({ host, store: memoryStore({ host }) });
+    const { types } = (await kernel.query("Syscall.List", null)) as { types: string[] };
+    expect(
+      named(page("messages.md"))
+        .filter((name) => !name.startsWith("Sys."))
+        .sort(),
+    ).toEqual(types);
+  });
+
+  test("[K50] codes are found as they are written", () => {
+    const text =
+      'type AErrorCode =\n  /** "X" */\n  | "A"\n  | "B"; // "C"\nreadonly code = "D";\nreadonly code: "E" | "F";';
+    expect(codesIn(text)).toEqual(["A", "B", "D", "E", "F"]);
+  });
+});
