@@ -79,23 +79,21 @@ export function addCause(node: SchedulerNode, cause: Address): void {
   else addAnother(node, cause);
 }
 
+/** Lists of one or two are shared, and nobody changes them; a longer one is the node's own until a run takes it. */
 function addAnother(node: SchedulerNode, cause: Address): void {
   const { causes } = node;
   if (causes.length === 1) {
     const first = causes[0] as Address;
     if (first !== cause) node.causes = pairOf(first, cause, node.lastCauses);
-    return;
+  } else if (!causes.includes(cause)) {
+    if (causes.length > 2) (causes as Address[]).push(cause);
+    else node.causes = [...causes, cause];
   }
-  if (causes.includes(cause)) return;
-  // One that can be extended is the node's own.
-  if (Object.isExtensible(causes)) (causes as Address[]).push(cause);
-  else node.causes = [...causes, cause];
 }
 
 /** What runs for two causes mostly runs for the same two the next time. */
 function pairOf(first: Address, second: Address, known: readonly Address[]): readonly Address[] {
-  if (known.length === 2 && known[0] === first && known[1] === second && !Object.isExtensible(known)) return known;
-  return Object.freeze([first, second]);
+  return known.length === 2 && known[0] === first && known[1] === second ? known : [first, second];
 }
 
 /** Gives back the causes that a run took, because it is repeated; each stands there once. */
