@@ -40,15 +40,32 @@ export interface PullOptions {
 }
 
 export class Cell<T = unknown> {
-  readonly address: Address;
+  /** Undefined until somebody asks where it is. */
+  #address: Address | undefined;
   protected readonly targets: LinkTargets;
   readonly #options: CellOptions<T>;
 
-  constructor(address: Address, targets: LinkTargets, options: CellOptions<T> = NO_OPTIONS) {
-    this.address = address;
+  constructor(address: Address | undefined, targets: LinkTargets, options: CellOptions<T> = NO_OPTIONS) {
+    this.#address = address;
     this.targets = targets;
     this.#options = options;
+    if (address !== undefined) address.pins++;
+  }
+
+  get address(): Address {
+    return this.#address ?? this.#found();
+  }
+
+  #found(): Address {
+    const address = this.locate();
     address.pins++;
+    this.#address = address;
+    return address;
+  }
+
+  /** Where it is; asked once, of a cell that was made without an address. */
+  protected locate(): Address {
+    throw new Error("a cell is made with its address");
   }
 
   /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */

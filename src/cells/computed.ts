@@ -1,4 +1,5 @@
 /** The output of a computation: a cell that only its node writes. */
+import type { Address } from "../scheduler/address.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
 import { Cell, type CellOptions } from "./cell.ts";
@@ -8,10 +9,14 @@ export class Computed<T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 
   constructor(node: SchedulerNode, targets: LinkTargets, options?: CellOptions<T>) {
-    const { output } = node;
-    if (output === undefined) throw new Error(`node ${node.id} has no output`);
-    super(output, targets, options);
+    super(node.output, targets, options);
     this.node = node;
+  }
+
+  protected override locate(): Address {
+    const output = this.targets.scheduler.outputOf(this.node);
+    if (output === undefined) throw new Error(`node ${this.node.id} has no output`);
+    return output;
   }
 
   /** What its function threw at the last run; the value is undefined then. */

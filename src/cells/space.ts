@@ -2,7 +2,6 @@
  * A space as its users see it: cells, computations, effects and transactions over one replica and one scheduler.
  */
 import type { Host } from "../host/host.ts";
-import type { Address } from "../scheduler/address.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { Run } from "../scheduler/run.ts";
@@ -99,10 +98,9 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
   computed<T>(id: string, compute: (run: Run) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
-    const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
-    const known = this.#madeBefore(id, output);
+    const known = this.#madeBefore(id);
     if (known) return new Computed<Awaited<T>>(known, this);
-    const basic: NodeSpec = { kind: "computation", id, run: compute, outputs: [output] };
+    const basic: NodeSpec = { kind: "computation", id, run: compute, outputIn: this.#replica };
     const spec = this.#fingerprints === undefined ? basic : this.#kept(basic, compute, options);
     const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
     return new Computed<Awaited<T>>(node, this);
@@ -110,7 +108,9 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   #kept(spec: NodeSpec, code: (run: Run) => unknown, options: NodeOptions = {}): NodeSpec {
     if (this.#fingerprints === undefined || options.persist === false) return spec;
-    return { ...spec, persisted: { fingerprint: this.#fingerprints.of(code, options.fingerprint) } };
+    const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id: spec.id });
+    const fingerprint = this.#fingerprints.of(code, options.fingerprint);
+    return { ...spec, outputs: [output], persisted: { fingerprint } };
   }
 
   /** Options of a computation whose code is what it was made of rather than its function; nothing where nothing is kept. */
@@ -127,11 +127,11 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /** A node that runs again makes its children again; those of the same name are there already. */
-  #madeBefore(id: string, output: Address): SchedulerNode | undefined {
+  #madeBefore(id: string): SchedulerNode | undefined {
     const parent = this.scheduler.running;
     if (parent === undefined) return undefined;
     const known = this.scheduler.find(id);
-    return known?.parent === parent && known.output === output ? known : undefined;
+    return known?.parent === parent && known.outputIn === this.#replica ? known : undefined;
   }
 
   /** Runs now and whenever something it read has changed, until cancelled. */

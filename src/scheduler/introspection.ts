@@ -261,7 +261,7 @@ export class Introspection {
       height: node.height,
       runs: node.runs,
       reads: readsOf(node).map(String),
-      writes: [...node.outputs, ...(node.envelope ?? NOTHING)].map(String),
+      writes: writesOf(node).map(String),
       ...(node.parent ? { parent: node.parent.id } : {}),
       ...(node.error === undefined ? {} : { error: String(node.error) }),
     }));
@@ -274,6 +274,12 @@ function readsOf(node: SchedulerNode): Address[] {
   const reads: Address[] = [];
   for (let edge = node.reads; edge !== null; edge = edge.next) reads.push(edge.address);
   return reads;
+}
+
+function writesOf(node: SchedulerNode): (Address | string)[] {
+  const { output, outputIn, outputs, envelope = NOTHING } = node;
+  // One that nobody has looked at has an output all the same: the document of its name.
+  return output === undefined && outputIn !== undefined ? [node.id, ...envelope] : [...outputs, ...envelope];
 }
 
 /** What a dormant node would find changed if demand came now. */

@@ -9,6 +9,7 @@
  * (address, tick seen) and are told of nothing; they are verified when demand comes.
  */
 import { type Label, labelOf, PUBLIC } from "../store/label.ts";
+import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
 import type { GateState } from "./gates.ts";
 import type { NodeRecord, Persisted } from "./node-record.ts";
@@ -47,6 +48,11 @@ export interface NodeSpec {
   readonly run: (run: Run) => unknown;
   /** Documents it writes: the primary output first, then static side-write targets. None for an effect. */
   readonly outputs?: readonly Address[];
+  /**
+   * In place of `outputs`: the output is the document of the node's name there, and is made when somebody looks at it. A node that
+   * nobody has looked at is its record and nothing else.
+   */
+  readonly outputIn?: Replica;
   /** Where a materializer may write; declaring it makes the node one (§4.3). */
   readonly envelope?: readonly Address[];
   /** Known inputs; they order and demand before the first run has shown the real ones (§6.2). */
@@ -112,8 +118,9 @@ export class SchedulerNode {
   readonly id: string;
   readonly kind: NodeKind;
   readonly run: (run: Run) => unknown;
-  /** Where a computation's result goes. */
-  readonly output: Address | undefined;
+  /** Where a computation's result goes; undefined also while nobody has looked at it (`outputIn`). */
+  output: Address | undefined;
+  readonly outputIn: Replica | undefined;
   /** All that it writes, where that is more than the output or not the output. */
   readonly #outputs: readonly Address[] | undefined;
   readonly envelope: readonly Address[] | undefined;
@@ -173,6 +180,7 @@ export class SchedulerNode {
     this.kind = spec.kind;
     this.run = spec.run;
     this.output = spec.kind === "computation" ? spec.outputs?.[0] : undefined;
+    this.outputIn = spec.outputIn;
     this.#outputs = spec.outputs?.length === 1 && this.output !== undefined ? undefined : spec.outputs;
     this.envelope = spec.envelope;
     this.parent = spec.parent;

@@ -35,7 +35,8 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
     const check = checker(node);
     for (const output of node.outputs) {
       homes.add(output.home);
-      check(output.home.writers.includes(node), `is no writer of its output ${output}`);
+      const times = output.home.writers.filter((writer) => writer === node).length;
+      check(times === 1, `is ${times} times a writer of its output ${output}`);
     }
     for (let edge = node.reads; edge !== null; edge = edge.next) {
       check(edge.node === node, "has another node's read");

@@ -12,12 +12,12 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
-import type { DocumentRef } from "../store/document.ts";
+import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
-import type { Address } from "./address.ts";
+import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { Agenda } from "./agenda.ts";
 import { Dispatch, type HandlerLoader } from "./dispatch.ts";
@@ -134,9 +134,27 @@ export class Scheduler implements Disposable {
 
   /** The address of a document's root; `at` goes down from there. Loads nothing. */
   document(replica: Replica, ref: DocumentRef): Address {
+    this.#known(replica);
+    const index = this.#graph.index(replica, ref);
+    if (index.writers.length === 0 && ref.scope === SHARED_SCOPE) this.#lookedAt(index);
+    return index.root;
+  }
+
+  #known(replica: Replica): void {
     this.#invalidation.attach(replica);
     this.#replicas.add(replica);
-    return this.#graph.index(replica, ref).root;
+  }
+
+  /** Somebody looks at a document for the first time: it may be the output of a computation that nobody has looked at. */
+  #lookedAt({ replica, document, root }: DocumentIndex): void {
+    const node = this.#registry.find(document.id);
+    if (node !== undefined && node.outputIn === replica && node.output === undefined) this.#place(node, root);
+  }
+
+  /** Where a computation's result goes. */
+  outputOf(node: SchedulerNode): Address | undefined {
+    if (node.output !== undefined || node.outputIn === undefined) return node.output;
+    return this.document(node.outputIn, { scope: SHARED_SCOPE, id: node.id });
   }
 
   /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
@@ -275,9 +293,26 @@ export class Scheduler implements Disposable {
     let tail = null;
     for (const address of spec.declaredReads ?? NOTHING) tail = this.#graph.addRead(node, address, false, tail);
     for (const output of spec.outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
+    if (spec.outputIn !== undefined) this.#placeUnlessUnseen(node, spec.outputIn, spec.id);
     if (node.kind === "effect" || node.envelope !== undefined) this.#graph.root(node);
     else if (creator?.live) this.#createdByRun(node);
     return node;
+  }
+
+  /** One that nobody has looked at is found by its name, so it must have its own; one that a run makes runs at once. */
+  #placeUnlessUnseen(node: SchedulerNode, replica: Replica, id: string): void {
+    const ref = { scope: SHARED_SCOPE, id };
+    const isKnown = replica.find(ref)?.attachment !== undefined;
+    if (!isKnown && node.id === id && node.parent === undefined) return this.#known(replica);
+    const output = this.document(replica, ref);
+    // That was a look already, if the node has the document's name.
+    if (node.output === undefined) this.#place(node, output);
+  }
+
+  #place(node: SchedulerNode, output: Address): void {
+    node.output = output;
+    this.#takeOver(output, false);
+    this.#graph.addWriter(node, output.home);
   }
 
   /**

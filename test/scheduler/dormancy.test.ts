@@ -43,6 +43,53 @@ describe("what nobody observes does not run", () => {
     scheduler.checkInvariants();
   });
 
+  test("[I2] a computation that nobody has looked at is its record alone: it has no document yet", async () => {
+    const { space, scheduler } = await setup();
+    const replica = space.replica("s");
+    const before = replica.residentDocuments;
+    const computeds = Array.from({ length: 100 }, (_, i) => space.computed(`c ${i}`, () => i));
+    expect(replica.residentDocuments).toBe(before);
+    expect(scheduler.getGraphSnapshot()[7]).toMatchObject({ id: "c 7", writes: ["c 7"], live: false });
+    expect(await computeds[7]?.pull()).toBe(7);
+    expect(replica.residentDocuments).toBe(before + 1);
+    scheduler.checkInvariants();
+  });
+
+  test("[I2] whoever looks at its document by any way looks at the computation", async () => {
+    const { space, scheduler } = await setup();
+    const early = space.cell<number>("c");
+    const seen = new Calls<number | undefined>();
+    early.sink(seen.note);
+    await space.idle();
+    space.computed("c", () => 1);
+    space.computed("d", () => 2);
+    space.computed("e", () => 3);
+    space.cell<number>("d").sink(seen.note);
+    space.cell<unknown>("link").set({ $link: { scope: "space", id: "e", path: [] } });
+    space.cell<number>("link").sink(seen.note);
+    await space.idle();
+    expect(seen.take()).toEqual([undefined, 1, 2, 3]);
+    scheduler.checkInvariants();
+  });
+
+  test("[I2] a computation that goes before anybody has looked leaves its name to others", async () => {
+    const { space, scheduler } = await setup();
+    space.computed("c", () => 1).dispose();
+    const again = space.computed("c", () => 2);
+    expect(await space.cell<number>("c").pull()).toBe(2);
+    expect(await again.pull()).toBe(2);
+    scheduler.checkInvariants();
+  });
+
+  test("[I2] two computations of one name write one document, the later one last", async () => {
+    const { space, scheduler } = await setup();
+    space.computed("c", () => 1);
+    const later = space.computed("c", () => 2);
+    expect(await later.pull()).toBe(2);
+    expect(scheduler.getGraphSnapshot().map(({ writes }) => writes)).toEqual([["c"], ["c"]]);
+    scheduler.checkInvariants();
+  });
+
   test("[I2] what changed while a computation slept makes it run once when demand comes", async () => {
     const { space } = await setup();
     const a = space.cell<number>("a");
