@@ -2,12 +2,11 @@
  * Requests and replies: through the kernel's socket beside a bare server that parses and prints each line, and inside one process
  * through lanes, pending table and mailbox. Goals: `design/performance.md`, "Loop and socket".
  */
-import { systemHost } from "../src/host/system-host.ts";
-import { capability } from "../src/loop/define-capability.ts";
-import { EventLoop } from "../src/loop/event-loop.ts";
-import { query } from "../src/message/lineage.ts";
-import type { Benchmark, Sample, Scene, Workload } from "./harness/benchmark.ts";
-import { exchange, startServer } from "./loop/client.ts";
+import type { Benchmark, Sample, Scene, Target, Workload } from "./harness/benchmark.ts";
+import { exchange, startMoleculer, startServer } from "./loop/client.ts";
+import { answersPerSecond, type InProcess, millraceInProcess } from "./loop/in-process.ts";
+import { moleculer } from "./loop/moleculer.ts";
+import { nestCqrs } from "./loop/nest-cqrs.ts";
 
 const RATE = "per second";
 const P50 = "p50 ms";
@@ -22,9 +21,14 @@ export const loopBenchmark: Benchmark = {
   systems: [
     { name: "bare", role: "limit" },
     { name: "millrace", role: "ours" },
+    { ...moleculer, role: "peer" },
+    { ...nestCqrs, role: "peer" },
   ],
   workloads: [
-    socketRate("pipelined", 256, 0.5),
+    socketRate("pipelined", 256, [
+      { of: "limit", atLeast: 0.5 },
+      { of: { system: moleculer.name }, atLeast: 2.5 },
+    ]),
     socketRate("16 in flight", 16),
     {
       group: "Syscall.Ping through the socket",
@@ -33,7 +37,11 @@ export const loopBenchmark: Benchmark = {
         { name: P50, better: "lower", target: { of: "limit", atMost: 1.5 } },
         { name: P99, better: "lower" },
       ],
-      runs: { bare: (scene) => oneAtATime("bare", scene), millrace: (scene) => oneAtATime("kernel", scene) },
+      runs: {
+        bare: (scene) => oneAtATime("bare", scene),
+        millrace: (scene) => oneAtATime("kernel", scene),
+        [moleculer.name]: moleculerOneAtATime,
+      },
     },
     {
       group: "a durable command (FULL) through the socket",
@@ -45,19 +53,22 @@ export const loopBenchmark: Benchmark = {
       group: "in process",
       name: "request and reply, pipelined",
       metrics: [{ name: RATE, better: "higher", target: { of: "itself", atLeast: 500_000 } }],
-      runs: { millrace: inProcess },
+      runs: Object.fromEntries(
+        [millraceInProcess, moleculer, nestCqrs].map((system) => [system.name, inProcess(system)]),
+      ),
     },
   ],
 };
 
-function socketRate(name: string, inFlight: number, atLeast?: number): Workload {
+function socketRate(name: string, inFlight: number, target?: readonly Target[]): Workload {
   return {
     group: "Syscall.Ping through the socket",
     name,
-    metrics: [{ name: RATE, better: "higher", ...(atLeast ? { target: { of: "limit" as const, atLeast } } : {}) }],
+    metrics: [{ name: RATE, better: "higher", ...(target ? { target } : {}) }],
     runs: {
       bare: (scene) => rate("bare", scene, REQUESTS[scene.scale], inFlight, ping),
       millrace: (scene) => rate("kernel", scene, REQUESTS[scene.scale], inFlight, ping),
+      [moleculer.name]: (scene) => moleculerRate(scene, REQUESTS[scene.scale], inFlight),
     },
   };
 }
@@ -80,6 +91,10 @@ async function oneAtATime(mode: "bare" | "kernel", { directory, scale }: Scene):
   await using server = await startServer(mode, directory);
   await exchange(server.socket, SINGLE[scale] / 5, 1, (index) => ping(-1 - index));
   const times = await exchange(server.socket, SINGLE[scale], 1, ping);
+  return percentiles(times);
+}
+
+function percentiles(times: number[]): Sample {
   times.sort((a, b) => a - b);
   return {
     [P50]: times[Math.floor(times.length / 2)] as number,
@@ -87,25 +102,41 @@ async function oneAtATime(mode: "bare" | "kernel", { directory, scale }: Scene):
   };
 }
 
-async function inProcess({ scale }: Scene): Promise<Sample> {
-  const host = systemHost();
-  const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data) => data } } });
-  const loop = await EventLoop.boot({ host, capabilities: { echo } });
-  const count = REQUESTS[scale] * 3;
-  const ask = async (requests: number) => {
-    for (let index = 0; index < requests; index++) await loop.request(query(host, "Echo.Say", { index }));
+/** The same through Moleculer's own transporter, with as many callers as may be in flight. */
+async function moleculerRate(_: Scene, count: number, inFlight: number): Promise<Sample> {
+  await using server = await startMoleculer();
+  const call = async (requests: number) => {
+    for (let index = 0; index < requests; index++) await server.broker.call("echo.say", pingData(index));
   };
-  const callers = 256;
-  await Promise.all(Array.from({ length: callers }, () => ask(20)));
+  const all = (requests: number) => Promise.all(Array.from({ length: inFlight }, () => call(requests)));
+  const each = Math.ceil(count / inFlight);
+  await all(Math.ceil(each / 10));
   const began = performance.now();
-  await Promise.all(Array.from({ length: callers }, () => ask(Math.ceil(count / callers))));
-  const seconds = (performance.now() - began) / 1000;
-  await loop.stop();
-  return { [RATE]: count / seconds };
+  await all(each);
+  return { [RATE]: (each * inFlight) / ((performance.now() - began) / 1000) };
+}
+
+async function moleculerOneAtATime({ scale }: Scene): Promise<Sample> {
+  await using server = await startMoleculer();
+  const times: number[] = [];
+  for (let index = -SINGLE[scale] / 5; index < SINGLE[scale]; index++) {
+    const began = performance.now();
+    await server.broker.call("echo.say", pingData(index));
+    if (index >= 0) times.push(performance.now() - began);
+  }
+  return percentiles(times);
+}
+
+function inProcess(system: InProcess): (scene: Scene) => Promise<Sample> {
+  return async ({ scale }) => ({ [RATE]: await answersPerSecond(system, REQUESTS[scale] * 3) });
 }
 
 function ping(index: number): string {
-  return line("query", "Syscall.Ping", { index, text: "a ping of about two hundred bytes, as the others are" }, index);
+  return line("query", "Syscall.Ping", pingData(index), index);
+}
+
+function pingData(index: number): object {
+  return { index, text: "a ping of about two hundred bytes, as the others are" };
 }
 
 function memorySet(index: number): string {

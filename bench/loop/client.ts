@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type Broker, freePort, startBroker } from "./moleculer.ts";
 
 export interface Server extends AsyncDisposable {
   readonly socket: Socket;
@@ -19,6 +20,25 @@ export async function startServer(mode: "bare" | "kernel", directory: string, pr
     socket,
     async [Symbol.asyncDispose]() {
       socket.destroy();
+      const ended = new Promise((resolve) => child.once("exit", resolve));
+      child.stdin?.end();
+      await ended;
+    },
+  };
+}
+
+/** A broker in a process of its own, and one here that calls it. */
+export async function startMoleculer(): Promise<AsyncDisposable & { readonly broker: Broker }> {
+  const ports = [await freePort(), await freePort()] as const;
+  const program = fileURLToPath(new URL("./server.ts", import.meta.url));
+  const child = spawn(process.execPath, [program, "moleculer", ports.join()], { stdio: ["pipe", "pipe", "inherit"] });
+  await ready(child);
+  const broker = await startBroker("client", ports);
+  await broker.waitForServices("echo");
+  return {
+    broker,
+    async [Symbol.asyncDispose]() {
+      await broker.stop();
       const ended = new Promise((resolve) => child.once("exit", resolve));
       child.stdin?.end();
       await ended;

@@ -1,17 +1,19 @@
 /**
- * The server side of `bench/loop`, in a process of its own: the bare limit (parse each line, print an answer, writes coalesced) or
- * a kernel on a real file. Prints `ready` when it listens; ends when its input does.
+ * The server side of `bench/loop`, in a process of its own: the bare limit (parse each line, print an answer, writes coalesced), a
+ * kernel on a real file, or Moleculer (given ports in place of a directory). Prints `ready` when it listens; ends when its input does.
  */
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { systemHost } from "../../src/host/system-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { startBroker } from "./moleculer.ts";
 
 const [mode = "", directory = ""] = process.argv.slice(2);
 const socketPath = join(directory, "bench.sock");
 
 if (mode === "bare") await bare();
+else if (mode === "moleculer") await startBroker("server", directory.split(",").map(Number) as [number, number]);
 else await kernel();
 console.log("ready");
 process.stdin.on("end", () => process.exit(0)).resume();
