@@ -84,7 +84,7 @@ function textOf(comment: string): string {
 
 function firstSentence(comment: string): string {
   const text = textOf(comment);
-  return (text.match(/^.*?[.:](?= |$)/)?.[0] ?? text).replace(/:$/, ".");
+  return text.match(/^.*?[.](?= |$)/)?.[0] ?? text;
 }
 
 function introduction(text: string): string {

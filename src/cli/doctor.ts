@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory, exposure } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
-import { DURABILITY, type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
+import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
+import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
 import { type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
@@ -38,7 +39,7 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const findings = [
     checkRuntime(),
     checkEngine(),
-    checkConfiguration(environment),
+    await checkSettings(environment),
     checkDirectory(environment),
     ...(await checkFile(environment)),
     await checkWork(),
@@ -77,12 +78,21 @@ function checkDirectory(environment: VerbCall["environment"]): Finding {
   return { check: "directory", ok: true, found };
 }
 
-/** Settings and where each comes from. */
-function checkConfiguration(environment: VerbCall["environment"]): Finding {
-  const { path, origin } = dataDirectory(environment);
-  const colour = environment["NO_COLOR"] ? "off (NO_COLOR)" : "on a terminal (default)";
-  const found = `directory ${path} (${origin}) · durability ${DURABILITY} (default) · colour ${colour}`;
-  return { check: "settings", ok: true, found };
+/** Settings that somebody made or that matter anyway, each with where it comes from. */
+async function checkSettings(environment: VerbCall["environment"]): Promise<Finding> {
+  const check = "settings";
+  try {
+    const settings = listSettings(await readSettings({ environment, folder: process.cwd() }));
+    const made = settings.filter(({ value }) => value !== undefined);
+    return {
+      check,
+      ok: true,
+      found: made.map(({ name, value, origin }) => `${name} ${value} (${origin})`).join(" · "),
+    };
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return { check, ok: false, found: error.message };
+  }
 }
 
 async function checkFile(environment: VerbCall["environment"]): Promise<Finding[]> {

@@ -13,22 +13,14 @@ const OTHERS = 0o077;
 
 export interface DataDirectory {
   readonly path: string;
-  /** Where the path comes from: the environment, or nobody said otherwise. */
-  readonly origin: "MILLRACE_DIR" | "default";
   readonly databaseFile: string;
   readonly socketFile: string;
 }
 
 export function dataDirectory(environment: Readonly<Record<string, string | undefined>>): DataDirectory {
   // An empty variable counts as not set, as everywhere in shells.
-  const named = environment["MILLRACE_DIR"] || undefined;
-  const path = named ?? DEFAULT_DIRECTORY;
-  return {
-    path,
-    origin: named === undefined ? "default" : "MILLRACE_DIR",
-    databaseFile: join(path, "kernel.db"),
-    socketFile: join(path, "kernel.sock"),
-  };
+  const path = environment["MILLRACE_DIR"] || DEFAULT_DIRECTORY;
+  return { path, databaseFile: join(path, "kernel.db"), socketFile: join(path, "kernel.sock") };
 }
 
 /** True when it was open to others until now. */

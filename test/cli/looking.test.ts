@@ -1,4 +1,6 @@
 /** `ls`, `show`, `trace`, `why` and `graph`, on a running kernel and on a stopped one's file. */
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { setup } from "./cli-setup.ts";
 
@@ -120,5 +122,30 @@ describe("a stopped kernel's file", () => {
     for (const kind of ["events", "requests", "timers", "failures"])
       expect((await millrace("ls", kind)).code, kind).toBe(0);
     expect((await millrace("graph")).code).toBe(3);
+  });
+});
+
+describe("doctor", () => {
+  test("[K51] tells runtime, settings with their origin, permissions, schema, leases and the journal, and what is wrong with them", async () => {
+    const { cwd, millrace, json, start } = setup();
+    const kernel = await start();
+    expect((await millrace("doctor")).stdout).toMatch(/^ok {4}leases +a kernel is running and holds \d+; /m);
+    await kernel.kill();
+    writeFileSync(join(cwd, "millrace.config.yaml"), "durability: process\n");
+    const [well] = (await json("doctor")) as { ok: boolean; findings: { check: string; found: string }[] }[];
+    expect(well?.findings.map(({ check }) => check)).toEqual(
+      "runtime SQLite settings directory schema permissions leases store self-check".split(" "),
+    );
+    const found = (check: string) => well?.findings.find((finding) => finding.check === check)?.found;
+    expect(found("settings")).toMatch(
+      /directory \.millrace \(default\) · durability process \(millrace\.config\.yaml:1:\d+\)/,
+    );
+    expect(found("leases")).toMatch(/^no kernel is running; \d+ events wait, 0 have failed$/);
+    chmodSync(join(cwd, ".millrace", "kernel.db"), 0o644);
+    writeFileSync(join(cwd, "millrace.config.yaml"), "durability: paper\n");
+    const { code, stdout } = await millrace("doctor");
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/^wrong permissions +mode 644: others may read or write it; run: chmod 600 /m);
+    expect(stdout).toMatch(/^wrong settings +.*durability/m);
   });
 });
