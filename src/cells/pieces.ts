@@ -137,11 +137,14 @@ export class Pieces implements PieceHome, Launcher {
     const records = await Promise.all(waiting.map(([id]) => recordOf(this.space, id).pull()));
     const pieces: Piece[] = [];
     const left: { id: string; pattern: string; reason: string }[] = [];
-    for (const [at, [id, { pattern: name }]] of waiting.entries()) {
-      const built = this.#resumeOne(id, name, byName.get(name), records[at] !== undefined);
-      if (built instanceof Piece) pieces.push(built);
-      else left.push({ id, pattern: name, reason: built });
-    }
+    // All of them before any of them runs: what a piece computed before is taken up where it is still true.
+    await this.space.restore(() => {
+      for (const [at, [id, { pattern: name }]] of waiting.entries()) {
+        const built = this.#resumeOne(id, name, byName.get(name), records[at] !== undefined);
+        if (built instanceof Piece) pieces.push(built);
+        else left.push({ id, pattern: name, reason: built });
+      }
+    });
     for (const piece of pieces) {
       const owner = index[piece.id]?.owner;
       if (owner !== undefined) this.#running.get(owner)?.onStop(() => piece.discard());

@@ -67,6 +67,11 @@ export interface KernelOptions {
   readonly log?: Log;
   /** Patterns whose pieces are taken up again at boot; those of others are left as they are, and named by `health`. */
   readonly patterns?: readonly Pattern[];
+  /**
+   * Keeps what is computed over a restart; without it, values are computed again when somebody looks. Names the app's code: a computation
+   * is taken up again if its function and this version are the same, so change it with whatever the functions call.
+   */
+  readonly version?: string;
   /** Where to listen; no socket unless given. */
   readonly socketPath?: string;
   /** After this long a client's request is answered with 504. */
@@ -144,11 +149,15 @@ export class Kernel implements AsyncDisposable {
     this.#opened("store", () => store.close());
     this.#bus = new EventBus({ store, host, ...(leaseMs === undefined ? {} : { leaseMs }) });
     this.#recovered = await this.#bus.recover();
-    this.#space = await Space.open({ store, host, name: options.space ?? "kernel" });
+    const { version } = options;
+    const persist = version === undefined ? {} : { persist: { version } };
+    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...persist });
     this.#opened("space", () => this.#space.close());
     if (options.trace) this.#runs = new RunLog(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
-    const given = typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
+    const given = await this.#space.restore(() =>
+      typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities,
+    );
     const extensions = this.#findExtensions(options);
     await extensions?.load();
     const own = { ...this.#builtIn(), ...given };

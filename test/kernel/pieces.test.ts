@@ -8,18 +8,24 @@ import { Kernel } from "../../src/kernel/kernel.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { scratchFolder } from "../repo/program.ts";
 
+let computed = 0;
+
 const counter = pattern("counter", (inputs: Cell<{ step: number }>, piece) => {
   const count = piece.cell<number>("count", { default: 0 });
   const add = piece.stream<number>("add");
   add.handle((times) => count.set((count.get() ?? 0) + times * (inputs.key("step").get() ?? 0)));
-  return { count, add, doubled: piece.computed("doubled", () => (count.get() ?? 0) * 2) };
+  const doubled = piece.computed("doubled", () => {
+    computed++;
+    return (count.get() ?? 0) * 2;
+  });
+  return { count, add, doubled };
 });
 
-test("[P6] [K20] a kernel takes its pieces up again: their state, their streams, what they compute", async () => {
+test("[P6] [K20] [I7] a kernel takes its pieces up again: their state, their streams, and what they had computed, which is not computed again", async () => {
   const host = systemHost();
   const path = join(scratchFolder(), "kernel.db");
   const open = async (patterns = [counter]) =>
-    Kernel.open({ host, store: await openSqliteStore({ path, host }), patterns });
+    Kernel.open({ host, store: await openSqliteStore({ path, host }), patterns, version: "1" });
   {
     await using kernel = await open();
     const { parts } = await kernel.space.run(counter, { step: 5 }, { id: "c" });
@@ -33,7 +39,9 @@ test("[P6] [K20] a kernel takes its pieces up again: their state, their streams,
   await using kernel = await open();
   expect(kernel.health()).toMatchObject({ pieces: 1, piecesLeft: [] });
   const { space } = kernel;
+  const before = computed;
   expect(await space.cell<{ doubled: number }>("c").key("doubled").pull()).toBe(20);
+  expect(computed).toBe(before);
   expect(await space.stream<number>("c/add").send(1).outcome).toMatchObject({ kind: "handled" });
   expect(await space.cell<{ doubled: number }>("c").key("doubled").pull()).toBe(30);
 });
