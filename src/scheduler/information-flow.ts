@@ -25,11 +25,12 @@ export class InformationFlow {
     this.#invalidation = invalidation;
   }
 
-  /** A run starts with what its node carries; a process also with what has triggered it. */
-  begin(run: Run): void {
-    const { node } = run;
-    if (!isProcess(node)) return;
-    for (const cause of run.causes) {
+  /** A run starts with what its node carries; that of a process also with what has triggered it. */
+  triggered(run: Run): void {
+    const { causes } = run;
+    // By index: this is on the way of every effect, and an iterator took 15 ns.
+    for (let i = 0; i < causes.length; i++) {
+      const cause = causes[i] as Address;
       if (cause.document.labels !== undefined) this.#join(run, labelSeen(cause, false));
     }
   }

@@ -20,6 +20,7 @@ import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import { PUBLIC } from "../store/label.ts";
 import { overlap } from "../store/path-operation.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
@@ -29,7 +30,7 @@ import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { isProcess, NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run, type RunHome } from "./run.ts";
 import type { RunCommits } from "./run-commits.ts";
@@ -235,7 +236,7 @@ export class Runner implements RunHome {
     node.status = "clean";
     node.slot = RUNNING;
     const run = new Run(this, node, ++this.#lastRun, causes, false);
-    if (node.kind === "effect" || node.envelope !== undefined) this.#flow.begin(run);
+    if (causes.length > 0 && isProcess(node)) this.#flow.triggered(run);
     const isTimed = node.kind === "effect" && (node.runs < TIMED_RUNS || (node.runs & TIMED_AGAIN_MASK) === 0);
     const started = isTimed ? this.#host.monotonic() : 0;
     const outer = this.current;
@@ -381,7 +382,7 @@ export class Runner implements RunHome {
   /** Puts what a node has derived into a document: at once for readers here, without a commit. */
   #put({ node, label }: Run, root: Address, value: unknown): void {
     const { document } = root;
-    if (label.length > 0 || document.labels !== undefined) this.#flow.derive(node, root, label);
+    if (label !== PUBLIC || document.labels !== undefined) this.#flow.derive(node, root, label);
     const before = document.value;
     const after = value === undefined ? undefined : admit(value, before);
     // What was admitted is neither NaN nor -0.
