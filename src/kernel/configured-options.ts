@@ -8,7 +8,7 @@ import type { Settings } from "./settings.ts";
 
 type ConfiguredOptions = Pick<
   KernelOptions,
-  "capabilities" | "extensions" | "agent" | "extensionData" | "log" | "requestTimeoutMs"
+  "capabilities" | "extensions" | "patterns" | "version" | "agent" | "extensionData" | "log" | "requestTimeoutMs"
 >;
 
 export async function configuredOptions(settings: Settings, directory: DataDirectory): Promise<ConfiguredOptions> {
@@ -21,6 +21,8 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
     extensionData: join(directory.path, "extensions"),
     log: logToStderr(settings.log.value),
     ...(extensions === undefined ? {} : { extensions }),
+    ...(app?.patterns === undefined ? {} : { patterns: app.patterns }),
+    ...(app?.version === undefined ? {} : { version: app.version }),
     ...(agent.value === undefined ? {} : { agent: agent.value }),
     ...(requestTimeoutMs.value === undefined ? {} : { requestTimeoutMs: requestTimeoutMs.value }),
   };

@@ -1,13 +1,15 @@
 /**
  * The app that a kernel is started with: a module whose default export is its capabilities, or a function that makes them. It may export
- * `extensions` too, the folder of its extensions, as a path from the module.
+ * more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; and `version`,
+ * with which what it computes is kept over a restart.
  */
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Pattern } from "../cells/pattern.ts";
 import type { KernelOptions } from "./kernel.ts";
 
-export interface App {
+export interface App extends Pick<KernelOptions, "patterns" | "version"> {
   readonly capabilities: NonNullable<KernelOptions["capabilities"]>;
   readonly extensions?: string;
 }
@@ -20,15 +22,41 @@ export class AppError extends Error {
 export async function loadApp(path: string): Promise<App> {
   const file = resolve(path);
   if (!existsSync(file)) throw new AppError(`there is no ${path}; name the module of your app`);
-  const loaded: { default?: unknown; extensions?: unknown } = await import(pathToFileURL(file).href);
-  const { default: app, extensions } = loaded;
+  const {
+    default: app,
+    extensions,
+    patterns,
+    version,
+  }: Record<string, unknown> = await import(pathToFileURL(file).href);
   if (typeof app !== "function" && (typeof app !== "object" || app === null))
     throw new AppError(`${path} has no app; write: export default (parts) => ({ name: capability({ ... }) })`);
-  const capabilities = app as App["capabilities"];
-  if (extensions === undefined) return { capabilities };
-  if (typeof extensions !== "string")
-    throw new AppError(
-      `${path} exports extensions, which must be the path of a folder: export const extensions = "extensions"`,
-    );
-  return { capabilities, extensions: resolve(dirname(file), extensions) };
+  return {
+    capabilities: app as App["capabilities"],
+    ...(isGiven(path, "extensions", extensions, isText, '"extensions"')
+      ? { extensions: resolve(dirname(file), extensions) }
+      : {}),
+    ...(isGiven(path, "patterns", patterns, isPatterns, "[pattern(...)]") ? { patterns } : {}),
+    ...(isGiven(path, "version", version, isText, '"1"') ? { version } : {}),
+  };
+}
+
+/** Whether an export is there; one that is there and cannot be it is refused with an example. */
+function isGiven<T>(
+  path: string,
+  name: string,
+  value: unknown,
+  is: (value: unknown) => value is T,
+  example: string,
+): value is T {
+  if (value === undefined) return false;
+  if (is(value)) return true;
+  throw new AppError(`${path} exports ${name} that cannot be used; write: export const ${name} = ${example}`);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+function isPatterns(value: unknown): value is readonly Pattern[] {
+  return Array.isArray(value) && value.every((one) => typeof one?.name === "string" && typeof one.build === "function");
 }

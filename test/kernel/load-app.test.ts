@@ -1,0 +1,48 @@
+/** What an app module may export, and what is said of one that cannot be used. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { loadApp } from "../../src/kernel/load-app.ts";
+import { scratchFolder } from "../repo/program.ts";
+
+function module(text: string): string {
+  const path = join(scratchFolder(), "app.mjs");
+  writeFileSync(path, text);
+  return path;
+}
+
+test("[K28] an app may name its extensions, its patterns and its version", async () => {
+  const path = module(`
+    export default {};
+    export const extensions = "parts";
+    export const patterns = [{ name: "p", build: () => ({}) }];
+    export const version = "7";
+  `);
+  const app = await loadApp(path);
+  expect(app).toMatchObject({
+    capabilities: {},
+    extensions: join(path, "../parts"),
+    patterns: [{ name: "p" }],
+    version: "7",
+  });
+  expect(await loadApp(module("export default {}"))).toEqual({ capabilities: {} });
+});
+
+test.each([
+  ["export const x = 1", /has no app; write: export default/],
+  [
+    "export default {}; export const extensions = 5",
+    /exports extensions that cannot be used; write: export const extensions = "extensions"/,
+  ],
+  ["export default {}; export const patterns = [{}]", /exports patterns that cannot be used/],
+  [
+    "export default {}; export const version = 2",
+    /exports version that cannot be used; write: export const version = "1"/,
+  ],
+])("[K28] %s is refused with an example", async (text, message) => {
+  await expect(loadApp(module(text))).rejects.toThrow(message);
+});
+
+test("[K28] a file that is not there is named", async () => {
+  await expect(loadApp("no-such-app.ts")).rejects.toThrow(/there is no no-such-app.ts/);
+});
