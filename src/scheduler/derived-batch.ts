@@ -184,7 +184,7 @@ export class DerivedBatch {
 
   #claim({ document }: DocumentIndex): void {
     const { scope, id } = document;
-    this.#reads.push({ scope, id, path: [], depth: "deep", sequence: sequenceSeen(document, this.#replica.position) });
+    this.#reads.push({ scope, id, path: [], depth: "deep", sequence: this.#replica.position });
   }
 
   #patch({ scope, id }: DocumentRef, operations: readonly PathOperation[]): void {

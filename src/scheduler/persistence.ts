@@ -133,6 +133,15 @@ export class Persistence {
     return "unchanged";
   }
 
+  /** Resolves when what the node has read and is being loaded is here; undefined where there is nothing of that. */
+  loadsOf(node: SchedulerNode): Promise<unknown> | undefined {
+    for (let edge = node.reads; edge !== null; edge = edge.next) {
+      const { document, replica } = edge.address.home;
+      if (document.state === "loading" && !document.isKnown) return replica.loadsSettled();
+    }
+    return undefined;
+  }
+
   /** Whether an output is one that nobody computes now because it is in the store as it was, and is not here yet. */
   isAwaited({ home }: Address): boolean {
     const { document, writers } = home;

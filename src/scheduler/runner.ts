@@ -320,6 +320,7 @@ export class Runner implements RunHome {
   #finish(run: Run, result: unknown): void {
     const { node, tail } = run;
     if (!node.registered) return this.#takeBack(run);
+    if (node.record !== undefined && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
     const { output } = node;
     try {
@@ -395,6 +396,7 @@ export class Runner implements RunHome {
   #failed(run: Run, error: unknown): void {
     const { node } = run;
     if (!node.registered) return this.#takeBack(run);
+    if (node.record !== undefined && this.#hasReadTooEarly(run)) return;
     this.#takeBack(run);
     this.#graph.dropRepeatedReads(run);
     node.error = error;
@@ -405,6 +407,15 @@ export class Runner implements RunHome {
     if (node.envelope !== undefined && run.label.length > 0) this.#commit(run);
     this.#introspection.failed(run, error);
     if (node.record !== undefined) this.#persistence.ran(node, node.record);
+  }
+
+  /** What is kept is not computed from documents that are on their way: the run goes on to find all of them, and starts over. */
+  #hasReadTooEarly(run: Run): boolean {
+    const loads = this.#persistence.loadsOf(run.node);
+    if (loads === undefined) return false;
+    this.#loads = loads;
+    this.#startOver(run, run.node.runs === 0 && run.causes.length === 0);
+    return true;
   }
 
   #startOver(run: Run, wasNew: boolean): void {

@@ -38,19 +38,26 @@ export interface Restarts {
 class Side {
   readonly world: World;
   life!: Life;
+  /** How sources came to be here in the present life. */
+  loads: "before" | "after" | "as-read" = "before";
   readonly formulas = new Map<string, Formula>();
   readonly observers: { place: Place; last: Json | undefined; cancel: () => void }[] = [];
   #runs = new Map<string, number>();
+  /** Entries of the present life's trace that are counted. */
+  #counted = 0;
 
   constructor(world: World) {
     this.world = world;
   }
 
-  /** Sources are here in the process that stays; so they are here, though nodes may be resumed before. */
-  async begin(loads: "before" | "after"): Promise<void> {
+  /** Sources are all here in the process that stays; in one that begins, before nodes are resumed, or after, or as they are read. */
+  async begin(loads: Side["loads"]): Promise<void> {
     const { host } = this.world;
+    this.loads = loads;
     this.life = await host.run(async () => Life.begin(host, await this.world.open()));
     const { space } = this.life;
+    space.scheduler.setTraceEnabled(true);
+    this.#counted = 0;
     const load = () => host.run(() => Promise.all(DOCUMENTS.map((id) => space.cell(id).pull())));
     if (loads === "before") await load();
     await host.run(() =>
@@ -114,24 +121,20 @@ class Side {
 
   /** How often each computation has run since the last time. */
   takeRuns(): Map<string, number> {
+    this.countRuns();
     const runs = this.#runs;
     this.#runs = new Map();
     return runs;
   }
 
-  /** Counts runs that came to an end; what a run throws to start over is no error. */
-  #counting(id: string, compute: () => Json): () => Json {
-    const ran = () => this.#runs.set(id, (this.#runs.get(id) ?? 0) + 1);
-    return () => {
-      try {
-        const value = compute();
-        ran();
-        return value;
-      } catch (error) {
-        if (error instanceof Error) ran();
-        throw error;
+  countRuns(): void {
+    const trace = this.life.space.scheduler.getTrace();
+    for (const { kind, node } of trace.slice(this.#counted)) {
+      if ((kind === "ran" || kind === "failed") && NODES.some((id) => node === id || node.startsWith(`${id}/`))) {
+        this.#runs.set(node, (this.#runs.get(node) ?? 0) + 1);
       }
-    };
+    }
+    this.#counted = trace.length;
   }
 
   #attach(observer: (typeof this.observers)[number]): void {
@@ -160,7 +163,7 @@ class Side {
           }
         },
       });
-    return space.computed<Json>(id, this.#counting(id, compute), { fingerprint: JSON.stringify(formula) });
+    return space.computed<Json>(id, compute, { fingerprint: JSON.stringify(formula) });
   }
 }
 
@@ -229,8 +232,8 @@ export class RestartTrial {
     for (const [id, runs] of restarts) {
       this.met.runs += runs;
       const more = runs - (stays.get(id) ?? 0);
-      // Changes that come all at once may run what is not needed after all of them.
-      if (more <= 0 || muchHasChanged) continue;
+      // Changes that come all at once may run what is not needed after all of them; so may looking for what has to be loaded.
+      if (more <= 0 || muchHasChanged || this.#restarts.loads === "as-read") continue;
       const left = (this.#mayRun.get(id) ?? 0) - more;
       if (left < 0) this.#fail(`${id} ran ${runs} times instead of ${runs - more}`);
       this.#mayRun.set(id, left);
@@ -254,13 +257,14 @@ export class RestartTrial {
       const record = scheduler.find(id)?.record;
       if (record?.unwritten || record?.creates) this.#mayRun.set(id, (this.#mayRun.get(id) ?? 0) + 1);
     }
+    side.countRuns();
     side.life.kill();
     for (const observer of side.observers) observer.last = undefined;
     // Nobody is there, and things happen.
     const steps = Array.from({ length: this.#make.pick([0, 0, 1, 3]) }, () => this.#foreign());
     await side.world.host.advance(100);
     for (const step of steps) for (const either of this.#sides) await either.foreign(step);
-    await side.begin(this.#make.pick(["before", "after"]));
+    await side.begin(this.#make.pick(["before", "after", "as-read"]));
     await this.#rest(steps.length > 0);
     const taken = side.life.space.scheduler
       .getGraphSnapshot()
