@@ -50,6 +50,10 @@ export const POLL_INTERVAL_MS = 5_000;
 
 /** Claimed events that one process may hold, settles on their way included; beyond, what is published waits in the journal. */
 export const EVENTS_HELD_MAX = 8_192;
+/** An event whose process died under it so often is handled only while no other such event is: one of them may be the reason. */
+export const EVENT_SUSPECT_DEATHS = 2;
+/** An event whose process died under it so often is failed without being handled again. */
+export const EVENT_DEATHS_MAX = 5;
 /** Claimed events that may wait here for a handler. It starts here, grows while handlers are fast, shrinks while they are slow. */
 export const EVENTS_WAITING_START = 1_024;
 export const EVENTS_WAITING_MAX = 4_096;

@@ -22,7 +22,7 @@ export interface Trace {
 }
 
 export interface Failures {
-  /** How many rows of the journal have failed. */
+  /** How many rows of the journal have failed: events, and commands whose handling failed. */
   readonly count: number;
   /** The latest of them, newest first. */
   readonly rows: readonly JournalRow[];

@@ -1,12 +1,16 @@
 /**
- * Takes pending events from the journal, as many as there is room for. SPEC: J49, J54, J67.
+ * Takes pending events from the journal, as many as there is room for. SPEC: J49, J54, J67, J88.
  *
  *     backlog() ──> claim a batch ──full──> claim a larger one ... ──not full──> nothing is pending
  *                        └──no room, no lease, not active──> later: whoever makes room calls `claim` again
  *
  * One claim is on its way at a time. What it does not know it takes for possible: the journal counts as having a backlog until a
  * claim has come back short, and whatever arrives meanwhile says so again.
+ *
+ * An event whose process died under it may have been the reason, and so may any that was in hand with it. Those that it happened to more
+ * than once are suspects: one at a time is taken, so that the next death tells which it was, and the guilty one is failed in the end.
  */
+import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Claim } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
@@ -39,6 +43,8 @@ export class Claimer {
   /** Settles when the claims under way are through. */
   #claims: Promise<void> = Promise.resolve();
   #limit = CLAIM_START;
+  /** The suspect in hand. One that is parked gives way: what it waits for may be another suspect, earlier in its order. */
+  #suspect: EventRun | undefined;
 
   constructor(parts: ClaimerParts) {
     this.#parts = parts;
@@ -59,6 +65,10 @@ export class Claimer {
 
   /** Claims, if something may be pending, until nothing is or there is no room. */
   claim(): void {
+    if (this.#suspect?.state === "over" || this.#suspect?.state === "parked") {
+      this.#suspect = undefined;
+      this.#backlog = "perhaps";
+    }
     if (this.#backlog === "perhaps" && !this.#claiming) this.#claims = this.#claimAll();
   }
 
@@ -91,9 +101,10 @@ export class Claimer {
     this.#backlog = "none";
     held.claimBegins(current);
     try {
-      const claims = await store.claim({ lease: current, limit, kinds: ["event"] });
+      const suspects = { from: EVENT_SUSPECT_DEATHS, limit: this.#suspect === undefined ? 1 : 0 };
+      const claims = await store.claim({ lease: current, limit, kinds: ["event"], suspects });
       this.#limit = claims.length < limit ? CLAIM_START : Math.min(this.#limit * 2, CLAIM_MAX);
-      if (claims.length === limit) this.#backlog = "perhaps";
+      if (claims.length === limit || claims.some(isSuspect)) this.#backlog = "perhaps";
       if (claims.length > 0) held.receive(claims.map((claim) => this.#runOf(claim)).filter((run) => run !== undefined));
       return true;
     } catch (error) {
@@ -106,26 +117,32 @@ export class Claimer {
     }
   }
 
-  /** Undefined for a row that cannot be read: it is failed alone. */
-  #runOf({ row, lease, attempt }: Claim): EventRun | undefined {
-    const { id, topic, source, message, deliveries } = row;
+  /** Undefined for a row that cannot be read, and for one that has cost too many processes: they are failed alone. */
+  #runOf(claim: Claim): EventRun | undefined {
+    const { row, lease, attempt } = claim;
+    const { id, topic, source, message, deliveries, deaths = 0 } = row;
     if (message === undefined) {
-      void this.#failUnreadable({ id, lease, attempt }, row.unreadable ?? "the row cannot be read");
+      void this.#fail(claim, "unreadable", row.unreadable ?? "the row cannot be read");
+      return undefined;
+    }
+    if (deaths >= EVENT_DEATHS_MAX) {
+      void this.#fail(claim, "gave-up", `its process died ${deaths} times while handling it`);
       return undefined;
     }
     const steps = this.#parts.subscriptions.stepsFor(topic);
-    return new EventRun({ id, topic, source, message }, { lease, attempt, deliveries }, steps);
+    const run = new EventRun({ id, topic, source, message }, { lease, attempt, deliveries }, steps);
+    if (isSuspect(claim)) this.#suspect = run;
+    return run;
   }
 
-  async #failUnreadable(claim: { id: number; lease: number; attempt: number }, error: string): Promise<void> {
-    const { store, lease, observe } = this.#parts;
-    observe({ kind: "unreadable", event: claim.id, error });
+  async #fail({ row: { id }, lease, attempt }: Claim, kind: "unreadable" | "gave-up", error: string): Promise<void> {
+    this.#parts.observe({ kind, event: id, error });
     try {
-      await store.settle([{ ...claim, outcome: { kind: "failed", error } }]);
+      await this.#parts.store.settle([{ id, lease, attempt, outcome: { kind: "failed", error } }]);
     } catch (trouble) {
       // Nobody here holds it: it goes back with its lease, and is failed the next time.
-      lease.doubt(claim.lease);
-      this.#trouble("failing an unreadable row", trouble);
+      this.#parts.lease.doubt(lease);
+      this.#trouble("failing a row that cannot be handled", trouble);
     }
   }
 
@@ -137,4 +154,8 @@ export class Claimer {
   #trouble(doing: string, error: unknown): void {
     this.#parts.observe({ kind: "store-trouble", doing, error: fromError(error).message });
   }
+}
+
+function isSuspect({ row }: Claim): boolean {
+  return (row.deaths ?? 0) >= EVENT_SUSPECT_DEATHS;
 }

@@ -17,6 +17,8 @@ export type BusObservation =
   | { readonly kind: "no-subscriber"; readonly event: number; readonly topic: string }
   /** A row could not be read as a message and was failed alone. */
   | { readonly kind: "unreadable"; readonly event: number; readonly error: string }
+  /** Its process died under it so often that it was failed without being handled again. */
+  | { readonly kind: "gave-up"; readonly event: number; readonly error: string }
   /** A settle came too late: somebody else holds the event now, or has handled it. */
   | { readonly kind: "claim-lost"; readonly event: number }
   /** The process's lease ended without its doing; a new one is opened. */

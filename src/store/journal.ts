@@ -37,6 +37,8 @@ export interface JournalRow {
   readonly error?: string;
   /** How often it was claimed. */
   readonly attempts: number;
+  /** How often its holder's lease ended under it since it was last settled or requeued; absent for never. */
+  readonly deaths?: number;
   /** A pending row is not claimable before this time. */
   readonly nextAttemptAtMs?: number;
   /** Who holds it while it is processing. */
@@ -64,6 +66,8 @@ export interface ClaimRequest {
   readonly limit: number;
   /** Which kinds of message to hand out; the bus takes events, the loop commands. */
   readonly kinds: readonly ("event" | "command")[];
+  /** Of the rows with `deaths` of at least `from`, hand out no more than `limit`: one of them may bring its holder down. */
+  readonly suspects?: { readonly from: number; readonly limit: number };
 }
 
 export interface Settlement {

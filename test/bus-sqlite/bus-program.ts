@@ -9,7 +9,7 @@
  * Arguments: the file, the process's name, and `publish` (until killed), `handle` (until its input ends) or `drain`.
  */
 import { writeSync } from "node:fs";
-import { argv, stdin } from "node:process";
+import { argv, kill, pid, stdin } from "node:process";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
@@ -48,6 +48,7 @@ bus.subscribe(
   { subscriberId: "effect", space: replica },
 );
 bus.subscribe("job.done", () => {}, { subscriberId: "watcher" });
+bus.subscribe("poison", () => kill(pid, "SIGKILL"), { subscriberId: "deadly" });
 
 await bus.recover();
 await bus.start();

@@ -4,8 +4,10 @@
  */
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { EventBus } from "../../src/bus/event-bus.ts";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import { systemHost } from "../../src/host/system-host.ts";
+import { EVENT_DEATHS_MAX } from "../../src/limits.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
@@ -106,7 +108,6 @@ describe("kill -9", () => {
     const EVENTS = 600;
     {
       await using store = await openSqliteStore({ path, host: systemHost(), durability: "process" });
-      const { EventBus } = await import("../../src/bus/event-bus.ts");
       const publisher = new EventBus({ store, host: systemHost() });
       for (let n = 0; n < EVENTS; n += 20) {
         const events = Array.from({ length: 20 }, (_, i) => ({
@@ -129,7 +130,40 @@ describe("kill -9", () => {
     const names = Array.from({ length: EVENTS }, (_, n) => `t-${n}`);
     await check(path, new Map(shares.flat().length > 0 ? await idsByName(path, names) : []));
   });
+
+  test("[J88] an event that kills its process is failed after five deaths, and the events around it are handled", {
+    timeout: 120_000,
+  }, async () => {
+    using directory = scratchDirectory();
+    const path = join(directory.path, "bus.db");
+    const names = Array.from({ length: 20 }, (_, n) => `around-${n}`);
+    const poison = await publishAround(path, names);
+    let starts = 0;
+    for (let last: BusProcess | undefined; last?.exitCode !== 0; starts++) {
+      expect(starts).toBeLessThanOrEqual(EVENT_DEATHS_MAX);
+      last = new BusProcess(path, `p${starts}`, "drain");
+      await last.ended;
+    }
+    expect(starts).toBe(EVENT_DEATHS_MAX + 1);
+    await using store = await openSqliteStore({ path, host: systemHost() });
+    const { rows } = await new EventBus({ store, host: systemHost() }).failures();
+    const error = `its process died ${EVENT_DEATHS_MAX} times while handling it`;
+    expect(rows.map((row) => [row.id, row.error])).toEqual([[poison, error]]);
+    const jobs = (await allRows(store)).filter(({ topic }) => topic === "job");
+    expect(jobs.map((job) => [nameOf(job), job.status])).toEqual(names.map((name) => [name, "done"]));
+  });
 });
+
+/** Jobs with a deadly event in their midst, whose id comes back. */
+async function publishAround(path: string, names: readonly string[]): Promise<number> {
+  await using store = await openSqliteStore({ path, host: systemHost() });
+  const half = names.length / 2;
+  const jobs = names.map((name) => ({ topic: "job", source: "test", payload: { name } }));
+  const poison = { topic: "poison", source: "test", payload: {} };
+  const bus = new EventBus({ store, host: systemHost() });
+  const ids = await bus.publishMany([...jobs.slice(0, half), poison, ...jobs.slice(half)]);
+  return ids[half]!;
+}
 
 async function idsByName(path: string, names: readonly string[]): Promise<[string, number][]> {
   await using store = await openSqliteStore({ path, host: systemHost() });

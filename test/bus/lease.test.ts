@@ -1,8 +1,20 @@
 import { describe, expect, test } from "#test";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
-import { LEASE_MS } from "../../src/limits.ts";
+import { EVENT_DEATHS_MAX, LEASE_MS } from "../../src/limits.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import type { JournalEntry } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { deferred, recorder, type Setup, setup } from "./bus-setup.ts";
+
+function entryOf(topic: string, n: number): JournalEntry {
+  const message: Message = {
+    kind: "event",
+    type: "Test.Event",
+    data: n,
+    metadata: { id: `${topic}-${n}`, timestamp: 0 },
+  };
+  return { topic, source: "test", message, as: { status: "pending" } };
+}
 
 /** A bus in a process of its own, which can be killed and paused. */
 function processBus({ host, disk, another }: Setup) {
@@ -52,6 +64,31 @@ describe("leases", () => {
     expect([first.ids, second.ids]).toEqual([[1], []]);
     await host.advance(1.5 * LEASE_MS);
     expect(second.ids).toEqual([1]);
+  });
+
+  test("[J88] an event that kills its process every time is failed after five deaths; those in hand with it are done", async () => {
+    const all = setup();
+    const { act, host, store, row } = all;
+    const ids = await act(async () => {
+      const outcome = await store.append(Array.from({ length: 12 }, (_, n) => entryOf(n === 5 ? "poison" : "tick", n)));
+      return outcome.kind === "appended" ? outcome.ids : [];
+    });
+    const poisonId = ids[5]!;
+    const tries: number[] = [];
+    for (let round = 0; (await row(poisonId)).status !== "failed"; round++) {
+      if (round > 10) throw new Error("the poison is handled again and again");
+      const { process, bus } = processBus(all);
+      const slow = { subscriberId: "slow", timeoutMs: LEASE_MS };
+      bus.subscribe("tick", () => new Promise((resolve) => process.timer(10, () => resolve(undefined))), slow);
+      bus.subscribe("poison", ({ id }) => tries.push(id) && process.kill(), { subscriberId: "deadly" });
+      await act(() => bus.start());
+      await host.advance(3 * LEASE_MS);
+      process.kill();
+    }
+    expect(tries).toEqual(Array.from({ length: EVENT_DEATHS_MAX }, () => poisonId));
+    expect((await row(poisonId)).error).toBe("its process died 5 times while handling it");
+    const others = await Promise.all(ids.filter((id) => id !== poisonId).map((id) => row(id)));
+    expect(others.map(({ status }) => status)).toEqual(others.map(() => "done"));
   });
 
   test("[J72] recover counts what it puts back, and takes nothing from a process that lives", async () => {

@@ -9,6 +9,8 @@ export interface JournalState {
   readonly status: JournalStatus;
   /** How often the row was claimed; a release takes its claim back. */
   readonly attempts: number;
+  /** How often its holder's lease ran out under it since it was last settled or requeued. */
+  readonly deaths: number;
   /** Set while `processing`. */
   readonly lease: number | undefined;
   /** Set while `pending` after a retry; not claimable until it is released. */
@@ -58,7 +60,7 @@ export function messageOf(record: JournalRecord): Message {
 
 export function rowOf(record: JournalRecord): JournalRow {
   const { id, topic, source, createdAtMs, state } = record;
-  const { status, attempts, lease, nextAttemptAtMs, processedAtMs, error } = state;
+  const { status, attempts, deaths, lease, nextAttemptAtMs, processedAtMs, error } = state;
   return {
     id,
     topic,
@@ -67,6 +69,7 @@ export function rowOf(record: JournalRecord): JournalRow {
     status,
     createdAtMs,
     attempts,
+    ...(deaths === 0 ? {} : { deaths }),
     ...(processedAtMs === undefined ? {} : { processedAtMs }),
     ...(error === undefined ? {} : { error }),
     ...(nextAttemptAtMs === undefined ? {} : { nextAttemptAtMs }),
@@ -78,6 +81,7 @@ export function rowOf(record: JournalRecord): JournalRow {
 const PENDING: JournalState = {
   status: "pending",
   attempts: 0,
+  deaths: 0,
   lease: undefined,
   nextAttemptAtMs: undefined,
   processedAtMs: undefined,
@@ -109,9 +113,14 @@ export function claimed(state: JournalState, lease: number): JournalState {
   return { ...state, status: "processing", attempts: state.attempts + 1, lease };
 }
 
-/** Back to pending because its holder is gone. The attempt counts: it may have been what brought the holder down. */
+/** Back to pending because its holder has given it up. The attempt counts: it may have been what brought the holder down. */
 export function abandoned(state: JournalState): JournalState {
   return { ...state, status: "pending", lease: undefined };
+}
+
+/** Back to pending because its holder's lease has run out. */
+export function orphaned(state: JournalState): JournalState {
+  return { ...abandoned(state), deaths: state.deaths + 1 };
 }
 
 export function requeued(state: JournalState): JournalState {

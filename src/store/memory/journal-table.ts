@@ -24,6 +24,7 @@ import {
   type JournalState,
   messageOf,
   newRecord,
+  orphaned,
   requeued,
   retryReleased,
   rowOf,
@@ -76,18 +77,25 @@ export class JournalTable {
     });
   }
 
-  claim({ lease, limit, kinds }: ClaimRequest, nowMs: number): Claim[] {
+  claim({ lease, limit, kinds, suspects }: ClaimRequest, nowMs: number): Claim[] {
     if (!this.#leases.isLive(lease, nowMs)) return [];
     const from = Math.min(...kinds.map((kind) => this.#claimableFrom[kind]));
     const claims: Claim[] = [];
     let id = from;
+    let suspectsLeft = suspects?.limit ?? 0;
+    let firstPassedOver = Number.POSITIVE_INFINITY;
     for (; id <= this.#lastId && claims.length < limit; id++) {
       const record = this.#records.get(id);
       if (record === undefined || !isClaimable(record.state) || !kinds.some((kind) => kind === record.kind)) continue;
+      if (suspects !== undefined && record.state.deaths >= suspects.from && suspectsLeft-- <= 0) {
+        firstPassedOver = Math.min(firstPassedOver, id);
+        continue;
+      }
       this.#move(record, claimed(record.state, lease));
       claims.push({ row: rowOf(record), lease, attempt: record.state.attempts });
     }
-    for (const kind of kinds) this.#claimableFrom[kind] = Math.max(id, this.#claimableFrom[kind]);
+    const next = Math.min(id, firstPassedOver);
+    for (const kind of kinds) this.#claimableFrom[kind] = Math.max(next, this.#claimableFrom[kind]);
     return claims;
   }
 
@@ -106,11 +114,11 @@ export class JournalTable {
   }
 
   /** Sends the rows of one lease back to pending. */
-  abandonHeldBy(lease: number): number {
+  abandonHeldBy(lease: number, become = abandoned): number {
     const ids = [...(this.#held.get(lease) ?? [])];
     for (const id of ids) {
       const record = this.#records.get(id)!;
-      this.#move(record, abandoned(record.state));
+      this.#move(record, become(record.state));
     }
     return ids.length;
   }
@@ -119,7 +127,7 @@ export class JournalTable {
   recover(nowMs: number): number {
     let recovered = 0;
     for (const lease of [...this.#held.keys()]) {
-      if (!this.#leases.isLive(lease, nowMs)) recovered += this.abandonHeldBy(lease);
+      if (!this.#leases.isLive(lease, nowMs)) recovered += this.abandonHeldBy(lease, orphaned);
     }
     return recovered;
   }

@@ -87,6 +87,7 @@ function furtherMetadata(metadata: Metadata): string | null {
 export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRow {
   const read = readMessage(row);
   const { processed_at, error, next_attempt_at, lease } = row;
+  const deaths = Number(row["deaths"]);
   return {
     id: Number(row["id"]),
     topic: String(row["topic"]),
@@ -97,6 +98,7 @@ export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRo
     ...(processed_at === null ? {} : { processedAtMs: toMs(processed_at) }),
     ...(error === null ? {} : { error: String(error) }),
     attempts: Number(row["attempts"]),
+    ...(deaths === 0 ? {} : { deaths }),
     ...(next_attempt_at === null ? {} : { nextAttemptAtMs: toMs(next_attempt_at) }),
     ...(lease === null ? {} : { lease: Number(lease) }),
     deliveries,

@@ -59,11 +59,16 @@ export class JournalTable implements TableCache {
     return outcome;
   }
 
-  claim({ lease, limit, kinds }: ClaimRequest): Claim[] {
-    const rows: Row[] = [];
-    for (const kind of new Set(kinds)) rows.push(...this.#sql.claimable.all(kind, limit));
-    if (kinds.length > 1) rows.sort((a, b) => Number(a["id"]) - Number(b["id"]));
-    const claimed = rows.slice(0, limit);
+  claim({ lease, limit, kinds, suspects }: ClaimRequest): Claim[] {
+    const offered = new Set(kinds);
+    const from = suspects?.from ?? Number.MAX_SAFE_INTEGER;
+    const rows = firstById(
+      [...offered].map((kind) => this.#sql.claimable.all(kind, from, limit)),
+      limit,
+    );
+    const most = suspects?.limit ?? 0;
+    const doubtful = most === 0 ? [] : [...offered].map((kind) => this.#sql.suspects.all(kind, from, most));
+    const claimed = firstById([rows, firstById(doubtful, most)], limit);
     const deliveries = deliveriesOf(this.#connection, claimed);
     const ids = claimed.map(({ id }) => Number(id));
     for (const { first, last } of rangesOf(ids)) this.#sql.claim.run(lease, first, last);
@@ -238,7 +243,7 @@ export class JournalTable implements TableCache {
 /** Columns of a row that no statement but the insert writes, and those that change. */
 export const ROW_COLUMNS =
   "id, correlation_id, topic, source, payload, status, created_at, processed_at, error, message_id, kind, type, " +
-  "causation_id, timestamp, metadata, attempts, next_attempt_at, lease, hash";
+  "causation_id, timestamp, metadata, attempts, deaths, next_attempt_at, lease, hash";
 
 /** Claimed by this lease for the attempt-th time and not settled since. */
 const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
@@ -261,7 +266,11 @@ function statements(connection: Connection) {
     // The planner takes a partial index only when its condition is written out.
     claimable: prepare(
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
-        "AND kind = ? ORDER BY id LIMIT ?",
+        "AND kind = ? AND deaths < ? ORDER BY id LIMIT ?",
+    ),
+    suspects: prepare(
+      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
+        "AND kind = ? AND deaths >= ? ORDER BY id LIMIT ?",
     ),
     claim: prepare(
       "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL " +
@@ -269,14 +278,14 @@ function statements(connection: Connection) {
     ),
     held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
     settle: prepare(
-      `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL WHERE ${HELD}`,
+      `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL, deaths = 0 WHERE ${HELD}`,
     ),
     heldInRange: prepare(
       "SELECT count(*) AS held FROM event_journal " +
         "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ? AND attempts = ?",
     ),
     settleRange: prepare(
-      "UPDATE event_journal SET status = 'done', processed_at = ?, error = NULL, next_attempt_at = NULL, lease = NULL " +
+      "UPDATE event_journal SET status = 'done', processed_at = ?, error = NULL, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
         "WHERE id BETWEEN ? AND ?",
     ),
     release: prepare(
@@ -288,12 +297,12 @@ function statements(connection: Connection) {
         "WHERE status = 'processing' AND status <> 'done' AND lease = ?",
     ),
     abandonUnheld: prepare(
-      "UPDATE event_journal SET status = 'pending', lease = NULL WHERE status = 'processing' AND status <> 'done' " +
-        "AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
+      "UPDATE event_journal SET status = 'pending', lease = NULL, deaths = deaths + 1 " +
+        "WHERE status = 'processing' AND status <> 'done' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
     ),
     requeue: prepare(
       "UPDATE event_journal SET status = 'pending', processed_at = NULL, error = NULL, next_attempt_at = NULL, " +
-        "lease = NULL WHERE id = ? AND status = 'failed'",
+        "lease = NULL, deaths = 0 WHERE id = ? AND status = 'failed'",
     ),
     releaseRetries: prepare(
       "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND status <> 'done' AND next_attempt_at <= ?",
@@ -308,6 +317,16 @@ function statements(connection: Connection) {
     ),
     forgetFailures: prepare("DELETE FROM delivery WHERE event = ? AND status <> 'done'"),
   };
+}
+
+/** The first rows of several lists, each of which is in order. */
+function firstById(lists: readonly Row[][], limit: number): Row[] {
+  const given = lists.filter((rows) => rows.length > 0);
+  if (given.length < 2) return given[0]?.slice(0, limit) ?? [];
+  return given
+    .flat()
+    .sort((a, b) => Number(a["id"]) - Number(b["id"]))
+    .slice(0, limit);
 }
 
 /** The row as its claim left it. The row is ours and changed in place: copying it costs more than reading it did. */

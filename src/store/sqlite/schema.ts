@@ -124,7 +124,10 @@ INSERT INTO change
 DROP TABLE change_by_document;
 `;
 
+/** How often a row was taken from a holder whose lease had ended, since it was last settled or requeued. */
+const VERSION_4 = `ALTER TABLE event_journal ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0`;
+
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */
-export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3];
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

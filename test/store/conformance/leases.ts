@@ -69,6 +69,53 @@ export function leaseCases(open: OpenStore): void {
       expect(await at.store.claim({ lease, limit: 10, kinds: ["event", "command"] })).toEqual([]);
     });
 
+    test("[J87] leases that end under a row are counted, and settling or requeueing it starts anew", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(2));
+      const lose = async (how: "expired" | "closed") => {
+        const { lease } = await at.store.openLease(LEASE_MS);
+        const claims = await at.store.claim({ lease, limit: 2, kinds: EVENTS });
+        if (how === "closed") await at.store.closeLease(lease);
+        else at.host.stepClock(LEASE_MS);
+        await at.store.recover();
+        return claims;
+      };
+      const deaths = async () => [(await rowOf(at.store, 1)).deaths, (await rowOf(at.store, 2)).deaths];
+      await lose("closed");
+      expect(await deaths()).toEqual([undefined, undefined]);
+      await lose("expired");
+      await lose("expired");
+      expect(await deaths()).toEqual([2, 2]);
+      const { lease } = await at.store.openLease(LEASE_MS);
+      const [first, second] = await at.store.claim({ lease, limit: 2, kinds: EVENTS });
+      expect(first?.row.deaths).toBe(2);
+      await at.store.settle([
+        settlement(first!, { kind: "failed", error: "no" }),
+        settlement(second!, { kind: "release" }),
+      ]);
+      expect(await deaths()).toEqual([undefined, 2]);
+      await at.store.requeue([1]);
+      expect(await deaths()).toEqual([undefined, 2]);
+    });
+
+    test("[J87] a claim hands out no more suspects than it asks for, and does not stop at them", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(3));
+      const lost = await at.store.openLease(LEASE_MS);
+      await at.store.claim({ lease: lost.lease, limit: 3, kinds: EVENTS });
+      at.host.stepClock(LEASE_MS);
+      await at.store.recover();
+      await append(at.store, ...entries(3));
+      const { lease } = await at.store.openLease(LEASE_MS);
+      const claim = async (limit: number, suspects: number) =>
+        claimedIds(await at.store.claim({ lease, limit, kinds: EVENTS, suspects: { from: 1, limit: suspects } }));
+      expect(await claim(1, 0)).toEqual([4]);
+      expect(await claim(2, 1)).toEqual([1, 5]);
+      expect(await claim(5, 0)).toEqual([6]);
+      expect(await claim(5, 1)).toEqual([2]);
+      expect(claimedIds(await at.store.claim({ lease, limit: 5, kinds: EVENTS }))).toEqual([3]);
+    });
+
     test("[J18] a lease that is not live claims nothing; renewed in time, it claims again", async () => {
       await using at = await open();
       await append(at.store, ...entries(2));

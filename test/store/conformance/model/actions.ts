@@ -121,6 +121,7 @@ const action = fc.oneof(
       lease: fc.nat(2),
       limit: fc.nat(4),
       kinds: fc.constantFrom<("event" | "command")[]>(["event"], ["event"], ["command"], ["event", "command"], []),
+      suspects: fc.option(fc.record({ from: fc.integer({ min: 1, max: 2 }), limit: fc.nat(2) }), { nil: undefined }),
     }),
   },
   {

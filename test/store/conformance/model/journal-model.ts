@@ -59,10 +59,14 @@ export class JournalModel {
 
   recover(nowMs: number): number {
     for (const [lease, expiresAtMs] of [...this.leases]) if (expiresAtMs <= nowMs) this.leases.delete(lease);
-    return this.#abandon((row) => !this.leases.has(row.lease!));
+    return this.#abandon((row) => {
+      const isOrphan = !this.leases.has(row.lease!);
+      if (isOrphan) row.deaths = (row.deaths ?? 0) + 1;
+      return isOrphan;
+    });
   }
 
-  claim({ lease, limit, kinds }: ClaimRequest, nowMs: number): Claim[] {
+  claim({ lease, limit, kinds, suspects }: ClaimRequest, nowMs: number): Claim[] {
     const expiresAtMs = this.leases.get(lease);
     if (expiresAtMs === undefined || expiresAtMs <= nowMs) return [];
     const claimable = this.rows.filter(
@@ -71,7 +75,10 @@ export class JournalModel {
         row.nextAttemptAtMs === undefined &&
         kinds.some((kind) => kind === row.message?.kind),
     );
-    return claimable.slice(0, limit).map((row) => {
+    const isSuspect = (row: Row) => suspects !== undefined && (row.deaths ?? 0) >= suspects.from;
+    const allowed = claimable.filter(isSuspect).slice(0, suspects?.limit);
+    const offered = claimable.filter((row) => !isSuspect(row) || allowed.includes(row));
+    return offered.slice(0, limit).map((row) => {
       row.status = "processing";
       row.attempts++;
       row.lease = lease;
@@ -100,6 +107,7 @@ export class JournalModel {
       return "settled";
     }
     delete row.error;
+    delete row.deaths;
     const error = outcome.kind === "done" ? outcome.note : outcome.error;
     if (error !== undefined) row.error = error;
     if (outcome.kind === "retry") {
@@ -118,6 +126,7 @@ export class JournalModel {
       if (row?.status !== "failed") return false;
       row.status = "pending";
       delete row.error;
+      delete row.deaths;
       delete row.processedAtMs;
       row.deliveries = row.deliveries.filter((delivery) => delivery.status === "done");
       return true;

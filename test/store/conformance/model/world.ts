@@ -84,7 +84,8 @@ export class World {
         return planned(journal.closeLease(lease), (store) => store.closeLease(lease));
       }
       case "claim": {
-        const request = { lease: this.#lease(action.lease), limit: action.limit, kinds: action.kinds };
+        const { limit, kinds, suspects } = action;
+        const request = { lease: this.#lease(action.lease), limit, kinds, ...(suspects && { suspects }) };
         const claims = journal.claim(request, nowMs);
         this.#claims.push(...claims);
         return planned(claims, (store) => store.claim(request));
