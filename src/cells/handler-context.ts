@@ -30,17 +30,55 @@ export interface HandlerContext {
   launch(launch: Launch): void;
 }
 
+/** Each operation is made when it is asked for: a handler uses few of them, and may take them out of the context. */
+class Context implements HandlerContext {
+  readonly #handling: Handling;
+
+  constructor(handling: Handling) {
+    this.#handling = handling;
+  }
+
+  get eventId(): string {
+    return this.#handling.send.id;
+  }
+
+  get attempt(): number {
+    return this.#handling.send.attempts;
+  }
+
+  get newId(): HandlerContext["newId"] {
+    return (name) => this.#handling.newId(name);
+  }
+
+  get within(): HandlerContext["within"] {
+    return (code) => this.#handling.within(code);
+  }
+
+  get get(): HandlerContext["get"] {
+    return (cell) => this.#handling.within(() => cell.get());
+  }
+
+  get set(): HandlerContext["set"] {
+    return (cell, value) => this.#handling.within(() => cell.set(value));
+  }
+
+  get delete(): HandlerContext["delete"] {
+    return (cell) => this.#handling.within(() => cell.delete());
+  }
+
+  get send(): HandlerContext["send"] {
+    return (stream, value, options) => this.#handling.within(() => stream.send(value, options));
+  }
+
+  get emit(): HandlerContext["emit"] {
+    return (topic, data) => this.#handling.emit(topic, data);
+  }
+
+  get launch(): HandlerContext["launch"] {
+    return (launch) => this.#handling.lineage.launch(launch);
+  }
+}
+
 export function contextOf(handling: Handling): HandlerContext {
-  return {
-    eventId: handling.send.id,
-    attempt: handling.send.attempts,
-    newId: (name) => handling.newId(name),
-    within: (code) => handling.within(code),
-    get: (cell) => handling.within(() => cell.get()),
-    set: (cell, value) => handling.within(() => cell.set(value)),
-    delete: (cell) => handling.within(() => cell.delete()),
-    send: (stream, value, options) => handling.within(() => stream.send(value, options)),
-    emit: (topic, data) => handling.emit(topic, data),
-    launch: (launch) => handling.lineage.launch(launch),
-  };
+  return new Context(handling);
 }

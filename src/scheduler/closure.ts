@@ -13,6 +13,7 @@ import { readersOf } from "./graph-walk.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Runner } from "./runner.ts";
+import type { StreamRecord } from "./stream-record.ts";
 
 /** Runs nodes on behalf of a send; the settle component. */
 export interface NodeWork {
@@ -33,14 +34,15 @@ export interface ClosureParts {
 
 export class Closure {
   readonly #parts: ClosureParts;
-  readonly #name: string;
-  readonly #wanted = new Map<Address, boolean>();
+  readonly #of: StreamRecord;
+  /** What it demands, and whether only shallow. */
+  #wanted: Map<Address, boolean> | undefined;
   /** Made by the first read that needs it. */
   #node: SchedulerNode | undefined;
 
-  constructor(parts: ClosureParts, name: string) {
+  constructor(parts: ClosureParts, of: StreamRecord) {
     this.#parts = parts;
-    this.#name = name;
+    this.#of = of;
   }
 
   /** Brings what lies there up to date; false where that has to wait. */
@@ -54,7 +56,7 @@ export class Closure {
     const node = this.#node;
     if (node === undefined) return;
     this.#node = undefined;
-    this.#wanted.clear();
+    this.#wanted = undefined;
     const { graph, registry } = this.#parts;
     graph.unroot(node);
     graph.dropReads(node, null);
@@ -74,13 +76,14 @@ export class Closure {
     if (this.#node === undefined) {
       this.#node = registry.create({
         kind: "effect",
-        id: this.#name,
+        id: `reads of ${this.#of}`,
         noAutoDebounce: true,
         run: () => this.#readAgain(),
       });
       this.#node.status = "clean";
       graph.root(this.#node);
     }
+    this.#wanted ??= new Map();
     const known = this.#wanted.get(address);
     if (known === undefined || (known && !shallow)) {
       this.#wanted.set(address, shallow);
@@ -91,7 +94,7 @@ export class Closure {
 
   /** Something it reads has changed while the send waits: the demand stays. */
   #readAgain(): void {
-    for (const [address, shallow] of this.#wanted) this.#parts.runner.read(address, shallow);
+    for (const [address, shallow] of this.#wanted ?? []) this.#parts.runner.read(address, shallow);
   }
 
   #isHeldUp(node: SchedulerNode): boolean {
@@ -103,7 +106,7 @@ export class Closure {
 
   #coversRead({ envelope }: SchedulerNode): boolean {
     if (envelope === undefined) return false;
-    for (const { home, path } of this.#wanted.keys()) {
+    for (const { home, path } of this.#wanted?.keys() ?? []) {
       if (envelope.some((place) => place.home === home && overlap(place.path, path))) return true;
     }
     return false;

@@ -145,7 +145,7 @@ export class Dispatch {
   // The handler ----------------------------------------------------------------------------------------------------------
 
   #attemptParts(send: Send) {
-    send.closure ??= new Closure(this.#parts, `reads of ${send.stream}`);
+    send.closure ??= new Closure(this.#parts, send.stream);
     return { host: this.#host, runner: this.#parts.runner, closure: send.closure };
   }
 

@@ -27,6 +27,8 @@ export interface Launch {
 
 export type LineageState = "open" | "applied" | "confirmed" | "failed";
 
+const NOTHING: Launch[] = [];
+
 export class Lineage {
   /** The space whose commit decides. */
   readonly replica: Replica;
@@ -35,7 +37,8 @@ export class Lineage {
   commit: CommitIdentity | undefined;
   /** Why it failed. */
   why = "";
-  #launches: Launch[] = [];
+  /** Most attempts launch nothing. */
+  #launches: Launch[] = NOTHING;
 
   constructor(replica: Replica) {
     this.replica = replica;
@@ -45,6 +48,7 @@ export class Lineage {
     if (this.state === "failed") return launch.cancelled(this.why);
     if (this.state !== "open") launch.started();
     if (this.state === "confirmed") launch.confirmed();
+    else if (this.#launches === NOTHING) this.#launches = [launch];
     else this.#launches.push(launch);
   }
 
@@ -63,13 +67,19 @@ export class Lineage {
     }
     if (this.state !== "applied") return;
     this.state = "confirmed";
-    for (const launch of this.#launches.splice(0)) launch.confirmed();
+    for (const launch of this.#take()) launch.confirmed();
   }
 
   fail(why: string): void {
     if (this.state === "confirmed" || this.state === "failed") return;
     this.state = "failed";
     this.why = why;
-    for (const launch of this.#launches.splice(0)) launch.cancelled(why);
+    for (const launch of this.#take()) launch.cancelled(why);
+  }
+
+  #take(): readonly Launch[] {
+    const launches = this.#launches;
+    this.#launches = NOTHING;
+    return launches;
   }
 }

@@ -177,7 +177,8 @@ export class SendAnswers {
   }
 
   #end(queue: SendQueue, send: Send, outcome: SendOutcome): void {
-    queue.remove(send);
+    // One on its way to the store stands in no queue, and looking for it costs as much as the queue is long.
+    if (send.state !== "committing") queue.remove(send);
     send.end(outcome);
     this.#work.wake();
   }
