@@ -1,6 +1,9 @@
 import { describe, expect, test } from "#test";
 import type { EventBus } from "../../src/bus/event-bus.ts";
+import { simulatedProcess } from "../../src/host/simulated-process.ts";
 import { LEASE_MS, WATCH_PAUSE_MS } from "../../src/limits.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { deferred, setup } from "./bus-setup.ts";
 
 interface Keyed {
@@ -8,6 +11,17 @@ interface Keyed {
   readonly n: number;
 }
 const serialBy = (event: { payload: unknown }) => (event.payload as Keyed).key;
+
+/** A store that cannot be asked for rows. */
+function withoutQueries(store: Store): Store {
+  return new Proxy(store, {
+    get(target, key) {
+      if (key === "query") return () => Promise.reject(new Error("a fault: nothing is answered"));
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
 
 describe("serial keys", () => {
   test("[J64] events of one key are handled one after the other, in the journal's order; other keys go on", async () => {
@@ -37,6 +51,25 @@ describe("serial keys", () => {
       expect(ofKey).toEqual(numbers.flatMap((n) => [`${key}${n}(`, `${key}${n})`]));
     }
     expect(log.slice(0, 3).every((entry) => entry.endsWith("("))).toBe(true);
+  });
+
+  test("[J64] what could not ask the journal goes on when the events before it have come by themselves", async () => {
+    const { act, another, host, disk } = setup();
+    const killed = simulatedProcess(host);
+    const other = another({ host: killed, store: memoryStore({ host: killed, disk }) });
+    other.subscribe("step", () => new Promise(() => {}), { subscriberId: "s", serialBy });
+    const bus = another({ store: withoutQueries(memoryStore({ host, disk })) });
+    const handled: number[] = [];
+    bus.subscribe("step", (event) => handled.push(event.id), { subscriberId: "s", serialBy });
+    await act(() => other.start());
+    await act(() => bus.start());
+    await act(() => other.publish("step", "x", { key: "a", n: 1 }));
+    await act(() => bus.publish("step", "x", { key: "b", n: 2 }));
+    await host.advance(LEASE_MS / 2);
+    expect(handled).toEqual([]);
+    killed.kill();
+    await host.advance(3 * LEASE_MS);
+    expect(handled.toSorted()).toEqual([1, 2]);
   });
 
   test("[J64] an event waits for an earlier one of its key that another process holds", async () => {
