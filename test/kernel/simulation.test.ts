@@ -1,18 +1,16 @@
+/** Whole kernels from seeds. */
 import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
 import { KernelSimulation, type Sightings } from "./simulation.ts";
 
-const isLongRun = process.env["MILLRACE_LONG"] === "1";
-const SEEDS = isLongRun ? 200 : 10;
-const OPTIONS = { rounds: 100, eventsPerRound: 220 };
-/** What `npm test` goes through at least. */
-const EVENTS = 200_000;
+const SEEDS = 20;
+const ROUNDS = 80;
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
   try {
     return await simulate(seed, async (world) => {
-      const simulation = new KernelSimulation(world, OPTIONS);
-      await simulation.run();
+      const simulation = new KernelSimulation(world);
+      await simulation.run(ROUNDS);
       return simulation.sightings;
     });
   } catch (error) {
@@ -20,19 +18,15 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
   }
 }
 
-describe("the whole kernel among faults", () => {
-  test("[K1] nothing acknowledged is lost, nothing is done twice, all is at rest 10 s after the last fault, and a seed repeats itself", async () => {
-    const all: Sightings = { events: 0, commands: 0, repeated: 0, kills: 0, pauses: 0, timers: 0, refused: 0 };
+describe("the kernel among faults", () => {
+  test("[L30] [J1] [J2] [J3] [N1] every command is answered to its sender and done once, every event heard, every bell rings, and a seed repeats itself", async () => {
+    const total: Record<string, number> = {};
     for (let seed = 1; seed <= SEEDS; seed++) {
-      const first = await run(seed);
-      const second = await run(seed);
-      if (first.traceHash !== second.traceHash) throw new Error(`seed ${seed} ran in two ways`);
-      for (const name of Object.keys(all) as (keyof Sightings)[]) all[name] += first.value[name];
+      const [first, second] = [await run(seed), await run(seed)];
+      expect(second, `seed ${seed}`).toEqual(first);
+      for (const [name, count] of Object.entries(first.value)) total[name] = (total[name] ?? 0) + count;
     }
-    expect(all.events).toBeGreaterThan(EVENTS);
-    // What the runs are there to meet, they must have met.
-    for (const [name, count] of Object.entries(all)) {
-      expect(`${name}: ${count >= SEEDS ? "enough" : count}`).toBe(`${name}: enough`);
-    }
-  }, 3_600_000);
+    // Rare things must have been met, or the simulation proves little.
+    for (const [name, count] of Object.entries(total)) expect(count, name).toBeGreaterThan(10);
+  });
 });
