@@ -2,7 +2,7 @@
  * The one door from an extension to the kernel (ADR 004 §8). Two ways to hear of things, kept apart: `subscribeEvent` is durable and comes from
  * the journal, `subscribe` is a hook on the path of a user's message and lives in memory. SPEC: X21-X30.
  *
- * What the manifest does not declare cannot be emitted or subscribed to. When the extension has stopped or failed, nothing goes through.
+ * What the manifest does not declare cannot be emitted or subscribed to. When the extension has failed, nothing goes through.
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -19,10 +19,11 @@ import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
-import { ExtensionError } from "./extension-error.ts";
+import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import { type Log, type Logger, loggerFor } from "./logger.ts";
 import type { Hook, HookName, MessageRouter } from "./message-router.ts";
+import { publishOnce } from "./publish-once.ts";
 import { isSystemTopic } from "./system-topics.ts";
 
 export interface EmitOptions {
@@ -105,8 +106,12 @@ export class ExtensionContext {
 
   // Events, by the journal -------------------------------------------------------------------------------------------------
 
-  /** Publishes an event; resolves with its journal id once it is durable. Calls no handler. */
-  async emit(topic: string, payload: Json, options: EmitOptions = {}): Promise<number> {
+  /** Publishes an event; resolves with its journal id once it is durable. Calls no handler, and need not be waited for. */
+  emit(topic: string, payload: Json, options: EmitOptions = {}): Promise<number> {
+    return this.#forgettable(`${show(topic)} was not emitted`, this.#emit(topic, payload, options));
+  }
+
+  async #emit(topic: string, payload: Json, options: EmitOptions): Promise<number> {
     this.#requireRunning();
     this.#requirePublished(topic);
     const { bus, cause } = this.#parts;
@@ -114,7 +119,8 @@ export class ExtensionContext {
     const { key, correlation = conversation, causation = id } = options;
     if (key === undefined) return bus.publish(topic, this.extensionId, payload, { correlation, causation });
     const lineage = { ...(correlation === undefined ? {} : { correlation }), ...(causation ? { causation } : {}) };
-    return bus.publishMessage(this.#keyed(topic, payload, key, lineage), this.extensionId, topic);
+    const message = this.#keyed(topic, payload, key, lineage);
+    return publishOnce(bus, { message, topic, source: this.extensionId });
   }
 
   #keyed(topic: string, payload: Json, key: string, lineage: Lineage): Message {
@@ -146,6 +152,8 @@ export class ExtensionContext {
 
   async #handle(handler: EventHandler, event: Event, context: HandlerContext): Promise<void> {
     this.#requireRunning();
+    // It has stopped, and the kernel is about to: the event is neither done nor failed, and the next process finds it.
+    if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
     const emit = async (topic: string, payload: Json) => {
       this.#requirePublished(topic);
       return context.emit(topic, payload);
@@ -181,7 +189,11 @@ export class ExtensionContext {
     return this.#parts.router.handleUserMessage({ userId, text, channelId: this.extensionId, ...options });
   }
 
-  async notifyUser(text: string, channelId?: string): Promise<void> {
+  notifyUser(text: string, channelId?: string): Promise<void> {
+    return this.#forgettable("the user was not told", this.#notify(text, channelId));
+  }
+
+  async #notify(text: string, channelId: string | undefined): Promise<void> {
     this.#requireRunning();
     await this.#parts.router.notifyUser(text, channelId);
   }
@@ -217,6 +229,12 @@ export class ExtensionContext {
     return extension as T;
   }
 
+  /** Fire and forget (ADR 004 §8): that nobody waits for it must not end the process, nor be silent. */
+  #forgettable<T>(what: string, work: Promise<T>): Promise<T> {
+    work.catch((thrown: unknown) => this.logger.warn(`${what}: ${reasonOf(thrown)}`));
+    return work;
+  }
+
   #requirePublished(topic: string): void {
     const { manifest } = this.#record;
     if (isSystemTopic(topic) || manifest?.publishes.some((one) => one.topic === topic)) return;
@@ -228,6 +246,9 @@ export class ExtensionContext {
 
   #requireRunning(): void {
     if (!this.#record.closed) return;
-    throw new ExtensionError("EXTENSION_STOPPED", `the extension ${this.extensionId} has stopped`);
+    throw new ExtensionError(
+      "EXTENSION_STOPPED",
+      `the extension ${this.extensionId} has stopped: ${this.#record.reason}`,
+    );
   }
 }

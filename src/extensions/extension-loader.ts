@@ -247,7 +247,7 @@ export class ExtensionLoader {
 
   /**
    * Stops them, dependents first. The bus delivers nothing new to them meanwhile, and what they emit is journaled. Their subscriptions
-   * stay: an event that comes in now must not count as one that nobody wants.
+   * stay, and so does their way to the kernel: an event that comes in now must not count as one that nobody wants, nor one in hand as failed.
    */
   async stop(graceMs: number): Promise<void> {
     if (this.#stopping) return;
@@ -272,7 +272,6 @@ export class ExtensionLoader {
     if (record.service) await this.#ending(record, "its service", () => record.service);
     if (progress === "started") await this.#ending(record, "stop", () => extension?.stop?.());
     if (began) await this.#ending(record, "destroy", () => extension?.destroy?.());
-    record.closed = true;
     if (record.state !== "ERROR") return;
     for (const name of Object.keys(record.capabilities))
       await this.#ending(record, name, () => this.#actors.get(name)?.stop());

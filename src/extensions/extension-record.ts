@@ -54,7 +54,7 @@ export class ExtensionRecord {
   service: Promise<void> | undefined;
   /** Fires when it begins to stop, and when it fails. */
   readonly ended = new AbortController();
-  /** True from when nothing of it goes through to the kernel any more. */
+  /** True once it has failed: nothing of it goes through to the kernel any more. */
   closed = false;
   readonly #undo: (() => void)[] = [];
 

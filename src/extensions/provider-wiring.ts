@@ -7,6 +7,7 @@ import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS } from "../limits.ts";
 import { cronProblem } from "../loop/cron.ts";
 import { contentId } from "../message/content-id.ts";
+import { event } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { Activity } from "./activity.ts";
@@ -15,6 +16,7 @@ import { ExtensionError } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
 import type { ScheduleDeclaration } from "./manifest.ts";
 import type { MessageRouter } from "./message-router.ts";
+import { publishOnce } from "./publish-once.ts";
 import type { Schedule } from "./schedule-table.ts";
 import { notify } from "./system-topics.ts";
 import { within } from "./time-limit.ts";
@@ -86,15 +88,10 @@ function codeSchedule({ id, manifest }: ExtensionRecord, provider: SchedulerProv
 }
 
 /** Under an id that is the slot's: once for each slot, however often it is tried. */
-async function publishSlot(extensionId: string, topic: string, slot: Slot, { host, bus }: WiringParts): Promise<void> {
+async function publishSlot(source: string, topic: string, slot: Slot, { bus }: WiringParts): Promise<void> {
   const { schedule, slotMs } = slot;
-  const id = contentId(["schedule", extensionId, schedule, slotMs]);
-  const metadata = { id, timestamp: host.now() };
-  await bus.publishMessage(
-    { kind: "event", type: topicType(topic), data: { schedule, slotMs }, metadata },
-    extensionId,
-    topic,
-  );
+  const mint = { id: () => contentId(["schedule", source, schedule, slotMs]), now: () => slotMs };
+  await publishOnce(bus, { message: event(mint, topicType(topic), { schedule, slotMs }), topic, source });
 }
 
 async function runTask(

@@ -67,6 +67,20 @@ describe("emit", () => {
     expect(await rows(kernel)).toHaveLength(1);
   });
 
+  test("[X21] one that nobody waits for and fails is logged, and ends nothing", async () => {
+    const world = new SimulatedWorld();
+    const sender = inCode({ id: "sender" });
+    const { kernel } = await world.open(sender);
+    void sender.context.emit("a.c", null);
+    void sender.context.notifyUser("anybody?", "nowhere");
+    await world.host.advance(0);
+    expect(world.log).toMatchObject([
+      { level: "warn", source: "ext.sender", message: expect.stringMatching(/^"a\.c" was not emitted: sender emits/) },
+      { level: "warn", message: 'the user was not told: there is no channel "nowhere"; there are none' },
+    ]);
+    expect(kernel.health().state).toBe("running");
+  });
+
   test("[X22] with a key an event is there once, across restarts", async () => {
     const world = new SimulatedWorld();
     const heard: Json[] = [];
@@ -75,7 +89,9 @@ describe("emit", () => {
       const hears = listener("hears", "a.b", ({ payload }) => void heard.push(payload));
       const { kernel } = await world.open(sender, hears);
       const first = await world.act(() => sender.context.emit("a.b", 1, { key: "mail 1" }));
+      await world.host.advance(1_000);
       expect(await world.act(() => sender.context.emit("a.b", 1, { key: "mail 1" }))).toBe(first);
+      expect(await world.act(() => sender.context.emit("a.b", "another", { key: "mail 1" }))).toBe(first);
       await world.act(() => sender.context.emit("a.b", 2, { key: "mail 2" }));
       await world.act(() => sender.context.emit("a.c", 1, { key: "mail 1" }));
       expect(await rows(kernel)).toHaveLength(3);

@@ -1,9 +1,11 @@
 /** What extensions go through: failures that stay with those they concern, time limits, health, services, and the end. */
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
-import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS } from "../../src/limits.ts";
+import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Json } from "../../src/message/json.ts";
+import { scratchFolder } from "../repo/program.ts";
 import { channel, ExtensionFolder, inCode, open, SimulatedWorld } from "./extension-setup.ts";
 
 function never(): Promise<never> {
@@ -193,6 +195,18 @@ describe("health and services", () => {
 });
 
 describe("the end", () => {
+  test("[K20] [X18] a boot that fails after them ends them too", async () => {
+    const told: string[] = [];
+    const living = inCode(
+      { id: "living" },
+      { start: () => void told.push("start"), stop: () => void told.push("stop") },
+    );
+    const socketPath = join(scratchFolder(), "millrace", "kernel.sock");
+    await open({ socketPath });
+    await expect(open({ extensions: [living], socketPath })).rejects.toMatchObject({ code: "SOCKET_IN_USE" });
+    expect(told).toEqual(["start", "stop"]);
+  });
+
   test("[X18] in the opposite order, each on its own, whatever fails or hangs", async () => {
     const world = new SimulatedWorld();
     const told: string[] = [];
@@ -242,6 +256,31 @@ describe("the end", () => {
     const second = await world.open(make("again"));
     await world.host.advance(0);
     expect(heard).toEqual(["bye"]);
+    await world.host.run(() => second.kernel.close());
+  });
+
+  test("[X18] a handler that is over the grace is neither done nor failed: its event comes again", async () => {
+    const world = new SimulatedWorld();
+    const handled: number[] = [];
+    const make = (ms: number) =>
+      inCode(
+        { id: "slow", events: { publishes: [{ topic: "c.d" }], subscribes: [{ topic: "a.b" }] } },
+        {
+          initialize: (context: ExtensionContext) =>
+            context.subscribeEvent("a.b", async (event) => {
+              await new Promise<void>((resolve) => world.host.timer(ms, resolve));
+              await context.emit("c.d", event.id);
+              handled.push(ms);
+            }),
+        },
+      );
+    const first = await world.open(make(60_000));
+    await world.act(() => first.kernel.publish("a.b", null));
+    await world.host.run(() => first.kernel.close({ graceMs: 100 }));
+    const second = await world.open(make(1));
+    await world.host.advance(2 * LEASE_MS);
+    expect(handled).toEqual([1]);
+    expect(await second.kernel.bus.query({ topic: "a.b", limit: 9 })).toMatchObject([{ status: "done" }]);
     await world.host.run(() => second.kernel.close());
   });
 
