@@ -4,6 +4,9 @@ import type { KernelParts } from "../../src/kernel/kernel.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 
+/** What is computed is kept, so that a stopped kernel's file knows of it. */
+export const version = "1";
+
 export default ({ space, bus }: KernelParts) => {
   const orders = space.cell<readonly number[]>("orders");
   const sum = space.computed("sum", () => (orders.get() ?? []).reduce((total, price) => total + price, 0));

@@ -1,0 +1,137 @@
+/** A kernel about what is in it: `Kernel.Graph`, `Why`, `Runs`, `Requests`, `Requeue`, `Purge`, asked in this process. */
+import { describe, expect, onTestFinished, test } from "vitest";
+import { systemHost } from "../../src/host/system-host.ts";
+import type { GraphView, PendingView, WhyView } from "../../src/kernel/inspect-capability.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import type { TracedCommit } from "../../src/kernel/run-log.ts";
+import { COMMITS_TRACED_MAX, RUNS_ASKED_MAX } from "../../src/limits.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+import type { Json } from "../../src/message/json.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+
+async function setup({ trace = true }: { trace?: boolean } = {}) {
+  const host = systemHost();
+  let release: () => void = () => undefined;
+  const kernel = await Kernel.open({
+    ...{ host, store: memoryStore({ host }), trace },
+    capabilities: ({ space, bus }) => {
+      const a = space.cell<{ x: number; y: number }>("a");
+      const double = space.computed("double", () => (a.key("x").get() ?? 0) * 2);
+      space.computed("sum", () => (double.get() ?? 0) + 1).sink(() => undefined);
+      space.computed("other", () => a.key("y").get() ?? 0).sink(() => undefined);
+      bus.subscribe("thing.failed", () => Promise.reject(new Error("no")), { subscriberId: "clumsy" });
+      return {
+        writer: transactional({
+          ...{ space, description: "writes" },
+          commands: {
+            "A.Set": {
+              handle: (value: { x: number; y: number }, tx) => {
+                tx.set(a, value);
+                return null;
+              },
+            },
+          },
+        }),
+        gate: capability({
+          description: "waits",
+          sends: { "A.Set": "command" },
+          commands: {
+            "Gate.Hold": {
+              handle: () =>
+                new Promise<null>((resolve) => {
+                  release = () => resolve(null);
+                }),
+            },
+          },
+          on: { "Thing.Happened": () => undefined },
+        }),
+      };
+    },
+  });
+  onTestFinished(() => kernel.close());
+  const ask = async <T>(type: string, data: Json = null) => (await kernel.query(type, data)) as never as T;
+  return { kernel, ask, release: () => release() };
+}
+
+/** Commits of this process are numbered from 1 on, and nobody else commits here. */
+async function commitsOf(kernel: Kernel): Promise<{ session: string; localSequence: number }[]> {
+  const { session } = kernel.space.replica("kernel");
+  return Array.from({ length: 20 }, (_, index) => ({ session, localSequence: index + 1 }));
+}
+
+describe("Kernel.*", () => {
+  test("[K40] the graph has capabilities with what they take, send and want, and nodes with what they read", async () => {
+    const { kernel, ask } = await setup();
+    await kernel.command("A.Set", { x: 1, y: 1 });
+    await kernel.idle();
+    const { capabilities, nodes } = await ask<GraphView>("Kernel.Graph");
+    expect(capabilities.find(({ name }) => name === "gate")).toMatchObject({
+      ...{ state: "running", handles: ["command Gate.Hold"], sends: ["command A.Set"], subscribes: ["Thing.Happened"] },
+    });
+    expect(nodes.find(({ id }) => id === "double")).toMatchObject({ live: true, reads: ["a /x"], status: "clean" });
+  });
+
+  test("[K40] a commit has what it changed and the nodes that ran because of it, through other nodes too, and no others", async () => {
+    const { kernel, ask } = await setup();
+    await kernel.command("A.Set", { x: 1, y: 1 });
+    await kernel.idle();
+    await kernel.command("A.Set", { x: 2, y: 1 });
+    await kernel.idle();
+    const { commits } = await ask<{ commits: TracedCommit[] }>("Kernel.Runs", { commits: await commitsOf(kernel) });
+    const second = commits.findLast(({ changes }) => changes.some(({ document }) => document === "a"));
+    expect(second?.changes.filter(({ document }) => document === "a")).toEqual([
+      { document: "a", path: [], before: { x: 1, y: 1 }, after: { x: 2, y: 1 } },
+    ]);
+    expect(second?.runs.map(({ node }) => node)).toEqual(["double", "sum", "sink of sum"]);
+    expect(second?.runs[0]?.because).toEqual(["a /x"]);
+  });
+
+  test("[K40] without tracing nothing is remembered; of old commits nothing either", async () => {
+    const off = await setup({ trace: false });
+    await off.kernel.command("A.Set", { x: 1, y: 1 });
+    expect(await off.ask("Kernel.Runs", { commits: await commitsOf(off.kernel) })).toEqual({ commits: [] });
+    const { kernel, ask } = await setup();
+    for (let n = 0; n <= COMMITS_TRACED_MAX; n++) await kernel.command("A.Set", { x: n, y: 0 });
+    const { session } = kernel.space.replica("kernel");
+    expect(await ask("Kernel.Runs", { commits: [{ session, localSequence: 1 }] })).toEqual({ commits: [] });
+  });
+
+  test("[K40] why of a node, and a node that is not there", async () => {
+    const { kernel, ask } = await setup();
+    await kernel.command("A.Set", { x: 1, y: 1 });
+    await kernel.idle();
+    const { why, whyNot } = await ask<WhyView>("Kernel.Why", { node: "sum" });
+    expect(why.map(({ kind }) => kind)).toEqual(["ran", "ran", "written"]);
+    expect(whyNot.kind).toBe("clean");
+    await expect(ask("Kernel.Why", { node: "nobody" })).rejects.toMatchObject({ code: 404 });
+  });
+
+  test("[K40] a request without an answer is listed with who has it", async () => {
+    const { kernel, ask, release } = await setup();
+    const held = kernel.command("Gate.Hold", null);
+    const { requests } = await ask<{ requests: PendingView[] }>("Kernel.Requests");
+    expect(requests.find(({ type }) => type === "Gate.Hold")).toMatchObject({ capability: "gate", askedBy: "caller" });
+    release();
+    await held;
+  });
+
+  test("[K40] [K44] failed events go back; a purge needs a bound; what is no such data is refused", async () => {
+    const { kernel } = await setup();
+    const id = await kernel.bus.publish("thing.failed", "test", {});
+    while ((await kernel.bus.failures()).count === 0) await systemHost().yield();
+    expect(await kernel.command("Kernel.Requeue", { ids: [id, 999] })).toEqual({ requeued: [id] });
+    while ((await kernel.bus.failures()).count === 0) await systemHost().yield();
+    await expect(kernel.command("Kernel.Purge", {})).rejects.toMatchObject({ code: 422 });
+    expect(await kernel.command("Kernel.Purge", { keepSettled: 0 })).toEqual({ removed: 1 });
+    const tooMany = Array.from({ length: RUNS_ASKED_MAX + 1 }, () => ({ session: "s", localSequence: 1 }));
+    for (const [type, data] of [
+      ["Kernel.Requeue", { ids: "12" }],
+      ["Kernel.Requeue", { ids: [-1] }],
+      ["Kernel.Purge", { keepSettled: -1 }],
+    ] as const)
+      await expect(kernel.command(type, data as Json)).rejects.toMatchObject({ code: 422 });
+    await expect(kernel.query("Kernel.Runs", { commits: tooMany })).rejects.toMatchObject({ code: 422 });
+    await expect(kernel.query("Kernel.Why", null)).rejects.toMatchObject({ code: 422 });
+  });
+});
