@@ -20,6 +20,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   message: async () => (await import("./message.ts")).messageBenchmark,
   reactive: async () => (await import("./reactive.ts")).reactiveBenchmark,
   store: async () => (await import("./store.ts")).storeBenchmark,
+  streams: async () => (await import("./streams.ts")).streamsBenchmark,
 };
 
 // The exit handler removes the data of the runs; an interrupt alone would not call it.
