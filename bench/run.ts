@@ -19,6 +19,7 @@ const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   loop: async () => (await import("./loop.ts")).loopBenchmark,
   message: async () => (await import("./message.ts")).messageBenchmark,
   reactive: async () => (await import("./reactive.ts")).reactiveBenchmark,
+  restart: async () => (await import("./restart.ts")).restartBenchmark,
   store: async () => (await import("./store.ts")).storeBenchmark,
   streams: async () => (await import("./streams.ts")).streamsBenchmark,
 };

@@ -1,9 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test } from "vitest";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { RestartTrial, worldOf } from "../scheduler/restart-model.ts";
+import { Life } from "../scheduler/restart-setup.ts";
 
 const isLong = process.env["MILLRACE_LONG"] === "1";
 const SEEDS = isLong ? 500 : 12;
@@ -32,4 +35,48 @@ describe("restart on a SQLite file", () => {
     }
     expect(restarts).toBeGreaterThan(SEEDS);
   }, 600_000);
+
+  test("[I7] rows that are missing, cannot be read or are not ours start their own nodes fresh, and no others", async () => {
+    const path = await newFile();
+    const host = simulatedHost(1);
+    const open = () => openSqliteStore({ path, host, durability: "process" });
+    const names = ["whole", "gone", "text", "shape", "paths"];
+    const build = (life: Life) =>
+      names.map((name) => {
+        const source = life.space.cell<Record<string, number>>("source");
+        return life.space.computed(
+          name,
+          life.noting(name, () => source.key(name).get()),
+          { fingerprint: "f" },
+        );
+      });
+    await host.run(async () => {
+      const store = await open();
+      const life = await Life.begin(host, store);
+      life.space.cell("source").set(Object.fromEntries(names.map((name, i) => [name, i])));
+      for (const node of build(life)) await node.pull();
+      await life.space.close();
+      await store.close();
+    });
+    const file = new DatabaseSync(path);
+    file.exec(
+      "DELETE FROM basis WHERE node = (SELECT id FROM node WHERE name = 'gone'); DELETE FROM node WHERE name = 'gone'",
+    );
+    file.exec("UPDATE node SET settings = '{' WHERE name = 'text'");
+    file.exec(`UPDATE node SET settings = '{"seen":7}' WHERE name = 'shape'`);
+    file.exec(
+      "UPDATE path_set SET reads = '[{\"path\":1}]' WHERE id = (SELECT path_set FROM basis JOIN node ON node.id = node WHERE name = 'paths')",
+    );
+    file.close();
+    await host.run(async () => {
+      const store = await open();
+      const life = await Life.begin(host, store);
+      const nodes = await life.space.restore(() => build(life));
+      const values = await Promise.all(nodes.map((node) => node.pull()));
+      expect(values).toEqual([0, 1, 2, 3, 4]);
+      expect([...new Set(life.ran)].sort()).toEqual(["gone", "paths", "shape", "text"]);
+      await life.space.close();
+      await store.close();
+    });
+  });
 });
