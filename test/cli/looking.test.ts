@@ -125,6 +125,20 @@ describe("a stopped kernel's file", () => {
   });
 });
 
+describe("what was computed", () => {
+  test("[K42] why knows of a stopped kernel's nodes what their last run had read, where that is kept", async () => {
+    const { millrace, start } = setup();
+    const kernel = await start();
+    const client = await kernel.connect();
+    await client.command("Shop.Order", { price: 30 });
+    await client.close();
+    expect(await kernel.stop()).toBe(0);
+    expect((await millrace("why", "sum")).stdout).toMatch(
+      /^node sum {3}is up to date: nothing it read has changed since its last run; no kernel is running\n {2}read orders as of commit \d+\n$/,
+    );
+  });
+});
+
 describe("doctor", () => {
   test("[K51] tells runtime, settings with their origin, permissions, schema, leases and the journal, and what is wrong with them", async () => {
     const { cwd, millrace, json, start } = setup();
