@@ -10,17 +10,13 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
-import { admit } from "../store/admit.ts";
-import type { DocumentRef } from "../store/document.ts";
-import type { Rejection } from "../store/rejection.ts";
-import type { Transaction } from "../store/transaction.ts";
 import type { DocumentIndex } from "./address.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
-import { childReceiptOf, receiptOf } from "./event-id.ts";
 import { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Send, Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
+import { SendCommit } from "./send-commit.ts";
 import type { SendQueue } from "./send-queue.ts";
 import type { RegisteredHandler } from "./stream-record.ts";
 
@@ -42,6 +38,7 @@ export class Dispatch {
   readonly #parts: ClosureParts;
   readonly #introspection: Introspection;
   readonly #answers: SendAnswers;
+  readonly #commit: SendCommit;
   readonly #passes: Passes;
   #attempts = 0;
 
@@ -52,6 +49,7 @@ export class Dispatch {
     this.#parts = parts;
     this.#introspection = parts.introspection;
     this.#answers = parts.answers;
+    this.#commit = new SendCommit(parts.answers, parts.passes);
     this.#passes = parts.passes;
   }
 
@@ -181,11 +179,12 @@ export class Dispatch {
     if (send.state === "over") {
       handling.abort("the send was dropped while its handler ran");
     } else if (abandonedFor !== undefined) {
-      this.#abandon(handling);
+      handling.abandon();
       this.#park(queue, send, abandonedFor);
       return false;
     } else if (queue.head !== send) {
-      this.#abandon(handling);
+      // An earlier send came back while it ran: that one goes first (I4).
+      handling.abandon();
     } else if (end.threw) {
       // Values of two moments may not fit together: that is no failure of the handler.
       const { isStale } = handling.transaction;
@@ -193,104 +192,15 @@ export class Dispatch {
       if (isStale) this.#answers.stale(queue, send, "what it had read changed while it ran");
       else this.#fail(queue, send, "threw", end.error);
     } else {
-      this.#seal(queue, handling, end.value);
+      this.#commit.seal(queue, handling, end.value);
     }
     return true;
   }
 
-  /** Nothing of the attempt happens. Where an earlier send came back while it ran, that one goes first (I4). */
-  #abandon(handling: Handling): void {
-    handling.abort("the attempt was abandoned");
-    handling.send.state = "queued";
-  }
-
-  // The commit -----------------------------------------------------------------------------------------------------------
-
-  #seal(queue: SendQueue, handling: Handling, value: unknown): void {
-    const { send } = handling;
-    let result: Json;
-    try {
-      result = value === undefined ? {} : admit(value, undefined);
-    } catch (error) {
-      handling.abort("what the handler returned cannot be stored");
-      return this.#fail(queue, send, "result", error);
-    }
-    try {
-      handling.requireWritable();
-    } catch (error) {
-      handling.abort("somebody could read it who must not");
-      return this.#fail(queue, send, "threw", error);
-    }
-    const { children } = handling;
-    if (children.length === 0) return this.#commit(queue, handling, result);
-    queue.running = send;
-    void this.#commitAfterOthers(queue, handling, children, result);
-  }
-
-  /** What was written to other spaces is durable first; if one of them refuses, nothing is committed here. */
-  async #commitAfterOthers(
-    queue: SendQueue,
-    handling: Handling,
-    children: Handling["children"],
-    result: Json,
-  ): Promise<void> {
-    const { send } = handling;
-    let refusal: Rejection | undefined;
-    for (const [replica, transaction] of children) {
-      const receipt = childReceiptOf(send.id, queue.replica.space);
-      transaction.preconditions.push({ kind: "absent", ...receipt });
-      transaction.write(receipt, [], {});
-      labelReceipt(handling, transaction, receipt);
-      const outcome = await transaction.commit().outcome;
-      // An earlier attempt got that far: its writes there stand.
-      if (outcome.kind === "committed" || outcome.reason === "document-exists") continue;
-      refusal = { ...outcome, message: `in space "${replica.space}": ${outcome.message}` };
-      break;
-    }
-    queue.running = undefined;
-    if (send.state === "over" || refusal !== undefined) {
-      handling.abort(refusal?.message ?? "the send was dropped");
-      queue.remove(send);
-      if (refusal !== undefined && send.state !== "over") this.#answers.rejected(queue, send, refusal);
-    } else if (queue.head !== send) {
-      this.#abandon(handling);
-    } else {
-      this.#commit(queue, handling, result);
-    }
+  #fail(queue: SendQueue, send: Send, reason: "threw" | "preflight" | "load", error: unknown): void {
+    this.#answers.failWith(queue, send, reason, error);
     this.#passes.wake();
   }
-
-  #commit(queue: SendQueue, handling: Handling, result: Json): void {
-    const { send, transaction, lineage } = handling;
-    handling.letGoOfOthers();
-    const receipt = receiptOf(send.id);
-    transaction.preconditions.push({ kind: "absent", ...receipt });
-    const { origin } = send;
-    if (origin?.state === "applied" && origin.commit) {
-      transaction.preconditions.push({ kind: "originCommitted", ...origin.commit });
-    }
-    transaction.write(receipt, [], result);
-    labelReceipt(handling, transaction, receipt);
-    queue.remove(send);
-    send.state = "committing";
-    send.closure?.release();
-    send.closure = undefined;
-    queue.inFlight++;
-    const commit = transaction.commit();
-    if (commit.rejection !== undefined) return this.#answers.answered(queue, handling, result, commit.rejection);
-    lineage.applied({ session: commit.session, localSequence: commit.localSequence });
-    commit.outcome.then((outcome) => this.#answers.answered(queue, handling, result, outcome));
-  }
-
-  #fail(queue: SendQueue, send: Send, reason: "threw" | "preflight" | "load" | "result", error: unknown): void {
-    this.#answers.fail(queue, send, { reason, error, message: error instanceof Error ? error.message : String(error) });
-    this.#passes.wake();
-  }
-}
-
-/** What a handler returns is what it has read. */
-function labelReceipt({ label }: Handling, transaction: Transaction, receipt: DocumentRef): void {
-  if (label.length > 0) transaction.labels.push({ ...receipt, path: [], labels: [...label] });
 }
 
 function call(code: () => unknown): End {

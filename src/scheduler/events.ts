@@ -8,18 +8,17 @@ import type { Host } from "../host/host.ts";
 import { SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
 import { admit } from "../store/admit.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
+import { type Attempts, lineageOf } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
 import { callerEventId, causalEventId } from "./event-id.ts";
 import type { FallListener } from "./invalidation.ts";
-import { type Launch, Lineage } from "./lineage.ts";
+import type { Launch, Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
 import { Send, type SendOptions, type Sent, type Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
 import { SendQueue } from "./send-queue.ts";
 import { type EventHandler, type HandlerOptions, StreamError, StreamRecord } from "./stream-record.ts";
-import type { Turns } from "./turns.ts";
 
 /** A queue as it can be seen from outside. */
 export interface QueueSnapshot {
@@ -32,7 +31,7 @@ export interface QueueSnapshot {
 
 export class Events implements FallListener {
   readonly #runner: Runner;
-  readonly #turns: Turns;
+  readonly #attempts: Attempts;
   readonly #dispatch: Dispatch;
   readonly #answers: SendAnswers;
   readonly #work: { wake(): void };
@@ -40,22 +39,20 @@ export class Events implements FallListener {
   readonly #queues = new Map<Replica, SendQueue>();
   /** By address: the record pins it, so that there is one for each link. */
   readonly #streams = new Map<Address, StreamRecord>();
-  /** What the transaction that runs now has launched; made by the first launch. */
-  #transaction: Lineage | undefined;
   /** Sends of plain code. */
   #sends = 0;
 
   constructor(parts: {
     host: Host;
     runner: Runner;
-    turns: Turns;
+    attempts: Attempts;
     dispatch: Dispatch;
     answers: SendAnswers;
     work: { wake(): void };
   }) {
     this.#host = parts.host;
     this.#runner = parts.runner;
-    this.#turns = parts.turns;
+    this.#attempts = parts.attempts;
     this.#dispatch = parts.dispatch;
     this.#answers = parts.answers;
     this.#work = parts.work;
@@ -112,8 +109,8 @@ export class Events implements FallListener {
 
   send(stream: StreamRecord, value: unknown, options: SendOptions): Sent {
     this.#requireSender(stream);
-    const attempt = this.#attempt();
-    const origin = options.origin === undefined ? attempt : this.#lineageOf(stream, options.origin);
+    const attempt = this.#attempts.current;
+    const origin = options.origin === undefined ? attempt : lineageOf(stream.queue.replica, options.origin);
     const { onOutcome } = options;
     const id = this.#idOf(stream, options);
     const label = this.#runner.current?.label ?? this.#runner.handling?.label;
@@ -138,8 +135,8 @@ export class Events implements FallListener {
   }
 
   #idOf(stream: StreamRecord, { id, session, eventId }: SendOptions): string {
-    const { replica } = stream.queue;
-    const { handling } = this.#runner;
+    const { session: here } = stream.queue;
+    const { current, handling } = this.#runner;
     if (eventId !== undefined) {
       if (id === undefined && eventId !== "") return eventId;
       throw new StreamError(
@@ -147,9 +144,10 @@ export class Events implements FallListener {
         "give a send an `id` of your own or the `eventId` of an earlier send, not both",
       );
     }
-    if (id !== undefined) return callerEventId(session ?? replica.session, id, stream.link);
-    if (handling !== null) return causalEventId(handling.name, stream.link, ++handling.sends);
-    return causalEventId(replica.session, stream.link, ++this.#sends);
+    if (id !== undefined) return callerEventId(session ?? here, id, stream.link);
+    // What a node sends while a handler reads is the node's.
+    if (handling !== null && current === null) return causalEventId(handling.name, stream.link, ++handling.sends);
+    return causalEventId(here, stream.link, ++this.#sends);
   }
 
   #enqueue(send: Send): void {
@@ -157,7 +155,7 @@ export class Events implements FallListener {
     if (queue.closed) return this.#answers.drop(queue, send, "closed", `space "${queue.replica.space}" is closed`);
     if (queue.isFull) {
       const message = `${SENDS_WAITING_MAX} sends of space "${queue.replica.space}" wait already; send it again later`;
-      return send.end({ kind: "refused", id: send.id, reason: "queue-full", message });
+      return this.#answers.refuse(queue, send, message);
     }
     queue.push(send);
     this.#work.wake();
@@ -167,7 +165,7 @@ export class Events implements FallListener {
 
   /** Ties work to the attempt that runs now; false where none does, and the work is nobody's but the caller's. */
   launch(launch: Launch): boolean {
-    const attempt = this.#attempt();
+    const attempt = this.#attempts.current;
     attempt?.launch(launch);
     return attempt !== undefined;
   }
@@ -190,39 +188,6 @@ export class Events implements FallListener {
     if (send.state === "launched" || send.state === "queued" || send.state === "running") {
       this.#answers.drop(send.stream.queue, send, "origin-failed", why);
     }
-  }
-
-  /** Of the handler or the transaction whose code runs now. */
-  #attempt(): Lineage | undefined {
-    const { current, handling } = this.#runner;
-    if (current !== null) return undefined;
-    if (handling !== null) return handling.lineage;
-    const replica = this.#turns.transactsOn;
-    if (replica !== undefined) this.#transaction ??= new Lineage(replica);
-    return this.#transaction;
-  }
-
-  /** The transaction has ended. */
-  transacted(commit: Commit | undefined): void {
-    const lineage = this.#transaction;
-    this.#transaction = undefined;
-    if (lineage !== undefined) follow(lineage, commit);
-  }
-
-  transactionFailed(error: unknown): void {
-    const lineage = this.#transaction;
-    this.#transaction = undefined;
-    lineage?.fail(`the transaction threw: ${String(error)}`);
-  }
-
-  /** A commit that somebody else has made. It may be over, or may have written nothing: its outcome decides. */
-  #lineageOf({ queue }: StreamRecord, origin: Commit): Lineage {
-    const lineage = new Lineage(queue.replica);
-    origin.outcome.then((outcome) => {
-      if (outcome.kind === "committed") lineage.confirm();
-      else lineage.fail(outcome.message);
-    });
-    return lineage;
   }
 
   /** It has its place now and waits there for the commit; sent by an attempt, it falls with that too. */
@@ -280,15 +245,4 @@ export class Events implements FallListener {
   checkInvariants(): void {
     for (const queue of this.#queues.values()) queue.checkInvariants();
   }
-}
-
-/** A transaction without a commit wrote nothing. */
-function follow(lineage: Lineage, commit: Commit | undefined): void {
-  if (commit === undefined) return lineage.confirm();
-  const { session, localSequence } = commit;
-  lineage.applied({ session, localSequence });
-  commit.outcome.then((outcome) => {
-    if (outcome.kind === "committed") lineage.confirm();
-    else lineage.fail(outcome.message);
-  });
 }

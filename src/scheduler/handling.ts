@@ -122,6 +122,12 @@ export class Handling implements WriteTarget {
     this.#isOver = true;
   }
 
+  /** Nothing of it happens, and the send is as if it had not been tried. */
+  abandon(): void {
+    this.abort("the attempt was abandoned");
+    this.send.state = "queued";
+  }
+
   /** Nothing of it happens. */
   abort(why: string): void {
     this.end();

@@ -20,6 +20,7 @@ import type { Commit } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { Agenda } from "./agenda.ts";
+import { Attempts } from "./attempts.ts";
 import { Dispatch, type HandlerLoader } from "./dispatch.ts";
 import { Events, type QueueSnapshot } from "./events.ts";
 import { Gates } from "./gates.ts";
@@ -88,6 +89,7 @@ export class Scheduler implements Disposable {
   readonly #runner: Runner;
   readonly #persistence: Persistence;
   readonly #settle: Settle;
+  readonly #attempts: Attempts;
   readonly #events: Events;
   readonly #replicas = new Set<Replica>();
 
@@ -107,7 +109,8 @@ export class Scheduler implements Disposable {
     const answers = new SendAnswers({ host, introspection, work: settle });
     const closures = { registry: this.#registry, graph, agenda, gates, runner, work: settle };
     const dispatch = new Dispatch({ ...closures, host, introspection, answers, passes: settle });
-    const events = new Events({ host, runner, turns, dispatch, answers, work: settle });
+    const attempts = new Attempts(runner, turns);
+    const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
     // Those that have to wake the pass know it by a narrow interface.
     agenda.waker = settle;
     turns.waker = settle;
@@ -117,6 +120,7 @@ export class Scheduler implements Disposable {
     persistence.holder = settle;
     settle.sends = events;
     invalidation.falls = events;
+    this.#attempts = attempts;
     this.#events = events;
     this.#gates = gates;
     this.#agenda = agenda;
@@ -212,10 +216,10 @@ export class Scheduler implements Disposable {
     if (this.#turns.isTransacting) return this.#turns.transact(replica, code, changeGroup);
     try {
       const { result, commit } = this.#turns.transact(replica, code, changeGroup);
-      this.#events.transacted(commit);
+      this.#attempts.transacted(commit);
       return { result, commit };
     } catch (error) {
-      this.#events.transactionFailed(error);
+      this.#attempts.transactionFailed(error);
       throw error;
     }
   }

@@ -165,6 +165,10 @@ export class SendAnswers {
     this.#end(queue, send, { kind: "already", id: send.id, result: replica.peek(receipt) ?? {} });
   }
 
+  failWith(queue: SendQueue, send: Send, reason: SendFailure, error: unknown): void {
+    this.fail(queue, send, { reason, error, message: error instanceof Error ? error.message : String(error) });
+  }
+
   fail(queue: SendQueue, send: Send, failing: Failing): void {
     if (send.state === "over") return;
     const { reason, message, error } = failing;
@@ -176,10 +180,19 @@ export class SendAnswers {
     this.#end(queue, send, { kind: "dropped", id: send.id, reason, message });
   }
 
+  refuse(queue: SendQueue, send: Send, message: string): void {
+    this.#end(queue, send, { kind: "refused", id: send.id, reason: "queue-full", message });
+  }
+
   #end(queue: SendQueue, send: Send, outcome: SendOutcome): void {
     // One on its way to the store stands in no queue, and looking for it costs as much as the queue is long.
     if (send.state !== "committing") queue.remove(send);
-    send.end(outcome);
+    try {
+      send.end(outcome);
+    } catch (error) {
+      // The callback's own affair; the queue goes on.
+      this.#introspection.report(error, undefined);
+    }
     this.#work.wake();
   }
 }

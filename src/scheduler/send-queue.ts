@@ -12,6 +12,8 @@ import type { Send } from "./send.ts";
 
 export class SendQueue {
   readonly replica: Replica;
+  /** Names what plain code sends here; the replica's own session changes when a commit goes unanswered. */
+  readonly session: string;
   /** The send whose handler is under way across awaits; nothing else of this queue is dispatched before it has ended. */
   running: Send | undefined;
   /** Handlings whose commit has no answer yet. */
@@ -27,6 +29,7 @@ export class SendQueue {
 
   constructor(replica: Replica) {
     this.replica = replica;
+    this.session = replica.session;
   }
 
   get head(): Send | undefined {

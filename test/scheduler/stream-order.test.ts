@@ -457,6 +457,44 @@ describe("order and consistency of sends", () => {
     expect([a.get(), seen.take(), reported.count, line.arrived.length - before]).toEqual([2, [2], 1, 2]);
   });
 
+  test("[I4] a callback that throws is reported, and the queue goes on", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const reported = new Calls();
+    scheduler.onError(reported.note);
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(seen.note);
+    stream.send(1, {
+      onOutcome: () => {
+        throw new Error("in the callback");
+      },
+    });
+    await quiet();
+    stream.send(2);
+    await quiet();
+    expect([seen.take(), reported.take().map(String)]).toEqual([[1, 2], ["Error: in the callback"]]);
+  });
+
+  test("[I4] a send by an effect that a handler's read runs is the effect's own", async () => {
+    const { space, line } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    const echo = space.stream<number>("echo");
+    echo.handle((value) => b.set(value));
+    const twice = space.computed("twice", () => (a.get() ?? 0) * 2);
+    space.effect(() => void (twice.get() === 4 && echo.send(4)));
+    const stream = space.stream<number>("stream");
+    stream.handle((value) => {
+      if (value === 0) a.set(2);
+      return twice.get() ?? 0;
+    });
+    stream.send(0);
+    stream.send(1);
+    await space.settled();
+    expect(b.get()).toBe(4);
+    const origins = line.arrived.flatMap(({ preconditions }) => preconditions).filter(({ kind }) => kind !== "absent");
+    expect(origins).toEqual([]);
+  });
+
   test("[I4] what is over the bound is refused where the sender sees it", async () => {
     const { space, quiet } = await setup();
     const stream = space.stream<number>("stream");

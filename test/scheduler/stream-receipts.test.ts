@@ -196,6 +196,20 @@ describe("receipts", () => {
     expect(() => a.send(1, { id: "x", eventId: "y" })).toThrow(/not both/);
   });
 
+  test("[I11] a caller's id counts as long as the space is open, also after a commit went unanswered", async () => {
+    const { space, line, host } = await setup();
+    const stream = space.stream<number>("stream");
+    const done = space.cell<number[]>("done");
+    stream.handle((value) => done.push(value));
+    let losses = 1;
+    line.plan = ({ method }) => (method === "commit" && losses-- > 0 ? { loseAnswer: true } : {});
+    stream.send(1, { id: "x" });
+    await host.advance(5_000);
+    stream.send(2, { id: "x" });
+    await host.advance(5_000);
+    expect(done.get()).toEqual([1]);
+  });
+
   test("[I11] ids that a handler mints follow from the event: a retry makes the same documents, not others", async () => {
     const { space, line, host } = await setup();
     const stream = space.stream<number>("stream");

@@ -1,0 +1,64 @@
+/**
+ * Which attempt runs now, so that what is launched is tied to it: the handler of a send, or a transaction of plain code. The lineage of a
+ * transaction is made by the first launch in it and follows its commit. SPEC: I10.
+ */
+import type { Replica } from "../store/replica.ts";
+import type { Commit } from "../store/transaction.ts";
+import { Lineage } from "./lineage.ts";
+import type { Runner } from "./runner.ts";
+import type { Turns } from "./turns.ts";
+
+export class Attempts {
+  readonly #runner: Runner;
+  readonly #turns: Turns;
+  /** What the transaction that runs now has launched. */
+  #transaction: Lineage | undefined;
+
+  constructor(runner: Runner, turns: Turns) {
+    this.#runner = runner;
+    this.#turns = turns;
+  }
+
+  /** Undefined for plain code and for nodes: effects run again as they like, and what they launch is nobody's. */
+  get current(): Lineage | undefined {
+    const { current, handling } = this.#runner;
+    if (current !== null) return undefined;
+    if (handling !== null) return handling.lineage;
+    const replica = this.#turns.transactsOn;
+    if (replica !== undefined) this.#transaction ??= new Lineage(replica);
+    return this.#transaction;
+  }
+
+  /** The transaction has ended; without a commit it wrote nothing. */
+  transacted(commit: Commit | undefined): void {
+    const lineage = this.#take();
+    if (lineage === undefined) return;
+    if (commit === undefined) return lineage.confirm();
+    lineage.applied({ session: commit.session, localSequence: commit.localSequence });
+    follow(lineage, commit);
+  }
+
+  transactionFailed(error: unknown): void {
+    this.#take()?.fail(`the transaction threw: ${String(error)}`);
+  }
+
+  #take(): Lineage | undefined {
+    const lineage = this.#transaction;
+    this.#transaction = undefined;
+    return lineage;
+  }
+}
+
+/** The lineage of a commit that somebody has made. It may be over, or may have written nothing: its outcome alone decides. */
+export function lineageOf(replica: Replica, commit: Commit): Lineage {
+  const lineage = new Lineage(replica);
+  follow(lineage, commit);
+  return lineage;
+}
+
+function follow(lineage: Lineage, { outcome }: Commit): void {
+  outcome.then((answer) => {
+    if (answer.kind === "committed") lineage.confirm();
+    else lineage.fail(answer.message);
+  });
+}

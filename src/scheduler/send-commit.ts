@@ -1,0 +1,108 @@
+/**
+ * From what a handler returned to a commit that is on its way: the result becomes the receipt, which must be absent (I11); what was
+ * written to other spaces is made durable there first, each with a receipt of its own; a send whose origin is not confirmed commits
+ * only if that does (I10).
+ */
+import type { Json } from "../message/json.ts";
+import { admit } from "../store/admit.ts";
+import type { DocumentRef } from "../store/document.ts";
+import type { Rejection } from "../store/rejection.ts";
+import type { Transaction } from "../store/transaction.ts";
+import type { Waker } from "./agenda.ts";
+import { childReceiptOf, receiptOf } from "./event-id.ts";
+import type { Handling } from "./handling.ts";
+import type { SendAnswers } from "./send-answers.ts";
+import type { SendQueue } from "./send-queue.ts";
+
+export class SendCommit {
+  readonly #answers: SendAnswers;
+  readonly #passes: Waker;
+
+  constructor(answers: SendAnswers, passes: Waker) {
+    this.#answers = answers;
+    this.#passes = passes;
+  }
+
+  /** The handler has returned. */
+  seal(queue: SendQueue, handling: Handling, value: unknown): void {
+    const { send } = handling;
+    let result: Json;
+    try {
+      result = value === undefined ? {} : admit(value, undefined);
+    } catch (error) {
+      handling.abort("what the handler returned cannot be stored");
+      return this.#answers.failWith(queue, send, "result", error);
+    }
+    try {
+      handling.requireWritable();
+    } catch (error) {
+      handling.abort("somebody could read it who must not");
+      return this.#answers.failWith(queue, send, "threw", error);
+    }
+    const { children } = handling;
+    if (children.length === 0) return this.#commit(queue, handling, result);
+    queue.running = send;
+    void this.#commitAfterOthers(queue, handling, children, result);
+  }
+
+  /** What was written to other spaces is durable first; if one of them refuses, nothing is committed here. */
+  async #commitAfterOthers(
+    queue: SendQueue,
+    handling: Handling,
+    children: Handling["children"],
+    result: Json,
+  ): Promise<void> {
+    const { send } = handling;
+    let refusal: Rejection | undefined;
+    for (const [replica, transaction] of children) {
+      const receipt = childReceiptOf(send.id, queue.replica.space);
+      transaction.preconditions.push({ kind: "absent", ...receipt });
+      transaction.write(receipt, [], {});
+      labelReceipt(handling, transaction, receipt);
+      const outcome = await transaction.commit().outcome;
+      // An earlier attempt got that far: its writes there stand.
+      if (outcome.kind === "committed" || outcome.reason === "document-exists") continue;
+      refusal = { ...outcome, message: `in space "${replica.space}": ${outcome.message}` };
+      break;
+    }
+    queue.running = undefined;
+    if (send.state === "over" || refusal !== undefined) {
+      handling.abort(refusal?.message ?? "the send was dropped");
+      queue.remove(send);
+      if (refusal !== undefined && send.state !== "over") this.#answers.rejected(queue, send, refusal);
+    } else if (queue.head !== send) {
+      // An earlier send came back: that one goes first.
+      handling.abandon();
+    } else {
+      this.#commit(queue, handling, result);
+    }
+    this.#passes.wake();
+  }
+
+  #commit(queue: SendQueue, handling: Handling, result: Json): void {
+    const { send, transaction, lineage } = handling;
+    handling.letGoOfOthers();
+    const receipt = receiptOf(send.id);
+    transaction.preconditions.push({ kind: "absent", ...receipt });
+    const { origin } = send;
+    if (origin?.state === "applied" && origin.commit) {
+      transaction.preconditions.push({ kind: "originCommitted", ...origin.commit });
+    }
+    transaction.write(receipt, [], result);
+    labelReceipt(handling, transaction, receipt);
+    queue.remove(send);
+    send.state = "committing";
+    send.closure?.release();
+    send.closure = undefined;
+    queue.inFlight++;
+    const commit = transaction.commit();
+    if (commit.rejection !== undefined) return this.#answers.answered(queue, handling, result, commit.rejection);
+    lineage.applied({ session: commit.session, localSequence: commit.localSequence });
+    commit.outcome.then((outcome) => this.#answers.answered(queue, handling, result, outcome));
+  }
+}
+
+/** What a handler returns is what it has read. */
+function labelReceipt({ label }: Handling, transaction: Transaction, receipt: DocumentRef): void {
+  if (label.length > 0) transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+}
