@@ -23,6 +23,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   kernel: ["store", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
   client: [],
   cli: ["kernel", "client"],
+  "testing.ts": ["cells"],
 };
 const FOR_ALL = ["message", "host", "limits.ts"];
 
