@@ -10,10 +10,11 @@
  * none is left behind. One that does not end in time is killed; what it was doing is done again, as after any crash.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { watch } from "node:fs";
+import { existsSync, watch } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
+import { AppError } from "../kernel/load-app.ts";
 import { DRAIN_MS } from "../limits.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
@@ -37,6 +38,8 @@ export const dev: Verb = {
 
 async function run({ words: [app], terminal }: VerbCall): Promise<ExitCode> {
   if (app === undefined) throw new UsageError('name your app: "millrace dev app.ts"; "millrace init" makes one');
+  if (!existsSync(dirname(resolve(app))))
+    throw new AppError(`there is no folder of ${app}; name the module of your app`);
   const session = new DevSession(app, systemHost(), terminal);
   return session.run();
 }

@@ -36,14 +36,11 @@ interface Finding {
 }
 
 async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
-  const findings = [
-    checkRuntime(),
-    checkEngine(),
-    await checkSettings(environment),
-    checkDirectory(environment),
-    ...(await checkFile(environment)),
-    await checkWork(),
-  ];
+  const findings = [checkRuntime(), checkEngine(), await checkSettings(environment), checkDirectory(environment)];
+  terminal.progress("reading the store");
+  findings.push(...(await checkFile(environment)));
+  terminal.progress("doing a little work");
+  findings.push(await checkWork());
   const ok = findings.every((finding) => finding.ok);
   if (options["json"]) {
     terminal.line(JSON.stringify({ ok, findings }));

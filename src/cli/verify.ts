@@ -17,6 +17,7 @@ export const verify: Verb = {
 async function run({ words, options, environment, terminal }: VerbCall): Promise<ExitCode> {
   const file = existingDatabaseFile(words[0], environment);
   await using store = await openStoreForReading(systemHost(), file);
+  terminal.progress(`reading ${file}`);
   const report = await store.verify();
   if (options["json"]) {
     terminal.line(JSON.stringify({ file, ...report }));

@@ -75,6 +75,7 @@ describe("calls", () => {
     [["show", "thing", "1"], /"thing" is none of/],
     [["why"], /name a node/],
     [["dev"], /name your app/],
+    [["dev", "one.ts", "two.ts"], /one word too many/],
   ] as const)("[K11] %j is a wrong call", async ([args, complaint]) => {
     const { millrace } = setup();
     const ended = await millrace(...args);

@@ -8,6 +8,7 @@ import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { whyInstall } from "../../scripts/installed.mjs";
 import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
@@ -36,7 +37,10 @@ async function clone({ install }: { install: boolean }): Promise<string> {
   const folder = join(scratchFolder(), "clone");
   const cloned = await runProgram("git", ["clone", "--quiet", ROOT, folder]);
   expect(cloned).toMatchObject({ code: 0 });
-  if (!install) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  if (install) return folder;
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  // Otherwise the first command would install there, which is here.
+  expect(whyInstall(folder), "what is installed must be what the committed lock file says").toBeUndefined();
   return folder;
 }
 
