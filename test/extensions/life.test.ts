@@ -100,6 +100,7 @@ describe("failures", () => {
     await world.act(() => kernel.publish("Some.Thing", null));
     await world.host.advance(120_000);
     expect(heard).toEqual([]);
+    expect(await kernel.bus.query({ status: "failed", limit: 9 })).toEqual([]);
     await expect(world.act(() => kernel.query("Doomed.Say", null))).rejects.toMatchObject({ code: 503 });
     await expect(world.act(() => doomed.context.emit("a.b", 3))).rejects.toMatchObject({ code: "EXTENSION_STOPPED" });
     await expect(world.act(() => doomed.context.invokeAgent("?"))).rejects.toMatchObject({ code: "EXTENSION_STOPPED" });
@@ -147,6 +148,20 @@ describe("failures", () => {
     await world.act(() => kernel.publish("a.b", null));
     expect(heard).toEqual([]);
   });
+});
+
+test("[X16] [X13] a start that ends too late makes nothing ACTIVE", async () => {
+  const world = new SimulatedWorld();
+  const late = inCode(
+    { id: "late", schedules: [{ name: "tick", cron: "* * * * *" }] },
+    {
+      start: () => new Promise<void>((resolve) => world.host.timer(EXTENSION_STEP_MS + 1_000, resolve)),
+      executeTask: () => null,
+    },
+  );
+  const { status } = await world.open(late);
+  await world.host.advance(5_000);
+  expect(status("late")).toMatchObject({ state: "ERROR", schedules: [] });
 });
 
 describe("health and services", () => {
@@ -281,6 +296,32 @@ describe("the end", () => {
     await world.host.advance(2 * LEASE_MS);
     expect(handled).toEqual([1]);
     expect(await second.kernel.bus.query({ topic: "a.b", limit: 9 })).toMatchObject([{ status: "done" }]);
+    await world.host.run(() => second.kernel.close());
+  });
+
+  test("[X18] no handler of a stopped extension begins: its share of the event comes with the next kernel", async () => {
+    const world = new SimulatedWorld();
+    const told: string[] = [];
+    const make = (start: string, ms: number) =>
+      ["a", "b"].map((id) =>
+        inCode(
+          { id, events: { subscribes: [{ topic: "x.y" }] } },
+          {
+            initialize: (context: ExtensionContext) =>
+              context.subscribeEvent("x.y", async () => {
+                told.push(`${start} ${id}`);
+                if (id === "a") await new Promise<void>((resolve) => world.host.timer(ms, resolve));
+              }),
+          },
+        ),
+      );
+    const first = await world.open(...make("first", 150));
+    await world.act(() => first.kernel.publish("x.y", null));
+    // The grace of the extensions is over before the first handler ends, that of the bus is not.
+    await world.host.run(() => first.kernel.close({ graceMs: 100 }));
+    const second = await world.open(...make("second", 1));
+    await world.host.advance(2 * LEASE_MS);
+    expect(told).toEqual(["first a", "second a", "second b"]);
     await world.host.run(() => second.kernel.close());
   });
 

@@ -61,6 +61,17 @@ describe("slots", () => {
       expect([at >= slotMs, at - slotMs < 1_000, attempt]).toEqual([true, true, 1]);
   });
 
+  test("[X40] are not early either when they are looked for shortly before", async () => {
+    const world = new SimulatedWorld();
+    // It looks every minute from here, so last 200 ms before the hour.
+    await world.host.advance(59_800 - (world.host.now() % MINUTE));
+    const clock = everyMinute(world, () => null, { cron: "0 * * * *" });
+    await world.open(clock);
+    await world.host.advance(60 * MINUTE);
+    const [{ at, slotMs } = { at: 0, slotMs: 1 }] = clock.slots;
+    expect(at).toBe(slotMs);
+  });
+
   test("[X40] follow their time zone", async () => {
     const world = new SimulatedWorld();
     const clock = everyMinute(world, () => null, { cron: "0 9 * * *", timezone: "Europe/Berlin" });
@@ -245,6 +256,9 @@ describe("restart", () => {
     await close(world, await world.open(failing));
     await world.host.advance(24 * 60 * MINUTE);
     expect(await dueRows(world)).toEqual(["schedule-running clock/tick"]);
+    const orphan = { id: "clock", depends_on: ["ghost"], schedules: [{ name: "tick", cron: "0 0 * * *" }] };
+    await close(world, await world.open(inCode(orphan, { executeTask: () => null })));
+    expect(await dueRows(world)).toEqual(["schedule-running clock/tick"]);
     const again = everyMinute(world, () => null, { cron: "0 0 * * *" });
     const reopened = await world.open(again);
     await world.host.advance(0);
@@ -270,5 +284,20 @@ describe("restart", () => {
     expect(slots[0]?.schedule).toBe("ticks");
     expect(slots.map(({ slotMs }) => slotMs - slots[0]!.slotMs)).toEqual([0, MINUTE, 2 * MINUTE]);
     await close(world, opened);
+    // As if the process had died after it published, and before it said so.
+    const data = { cron: "* * * * *", timezone: null, slotMs: slots[2]!.slotMs, attempt: 1 };
+    const key = "ticking/ticks";
+    const store = memoryStore({ host: world.host, disk: world.disk });
+    await world.host.run(() =>
+      store.changeDue([
+        { op: "cancel", kind: "schedule", key },
+        { op: "put", kind: "schedule-running", key, dueAtMs: Number.MAX_SAFE_INTEGER, data },
+      ]),
+    );
+    const again = await world.open(ticking());
+    await world.host.advance(1_000);
+    expect(await again.kernel.bus.query({ topic: "tick", limit: 9 })).toHaveLength(3);
+    expect(again.status("ticking").schedules[0]?.nextMs).toBe(slots[2]!.slotMs + MINUTE);
+    expect(world.log).toEqual([]);
   });
 });
