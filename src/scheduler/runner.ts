@@ -71,7 +71,7 @@ export class Runner implements RunHome {
   readonly #commits: RunCommits;
   readonly #persistence: Persistence;
   /** Outputs on their way from the store that a run has met; it starts over when they are here. */
-  #loads: Promise<unknown> | undefined;
+  loads: Promise<unknown> | undefined;
   readonly #flow: InformationFlow;
 
   constructor(parts: {
@@ -135,14 +135,14 @@ export class Runner implements RunHome {
     // Whoever has to compute it runs inside this.
     this.logRead(run, address, shallow);
     if (!this.#persistence.isAwaited(address)) return;
-    this.#loads = this.#persistence.missed(run.node, address);
+    this.loads = this.#persistence.missed(run.node, address);
     throw START_OVER;
   }
 
-  /** What the last run has to wait for before it starts over; asking takes it. */
+  /** What the last run has to wait for; asking takes it. */
   takeLoads(): Promise<unknown> | undefined {
-    const loads = this.#loads;
-    if (loads !== undefined) this.#loads = undefined;
+    const { loads } = this;
+    this.loads = undefined;
     return loads;
   }
 
@@ -413,7 +413,7 @@ export class Runner implements RunHome {
   #hasReadTooEarly(run: Run): boolean {
     const loads = this.#persistence.loadsOf(run.node);
     if (loads === undefined) return false;
-    this.#loads = loads;
+    this.loads = loads;
     this.#startOver(run, run.node.runs === 0 && run.causes.length === 0);
     return true;
   }

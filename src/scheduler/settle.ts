@@ -45,8 +45,8 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   #passing = false;
   /** An asynchronous run; nothing else runs before it has ended. */
   #inFlight: Promise<void> | undefined;
-  /** Nodes are being resumed: nothing runs before all of them are installed. */
-  #holds = 0;
+  /** Counts what was waited for; the latest waits for those before it too. */
+  #waits = 0;
   /** The pass has given the thread back and goes on in a task of its own. */
   #resting = false;
   /** Created in this pass by runs, demanded until it ends and they have run (§5.3). */
@@ -112,19 +112,13 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
 
   /** Whether nothing may run now: an asynchronous run, a load or a resumption is awaited. */
   get isWaiting(): boolean {
-    return this.#inFlight !== undefined || this.#holds > 0;
+    return this.#inFlight !== undefined;
   }
 
   /** Nothing runs before the work is over, well or not. */
   hold(work: Promise<unknown>): void {
-    this.#holds++;
-    const release = () => {
-      this.#holds--;
-      if (this.isWaiting) return;
-      if (this.#disposed) this.#checkIdle();
-      else this.#queueTick();
-    };
-    work.then(release, release);
+    this.#pass++;
+    this.#inFlight = this.#await(Promise.allSettled([this.#inFlight, work]));
   }
 
   #begin(sliced: boolean): void {
@@ -182,12 +176,13 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     this.#continue(true);
   }
 
-  async #await(run: Promise<unknown>): Promise<void> {
-    await run;
+  async #await(work: Promise<unknown>): Promise<void> {
+    const wait = ++this.#waits;
+    await work;
     await this.#runner.takeLoads();
+    if (wait !== this.#waits) return;
     this.#inFlight = undefined;
     if (this.#disposed) return this.#checkIdle();
-    if (this.isWaiting) return;
     this.#continue(true);
   }
 
@@ -213,8 +208,9 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     }
     if (node.record !== undefined && this.#isResumed(node, node.record)) return this.#inFlight;
     node.passRuns++;
-    const run = this.#runner.run(node) ?? this.#loadsFor(node);
+    const run = this.#runner.run(node);
     if (run !== undefined) this.#inFlight = this.#await(run);
+    else if (this.#runner.loads !== undefined) this.#awaitLoads(node, this.#runner.loads);
     return this.#inFlight;
   }
 
@@ -228,11 +224,10 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     return true;
   }
 
-  /** What the run that has just started over waits for; that it had to is not the node's fault. */
-  #loadsFor(node: SchedulerNode): Promise<unknown> | undefined {
-    const loads = this.#runner.takeLoads();
-    if (loads !== undefined) node.passRuns--;
-    return loads;
+  /** The run has started over and waits for what it has met; that it had to is not the node's fault. */
+  #awaitLoads(node: SchedulerNode, loads: Promise<unknown>): void {
+    node.passRuns--;
+    this.#inFlight = this.#await(Promise.all([this.#inFlight, loads]));
   }
 
   /** Whether something turned out that has to run before the node; then the order has been changed. */
