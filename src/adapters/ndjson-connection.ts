@@ -38,6 +38,8 @@ export interface NdjsonConnectionOptions {
   readonly loop: EventLoop;
   readonly stream: ByteStream;
   readonly adapter: string;
+  /** What the client may be told; without one, everything. */
+  readonly clearance?: readonly string[] | undefined;
   readonly closed: () => void;
   readonly lineBytesMax?: number;
 }
@@ -45,6 +47,7 @@ export interface NdjsonConnectionOptions {
 export class NdjsonConnection implements Connection, LineSink {
   readonly id: string;
   readonly adapter: string;
+  readonly clearance?: readonly string[];
   state: "open" | "draining" | "closed" = "open";
   readonly #host: Host;
   readonly #loop: EventLoop;
@@ -71,6 +74,7 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#stream = options.stream;
     this.#closed = options.closed;
     this.adapter = options.adapter;
+    if (options.clearance !== undefined) this.clearance = options.clearance;
     this.id = options.host.id();
     this.#framer = new LineFramer(this, options.lineBytesMax);
   }

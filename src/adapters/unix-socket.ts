@@ -23,6 +23,8 @@ export interface UnixSocketOptions {
   readonly loop: EventLoop;
   readonly path: string;
   readonly connectionsMax?: number;
+  /** What its clients may be told; without one, everything. */
+  readonly clearance?: readonly string[];
 }
 
 /** The socket cannot be opened; the message says what to do. */
@@ -100,7 +102,7 @@ export class UnixSocket implements AdapterLife {
     if (this.#connections.size >= this.#connectionsMax) return this.#turnAway(client);
     const { host, loop } = this.#options;
     const connection = new NdjsonConnection({
-      ...{ host, loop, stream: new SocketStream(client), adapter: "socket" },
+      ...{ host, loop, stream: new SocketStream(client), adapter: "socket", clearance: this.#options.clearance },
       closed: () => this.#connections.delete(connection),
     });
     this.#connections.set(connection, client);

@@ -71,6 +71,8 @@ export interface Capability {
   readonly subscribes?: readonly string[];
   /** Emits messages on behalf of others (a timer): any type, and it does not wait for the answers. */
   readonly relays?: boolean;
+  /** What it may know, by the names of labels, and so what it answers may tell; without one, everything (decision 0010). */
+  readonly clearance?: readonly string[];
   /** Commands found unfinished after a crash may be handed to it again. */
   readonly idempotent?: boolean;
   spawn(context: SpawnContext): CapabilityActor;

@@ -37,6 +37,8 @@ export interface CapabilityDefinition<Context = HandlerContext> {
   /** Events it wants, with what to do. */
   readonly on?: Readonly<Record<string, (data: Json, context: Context, message: Message) => unknown>>;
   readonly idempotent?: boolean;
+  /** What it may know: transactions of its handlers are refused what is above. Queries pull with it themselves. */
+  readonly clearance?: readonly string[];
 }
 
 /**
@@ -86,7 +88,16 @@ export function capability<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
 
 /** The static part of a capability: everything but its actor. */
 export function declared<Context>(definition: CapabilityDefinition<Context>): Omit<Capability, "spawn"> {
-  const { description, commands = {}, queries = {}, emits = {}, sends = {}, on = {}, idempotent } = definition;
+  const {
+    description,
+    commands = {},
+    queries = {},
+    emits = {},
+    sends = {},
+    on = {},
+    idempotent,
+    clearance,
+  } = definition;
   const inbound: Branch[] = [];
   const outbound: Branch[] = [];
   for (const [kind, handlers] of [
@@ -107,6 +118,7 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     outbound: messageSchema(outbound),
     subscribes: Object.keys(on),
     ...(idempotent === undefined ? {} : { idempotent }),
+    ...(clearance === undefined ? {} : { clearance }),
   };
 }
 

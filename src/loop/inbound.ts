@@ -6,6 +6,8 @@ import type { SupervisedActor } from "./supervised-actor.ts";
 export interface Connection {
   readonly id: string;
   readonly adapter: string;
+  /** What it may be told; it reaches only capabilities whose clearance lies within. Without one, everything. */
+  readonly clearance?: readonly string[];
   /** An answer to one of its requests: each request gets one. */
   deliver(answer: Message): void;
   /** An event it asked for, or the early end of a subscription. */

@@ -10,6 +10,7 @@ import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
+import { LabelError } from "../store/label.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { Fifo } from "./fifo.ts";
 
@@ -182,7 +183,10 @@ export class MailboxActor implements CapabilityActor {
 
   #fail(message: Message, thrown: unknown): void {
     // Nobody waits for the outcome of an event; the loop reports the fault.
-    this.#emit(error(this.#host, message, fromError(thrown)));
+    // A refusal for want of clearance is an answer, not a fault.
+    const told =
+      thrown instanceof LabelError && thrown.code === "LABEL_REFUSED" ? new Failure(403, thrown.message) : thrown;
+    this.#emit(error(this.#host, message, fromError(told)));
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */

@@ -7,7 +7,8 @@ import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
-import type { MessageSchema } from "./capability.ts";
+import { isWithin } from "../store/label.ts";
+import type { Capability, MessageSchema } from "./capability.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
@@ -72,6 +73,9 @@ export class Router {
       return this.#loop.refuse(inbound, 409, `request id ${message.metadata.id} is in use`);
     }
     const actor = actors.get(route.capability) as SupervisedActor;
+    if (origin.kind === "adapter" && !mayBeTold(origin.connection, actor.capability)) {
+      return this.#loop.refuse(inbound, 403, `${message.type} may tell what is above the clearance of this connection`);
+    }
     const problem = validate(actor.capability.inbound, message);
     if (problem) return this.#loop.refuse(inbound, 422, problem);
     // Before it is dispatched: an actor may answer at once.
@@ -128,6 +132,13 @@ export class Router {
     const { message, origin } = inbound;
     if (origin.kind !== "adapter")
       return this.#loop.refuse(inbound, 422, `${message.type} is for clients of an adapter`);
+    // Events carry no labels, so nobody can tell which of them it may hear.
+    if (origin.connection.clearance !== undefined)
+      return this.#loop.refuse(
+        inbound,
+        403,
+        "a connection with a clearance cannot subscribe to events; ask for what it may know",
+      );
     try {
       origin.connection.deliver(reply(this.#host, message, answer(message, origin.connection)));
     } catch (thrown) {
@@ -228,6 +239,12 @@ export class Router {
     const answer = error(this.#host, entry.request, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
     this.#loop.resolve(entry.request.metadata.id, answer);
   }
+}
+
+/** Whether a connection may know whatever a capability may answer. */
+function mayBeTold({ clearance }: Connection, capability: Capability): boolean {
+  if (clearance === undefined) return true;
+  return capability.clearance !== undefined && isWithin(capability.clearance, clearance);
 }
 
 /** What the timer does, as it is observed (§17). */

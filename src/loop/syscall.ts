@@ -28,6 +28,8 @@ const describeInput = dataSchema<{ name?: string }>(
 export function syscall(targets: () => SyscallTargets): Capability {
   return capability({
     description: "what this kernel can do, whether it lives, and its end",
+    // It knows nothing of what is in spaces.
+    clearance: [],
     queries: {
       "Syscall.Ping": { description: "answers its data unchanged", handle: (data: Json) => data },
       "Syscall.List": {

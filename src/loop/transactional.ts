@@ -80,7 +80,7 @@ async function attempt(handling: Handling): Promise<Attempt> {
   const { name, space, definition, message } = handling;
   const replica = space.replica(space.name);
   for (;;) {
-    using tx = space.begin();
+    using tx = space.begin(definition.clearance === undefined ? {} : { clearance: definition.clearance });
     const { transaction } = tx;
     const result = (await dispatch(definition, message, contextOf(handling, tx))) ?? null;
     if (transaction.parts.some(({ document }) => document.state === "loading")) {
@@ -90,6 +90,8 @@ async function attempt(handling: Handling): Promise<Attempt> {
     const receipt = receiptOf(message);
     transaction.preconditions.push({ kind: "absent", ...receipt });
     transaction.write(receipt, [], { request: requestOf(message), result });
+    // What a handler answers is what it has read.
+    if (tx.label.length > 0) transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
     transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
     const { entries } = transaction;
     // The command's own row is done; the others are events.

@@ -12,6 +12,7 @@ import { type Problem, show, within } from "./problem.ts";
 /** The codes that the system itself uses, and what they mean. Handlers may use any code from 400 to 599. */
 export const ERROR_MEANINGS = {
   400: "Malformed JSON",
+  403: "Above the clearance",
   404: "No handler",
   409: "Duplicate request id",
   413: "Line too long",
