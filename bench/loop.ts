@@ -5,12 +5,15 @@
 import type { Benchmark, Sample, Scene, Target, Workload } from "./harness/benchmark.ts";
 import { exchange, startMoleculer, startServer } from "./loop/client.ts";
 import { answersPerSecond, type InProcess, millraceInProcess } from "./loop/in-process.ts";
+import { measureIsolation } from "./loop/isolation.ts";
 import { moleculer } from "./loop/moleculer.ts";
 import { nestCqrs } from "./loop/nest-cqrs.ts";
 
 const RATE = "per second";
 const P50 = "p50 ms";
 const P99 = "p99 ms";
+const SLOWER = "times slower";
+const SLOWER_P50 = "times the p50";
 const REQUESTS = { quick: 20_000, full: 100_000, long: 300_000 };
 const SINGLE = { quick: 500, full: 3_000, long: 10_000 };
 const DURABLE = { quick: 3_000, full: 20_000, long: 100_000 };
@@ -48,6 +51,15 @@ export const loopBenchmark: Benchmark = {
       name: "Memory.Set, pipelined",
       metrics: [{ name: RATE, better: "higher", target: { of: "itself", atLeast: 15_000 } }],
       runs: { millrace: (scene) => rate("kernel", scene, DURABLE[scene.scale], 256, memorySet) },
+    },
+    {
+      group: "how much slower a client is beside one that floods",
+      name: "16 in flight, and one at a time",
+      metrics: [
+        { name: SLOWER, better: "lower", target: { of: "itself", atMost: 2 } },
+        { name: SLOWER_P50, better: "lower" },
+      ],
+      runs: { millrace: isolation },
     },
     {
       group: "in process",
@@ -129,6 +141,11 @@ async function moleculerOneAtATime({ scale }: Scene): Promise<Sample> {
 
 function inProcess(system: InProcess): (scene: Scene) => Promise<Sample> {
   return async ({ scale }) => ({ [RATE]: await answersPerSecond(system, REQUESTS[scale] * 3) });
+}
+
+async function isolation({ directory, scale }: Scene): Promise<Sample> {
+  const { rate: slower, p50 } = await measureIsolation(directory, REQUESTS[scale], ping);
+  return { [SLOWER]: slower, [SLOWER_P50]: p50 };
 }
 
 function ping(index: number): string {

@@ -17,6 +17,12 @@ export const OBJECT_KEYS_MAX = 1_024;
 export const LINE_COMPLETE_MS = 10_000;
 /** Per connection; at the bound the connection is no longer read from. */
 export const REQUESTS_IN_FLIGHT_MAX = 256;
+/** Lines of one connection that are taken before the others get in, when it is the only one that asks. */
+export const LINES_A_BURST_ALONE = 256;
+/** The same when others ask as well: about as much work as the other client's own requests are. */
+export const LINES_A_BURST_SHARED = 16;
+/** For so many bursts after another connection's a client counts as not alone. */
+export const BURSTS_SHARED_AFTER = 64;
 /** Per connection; a client that never reads stops being read, instead of growing our memory. */
 export const UNREAD_OUTPUT_BYTES_MAX = 4 * 1_048_576;
 /** Times the two bounds above, this is the most memory that all clients together can hold. */

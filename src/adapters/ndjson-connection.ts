@@ -10,12 +10,13 @@
  * SPEC: N. Deliberately not here: where the bytes come from (a socket, standard input), and what answers mean.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { LINE_COMPLETE_MS, REQUESTS_IN_FLIGHT_MAX, UNREAD_OUTPUT_BYTES_MAX } from "../limits.ts";
+import { LINE_COMPLETE_MS, LINES_A_BURST_SHARED, REQUESTS_IN_FLIGHT_MAX, UNREAD_OUTPUT_BYTES_MAX } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/inbound.ts";
 import type { Message, Refused } from "../message/envelope.ts";
 import { type ErrorData, errorData } from "../message/error-data.ts";
 import { parseLine } from "../message/line.ts";
+import { FairShare } from "./fair-share.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
 
 /** The transport under a connection: a socket, or standard input and output. */
@@ -41,6 +42,8 @@ export interface NdjsonConnectionOptions {
   /** What the client may be told; without one, everything. */
   readonly clearance?: readonly string[] | undefined;
   readonly closed: () => void;
+  /** One for all connections that compete with each other. */
+  readonly share?: FairShare;
   readonly lineBytesMax?: number;
 }
 
@@ -54,13 +57,17 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #stream: ByteStream;
   readonly #framer: LineFramer;
   readonly #closed: () => void;
+  readonly #share: FairShare;
+  /** Lines that may still be taken in this burst; a task begins the next one. */
+  #burstLeft: number;
+  #inBurst = false;
   /** Answers of this slice of turns, written together. */
   #outgoing: string[] = [];
   #outgoingLength = 0;
   /** Requests that were handed to the loop and not answered. */
   #inFlight = 0;
   #paused = false;
-  /** Read and not looked at, because the client is owed too much. */
+  /** Read and not looked at, because the client is owed too much or the others are to be heard first. */
   #unread: Uint8Array | undefined;
   #ended = false;
   #lineTimer: Timer | undefined;
@@ -73,6 +80,8 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#loop = options.loop;
     this.#stream = options.stream;
     this.#closed = options.closed;
+    this.#share = options.share ?? new FairShare();
+    this.#burstLeft = LINES_A_BURST_SHARED;
     this.adapter = options.adapter;
     if (options.clearance !== undefined) this.clearance = options.clearance;
     this.id = options.host.id();
@@ -120,6 +129,7 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   line(bytes: Uint8Array): void {
+    this.#spend();
     const checked = parseLine(bytes);
     if (checked.kind === "refused") return this.#refuse(checked);
     const { message } = checked;
@@ -128,11 +138,24 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   overlong(): void {
+    this.#spend();
     this.#refuse({ kind: "refused", code: 413, message: "line too long; the rest of it was skipped" });
   }
 
   get wantsMore(): boolean {
-    return !this.#isFull;
+    return this.#burstLeft > 0 && !this.#isFull;
+  }
+
+  /** Counts a line. After the first one the next burst is on its way: behind the turns for what this one brings. */
+  #spend(): void {
+    this.#burstLeft--;
+    if (this.#inBurst) return;
+    this.#inBurst = true;
+    this.#host.task(() => {
+      this.#inBurst = false;
+      this.#burstLeft = this.#share.burstFor(this);
+      this.#balance();
+    });
   }
 
   /** A line that was begun must end in time, or a slow client holds its buffer for ever. */
@@ -220,7 +243,7 @@ export class NdjsonConnection implements Connection, LineSink {
 
   /** Stops reading from a client that is owed too much, and starts again when it has caught up. */
   #balance(): void {
-    while (this.#unread && this.state === "open" && !this.#isFull) this.#take(this.#unread);
+    while (this.#unread && this.state === "open" && this.wantsMore) this.#take(this.#unread);
     // With as many requests in flight as may be and nothing more to read, it goes on listening: stopping and starting again for
     // every burst of a client that keeps to the limit would cost more than the one chunk that can still come.
     const pause = this.#unread !== undefined || this.#unsent >= UNREAD_OUTPUT_BYTES_MAX;

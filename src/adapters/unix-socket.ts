@@ -15,6 +15,7 @@ import { CONNECTIONS_MAX } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { errorData } from "../message/error-data.ts";
+import { FairShare } from "./fair-share.ts";
 import { NdjsonConnection } from "./ndjson-connection.ts";
 import { SocketStream } from "./socket-stream.ts";
 
@@ -23,8 +24,6 @@ export interface UnixSocketOptions {
   readonly loop: EventLoop;
   readonly path: string;
   readonly connectionsMax?: number;
-  /** What its clients may be told; without one, everything. */
-  readonly clearance?: readonly string[];
 }
 
 /** The socket cannot be opened; the message says what to do. */
@@ -44,6 +43,7 @@ export class UnixSocket implements AdapterLife {
   readonly #server: Server;
   readonly #connectionsMax: number;
   readonly #connections = new Map<NdjsonConnection, Socket>();
+  readonly #share = new FairShare();
   #detach: () => void = () => undefined;
   #serverClosed: Promise<void> | undefined;
 
@@ -102,7 +102,7 @@ export class UnixSocket implements AdapterLife {
     if (this.#connections.size >= this.#connectionsMax) return this.#turnAway(client);
     const { host, loop } = this.#options;
     const connection = new NdjsonConnection({
-      ...{ host, loop, stream: new SocketStream(client), adapter: "socket", clearance: this.#options.clearance },
+      ...{ host, loop, stream: new SocketStream(client), adapter: "socket", share: this.#share },
       closed: () => this.#connections.delete(connection),
     });
     this.#connections.set(connection, client);

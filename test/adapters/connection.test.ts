@@ -1,8 +1,16 @@
 /** One connection in simulated time, over a stream that the test controls: backpressure and the time a line may take. */
 import { describe, expect, test } from "vitest";
+import { FairShare } from "../../src/adapters/fair-share.ts";
 import { type ByteStream, NdjsonConnection } from "../../src/adapters/ndjson-connection.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
-import { LINE_COMPLETE_MS, REQUESTS_IN_FLIGHT_MAX, UNREAD_OUTPUT_BYTES_MAX } from "../../src/limits.ts";
+import {
+  BURSTS_SHARED_AFTER,
+  LINE_COMPLETE_MS,
+  LINES_A_BURST_ALONE,
+  LINES_A_BURST_SHARED,
+  REQUESTS_IN_FLIGHT_MAX,
+  UNREAD_OUTPUT_BYTES_MAX,
+} from "../../src/limits.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { BareActor, bare } from "../loop/loop-setup.ts";
 import { ping } from "./socket-setup.ts";
@@ -114,6 +122,50 @@ describe("backpressure", () => {
       await answerAll();
     }
     expect(order).toEqual(Array.from({ length: 600 }, (_, n) => `q${n}`));
+  });
+});
+
+describe("many clients", () => {
+  test("[N2] [N15] between two requests of a client that asks one at a time, a flooding one gets only a few in", async () => {
+    const host = simulatedHost(1);
+    const actor = new BareActor();
+    const handled: string[] = [];
+    actor.postMessage = (given) => {
+      handled.push(given.metadata.id);
+      host.microtask(() => actor.reply(given));
+    };
+    const capability = bare(() => actor, { takes: [["query", "Syscall.Ping"]] });
+    const loop = await host.run(() => EventLoop.boot({ host, capabilities: { a: capability } }));
+    const share = new FairShare();
+    const open = (stream: Stream) =>
+      new NdjsonConnection({ ...{ host, loop, stream, share, adapter: "test" }, closed: () => undefined });
+    const flooding = open(new Stream());
+    const stream = new Stream();
+    const asking = open(stream);
+    const ask = (n: number) => asking.data(new TextEncoder().encode(`${JSON.stringify(ping(`one${n}`))}\n`));
+    let asked = 0;
+    stream.write = () => {
+      if (asked < 20) host.task(() => ask(++asked));
+    };
+    flooding.data(new TextEncoder().encode(pings(5_000)));
+    ask(++asked);
+    await host.advance(0);
+    const at = handled.flatMap((id, index) => (id.startsWith("one") ? [index] : []));
+    expect(at).toHaveLength(20);
+    const gaps = at.map((index, n) => index - (at[n - 1] ?? 0));
+    // Ten bursts, because the simulation runs tasks in any order; a client that is alone takes 256 lines in one.
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(160);
+    expect(handled).toHaveLength(5_020);
+  });
+
+  test("[N15] a client that is alone is soon heard as much as it may ask", () => {
+    const share = new FairShare();
+    const [one, other] = [{}, {}];
+    const bursts = Array.from({ length: BURSTS_SHARED_AFTER + 1 }, () => share.burstFor(one));
+    expect(bursts.at(-2)).toBe(LINES_A_BURST_SHARED);
+    expect(bursts.at(-1)).toBe(LINES_A_BURST_ALONE);
+    expect(share.burstFor(other)).toBe(LINES_A_BURST_SHARED);
+    expect(share.burstFor(one)).toBe(LINES_A_BURST_SHARED);
   });
 });
 
