@@ -24,6 +24,8 @@ export interface UnixSocketOptions {
   readonly loop: EventLoop;
   readonly path: string;
   readonly connectionsMax?: number;
+  /** What its clients may be told; without one, everything. */
+  readonly clearance?: readonly string[];
 }
 
 /** The socket cannot be opened; the message says what to do. */
@@ -100,9 +102,9 @@ export class UnixSocket implements AdapterLife {
     // A client that resets the connection is gone, which `close` says next.
     client.on("error", () => client.destroy());
     if (this.#connections.size >= this.#connectionsMax) return this.#turnAway(client);
-    const { host, loop } = this.#options;
+    const { host, loop, clearance } = this.#options;
     const connection = new NdjsonConnection({
-      ...{ host, loop, stream: new SocketStream(client), adapter: "socket", share: this.#share },
+      ...{ host, loop, clearance, stream: new SocketStream(client), adapter: "socket", share: this.#share },
       closed: () => this.#connections.delete(connection),
     });
     this.#connections.set(connection, client);
