@@ -1,7 +1,10 @@
 import { describe, expect, test } from "#test";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
+import { rejected } from "../../src/store/rejection.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
+
+const STALE = rejected("stale", "read-moved", "somebody was faster");
 
 describe("order and consistency of sends", () => {
   test("[I4] a handler reads a computed value whose input was just written: it sees the new value", async () => {
@@ -455,6 +458,167 @@ describe("order and consistency of sends", () => {
     await quiet();
     expect(outcomes.take().map(({ kind }) => kind)).toEqual(["failed", "handled"]);
     expect([a.get(), seen.take(), reported.count, line.arrived.length - before]).toEqual([2, [2], 1, 2]);
+  });
+
+  test("[I4] a send that comes back goes before one that waits behind it", async () => {
+    const { space, line, host, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const slow = space.computed("slow", () => a.get(), { throttleMs: 60_000 });
+    slow.sink(() => {});
+    const stream = space.stream<string>("stream");
+    const seen = new Calls<string>();
+    stream.handle((value) => seen.note(value === "second" ? `second ${slow.get()}` : value));
+    await quiet();
+    a.set(2);
+    await quiet();
+    const gate = new Gate();
+    let refusals = 1;
+    line.plan = ({ method }) =>
+      method === "commit" && refusals-- > 0 ? { instead: STALE, answered: gate.opened } : {};
+    const first = stream.send("first");
+    stream.send("second");
+    await quiet();
+    gate.open();
+    await host.advance(1_000);
+    expect((await first.outcome).kind).toBe("handled");
+    expect(seen.take()).toEqual(["first", "first"]);
+    await host.advance(60_000);
+    expect(seen.take()).toEqual(["second 2"]);
+  });
+
+  test("[I4] an asynchronous handler does not commit before an earlier send that came back while it ran", async () => {
+    const { space, line, host, quiet } = await setup();
+    const log = space.cell<string[]>("log");
+    log.set([]);
+    await space.settled();
+    const stream = space.stream<string>("stream");
+    const work = new Gate();
+    stream.handle(async (value, { within }) => {
+      if (value === "second") await work.opened;
+      within(() => log.push(value));
+    });
+    const answer = new Gate();
+    let refusals = 1;
+    line.plan = ({ method }) =>
+      method === "commit" && refusals-- > 0 ? { instead: STALE, answered: answer.opened } : {};
+    stream.send("first");
+    stream.send("second");
+    await quiet();
+    answer.open();
+    await quiet();
+    work.open();
+    await host.advance(1_000);
+    expect(log.get()).toEqual(["first", "second"]);
+  });
+
+  test("[I4] nothing overtakes in the moment of a fall, whenever it is sent", async () => {
+    for (let moments = 0; moments < 25; moments++) {
+      const { space, line, host, quiet } = await setup();
+      const log = space.cell<string[]>("log");
+      log.set([]);
+      await space.settled();
+      const stream = space.stream<string>("stream");
+      stream.handle((value) => log.push(value));
+      const answer = new Gate();
+      let refusals = 1;
+      line.plan = ({ method }) =>
+        method === "commit" && refusals-- > 0 ? { instead: STALE, answered: answer.opened } : {};
+      stream.send("first");
+      await quiet();
+      answer.open();
+      for (let moment = 0; moment < moments; moment++) await Promise.resolve();
+      stream.send("second");
+      await host.advance(1_000);
+      expect(log.get(), `after ${moments} moments`).toEqual(["first", "second"]);
+    }
+  });
+
+  test("[I4] a handling rests on the sources of what it read: a computed value that has moved elsewhere is read again", async () => {
+    const { space, open, host, line, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    await space.settled();
+    const other = await open();
+    const heard = new Gate();
+    line.plan = ({ method }) => (method === "changesSince" ? { arrives: heard.opened } : {});
+    await other.space.cell<number>("a").pull();
+    const twice = space.computed("twice", () => (a.get() ?? 0) * 2);
+    const b = space.cell<number>("b");
+    const stream = space.stream<number>("stream");
+    stream.handle(() => b.set(twice.get() ?? 0));
+    // Committed there, and not heard of here yet.
+    other.space.cell<number>("a").set(5);
+    await other.space.settled();
+    expect(a.get()).toBe(1);
+    stream.send(0);
+    await quiet();
+    heard.open();
+    await host.advance(1_000);
+    expect(b.get()).toBe(10);
+  });
+
+  test("[I4] a handler that threw over values of two moments is called again", async () => {
+    const { space, host, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    await space.transact(() => {
+      a.set(1);
+      b.set(1);
+    });
+    const gate = new Gate();
+    const stream = space.stream<number>("stream");
+    stream.handle(async (_, context) => {
+      const first = context.get(a);
+      await gate.opened;
+      if (first !== context.get(b)) throw new Error("they are always equal");
+      return first;
+    });
+    const sent = stream.send(0);
+    await quiet();
+    await space.transact(() => {
+      a.set(2);
+      b.set(2);
+    });
+    gate.open();
+    await host.advance(1_000);
+    expect(await sent.outcome).toMatchObject({ kind: "handled", result: 2 });
+  });
+
+  test("[I4] many sends that move what they read are no circle: nothing is held back", async () => {
+    const { space, host } = await setup();
+    const a = space.cell<number>("a");
+    const twice = space.computed("twice", () => (a.get() ?? 0) * 2);
+    twice.sink(() => {});
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(() => {
+      seen.note(twice.get());
+      a.update((value = 0) => value + 1);
+    });
+    const before = host.monotonic();
+    for (let i = 0; i < 40; i++) stream.send(i);
+    await space.settled();
+    expect(seen.take()).toEqual(Array.from({ length: 40 }, (_, i) => i * 2));
+    expect([host.monotonic(), space.scheduler.runDiagnosis().nonSettling]).toEqual([before, []]);
+  });
+
+  test("[I4] a gated node that is removed holds up nobody any more", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const slow = space.computed("slow", () => a.get(), { throttleMs: 60_000 });
+    slow.sink(() => {});
+    const stream = space.stream<number>("stream");
+    const seen = new Calls();
+    stream.handle(() => seen.note("ran"), { reads: [slow] });
+    await quiet();
+    a.set(2);
+    stream.send(0);
+    await quiet();
+    expect(seen.count).toBe(0);
+    scheduler.remove(slow.node);
+    await quiet();
+    expect(seen.count).toBe(1);
   });
 
   test("[I4] a callback that throws is reported, and the queue goes on", async () => {

@@ -2,12 +2,13 @@ import { describe, expect, test } from "#test";
 import { simulate } from "../../src/host/simulate.ts";
 import { type Sightings, StreamSimulation } from "./stream-simulation.ts";
 
-const SEEDS = 25;
+/** The last ones have found something: a send that overtook another in the moment of a fall. */
+const SEEDS = [...Array.from({ length: 20 }, (_, i) => i + 1), 451];
 
 describe("streams from seeds", () => {
   test("[I11] [I10] [I4] conflicts, duplicates, lost answers and kills: every order once, as if one after the other; equal seeds, equal traces", async () => {
     const seen: Partial<Record<keyof Sightings, number>> = {};
-    for (let seed = 1; seed <= SEEDS; seed++) {
+    for (const seed of SEEDS) {
       const once = () =>
         simulate(seed, async (host) => {
           const simulation = new StreamSimulation(host, 30);
