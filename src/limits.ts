@@ -197,8 +197,11 @@ export const STREAM_STALLED_MS = 30_000;
 export const COMMITS_TRACED_MAX = 1_000;
 /** Commits that one `Kernel.Runs` may ask about. */
 export const RUNS_ASKED_MAX = 100;
-/** Rows that one `Kernel.Requeue` may name. */
-export const REQUEUE_IDS_MAX = 1_000;
+/** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */
+export const GRAPH_NODES_MAX = 500;
+export const GRAPH_READS_MAX = 50;
+/** Rows that one `Kernel.Requeue` may name: a request has to fit a line. */
+export const REQUEUE_IDS_MAX = 500;
 
 // The client.
 

@@ -2,6 +2,7 @@
 import { Client } from "../client/client.ts";
 import { ClientError } from "../client/client-error.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
+import type { GraphView } from "../kernel/inspect-capability.ts";
 import type { Json } from "../message/json.ts";
 import { readNumber, UsageError, type VerbCall } from "./verb.ts";
 
@@ -47,6 +48,19 @@ export async function askIfRunning<Answer>(
   if (!client) return undefined;
   await using _ = client;
   return (await client.query(type, data)) as never as Answer;
+}
+
+/** The whole graph, however many answers it takes. */
+export async function askGraph(call: VerbCall): Promise<GraphView> {
+  await using client = await connect(call);
+  const page = async (fromNode: number) =>
+    (await client.query("Kernel.Graph", { fromNode })) as never as GraphView & { nodes: GraphView["nodes"][number][] };
+  const view = await page(0);
+  for (let more = view; more.nodes.length > 0 && view.nodes.length < view.nodeCount; ) {
+    more = await page(view.nodes.length);
+    view.nodes.push(...more.nodes);
+  }
+  return view;
 }
 
 /** The data of a message as given on the command line; null when there is none. */

@@ -3,7 +3,7 @@
  * read what. As text, or in the languages of Mermaid and Graphviz. SPEC: K43.
  */
 import type { GraphView } from "../kernel/inspect-capability.ts";
-import { askKernel } from "./connection.ts";
+import { askGraph } from "./connection.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const FORMATS = ["text", "mermaid", "dot"] as const;
@@ -32,7 +32,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const { options, terminal } = call;
   const format = FORMATS.find((name) => name === (options["format"] ?? "text"));
   if (!format) throw new UsageError(`--format is one of ${FORMATS.join(", ")}`);
-  const view = await askKernel<GraphView>(call, "Kernel.Graph");
+  const view = await askGraph(call);
   if (options["json"]) {
     terminal.line(JSON.stringify(view));
     return EXIT.ok;
@@ -43,8 +43,8 @@ async function run(call: VerbCall): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-function withoutBuiltIn({ capabilities, nodes }: GraphView): GraphView {
-  return { capabilities: capabilities.filter(({ name }) => !BUILT_IN.has(name)), nodes };
+function withoutBuiltIn(view: GraphView): GraphView {
+  return { ...view, capabilities: view.capabilities.filter(({ name }) => !BUILT_IN.has(name)) };
 }
 
 // What leads where -----------------------------------------------------------------------------------------------------------

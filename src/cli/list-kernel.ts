@@ -1,7 +1,7 @@
 /** What `ls` asks of the running kernel: types, actors, nodes, extensions. */
 import type { CapabilityView, GraphView } from "../kernel/inspect-capability.ts";
 import type { KernelHealth } from "../kernel/kernel.ts";
-import { askKernel } from "./connection.ts";
+import { askGraph, askKernel } from "./connection.ts";
 import type { Listing } from "./listing.ts";
 
 /** What `Syscall.Describe` answers. */
@@ -34,7 +34,7 @@ export const actors: Listing<CapabilityView> = {
 export const nodes: Listing<GraphView["nodes"][number]> = {
   head: ["node", "kind", "status", "seen by", "runs", "reads", ""],
   takes: [],
-  find: async (call) => (await askKernel<GraphView>(call, "Kernel.Graph")).nodes,
+  find: async (call) => (await askGraph(call)).nodes,
   cells: ({ id, kind, status, live, runs, reads, error }) => [
     ...[id, kind, status, live ? "somebody" : "nobody", String(runs), reads.join(", "), error ?? ""],
   ],

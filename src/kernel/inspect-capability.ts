@@ -6,7 +6,7 @@
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Space } from "../cells/space.ts";
-import { REQUEUE_IDS_MAX, RETENTION_STEP_ROWS, RUNS_ASKED_MAX } from "../limits.ts";
+import { GRAPH_NODES_MAX, GRAPH_READS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS, RUNS_ASKED_MAX } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
@@ -18,6 +18,9 @@ import type { NodeSnapshot, WhyNot, WhyStep } from "../scheduler/introspection.t
 import type { CommitIdentity } from "../store/commit.ts";
 import type { Store } from "../store/store.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
+
+/** A longer story is not read. */
+const WHY_STEPS_MAX = 200;
 
 /** What the answers are made from. */
 export interface Inspected {
@@ -44,7 +47,10 @@ export interface CapabilityView {
 
 export interface GraphView {
   readonly capabilities: readonly CapabilityView[];
+  /** Of those that were asked for; a node that reads a great deal has the first of it. */
   readonly nodes: readonly NodeSnapshot[];
+  /** How many nodes there are. */
+  readonly nodeCount: number;
 }
 
 export interface WhyView {
@@ -70,7 +76,8 @@ export function inspectCapability(inspected: Inspected): Capability {
     queries: {
       "Kernel.Graph": {
         description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",
-        handle: () => plain(graph(inspected)),
+        input: pageOfNodes,
+        handle: (page: { fromNode?: number } | null) => plain(graph(inspected, page?.fromNode ?? 0)),
       },
       "Kernel.Why": {
         description: "why a node ran last, and why it does not run now",
@@ -111,7 +118,7 @@ function plain(value: unknown): Json {
 
 // Answers --------------------------------------------------------------------------------------------------------------------
 
-function graph({ loop, space }: Inspected): GraphView {
+function graph({ loop, space }: Inspected, fromNode: number): GraphView {
   const capabilities = [...loop().actors].map(([name, actor]): CapabilityView => {
     const { description, inbound, outbound, subscribes } = actor.capability;
     const out = findHandles(outbound).handles;
@@ -125,13 +132,19 @@ function graph({ loop, space }: Inspected): GraphView {
       subscribes: [...(subscribes ?? [])],
     };
   });
-  return { capabilities, nodes: space.scheduler.getGraphSnapshot() };
+  const all = space.scheduler.getGraphSnapshot();
+  const nodes = all.slice(fromNode, fromNode + GRAPH_NODES_MAX).map(readable);
+  return { capabilities, nodes, nodeCount: all.length };
+}
+
+function readable(node: NodeSnapshot): NodeSnapshot {
+  return { ...node, reads: node.reads.slice(0, GRAPH_READS_MAX), writes: node.writes.slice(0, GRAPH_READS_MAX) };
 }
 
 function why({ scheduler }: Space, id: string): WhyView {
   const node = scheduler.getGraphSnapshot().find((candidate) => candidate.id === id);
   if (!node) throw new Failure(404, `no node is called ${id}; ask Kernel.Graph`);
-  return { node, why: scheduler.why(id), whyNot: scheduler.whyNot(id) };
+  return { node: readable(node), why: scheduler.why(id).slice(0, WHY_STEPS_MAX), whyNot: scheduler.whyNot(id) };
 }
 
 function found({ runs }: Inspected, commits: readonly CommitIdentity[]): TracedCommit[] {
@@ -152,6 +165,15 @@ interface Bounds {
   readonly settledBeforeMs?: number;
   readonly keepSettled?: number;
 }
+
+const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
+  (data) => {
+    const { fromNode } = (data ?? {}) as { fromNode?: unknown };
+    if (fromNode === undefined || (Number.isSafeInteger(fromNode) && (fromNode as number) >= 0)) return undefined;
+    return "fromNode: must be a whole number from 0 on";
+  },
+  { type: ["object", "null"], properties: { fromNode: { type: "integer", minimum: 0 } } },
+);
 
 const nodeName = dataSchema<{ node: string }>(
   (data) => (typeof (data as { node?: unknown } | null)?.node === "string" ? undefined : "node: must be a node's id"),

@@ -4,7 +4,7 @@ import { systemHost } from "../../src/host/system-host.ts";
 import type { GraphView, PendingView, WhyView } from "../../src/kernel/inspect-capability.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import type { TracedCommit } from "../../src/kernel/run-log.ts";
-import { COMMITS_TRACED_MAX, RUNS_ASKED_MAX } from "../../src/limits.ts";
+import { COMMITS_TRACED_MAX, GRAPH_NODES_MAX, GRAPH_READS_MAX, RUNS_ASKED_MAX } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Json } from "../../src/message/json.ts";
@@ -70,6 +70,18 @@ describe("Kernel.*", () => {
       ...{ state: "running", handles: ["command Gate.Hold"], sends: ["command A.Set"], subscribes: ["Thing.Happened"] },
     });
     expect(nodes.find(({ id }) => id === "double")).toMatchObject({ live: true, reads: ["a /x"], status: "clean" });
+  });
+
+  test("[K40] a graph of many nodes, and a node that reads a great deal, fit their answers", async () => {
+    const { kernel, ask } = await setup();
+    for (let n = 0; n < GRAPH_NODES_MAX; n++) kernel.space.computed(`many/${n}`, () => n);
+    const cells = Array.from({ length: GRAPH_READS_MAX + 1 }, (_, n) => kernel.space.cell(`read/${n}`));
+    await kernel.space.computed("reads a lot", () => cells.map((cell) => cell.get()).length).pull();
+    const first = await ask<GraphView>("Kernel.Graph");
+    const rest = await ask<GraphView>("Kernel.Graph", { fromNode: first.nodes.length });
+    expect([first.nodes.length, first.nodes.length + rest.nodes.length]).toEqual([GRAPH_NODES_MAX, first.nodeCount]);
+    expect(rest.nodes.at(-1)).toMatchObject({ id: "reads a lot" });
+    expect(rest.nodes.at(-1)?.reads).toHaveLength(GRAPH_READS_MAX);
   });
 
   test("[K40] a commit has what it changed and the nodes that ran because of it, through other nodes too, and no others", async () => {
