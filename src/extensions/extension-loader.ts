@@ -27,7 +27,7 @@ import { type Log, type Logger, loggerFor, logToStderr } from "./logger.ts";
 import { MessageRouter } from "./message-router.ts";
 import { schedulesOf, wireProviders } from "./provider-wiring.ts";
 import { type DueTable, ScheduleTable } from "./schedule-table.ts";
-import { wireSystemTopics } from "./system-topics.ts";
+import { SYSTEM_SUBSCRIBER, wireSystemTopics } from "./system-topics.ts";
 import { within } from "./time-limit.ts";
 
 export interface ExtensionLoaderOptions {
@@ -141,12 +141,14 @@ export class ExtensionLoader {
   capabilities(parts: object, given: Readonly<Record<string, Capability>>): Readonly<Record<string, Capability>> {
     let all = given;
     for (const record of this.#order) {
-      const provider = record.usable && record.extension ? asProvider("capability", record.extension) : undefined;
-      if (!provider) continue;
+      if (!record.usable) continue;
       try {
-        const own = Object.entries(provider.getCapabilities(parts as never));
+        requireOwnName(record.id, all);
+        const provider = asProvider("capability", record.extension!);
+        const own = Object.entries(provider?.getCapabilities(parts as never) ?? {});
         record.capabilities = Object.fromEntries(own.map(([name, one]) => [`${record.id}.${name}`, one]));
-        RoutingTable.build(new Map(Object.entries({ ...all, ...record.capabilities })));
+        for (const name of Object.keys(record.capabilities)) requireOwnName(name, all);
+        if (own.length > 0) RoutingTable.build(new Map(Object.entries({ ...all, ...record.capabilities })));
         all = { ...all, ...record.capabilities };
       } catch (thrown) {
         this.#condemn(record, thrown instanceof BootError ? thrown.problems.join("; ") : reasonOf(thrown));
@@ -309,6 +311,12 @@ export class ExtensionLoader {
         ),
     );
   }
+}
+
+/** Subscriptions are known by these names in the journal: two of one name could not be told apart. */
+function requireOwnName(name: string, capabilities: Readonly<Record<string, Capability>>): void {
+  if (name !== SYSTEM_SUBSCRIBER && !Object.hasOwn(capabilities, name)) return;
+  throw new ExtensionError("EXTENSION_MANIFEST", `${name} is the name of a capability; give it another`);
 }
 
 async function makeExtension({ found }: ExtensionRecord): Promise<Extension> {

@@ -77,8 +77,10 @@ export class ExtensionRecord {
     return this.state !== "ERROR" && this.enabled;
   }
 
+  /** Keeps what takes a wiring back. For one that has failed meanwhile it is taken back at once. */
   wired(undo: () => void): void {
-    this.#undo.push(undo);
+    if (this.closed) undo();
+    else this.#undo.push(undo);
   }
 
   /** Takes back everything that was wired, last first. */

@@ -16,14 +16,14 @@ import type { MessageRouter } from "./message-router.ts";
 export const SYSTEM_PREFIX = "system.";
 export const SYSTEM_TOPICS = ["system.user.notify", "system.agent.task", "system.agent.background"] as const;
 /** Who handles them, in the journal. */
-const SUBSCRIBER = "kernel";
+export const SYSTEM_SUBSCRIBER = "kernel";
 
 export function isSystemTopic(topic: string): boolean {
   return SYSTEM_TOPICS.some((one) => one === topic);
 }
 
 export function wireSystemTopics(bus: EventBus, router: MessageRouter): void {
-  const options = { subscriberId: SUBSCRIBER };
+  const options = { subscriberId: SYSTEM_SUBSCRIBER };
   bus.subscribe("system.user.notify", ({ payload }) => notify(router, payload), options);
   bus.subscribe(
     "system.agent.task",

@@ -269,6 +269,7 @@ describe("the rest of the context", () => {
     const { log } = await open({ extensions: [one, quiet], extensionData: data });
     expect(one.context.config).toEqual({ folder: "new", deep: { n: 1 } });
     expect(quiet.context.config).toEqual({});
+    expect(() => Object.assign(one.context.config["deep"]!, { n: 2 })).toThrow(TypeError);
     one.context.logger.info("hello");
     one.context.logger.error("oh");
     expect(log).toEqual([
@@ -336,6 +337,21 @@ describe("the rest of the context", () => {
     expect(await kernel.query("Built.Say", null)).toBe("kernel");
     await expect(kernel.query("Child.Say", null)).rejects.toMatchObject({ code: 404 });
     expect(Object.keys(kernel.health().actors)).toEqual(expect.arrayContaining(["one.own", "built.own"]));
+  });
+
+  test("[X8] [X35] an id, or the name of its capability, that is a capability's already is refused", async () => {
+    const extra = capability({ description: "says", queries: { "Twin.Say": { handle: (): string => "extension" } } });
+    const app = capability({ description: "says", queries: { "App.Say": { handle: (): string => "app" } } });
+    const clash = inCode({ id: "inbox" }, { getCapabilities: () => ({ mails: extra }) });
+    const names = ["timer", "kernel", "shop"].map((id) => inCode({ id }));
+    const { kernel, states, status } = await open({
+      capabilities: { shop: app, "inbox.mails": { ...app, inbound: extra.inbound, outbound: extra.outbound } },
+      extensions: [...names, clash],
+    });
+    expect(states()).toEqual({ timer: "ERROR", kernel: "ERROR", shop: "ERROR", inbox: "ERROR" });
+    expect(status("timer").reason).toBe("timer is the name of a capability; give it another");
+    expect(status("inbox").reason).toBe("inbox.mails is the name of a capability; give it another");
+    expect(await kernel.query("App.Say", null)).toBe("app");
   });
 
   test("[K29] [X13] Kernel.Health tells every extension with its state", async () => {
