@@ -1,4 +1,4 @@
-/** Schedules of a real kernel in a process of its own, on a real file, killed in the middle of a task. */
+/** Extensions of a real kernel in a process of its own, on a real file: what it says of them, and schedules when it is killed in the middle. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -69,6 +69,34 @@ class Clock {
 async function healthOf(client: Client): Promise<KernelHealth> {
   return (await client.query("Kernel.Health", null)) as never as KernelHealth;
 }
+
+describe("a kernel that is started", () => {
+  test("[X14] [K14] [K28] says which extensions failed and what they have to say, from the level that was set", async () => {
+    const extensions = new ExtensionFolder();
+    const says = 'context.logger.info("hello\\n\\u001b[2Jthere"); context.logger.debug("hidden");';
+    extensions.write("noisy/manifest.yaml", "id: noisy\nentrypoint: main.js\n");
+    extensions.write("noisy/main.js", `export default { initialize(context) { ${says} } };\n`);
+    extensions.write("broken/manifest.yaml", "id: broken\nentrypoint: main.js\n");
+    extensions.write("broken/main.js", 'export default { start() { throw new Error("no luck"); } };\n');
+    const folder = scratchFolder();
+    const settings = `extensions: ${JSON.stringify(extensions.path)}\nlog: info\n`;
+    writeFileSync(join(folder, "millrace.config.yaml"), settings);
+    const kernel = await KernelProcess.start(folder);
+    expect(kernel.output).toMatch(/ {3}extensions 1 \(1 failed\)\n/);
+    expect(kernel.complaints.split("\n")).toEqual([
+      "millrace: info ext.noisy: hello [2Jthere",
+      "millrace: error extensions: broken failed: start: no luck",
+      "",
+    ]);
+    await using client = await kernel.connect();
+    const found = (await healthOf(client)).extensions.map(({ id, state, reason }) => ({ id, state, reason }));
+    expect(found).toEqual([
+      { id: "broken", state: "ERROR", reason: "start: no luck" },
+      { id: "noisy", state: "ACTIVE", reason: undefined },
+    ]);
+    expect(await kernel.stop()).toBe(0);
+  });
+});
 
 describe("a kernel that is killed", () => {
   test("[X43] [X44] [X46] runs the slot again in which it died, and publishes none twice", async () => {
