@@ -97,22 +97,26 @@ export class BasisTable implements TableCache {
   read(space: Space, names: readonly string[]): StoredBasis[] {
     const found: StoredBasis[] = [];
     const unreadable = new Set<StoredBasis>();
-    const pathSets = new Map<unknown, BasisInput["reads"] | undefined>();
+    const pathSets = new Map<number, BasisInput["reads"] | undefined>();
     let asked: unknown;
     for (const row of this.#sql.read.all(JSON.stringify(names), space.id)) {
       // One row per input, together for each name that was asked for; a node without inputs has one row with none.
-      if (row["asked"] !== asked) found.push(storedBasis(row));
+      if (row["asked"] !== asked) found.push(storedBasis(names[Number(row["asked"])] as string, row));
       asked = row["asked"];
       const basis = found.at(-1) as StoredBasis;
       if (row["settings"] !== null && basis.settings === undefined) unreadable.add(basis);
-      const set = row["path_set"];
-      if (set === null) continue;
-      const reads = pathSets.has(set) ? pathSets.get(set) : (parsed(row["reads"]) as BasisInput["reads"] | undefined);
-      pathSets.set(set, reads);
+      if (row["path_set"] === null) continue;
+      const set = Number(row["path_set"]);
+      if (!pathSets.has(set)) pathSets.set(set, this.#readsOf(set));
+      const reads = pathSets.get(set);
       if (reads === undefined || row["name"] === null) unreadable.add(basis);
       else basis.inputs.push(storedInput(row, reads));
     }
     return unreadable.size === 0 ? found : found.filter((basis) => !unreadable.has(basis));
+  }
+
+  #readsOf(pathSet: number): BasisInput["reads"] | undefined {
+    return parsed(this.#sql.reads.get(pathSet)?.["reads"]) as BasisInput["reads"] | undefined;
   }
 
   /** Nothing is held back. */
@@ -165,10 +169,10 @@ export class BasisTable implements TableCache {
   }
 }
 
-function storedBasis({ node, fingerprint, settings }: Row): StoredBasis {
+function storedBasis(node: string, { fingerprint, settings }: Row): StoredBasis {
   const json = settings === null ? undefined : parsed(settings);
   return {
-    node: String(node),
+    node,
     fingerprint: String(fingerprint),
     ...(json === undefined ? {} : { settings: json as Json }),
     inputs: [],
@@ -206,13 +210,16 @@ function statements(connection: Connection) {
     rows: prepare("SELECT position, document, sequence, path_set FROM basis WHERE node = ? ORDER BY position"),
     putRow: prepare("REPLACE INTO basis (node, position, document, sequence, path_set) VALUES (?, ?, ?, ?, ?)"),
     dropRow: prepare("DELETE FROM basis WHERE node = ? AND position = ?"),
+    // Text of the node with its first input alone: most of the time goes into making strings.
     read: prepare(
-      "SELECT asked.key AS asked, node.name AS node, fingerprint, settings, scope, document.name AS name, " +
-        "document.sequence AS head, basis.sequence AS sequence, basis.path_set AS path_set, reads " +
+      "SELECT asked.key AS asked, CASE WHEN ifnull(position, 0) = 0 THEN fingerprint END AS fingerprint, " +
+        "CASE WHEN ifnull(position, 0) = 0 THEN settings END AS settings, scope, document.name AS name, " +
+        "document.sequence AS head, basis.sequence AS sequence, basis.path_set AS path_set " +
         "FROM json_each(?) AS asked JOIN node ON node.space = ? AND node.name = asked.value " +
         "LEFT JOIN basis ON basis.node = node.id LEFT JOIN document ON document.id = basis.document " +
-        "LEFT JOIN path_set ON path_set.id = basis.path_set ORDER BY asked.key, basis.position",
+        "ORDER BY asked.key, basis.position",
     ),
+    reads: prepare("SELECT reads FROM path_set WHERE id = ?"),
     pathSet: prepare("SELECT id FROM path_set WHERE reads = ?"),
     makePathSet: prepare("INSERT INTO path_set (reads, uses) VALUES (?, 0) RETURNING id"),
     use: prepare("UPDATE path_set SET uses = uses + 1 WHERE id = ?"),
