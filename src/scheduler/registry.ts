@@ -4,8 +4,12 @@
  */
 import { type NodeSpec, SchedulerNode } from "./node.ts";
 
+const NOBODY: readonly SchedulerNode[] = Object.freeze([]);
+
 export class Registry {
   readonly #nodes = new Map<string, SchedulerNode>();
+  /** Of nodes that have created others, those that are still registered. */
+  readonly #children = new Map<SchedulerNode, Set<SchedulerNode>>();
   #ordinal = 0;
 
   /** Makes the record. An id that is taken gets a number, so that every node can be told apart. */
@@ -13,12 +17,27 @@ export class Registry {
     const ordinal = ++this.#ordinal;
     const node = new SchedulerNode(this.#nodes.has(spec.id) ? { ...spec, id: `${spec.id}#${ordinal}` } : spec, ordinal);
     this.#nodes.set(node.id, node);
+    if (node.parent?.registered) this.#adopt(node.parent, node);
     return node;
+  }
+
+  #adopt(parent: SchedulerNode, child: SchedulerNode): void {
+    const children = this.#children.get(parent);
+    if (children === undefined) this.#children.set(parent, new Set([child]));
+    else children.add(child);
   }
 
   delete(node: SchedulerNode): void {
     node.registered = false;
     this.#nodes.delete(node.id);
+    if (node.parent !== undefined) this.#children.get(node.parent)?.delete(node);
+  }
+
+  /** The nodes that a node has created; asking takes them from it. */
+  takeChildren(parent: SchedulerNode): Iterable<SchedulerNode> {
+    const children = this.#children.get(parent) ?? NOBODY;
+    this.#children.delete(parent);
+    return children;
   }
 
   find(id: string): SchedulerNode | undefined {

@@ -339,8 +339,17 @@ export class Scheduler implements Disposable {
     this.#settle.provisional(node);
   }
 
+  /** Removes a node, and what its runs have created. */
   remove(node: SchedulerNode): void {
-    if (!node.registered) return;
+    const open = [node];
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      if (!next.registered) continue;
+      this.#removeOne(next);
+      for (const child of this.#registry.takeChildren(next)) open.push(child);
+    }
+  }
+
+  #removeOne(node: SchedulerNode): void {
     this.#registry.delete(node);
     this.#agenda.withdraw(node);
     this.#graph.dropReads(node, null);

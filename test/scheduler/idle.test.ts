@@ -185,6 +185,27 @@ describe("idle, settled and the end", () => {
     scheduler.checkInvariants();
   });
 
+  test("[R9] what a node has created goes with it, and what that has created", async () => {
+    const { space, scheduler } = await setup();
+    const source = space.cell<number>("source");
+    source.set(1);
+    const inner = () => space.computed("inner", () => source.get()).get();
+    const middle = () => space.computed("middle", inner).get();
+    const outer = space.computed("outer", middle);
+    const beside = space.computed("beside", () => source.get());
+    for (const node of [outer, beside]) node.sink(() => undefined);
+    space.flush();
+    expect(scheduler.find("inner")?.runs).toBe(1);
+    outer.dispose();
+    expect(["outer", "middle", "inner", "beside"].map((id) => scheduler.find(id)?.id)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      "beside",
+    ]);
+    scheduler.checkInvariants();
+  });
+
   test("[R9] a removed writer leaves its readers with the last value, and another may take its place", async () => {
     const { space, scheduler } = await setup();
     const c = space.computed("c", () => 1);
