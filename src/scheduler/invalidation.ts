@@ -197,7 +197,8 @@ export class Invalidation {
         const [old, now] = [labelOfRead(before, path, shallow), labelOfRead(after, path, shallow)];
         if (node !== source && differs(old, now, node.clearance)) this.#invalid(node, address);
       }
-      if (address.children !== null) open.push(...address.children.values());
+      // One by one: spreading a hundred thousand children into a call overflows the stack.
+      if (address.children !== null) for (const child of address.children.values()) open.push(child);
     }
   }
 

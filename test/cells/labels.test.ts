@@ -449,4 +449,14 @@ describe("labelling", () => {
     });
     expect(space.labelsOf(fallen)).toEqual(["s"]);
   });
+
+  test("[F7] a document of which 200,000 places are known is labelled like any other", async () => {
+    const { space, quiet } = await setup();
+    const wide = space.cell<Record<string, number>>("wide");
+    for (let i = 0; i < 200_000; i++) wide.key(`k${i}`);
+    const labelled = wide.label(["s"]);
+    await quiet();
+    await labelled;
+    expect(space.labelsOf(wide.key("k7"))).toEqual(["s"]);
+  });
 });
