@@ -91,10 +91,39 @@ function addAnother(node: SchedulerNode, cause: Address): void {
   if (causes.length === 1) {
     const first = causes[0] as Address;
     if (first !== cause) node.causes = pairOf(first, cause, node.lastCauses);
-  } else if (!causes.includes(cause)) {
-    if (causes.length > 2) (causes as Address[]).push(cause);
-    else node.causes = [...causes, cause];
+  } else if (causes.length === 2) {
+    if (causes[0] !== cause && causes[1] !== cause) node.causes = [...causes, cause];
+  } else if (isMissing(causes, cause)) {
+    (causes as Address[]).push(cause);
   }
+}
+
+/** Causes that are looked through one by one. */
+const LISTED_MAX = 16;
+/** What is in longer lists: a node that reads a hundred thousand places may be told of each. */
+const members = new WeakMap<readonly Address[], Set<Address>>();
+
+/** Whether the list lacks the cause, which the caller adds then. */
+function isMissing(causes: readonly Address[], cause: Address): boolean {
+  if (causes.length > LISTED_MAX) return isMissingInLong(causes, cause);
+  for (let i = causes.length - 1; i >= 0; i--) if (causes[i] === cause) return false;
+  return true;
+}
+
+function isMissingInLong(causes: readonly Address[], cause: Address): boolean {
+  const known = members.get(causes) ?? new Set(causes);
+  if (known.has(cause)) return false;
+  members.set(causes, known.add(cause));
+  return true;
+}
+
+/** Takes the causes for a run. */
+export function takeCauses(node: SchedulerNode): readonly Address[] {
+  const { causes } = node;
+  node.causes = NO_CAUSES;
+  node.lastCauses = causes;
+  if (causes.length > LISTED_MAX) members.delete(causes);
+  return causes;
 }
 
 /** What runs for two causes mostly runs for the same two the next time. */
@@ -172,8 +201,6 @@ export class SchedulerNode {
 
   // Counts, for introspection.
   runs = 0;
-  /** The tick at which its last run ended. */
-  ranAt = 0;
 
   constructor(spec: NodeSpec, ordinal: number) {
     this.id = spec.id;

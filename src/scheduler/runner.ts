@@ -30,7 +30,7 @@ import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { isProcess, NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { isProcess, NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, takeCauses, UNQUEUED } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run, type RunHome } from "./run.ts";
 import type { RunCommits } from "./run-commits.ts";
@@ -48,8 +48,12 @@ export interface UpstreamWork {
   promoteBefore(node: SchedulerNode): boolean;
 }
 
-/** An effect is timed in its first runs, to see whether it is slow, and then once in a while: reading the clock costs as much as a run. */
-const TIMED_RUNS = 8;
+/**
+ * An effect is timed in its first runs, in some more if one of them was slow, and then once in a while: reading the clock costs as much
+ * as a run, and of ten thousand effects each runs now and then.
+ */
+const TIMED_RUNS = 2;
+const TIMED_RUNS_OF_SLOW = 8;
 const TIMED_AGAIN_MASK = 31;
 
 export class Runner implements RunHome {
@@ -228,16 +232,14 @@ export class Runner implements RunHome {
 
   /** Runs a node that the agenda has given out; a promise if its function is asynchronous. */
   run(node: SchedulerNode): Promise<void> | undefined {
-    const { causes } = node;
+    const causes = takeCauses(node);
     const wasNew = node.status === "never-ran";
-    node.causes = NO_CAUSES;
-    node.lastCauses = causes;
     // Before the run: what it changes itself is not its business, what others change meanwhile is.
     node.status = "clean";
     node.slot = RUNNING;
     const run = new Run(this, node, ++this.#lastRun, causes, false);
     if (causes.length > 0 && isProcess(node)) this.#flow.triggered(run);
-    const isTimed = node.kind === "effect" && (node.runs < TIMED_RUNS || (node.runs & TIMED_AGAIN_MASK) === 0);
+    const isTimed = node.kind === "effect" && isWorthTiming(node);
     const started = isTimed ? this.#host.monotonic() : 0;
     const outer = this.current;
     this.current = run;
@@ -332,7 +334,6 @@ export class Runner implements RunHome {
     // Only where it is another: what is written to a node is written to memory that nobody else needs now.
     if (node.error !== undefined) node.error = undefined;
     node.runs++;
-    node.ranAt = this.#graph.tick;
     this.#introspection.ran(run);
     if (node.record !== undefined) this.#persistence.ran(node, node.record);
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
@@ -401,7 +402,6 @@ export class Runner implements RunHome {
     this.#graph.dropRepeatedReads(run);
     node.error = error;
     node.runs++;
-    node.ranAt = this.#graph.tick;
     const { output } = node;
     if (output !== undefined) this.#put(run, output, undefined);
     if (node.envelope !== undefined && run.label.length > 0) this.#commit(run);
@@ -425,6 +425,11 @@ export class Runner implements RunHome {
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, causes);
   }
+}
+
+function isWorthTiming({ runs, gate }: SchedulerNode): boolean {
+  if (runs < TIMED_RUNS || (runs & TIMED_AGAIN_MASK) === 0) return true;
+  return gate !== undefined && gate.slowRuns > 0 && runs < TIMED_RUNS_OF_SLOW;
 }
 
 /** Whether a computation has declared that it writes there. A slot of another scope is its own affair. */

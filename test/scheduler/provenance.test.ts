@@ -118,4 +118,27 @@ describe("every run knows who and why", () => {
     expect(node.causes).toEqual([]);
     scheduler.checkInvariants();
   });
+
+  test("[I8] a node that is told of many places, each of them twice, has each once among its causes", async () => {
+    const { space, scheduler, host } = await setup();
+    const cells = Array.from({ length: 40 }, (_, i) => space.cell<number>(`cell ${i}`));
+    for (const cell of cells) cell.set(0);
+    const causes = new Calls<readonly string[]>();
+    scheduler.register({
+      kind: "effect",
+      id: "effect",
+      debounceMs: 100,
+      run: (run) => {
+        causes.note(run.causes.map(String));
+        for (const cell of cells) cell.get();
+      },
+    });
+    await host.advance(1_000);
+    for (const round of [1, 2]) {
+      for (const cell of cells) cell.set(round);
+      space.flush();
+    }
+    await host.advance(1_000);
+    expect(causes.take()).toEqual([[], cells.map(String)]);
+  });
 });
