@@ -1,7 +1,7 @@
 /**
  * Persistence of derived values (Scheduler v2 §9): which nodes are kept, when they are written (`write-behind.ts`) and how they come back
  * (`resume.ts`). A node has two ways to start: _fresh_ it has never run, whatever the store says; _resumed_ it goes on where its row ends.
- * SPEC: I7, R34-R37.
+ * SPEC: I7, R34-R39.
  *
  * Source writes, side-writes and receipts do not pass here: they are commits of their own.
  */

@@ -8,7 +8,7 @@
  *                        ^───────────────────────────────────────────┘  (a run's writes are changes like any other)
  *   events     what was sent ──> dispatch ──> the stream's handler ──> replica, store ──> answers
  * ```
- * SPEC: I1-I6, I8-I11 and R.
+ * SPEC: I1-I11 and R.
  */
 import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";

@@ -99,14 +99,24 @@ describe("writing behind", () => {
     const arrives = new Promise<void>((resolve) => {
       arrive = resolve;
     });
-    line.plan = ({ request }) => (request?.patches.some(({ id }) => id === "source") ? { answered: arrives } : {});
     source.set(1);
-    space.computed("next", () => (source.get() ?? 0) + 1).sink(() => undefined);
+    const next = space.computed("next", () => (source.get() ?? 0) + 1);
+    space.computed("label", () => `next ${next.get()}`).sink(() => undefined);
+    await at.host.run(() => space.settled());
+    const before = life.derivedCommits.length;
+    line.plan = ({ request }) => (request?.patches.some(({ id }) => id === "source") ? { answered: arrives } : {});
+    source.set(2);
     await at.host.advance(1_000);
-    expect(life.derivedCommits).toEqual([]);
+    // Neither the node that has read it nor the one that has read from that node.
+    expect(life.derivedCommits.length).toBe(before);
     arrive();
     await at.host.advance(1_000);
-    expect(timesWritten(life.derivedCommits)).toEqual(new Map([["next", 1]]));
+    expect(timesWritten(life.derivedCommits.slice(before))).toEqual(
+      new Map([
+        ["next", 1],
+        ["label", 1],
+      ]),
+    );
   });
 
   test("[R34] what the store cannot write is offered again, and reported when it never can", async () => {
@@ -152,6 +162,24 @@ describe("writing behind", () => {
     const cell = life.space.cell<number>("source");
     const next = await life.space.restore(() => life.space.computed("next", () => (cell.get() ?? 0) + 1));
     expect(await at.host.run(() => next.pull())).toBe(6);
+  });
+
+  test("[I1] what others store in place of a computed value is not taken for it", async () => {
+    const at = setup();
+    const [here, there] = [await at.begin(), await at.begin()];
+    const source = here.space.cell<number>("source");
+    source.set(1);
+    const seen: unknown[] = [];
+    here.space.computed("next", () => (source.get() ?? 0) + 1).sink((value) => seen.push(value));
+    await at.host.run(() => here.space.settled());
+    there.space.cell<number>("next").set(99);
+    await at.host.run(() => there.space.settled());
+    await at.host.advance(1_000);
+    source.set(5);
+    await at.host.run(() => here.space.settled());
+    expect(seen).toEqual([2, 6]);
+    const stored = await memoryStore({ host: at.host, disk: at.disk }).load("s", [{ scope: "space", id: "next" }]);
+    expect(stored.documents[0]?.value).toBe(6);
   });
 
   test("[R39] what is computed from another space, or labelled, is not stored", async () => {
