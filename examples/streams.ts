@@ -11,7 +11,7 @@ const left = shop.computed("left", () => Object.values(stock.get() ?? {}).reduce
 
 const orders = shop.stream<{ item: string }>("orders");
 const mails = shop.stream<string>("mails");
-const sentMails: string[] = [];
+const outbox = shop.cell<string[]>("outbox");
 
 orders.handle(({ item }) => {
   // Cells in a handler are its transaction; computed values are up to date, also when nobody else looks at them.
@@ -23,7 +23,7 @@ orders.handle(({ item }) => {
   return { item, of: left.get() ?? 0 };
 });
 mails.handle((text) => {
-  sentMails.push(text);
+  outbox.push(text);
 });
 
 const first = orders.send({ item: "tea" }, { id: "order-1", session: "ada" });
@@ -36,7 +36,7 @@ for (const [name, { outcome }] of Object.entries({ first, again, second, third }
   console.log(`${name}: ${ended.kind}`, "result" in ended ? JSON.stringify(ended.result) : ended.message);
 }
 await shop.settled();
-console.log("left:", JSON.stringify(stock.get()), "mails:", sentMails.length);
+console.log("left:", JSON.stringify(stock.get()), "mails:", outbox.get()?.length);
 
 // prints:
 // first: handled {"item":"tea","of":2}

@@ -186,11 +186,7 @@ export class Dispatch {
       // An earlier send came back while it ran: that one goes first (I4).
       handling.abandon();
     } else if (end.threw) {
-      // Values of two moments may not fit together: that is no failure of the handler.
-      const { isStale } = handling.transaction;
-      handling.abort("the handler threw");
-      if (isStale) this.#answers.stale(queue, send, "what it had read changed while it ran");
-      else this.#fail(queue, send, "threw", end.error);
+      this.#answers.threw(queue, handling, end.error);
     } else {
       this.#commit.seal(queue, handling, end.value);
     }

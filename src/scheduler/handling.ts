@@ -17,7 +17,7 @@ import { topicType } from "../message/topic.ts";
 import { handOut } from "../store/admit.ts";
 import { isWithin, join, type Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Transaction } from "../store/transaction.ts";
+import type { Commit, Transaction } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen, refusal, requireTransactionWritable } from "./address-label.ts";
 import type { Closure } from "./closure.ts";
@@ -126,6 +126,16 @@ export class Handling implements WriteTarget {
   abandon(): void {
     this.abort("the attempt was abandoned");
     this.send.state = "queued";
+  }
+
+  /** Nothing of it happens; the outcome says whether what it had read stands. */
+  commitReads(why: string): Commit {
+    this.end();
+    this.letGoOfOthers();
+    this.lineage.fail(why);
+    for (const part of this.transaction.parts) part.draft = undefined;
+    this.transaction.extras = undefined;
+    return this.transaction.commit();
   }
 
   /** Nothing of it happens. */

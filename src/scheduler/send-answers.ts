@@ -16,7 +16,7 @@ import type { Host } from "../host/host.ts";
 import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import { type Rejection, rejected, retryRule } from "../store/rejection.ts";
+import { type Rejection, retryRule } from "../store/rejection.ts";
 import { receiptOf } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
@@ -71,10 +71,24 @@ export class SendAnswers {
     else this.#again(queue, send, rejection);
   }
 
-  /** What a handler had read moved while it ran. */
-  stale(queue: SendQueue, send: Send, message: string): void {
+  /**
+   * A handler that threw has failed only if what it had read stands: values of two moments may not fit together, and a commit that it
+   * stood on may fall.
+   */
+  threw(queue: SendQueue, handling: Handling, error: unknown): void {
+    const { send } = handling;
     queue.remove(send);
-    this.#again(queue, send, rejected("stale", "read-moved", message));
+    send.state = "committing";
+    queue.inFlight++;
+    const { outcome } = handling.commitReads("the handler threw");
+    const decide = (answer: CommitOutcome) => {
+      queue.inFlight--;
+      if (answer.kind === "committed") this.failWith(queue, send, "threw", error);
+      else if (send.origin?.state === "failed") this.drop(queue, send, "origin-failed", send.origin.why);
+      else this.#again(queue, send, answer);
+      this.#work.wake();
+    };
+    this.#work.background(outcome.then(decide));
   }
 
   #again(queue: SendQueue, send: Send, rejection: Rejection): void {

@@ -179,6 +179,24 @@ describe("receipts", () => {
     expect(done.get()).toEqual(sent.map((_, i) => i));
   });
 
+  test("[I11] a handler that threw over what did not last is called again: a duplicate takes nothing away", async () => {
+    const { space, host } = await setup();
+    const tea = space.cell<number>("tea");
+    tea.set(2);
+    const orders = space.stream<number>("orders");
+    orders.handle(() => {
+      const left = tea.get() ?? 0;
+      if (left === 0) throw new Error("no tea");
+      tea.set(left - 1);
+      return left;
+    });
+    const sent = [orders.send(1, { id: "a" }), orders.send(1, { id: "a" }), orders.send(2), orders.send(3)];
+    await host.advance(1_000);
+    const outcomes = await Promise.all(sent.map(({ outcome }) => outcome));
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["handled", "already", "handled", "failed"]);
+    expect(tea.get()).toBe(0);
+  });
+
   test("[I11] ids: each send has its own; a caller's id counts for his session and this stream", async () => {
     const { space } = await setup();
     const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
