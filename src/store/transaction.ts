@@ -92,11 +92,6 @@ export class Transaction {
     this.#reading(ref, path, depth);
   }
 
-  /** Whether something that it has read was written since, here: then its commit would be stale. */
-  get isStale(): boolean {
-    return this.parts.some(({ document, log }) => log.reads.some((read) => document.hasMoved(read)));
-  }
-
   /** The document itself, as the replica knows it. */
   document(ref: DocumentRef): ReplicaDocument {
     return this.#place(ref);
