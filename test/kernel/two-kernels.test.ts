@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { simulate } from "../../src/host/simulate.ts";
+import { type Sightings, TwoKernels } from "./two-kernels.ts";
+
+const isLongRun = process.env["MILLRACE_LONG"] === "1";
+const SEEDS = isLongRun ? 200 : 10;
+const OPTIONS = { rounds: 100, eventsPerRound: 220 };
+/** What `npm test` goes through at least. */
+const EVENTS = 200_000;
+
+async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
+  try {
+    return await simulate(seed, async (world) => {
+      const simulation = new TwoKernels(world, OPTIONS);
+      await simulation.run();
+      return simulation.sightings;
+    });
+  } catch (error) {
+    throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+describe("the whole kernel among faults", () => {
+  test("[K1] nothing acknowledged is lost, nothing is done twice, all is at rest 10 s after the last fault, and a seed repeats itself", async () => {
+    const all: Sightings = { events: 0, commands: 0, repeated: 0, kills: 0, pauses: 0, timers: 0, refused: 0 };
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const first = await run(seed);
+      const second = await run(seed);
+      if (first.traceHash !== second.traceHash) throw new Error(`seed ${seed} ran in two ways`);
+      for (const name of Object.keys(all) as (keyof Sightings)[]) all[name] += first.value[name];
+    }
+    expect(all.events).toBeGreaterThan(EVENTS);
+    // What the runs are there to meet, they must have met.
+    for (const [name, count] of Object.entries(all)) {
+      expect(`${name}: ${count >= SEEDS ? "enough" : count}`).toBe(`${name}: enough`);
+    }
+  }, 3_600_000);
+});

@@ -1,0 +1,292 @@
+/**
+ * Whole kernels in a simulated world, from a seed: two processes on one disk, each with store, scheduler, bus, loop, timers and an app;
+ * clients that send commands and repeat what was not answered. Kernels are killed, paused and given wrong clocks and a store that
+ * fails. Then the faults stop, and it is checked from outside what became of everything.
+ */
+import type { Space } from "../../src/cells/space.ts";
+import type { SimulatedHost } from "../../src/host/simulated-host.ts";
+import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
+import { Kernel, type KernelParts } from "../../src/kernel/kernel.ts";
+import type { Capability } from "../../src/loop/capability.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import type { Json } from "../../src/message/json.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { queuedStore } from "../bus/queued-store.ts";
+
+const ACCOUNTS = 8;
+const KERNELS = 2;
+const LEASE_MS = 2_000;
+/** When faults stop, everything has come to rest after this long. */
+const REST_MS = 10_000;
+
+/** What a run met with; rare things must be met by some seed. */
+export interface Sightings {
+  events: number;
+  commands: number;
+  repeated: number;
+  kills: number;
+  pauses: number;
+  timers: number;
+  refused: number;
+}
+
+interface Living {
+  readonly process: SimulatedProcess;
+  /** Undefined while it boots. */
+  kernel: Kernel | undefined;
+}
+
+/** A command until it is answered; whoever loses its kernel says it again, under the same id, to another. */
+interface Unanswered {
+  readonly message: Message;
+  asking: SimulatedProcess | undefined;
+}
+
+export interface TwoKernelsOptions {
+  readonly rounds: number;
+  /** Events that are published in one round. */
+  readonly eventsPerRound: number;
+}
+
+export class TwoKernels {
+  readonly sightings: Sightings = { events: 0, commands: 0, repeated: 0, kills: 0, pauses: 0, timers: 0, refused: 0 };
+  readonly #world: SimulatedHost;
+  readonly #options: TwoKernelsOptions;
+  readonly #disk = new MemoryDisk();
+  readonly #unanswered = new Map<string, Unanswered>();
+  readonly #answers = new Map<string, Json>();
+  /** Journal ids of published events that were acknowledged, by their number. */
+  readonly #acknowledged = new Map<number, number>();
+  /** Numbers of the published events that some kernel's subscriber was called with. */
+  readonly #heard = new Set<number>();
+  #living: Living[] = [];
+  #faultsPerMille = 5;
+  #published = 0;
+
+  constructor(world: SimulatedHost, options: TwoKernelsOptions) {
+    this.#world = world;
+    this.#options = options;
+  }
+
+  async run(): Promise<void> {
+    for (let n = 0; n < KERNELS; n++) await this.#spawn();
+    for (let round = 0; round < this.#options.rounds; round++) {
+      this.#load();
+      this.#askAgain();
+      // Sometimes at once, when nothing that was asked is done yet.
+      if (this.#world.random() < 0.5) await this.#world.advance(this.#below(20));
+      await this.#disturb();
+      await this.#world.advance(this.#below(100));
+    }
+    this.#faultsPerMille = 0;
+    for (const { process } of this.#living) process.resume();
+    await this.#spawn();
+    for (let waited = 0; waited < REST_MS; waited += 100) {
+      this.#askAgain();
+      await this.#world.advance(100);
+    }
+    if (this.#unanswered.size > 0) throw new Error(`never answered: ${[...this.#unanswered.keys()].join(", ")}`);
+    const restless = this.#running().filter(({ kernel }) => !kernel.health().quiescent);
+    if (restless.length > 0)
+      throw new Error(`${restless.length} kernels are not quiescent ${REST_MS} ms after the last fault`);
+    await this.#check();
+  }
+
+  // Kernels ------------------------------------------------------------------------------------------------------------
+
+  async #spawn(): Promise<void> {
+    const process = simulatedProcess(this.#world);
+    const living: Living = { process, kernel: undefined };
+    this.#living.push(living);
+    void this.#boot(living);
+    await this.#world.advance(this.#below(50));
+  }
+
+  /** What a faulty store refuses at the start is tried again, as a supervisor would. */
+  async #boot(living: Living): Promise<void> {
+    const { process } = living;
+    while (process.status !== "killed") {
+      const inner = memoryStore({ host: process, disk: this.#disk });
+      const store = queuedStore(inner, process, this.#world, { faultsPerMille: () => this.#faultsPerMille });
+      try {
+        living.kernel = await Kernel.open({
+          host: process,
+          store,
+          leaseMs: LEASE_MS,
+          capabilities: (parts) => bank(parts, this.#heard),
+        });
+        return;
+      } catch {
+        await new Promise<void>((resolve) => process.timer(50, resolve));
+      }
+    }
+  }
+
+  async #disturb(): Promise<void> {
+    const chance = this.#world.random();
+    const chosen = this.#running()[this.#below(KERNELS)];
+    if (chosen === undefined || chance < 0.9) return;
+    if (chance < 0.93) {
+      this.sightings.kills++;
+      chosen.process.kill();
+      this.#living = this.#living.filter((living) => living !== chosen);
+      await this.#spawn();
+    } else if (chance < 0.96) {
+      this.sightings.pauses++;
+      chosen.process.pause();
+      this.#world.timer(this.#below(2_000), () => chosen.process.resume());
+    } else {
+      chosen.process.stepClock(this.#below(400) - 200);
+    }
+  }
+
+  #running(): { readonly process: SimulatedProcess; readonly kernel: Kernel }[] {
+    return this.#living.flatMap(({ process, kernel }) =>
+      kernel !== undefined && process.status === "running" ? [{ process, kernel }] : [],
+    );
+  }
+
+  // Load ---------------------------------------------------------------------------------------------------------------
+
+  #load(): void {
+    const running = this.#running();
+    for (const { process, kernel } of running) {
+      const events = Array.from({ length: Math.ceil(this.#options.eventsPerRound / running.length) }, () => {
+        const payload = { n: ++this.#published };
+        return { topic: "Parcel.Came", source: "dock", payload };
+      });
+      const acknowledge = (ids: readonly number[]) => {
+        // A promise chain of a killed process may still run out; nobody was told then.
+        if (process.status === "killed") return;
+        for (const [at, { payload }] of events.entries()) this.#acknowledged.set(payload.n, ids[at]!);
+      };
+      void kernel.bus.publishMany(events).then(acknowledge, () => void this.sightings.refused++);
+    }
+    for (let n = this.#below(6); n > 0; n--)
+      this.#command("Bank.Deposit", { account: this.#below(ACCOUNTS), amount: 1 });
+    if (this.#world.random() < 0.3) this.#setTimer();
+  }
+
+  #command(type: string, data: Json): void {
+    const id = `command-${++this.sightings.commands}`;
+    const metadata = { id, timestamp: this.#world.now() };
+    this.#unanswered.set(id, { message: { kind: "command", type, data, metadata }, asking: undefined });
+  }
+
+  #setTimer(): void {
+    this.sightings.timers++;
+    const message = { kind: "command", type: "Bank.Deposit", data: { account: 0, amount: 1_000 } };
+    this.#command("Timer.Set", { delayMs: this.#below(3_000), message });
+  }
+
+  /** Asks for what nobody is asked for now: what is new, and what its kernel did not answer. */
+  #askAgain(): void {
+    const running = this.#running();
+    if (running.length === 0) return;
+    for (const [id, unanswered] of this.#unanswered) {
+      if (unanswered.asking !== undefined && unanswered.asking.status !== "killed") continue;
+      if (unanswered.asking !== undefined) this.sightings.repeated++;
+      const { process, kernel } = running[this.#below(running.length)]!;
+      unanswered.asking = process;
+      void kernel.loop.request(unanswered.message).then((answer) => {
+        if (process.status === "killed" || unanswered.asking !== process) return;
+        unanswered.asking = undefined;
+        if (answer.kind !== "reply") return;
+        this.#unanswered.delete(id);
+        this.#answers.set(id, answer.data);
+      });
+    }
+  }
+
+  #below(bound: number): number {
+    return Math.floor(this.#world.random() * bound);
+  }
+
+  // Checking -----------------------------------------------------------------------------------------------------------
+
+  async #check(): Promise<void> {
+    const store = memoryStore({ host: this.#world, disk: this.#disk });
+    const rows = await store.query({ limit: 1_000_000 });
+    const unsettled = rows.filter(({ status }) => status !== "done");
+    if (unsettled.length > 0)
+      throw new Error(`${unsettled.length} rows are not done, first ${JSON.stringify(unsettled[0])}`);
+
+    const parcels = new Map(
+      rows
+        .filter(({ topic }) => topic === "Parcel.Came")
+        .map((row) => [(row.message!.data as { n: number }).n, row.id]),
+    );
+    for (const [n, id] of this.#acknowledged) {
+      if (parcels.get(n) !== id)
+        throw new Error(`parcel ${n} was acknowledged as event ${id}, and is ${parcels.get(n)}`);
+    }
+    const deposits = this.sightings.commands - this.sightings.timers;
+    const due = deposits + this.sightings.timers * 1_000;
+    const kernel = this.#running()[0]!.kernel;
+    const summary = kernel.query("Bank.Summary", null);
+    await this.#world.advance(1_000);
+    const { total, deposited } = (await summary) as { total: number; deposited: number };
+    if (total !== due) throw new Error(`the accounts hold ${total}; ${due} was paid in`);
+    const transfers = deposits + this.sightings.timers;
+    if (deposited !== transfers)
+      throw new Error(`${deposited} deposits were counted by their events, ${transfers} were made`);
+    for (const n of parcels.keys())
+      if (!this.#heard.has(n)) throw new Error(`parcel ${n} is done, and nobody heard of it`);
+    const report = await store.verify();
+    if (!report.ok) throw new Error(report.problems.join("; "));
+    this.sightings.events = rows.filter(({ message }) => message?.kind === "event").length;
+  }
+}
+
+/** An app with state, a derived value that somebody looks at, an event and two that hear of it, and one that counts what comes by itself. */
+function bank({ bus, space, host }: KernelParts, heard: Set<number>): Readonly<Record<string, Capability>> {
+  const accounts = Array.from({ length: ACCOUNTS }, (_, n) => space.cell<number>(`account/${n}`));
+  const total = space.computed("total", () => accounts.reduce((sum, account) => sum + (account.get() ?? 0), 0));
+  total.sink(() => {});
+  countEvents(space, bus, "Bank.Deposited", "deposited");
+  bus.subscribe("Parcel.Came", ({ payload }) => void heard.add((payload as { n: number }).n), { subscriberId: "dock" });
+  return {
+    bank: transactional({
+      space,
+      description: "keeps accounts",
+      emits: { "Bank.Deposited": true },
+      commands: {
+        "Bank.Deposit": {
+          handle: async ({ account, amount }: { account: number; amount: number }, tx) => {
+            const cell = accounts[account]!;
+            const before = tx.get(cell) ?? 0;
+            if (host.random() < 0.1) await host.yield();
+            tx.set(cell, before + amount);
+            tx.emit("Bank.Deposited", { account, amount });
+            return { holds: before + amount };
+          },
+        },
+      },
+      queries: {
+        "Bank.Summary": {
+          handle: async () => ({
+            total: (await total.pull()) ?? 0,
+            deposited: (await space.cell<number>("deposited").pull()) ?? 0,
+          }),
+        },
+      },
+    }),
+    clerk: capability({ description: "hears of deposits", on: { "Bank.Deposited": () => undefined } }),
+  };
+}
+
+/** A transactional subscriber: the count and the delivery are one commit. */
+function countEvents(space: Space, bus: KernelParts["bus"], topic: string, counter: string): void {
+  const ref = { scope: SHARED_SCOPE, id: counter };
+  bus.subscribe(
+    topic,
+    (_event, tx) => {
+      tx.write(ref, [], ((tx.read(ref) ?? 0) as number) + 1);
+    },
+    { subscriberId: `count-${counter}`, space: space.replica(space.name), retry: { attempts: 100 } },
+  );
+}
