@@ -52,8 +52,6 @@ const PAUSE_MS = 5;
 /** Refused for this long, a process asks for a turn. */
 const ASK_AFTER_MS = 2;
 const RETRY_MS = 1;
-/** Between two looks whether somebody asks for a turn: a look is a system call, and a single publish takes hardly longer. */
-const TURN_LOOK_MS = 1;
 
 export class GroupCommit {
   readonly #connection: Connection;
@@ -71,8 +69,6 @@ export class GroupCommit {
   #refusedSince: number | undefined;
   /** When the pause for another process began; undefined outside one. */
   #pausedSince: number | undefined;
-  /** When somebody else's wish for a turn was last looked for. */
-  #turnLookedAtMs = Number.NEGATIVE_INFINITY;
   #dataVersion: unknown;
   readonly #drained: (() => void)[] = [];
   readonly #begin: Statement;
@@ -209,13 +205,11 @@ export class GroupCommit {
 
   /** True while another process should go first; tries again by itself. */
   #pausesForOthers(): boolean {
-    const now = this.#host.monotonic();
-    if (this.#pausedSince === undefined && now - this.#turnLookedAtMs < TURN_LOOK_MS) return false;
-    this.#turnLookedAtMs = now;
     if (this.#refusedSince !== undefined || !this.#turn.isAskedFor()) {
       this.#pausedSince = undefined;
       return false;
     }
+    const now = this.#host.monotonic();
     this.#pausedSince ??= now;
     if (now - this.#pausedSince >= PAUSE_MS) {
       this.#pausedSince = undefined;

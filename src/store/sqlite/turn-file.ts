@@ -9,6 +9,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Host } from "../../host/host.ts";
 
 const STALE_MS = 1_000;
+/** Between two looks that find nothing: a look is a system call, and publishing one event takes hardly longer. */
+const LOOK_MS = 1;
 
 export class TurnFile {
   readonly #path: string;
@@ -16,6 +18,8 @@ export class TurnFile {
   /** Tells our note from that of others; several stores of one process are others too. */
   readonly #token: string;
   #isLeft = false;
+  /** When a look last found no note of somebody else. By the monotonic clock. */
+  #foundNoneAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(databasePath: string, host: Host) {
     this.#path = `${databasePath}-turn`;
@@ -39,8 +43,13 @@ export class TurnFile {
 
   /** Whether somebody else waits for a turn. */
   isAskedFor(): boolean {
+    const nowMs = this.#host.monotonic();
+    if (nowMs - this.#foundNoneAtMs < LOOK_MS) return false;
     const note = this.#read();
-    if (!note || note.token === this.#token) return false;
+    if (!note || note.token === this.#token) {
+      this.#foundNoneAtMs = nowMs;
+      return false;
+    }
     if (Math.abs(this.#host.now() - note.atMs) <= STALE_MS) return true;
     attempt(() => rmSync(this.#path, { force: true }));
     return false;
