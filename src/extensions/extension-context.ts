@@ -117,10 +117,11 @@ export class ExtensionContext {
     const { bus, cause } = this.#parts;
     const { id, correlation: conversation } = cause.message?.metadata ?? {};
     const { key, correlation = conversation, causation = id } = options;
-    if (key === undefined) return bus.publish(topic, this.extensionId, payload, { correlation, causation });
+    const source = this.extensionId;
+    if (key === undefined) return cause.outside(() => bus.publish(topic, source, payload, { correlation, causation }));
     const lineage = { ...(correlation === undefined ? {} : { correlation }), ...(causation ? { causation } : {}) };
     const message = this.#keyed(topic, payload, key, lineage);
-    return publishOnce(bus, { message, topic, source: this.extensionId });
+    return cause.outside(() => publishOnce(bus, { message, topic, source }));
   }
 
   #keyed(topic: string, payload: Json, key: string, lineage: Lineage): Message {
@@ -156,7 +157,7 @@ export class ExtensionContext {
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
     const emit = async (topic: string, payload: Json) => {
       this.#requirePublished(topic);
-      return context.emit(topic, payload);
+      return this.#parts.cause.outside(() => context.emit(topic, payload));
     };
     const given = {
       attempt: context.attempt,
@@ -209,12 +210,16 @@ export class ExtensionContext {
   /** Sends a command to whoever handles it; an error answer is thrown as `Failure`. In a handler it is caused by the event. */
   async command(type: string, data: Json): Promise<Json> {
     this.#requireRunning();
-    return this.#parts.requests.command(type, data, this.#parts.cause.lineage);
+    const { requests, cause } = this.#parts;
+    const { lineage } = cause;
+    return cause.outside(() => requests.command(type, data, lineage));
   }
 
   async query(type: string, data: Json): Promise<Json> {
     this.#requireRunning();
-    return this.#parts.requests.query(type, data, this.#parts.cause.lineage);
+    const { requests, cause } = this.#parts;
+    const { lineage } = cause;
+    return cause.outside(() => requests.query(type, data, lineage));
   }
 
   /** Another extension, which the manifest names under `depends_on`. */

@@ -11,6 +11,7 @@ import { event } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { Activity } from "./activity.ts";
+import type { Cause } from "./cause.ts";
 import { asProvider, type SchedulerProvider, type Slot, type TaskResult } from "./extension.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
@@ -26,6 +27,7 @@ export interface WiringParts {
   readonly bus: EventBus;
   readonly router: MessageRouter;
   readonly activity: Activity;
+  readonly cause: Cause;
 }
 
 /** The name of the schedule that `getSchedule` gives. */
@@ -97,13 +99,13 @@ async function publishSlot(source: string, topic: string, slot: Slot, { bus }: W
 async function runTask(
   extensionId: string,
   slot: Slot,
-  { host, router, activity }: WiringParts,
+  { host, router, activity, cause }: WiringParts,
   run: (slot: Slot) => TaskResult | Promise<TaskResult>,
 ): Promise<void> {
   const what = `${slot.schedule} of ${extensionId}`;
   await activity.during(async () => {
     const limit = { host, limitMs: HANDLER_TIMEOUT_MS, what, signal: slot.signal };
-    const result = await within(limit, (signal) => run({ ...slot, signal }));
+    const result = await cause.outside(() => within(limit, (signal) => run({ ...slot, signal })));
     if (result === null || result === undefined) return;
     if (typeof result !== "object" || typeof result.text !== "string")
       throw new ExtensionError("EXTENSION_PROVIDER", `${what} gave ${show(result)}; a task gives {text} or nothing`);

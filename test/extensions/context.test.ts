@@ -163,6 +163,43 @@ describe("emit", () => {
   });
 });
 
+test("[X24] what others do after an extension has called is not caused by what it handled", async () => {
+  const world = new SimulatedWorld();
+  const one = inCode(
+    { id: "one", events: { subscribes: [{ topic: "a.b" }] } },
+    {
+      initialize: (context: ExtensionContext) =>
+        context.subscribeEvent(
+          "a.b",
+          async () => void (await context.command("Memory.Set", { key: "/caused", value: 1 })),
+        ),
+      getCapabilities: () => ({
+        desk: capability({
+          description: "asks",
+          commands: {
+            "Desk.Ask": {
+              handle: async (key: string): Promise<null> => {
+                await one.context.command("Memory.Set", { key, value: 1 });
+                return null;
+              },
+            },
+          },
+        }),
+      }),
+    },
+  );
+  const { kernel } = await world.open(one);
+  await world.act(() => {
+    const asked = Array.from({ length: 20 }, (_, n) => kernel.command("Desk.Ask", `/${n}`));
+    return Promise.all([kernel.publish("a.b", null), ...asked]);
+  });
+  await world.host.advance(1_000);
+  const set = (await rows(kernel)).filter(({ topic }) => topic === "Memory.Set");
+  const caused = set.filter(({ message }) => message?.metadata.causation !== undefined);
+  expect(set).toHaveLength(21);
+  expect(caused.map(({ message }) => (message?.data as { key: string } | undefined)?.key)).toEqual(["/caused"]);
+});
+
 describe("subscribeEvent", () => {
   test("[X23] only declared custom topics can be subscribed to; one that is declared and left is warned of", async () => {
     const world = new SimulatedWorld();

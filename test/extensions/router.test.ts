@@ -153,6 +153,41 @@ describe("the agent", () => {
     );
   });
 
+  test("[X31] what an agent sets off is not taken for the agent: many events are answered one after the other", async () => {
+    const world = new SimulatedWorld();
+    const events = {
+      publishes: [{ topic: "a.b" }, { topic: "a.c" }],
+      subscribes: [{ topic: "a.b" }, { topic: "a.c" }],
+    };
+    const answers: string[] = [];
+    const agent = inCode(
+      { id: "agent", events },
+      {
+        initialize: (context: ExtensionContext) => {
+          context.subscribeEvent(
+            "a.b",
+            async ({ payload }) => void answers.push(await context.invokeAgent(String(payload))),
+          );
+          context.subscribeEvent(
+            "a.c",
+            async ({ payload }) => void answers.push(await context.invokeAgent(`${payload} again`)),
+          );
+        },
+        invoke: async (task: string): Promise<string> => {
+          await agent.context.command("Memory.Set", { key: `/${task.replace(" ", "/")}`, value: 1 });
+          if (!task.endsWith("again")) await agent.context.emit("a.c", task);
+          await new Promise<void>((resolve) => world.host.timer(10, resolve));
+          return task;
+        },
+      },
+    );
+    const { kernel } = await world.open(agent);
+    const tasks = Array.from({ length: 20 }, (_, n) => String(n));
+    await world.act(() => Promise.all(tasks.map((task) => kernel.publish("a.b", task))));
+    await world.host.advance(10_000);
+    expect(answers.toSorted()).toEqual(tasks.flatMap((task) => [task, `${task} again`]).sort());
+  });
+
   test("[X32] none, a throw, a refusal, an error, no answer in time, nonsense: a text in every case", async () => {
     const world = new SimulatedWorld();
     const replies: Record<string, unknown> = {
