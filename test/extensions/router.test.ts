@@ -3,9 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { AgentInvocation } from "../../src/extensions/extension.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
 import type { HookCall } from "../../src/extensions/message-router.ts";
+import { systemHost } from "../../src/host/system-host.ts";
 import { AGENT_INVOKE_MS, AGENT_WAITING_MAX, HOOK_MS } from "../../src/limits.ts";
 import type { Json } from "../../src/message/json.ts";
-import { channel, inCode, SimulatedWorld } from "./extension-setup.ts";
+import { channel, inCode, open, SimulatedWorld } from "./extension-setup.ts";
 
 /** An agent that takes its time and says when it begins and ends. */
 function slowAgent(world: SimulatedWorld, told: string[], ms = 100) {
@@ -154,7 +155,8 @@ describe("the agent", () => {
   });
 
   test("[X31] what an agent sets off is not taken for the agent: many events are answered one after the other", async () => {
-    const world = new SimulatedWorld();
+    // In real time: a simulated host starts everything from outside, and what follows a call there would not be seen.
+    const host = systemHost();
     const events = {
       publishes: [{ topic: "a.b" }, { topic: "a.c" }],
       subscribes: [{ topic: "a.b" }, { topic: "a.c" }],
@@ -176,15 +178,15 @@ describe("the agent", () => {
         invoke: async (task: string): Promise<string> => {
           await agent.context.command("Memory.Set", { key: `/${task.replace(" ", "/")}`, value: 1 });
           if (!task.endsWith("again")) await agent.context.emit("a.c", task);
-          await new Promise<void>((resolve) => world.host.timer(10, resolve));
+          await new Promise<void>((resolve) => host.timer(1, resolve));
           return task;
         },
       },
     );
-    const { kernel } = await world.open(agent);
-    const tasks = Array.from({ length: 20 }, (_, n) => String(n));
-    await world.act(() => Promise.all(tasks.map((task) => kernel.publish("a.b", task))));
-    await world.host.advance(10_000);
+    const { kernel } = await open({ extensions: [agent] });
+    const tasks = ["1", "2", "3"];
+    await Promise.all(tasks.map((task) => kernel.publish("a.b", task)));
+    await kernel.idle();
     expect(answers.toSorted()).toEqual(tasks.flatMap((task) => [task, `${task} again`]).sort());
   });
 
