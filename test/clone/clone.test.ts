@@ -82,7 +82,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     },
   );
 
-  test(`[K49] [K25] [K26] killed ${KILLS} times under load (seed ${SEED}), it loses nothing that it acknowledged and does nothing twice`, {
+  test(`[K49] [K25] [K26] [J2] [J3] killed ${KILLS} times under load (seed ${SEED}), it loses nothing that it acknowledged and does nothing twice`, {
     timeout: TIME_LIMIT_MS,
   }, async () => {
     const folder = await clone({ install: false });
