@@ -336,6 +336,24 @@ describe("looking", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
+  test("[K15] looking changes no byte of a stopped kernel's file", async () => {
+    const { cwd, millrace, leaveRows } = setup();
+    await leaveRows();
+    const file = join(cwd, ".millrace", "kernel.db");
+    const before = readFileSync(file);
+    const looks = [
+      ["doctor"],
+      ["verify"],
+      ["ls", "events"],
+      ["ls", "requests"],
+      ["why", "1"],
+      ["show", "1"],
+      ["purge", "--keep", "0"],
+    ];
+    for (const args of looks) expect(await millrace(args), args.join(" ")).toMatchObject({ code: 0 });
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
   test("[K15] looking works while a kernel writes", async () => {
     const { cwd, millrace } = setup();
     const kernel = await KernelProcess.start(cwd);
