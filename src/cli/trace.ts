@@ -4,8 +4,10 @@
  * correlation. Queries, and commands to plain handlers, leave no row in the journal: what they caused begins a tree of its own. SPEC: K18.
  */
 import { systemHost } from "../host/system-host.ts";
+import type { GraphView } from "../kernel/inspect-capability.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
+import { askIfRunning } from "./connection.ts";
 import { type Branch, CONVERSATION_ROWS_MAX, conversation, treesOf } from "./conversation.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Deed, type DeedRun, deedsOf } from "./deeds.ts";
@@ -37,13 +39,23 @@ async function run(call: VerbCall): Promise<ExitCode> {
     return EXIT.failed;
   }
   const deeds = await deedsOf(call, store, rows);
+  const listeners = await listenersOf(call);
   for (const tree of trees) {
     if (options["json"]) terminal.line(JSON.stringify(withDeeds(tree, deeds)));
-    else print(lineOf(tree, first, deeds, terminal), terminal.line);
+    else print(lineOf(tree, { first, deeds, listeners, terminal }), terminal.line);
   }
   if (rows.length >= CONVERSATION_ROWS_MAX)
     terminal.complain(`it has more than ${CONVERSATION_ROWS_MAX} rows; these are the first`);
   return EXIT.ok;
+}
+
+/** Capabilities by the type of event that they subscribe to; empty when no kernel runs. */
+async function listenersOf(call: VerbCall): Promise<ReadonlyMap<string, readonly string[]>> {
+  const listeners = new Map<string, string[]>();
+  const { capabilities = [] } = (await askIfRunning<GraphView>(call, "Kernel.Graph")) ?? {};
+  for (const { name, subscribes } of capabilities)
+    for (const type of subscribes) listeners.set(type, [...(listeners.get(type) ?? []), name]);
+  return listeners;
 }
 
 interface JsonBranch extends Branch {
@@ -63,12 +75,24 @@ interface Line {
   readonly below: readonly Line[];
 }
 
-function lineOf(branch: Branch, first: Branch, deeds: ReadonlyMap<number, Deed>, terminal: Terminal): Line {
+/** What a line is made from, besides its row. */
+interface Telling {
+  readonly first: Branch;
+  readonly deeds: ReadonlyMap<number, Deed>;
+  readonly listeners: ReadonlyMap<string, readonly string[]>;
+  readonly terminal: Terminal;
+}
+
+function lineOf(branch: Branch, telling: Telling): Line {
+  const { first, deeds, listeners, terminal } = telling;
   const { row, children } = branch;
   const { kind = "?", type = row.topic } = row.message ?? {};
   const when = branch === first ? timeOf(row) : `+${row.createdAtMs - first.row.createdAtMs} ms`;
   const trouble = troubleOf(row);
-  const cells = [`${kind} ${type}`, row.status, row.source, when, ...(trouble === "" ? [] : [terminal.bad(trouble)])];
+  const heardBy = kind === "event" ? (listeners.get(type) ?? []) : [];
+  const cells = [`${kind} ${type}`, row.status, row.source, when];
+  if (heardBy.length > 0) cells.push(`-> ${heardBy.join(", ")}`);
+  if (trouble !== "") cells.push(terminal.bad(trouble));
   const deed = deeds.get(row.id);
   return {
     text: cells.join("   "),
@@ -78,7 +102,7 @@ function lineOf(branch: Branch, first: Branch, deeds: ReadonlyMap<number, Deed>,
         below: [],
       })),
       ...(deed ? deedLines(deed, terminal) : []),
-      ...children.map((child) => lineOf(child, first, deeds, terminal)),
+      ...children.map((child) => lineOf(child, telling)),
     ],
   };
 }

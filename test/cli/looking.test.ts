@@ -48,7 +48,7 @@ describe("a running kernel", () => {
       "├─ orders   [30] -> [30,12]",
       "│  └─ sum   ran   because orders",
       "│     └─ sink of sum   ran   because sum",
-      expect.stringMatching(/^└─ event Order\.Placed {3}done {3}shop {3}\+\d+ ms$/),
+      expect.stringMatching(/^└─ event Order\.Placed {3}done {3}shop {3}\+\d+ ms {3}-> audit$/),
       "",
     ]);
     const [tree] = await json("trace", orderId);
