@@ -32,8 +32,8 @@ export interface Host {
   /** Calls `run` after the current callback, before any other task, in the order queued. */
   microtask(run: () => void): void;
 
-  /** A UUIDv7. Each is greater than all before it from this host, whatever the clock does. */
-  id(): string;
+  /** A UUIDv7. Each is greater than all before it from this host, whatever the clock does. Give the time where it was just read. */
+  id(nowMs?: number): string;
 
   /** A number in [0, 1). */
   random(): number;

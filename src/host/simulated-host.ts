@@ -105,8 +105,8 @@ export class SimulatedHost implements Host {
     realMicrotask(() => this.#call(run));
   }
 
-  id(): string {
-    return this.#ids.mint();
+  id(nowMs?: number): string {
+    return this.#ids.mint(nowMs);
   }
 
   random(): number {

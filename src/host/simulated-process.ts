@@ -83,8 +83,8 @@ export class SimulatedProcess implements Host {
     this.#world.microtask(() => this.#enter(run));
   }
 
-  id(): string {
-    return this.#ids.mint();
+  id(nowMs?: number): string {
+    return this.#ids.mint(nowMs);
   }
 
   random(): number {

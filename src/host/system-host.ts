@@ -54,8 +54,8 @@ class SystemHost implements Host {
     this.#platform.microtask(run);
   }
 
-  id(): string {
-    return this.#ids.mint();
+  id(nowMs?: number): string {
+    return this.#ids.mint(nowMs);
   }
 
   random(): number {

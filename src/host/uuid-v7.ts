@@ -23,40 +23,45 @@ export class UuidV7Minter {
 
   /** The time field of the last id; it never decreases. -1 before the first id. */
   #ms = -1;
-  /** `#ms` as text, which most ids share with the one before. */
-  #time = "";
   /** The counter of the last id. With `#ms` above it, it never decreases. */
   #high = 0;
   #low = 0;
+  /** Everything before the last 16 bits of the counter, as text: most ids share it with the one before. */
+  #prefix = "";
 
   constructor(now: () => number, random: RandomSource) {
     this.#now = now;
     this.#random = random;
   }
 
-  mint(): string {
-    const now = this.#now();
+  /** `now` is for whoever has just read the same clock. */
+  mint(now: number = this.#now()): string {
     if (now > this.#ms) this.#startAt(now);
     else this.#increment();
-    const counter = `${hex4(0x7000 | this.#high)}-${hex4(0x8000 | (this.#low >>> 16))}-${hex4(this.#low & 0xffff)}`;
-    return `${this.#time}-${counter}${hex8(this.#random.uint32())}`;
+    return this.#prefix + (hex4(this.#low & 0xffff) + hex8(this.#random.uint32()));
   }
 
   #startAt(ms: number): void {
     this.#ms = ms;
-    // The field has 48 bits, and bitwise operators see only 32.
-    this.#time = `${hex8(Math.floor(ms / 0x1_0000))}-${hex4(ms % 0x1_0000)}`;
     this.#high = this.#random.uint32() >>> 20;
     this.#low = this.#random.uint32() >>> 2;
+    this.#writePrefix();
   }
 
   #increment(): void {
     this.#low += 1;
-    if (this.#low < LOW_COUNT) return;
+    if ((this.#low & 0xffff) !== 0) return;
+    if (this.#low < LOW_COUNT) return this.#writePrefix();
     this.#low = 0;
     this.#high += 1;
-    if (this.#high < HIGH_COUNT) return;
+    if (this.#high < HIGH_COUNT) return this.#writePrefix();
     this.#startAt(this.#ms + 1);
+  }
+
+  #writePrefix(): void {
+    // The field has 48 bits, and bitwise operators see only 32.
+    const time = `${hex8(Math.floor(this.#ms / 0x1_0000))}-${hex4(this.#ms % 0x1_0000)}`;
+    this.#prefix = `${time}-${hex4(0x7000 | this.#high)}-${hex4(0x8000 | (this.#low >>> 16))}-`;
   }
 }
 

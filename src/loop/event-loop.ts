@@ -10,11 +10,11 @@
  * SPEC: L. Deliberately not here: durability (the journal does that), transports (adapters), what handlers do.
  */
 import type { Host } from "../host/host.ts";
-import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MAX, TURNS_SLICE_MS } from "../limits.ts";
+import { LANE_MAX, MICROTASK_DRAIN_MAX } from "../limits.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
 import { type JsonLimits, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
-import { cloneJson, copyJson } from "../message/json-copy.ts";
+import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
 import { error } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import type { Capability } from "./capability.ts";
@@ -27,6 +27,7 @@ import { Observations, type Observer } from "./observation.ts";
 import { PendingTable } from "./pending-table.ts";
 import { Router } from "./router.ts";
 import { BootError, RoutingTable } from "./routing-table.ts";
+import { Slice } from "./slice.ts";
 import { type ActorHome, SupervisedActor } from "./supervised-actor.ts";
 
 export interface EventLoopOptions {
@@ -57,6 +58,7 @@ export class EventLoop implements ActorHome {
   readonly #microtasks = new Fifo<() => void>();
   /** What waits for the end of the slice of turns that runs or is about to. */
   #atSliceEnd: (() => void)[] = [];
+  readonly #slice: Slice;
   /** Whether a slice of turns runs or is about to. */
   #turning = false;
   #turns = 0;
@@ -89,6 +91,7 @@ export class EventLoop implements ActorHome {
 
   private constructor(options: EventLoopOptions, table: RoutingTable) {
     this.#host = options.host;
+    this.#slice = new Slice(options.host);
     this.table = table;
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);
@@ -188,13 +191,12 @@ export class EventLoop implements ActorHome {
   }
 
   async #runTurns(): Promise<void> {
-    const until = this.#host.monotonic() + TURNS_SLICE_MS;
-    for (let turns = 1; ; turns++) {
+    this.#slice.begin();
+    for (;;) {
       const inbound = this.#system.shift() ?? this.#user.shift();
       if (inbound) this.#turn(inbound);
       this.#drainMicrotasks();
-      if (this.#isEmpty) break;
-      if (turns >= TURNS_SLICE_MAX || this.#host.monotonic() >= until) break;
+      if (this.#isEmpty || this.#slice.isOver()) break;
       // Between two turns whatever they have set off may run.
       await undefined;
     }
@@ -326,7 +328,7 @@ export class EventLoop implements ActorHome {
   /** Each receiver its own: nothing that one does to a message is seen by another (§6.3). */
   copy(message: Message): Message {
     const { kind, type, data, metadata } = message;
-    return { kind, type, data: copyJson(data), metadata: copyJson(metadata as JsonObject) as Message["metadata"] };
+    return { kind, type, data: copyJson(data), metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
   }
 
   // Life ---------------------------------------------------------------------------------------------------------------------

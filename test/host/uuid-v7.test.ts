@@ -73,6 +73,23 @@ describe("ids", () => {
     expect(counterOf(second)).toBe(counterOf(first) + 1n);
   });
 
+  test("[H9] within a millisecond every counter follows the one before, over all carries of its low part", () => {
+    const { minter } = setup();
+    let last = counterOf(minter.mint());
+    for (let count = 0; count < 140_000; count++) {
+      const counter = counterOf(minter.mint());
+      if (counter !== last + 1n) throw new Error(`${counter} follows ${last}`);
+      last = counter;
+    }
+  });
+
+  test("[H9] an id for a time that was read before is greater than the last all the same", () => {
+    const { clock, minter } = setup();
+    const first = minter.mint(clock.ms + 5);
+    expect(timeOf(first)).toBe(clock.ms + 5);
+    expect(minter.mint(clock.ms) > first).toBe(true);
+  });
+
   test("[H9] the counter carries from its low part into its high part", () => {
     const { minter } = setup(scripted([0, 0xffff_ffff]));
     const first = minter.mint();

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { equal } from "../../src/message/equality.ts";
 import { findImpurity, type Json, VALUE_LIMITS } from "../../src/message/json.ts";
-import { cloneJson, copyJson } from "../../src/message/json-copy.ts";
+import { cloneJson, copyFlat, copyJson } from "../../src/message/json-copy.ts";
 import { problemText } from "../../src/message/problem.ts";
 import { json } from "./arbitraries.ts";
 
@@ -23,6 +23,7 @@ function cloned(value: unknown): unknown {
 describe("copies", () => {
   for (const [name, copy] of [
     ["copyJson", copyJson],
+    ["copyFlat", (value: Json) => copyFlat({ text: "a", value })["value"]],
     ["cloneJson", cloned],
   ] as const) {
     test(`[M32] ${name} gives an equal value that shares nothing`, () => {
