@@ -19,8 +19,10 @@ export const LINE_COMPLETE_MS = 10_000;
 export const REQUESTS_IN_FLIGHT_MAX = 256;
 /** Lines of one connection that are taken before the others get in, when it is the only one that asks. */
 export const LINES_A_BURST_ALONE = 256;
-/** The same when others ask as well: about as much work as the other client's own requests are. */
+/** The same when others ask as well, at most: about as much work as the other client's own requests are. */
 export const LINES_A_BURST_SHARED = 16;
+/** The same beside one that asks less at a time, down to one. Fewer would cost more in writes than they save in waiting. */
+export const LINES_A_BURST_SHARED_MIN = 4;
 /** For so many bursts after another connection's a client counts as not alone. */
 export const BURSTS_SHARED_AFTER = 64;
 /** Per connection; a client that never reads stops being read, instead of growing our memory. */

@@ -58,8 +58,9 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #framer: LineFramer;
   readonly #closed: () => void;
   readonly #share: FairShare;
-  /** Lines that may still be taken in this burst; a task begins the next one. */
-  #burstLeft: number;
+  /** Lines that may be taken in this burst, and those that still may; a task begins the next one. */
+  #burst = LINES_A_BURST_SHARED;
+  #burstLeft = LINES_A_BURST_SHARED;
   #inBurst = false;
   /** Answers of this slice of turns, written together. */
   #outgoing: string[] = [];
@@ -81,7 +82,6 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#stream = options.stream;
     this.#closed = options.closed;
     this.#share = options.share ?? new FairShare();
-    this.#burstLeft = LINES_A_BURST_SHARED;
     this.adapter = options.adapter;
     if (options.clearance !== undefined) this.clearance = options.clearance;
     this.id = options.host.id();
@@ -153,7 +153,8 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#inBurst = true;
     this.#host.task(() => {
       this.#inBurst = false;
-      this.#burstLeft = this.#share.burstFor(this);
+      this.#burst = this.#share.burstFor(this, this.#burst - this.#burstLeft, this.#burst);
+      this.#burstLeft = this.#burst;
       this.#balance();
     });
   }

@@ -8,6 +8,7 @@ import {
   LINE_COMPLETE_MS,
   LINES_A_BURST_ALONE,
   LINES_A_BURST_SHARED,
+  LINES_A_BURST_SHARED_MIN,
   REQUESTS_IN_FLIGHT_MAX,
   UNREAD_OUTPUT_BYTES_MAX,
 } from "../../src/limits.ts";
@@ -154,18 +155,47 @@ describe("many clients", () => {
     expect(at).toHaveLength(20);
     const gaps = at.map((index, n) => index - (at[n - 1] ?? 0));
     // Ten bursts, because the simulation runs tasks in any order; a client that is alone takes 256 lines in one.
-    expect(Math.max(...gaps)).toBeLessThanOrEqual(160);
+    expect(Math.max(...gaps.slice(1))).toBeLessThanOrEqual(10 * LINES_A_BURST_SHARED_MIN);
     expect(handled).toHaveLength(5_020);
   });
 
   test("[N15] a client that is alone is soon heard as much as it may ask", () => {
     const share = new FairShare();
     const [one, other] = [{}, {}];
-    const bursts = Array.from({ length: BURSTS_SHARED_AFTER + 1 }, () => share.burstFor(one));
+    const asks = (who: object) => share.burstFor(who, LINES_A_BURST_SHARED, LINES_A_BURST_SHARED);
+    const bursts = Array.from({ length: BURSTS_SHARED_AFTER + 1 }, () => asks(one));
     expect(bursts.at(-2)).toBe(LINES_A_BURST_SHARED);
     expect(bursts.at(-1)).toBe(LINES_A_BURST_ALONE);
-    expect(share.burstFor(other)).toBe(LINES_A_BURST_SHARED);
-    expect(share.burstFor(one)).toBe(LINES_A_BURST_SHARED);
+    expect(asks(other)).toBe(LINES_A_BURST_SHARED);
+    expect(asks(one)).toBe(LINES_A_BURST_SHARED);
+  });
+
+  test("[N15] beside one that asks less at a time a client gets no more in at once, and at least a few", () => {
+    const share = new FairShare();
+    const [modest, flooding] = [{}, {}];
+    let allowed = LINES_A_BURST_SHARED;
+    const floods = () => (allowed = share.burstFor(flooding, allowed, allowed));
+    const asks = (lines: number) => share.burstFor(modest, lines, LINES_A_BURST_SHARED);
+    expect(asks(9)).toBe(LINES_A_BURST_SHARED);
+    expect(floods()).toBe(9);
+    expect(asks(1)).toBe(LINES_A_BURST_SHARED);
+    expect(floods()).toBe(LINES_A_BURST_SHARED_MIN);
+    // Whoever takes all of a small share is not the modest one.
+    expect(floods()).toBe(LINES_A_BURST_SHARED_MIN);
+    expect(asks(12)).toBe(LINES_A_BURST_SHARED);
+    expect(floods()).toBe(12);
+    asks(LINES_A_BURST_SHARED);
+    expect(floods()).toBe(LINES_A_BURST_SHARED);
+  });
+
+  test("[N15] one that asked little and is silent since is forgotten", () => {
+    const share = new FairShare();
+    const [modest, ...flooding] = [{}, {}, {}];
+    share.burstFor(modest!, 1, LINES_A_BURST_SHARED);
+    const both = () => flooding.map((one) => share.burstFor(one, LINES_A_BURST_SHARED_MIN, LINES_A_BURST_SHARED_MIN));
+    expect(both()).toEqual([LINES_A_BURST_SHARED_MIN, LINES_A_BURST_SHARED_MIN]);
+    for (let n = 2; n < BURSTS_SHARED_AFTER; n += 2) both();
+    expect(both()).toEqual([LINES_A_BURST_SHARED, LINES_A_BURST_SHARED]);
   });
 });
 
