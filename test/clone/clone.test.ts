@@ -118,6 +118,8 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     console.log(
       `${KILLS} kills, ${beforeReady} of them while it started; ${size} commands acknowledged, each done once`,
     );
+    // An event that was heard and not settled when its process was killed is delivered again, one at a time after several deaths.
+    await until(client, "Syscall.Ping", null, () => inTheFile(folder).open === 0);
     expect(await kernel.stop()).toBe(0);
     expect(inTheFile(folder)).toEqual({ commands: size, events: size, open: 0 });
     const verified = await runProgram(process.execPath, [main, "verify"], { cwd: folder });
