@@ -57,7 +57,7 @@ export function buildRequest(
 ): CommitRequest {
   const digest = new PayloadDigest();
   digest.addPatches(parts.patches);
-  if (extras !== NOTHING_ELSE) digest.add(extras);
+  if (extras !== NOTHING_ELSE) digest.addExtras(extras);
   return {
     space: identity.space,
     session: identity.session,
@@ -78,5 +78,8 @@ export function buildRequest(
 
 /** Whether there is nothing in it that a backend would have to hear of. */
 export function isNothing(extras: Readonly<CommitExtras> | undefined): boolean {
-  return extras === undefined || Object.values(extras).every((part) => part.length === 0);
+  if (extras === undefined) return true;
+  const { preconditions, entries, settlements, due, basis, basisRemoved, labels } = extras;
+  const rows = entries.length + settlements.length + due.length + basis.length + basisRemoved.length;
+  return preconditions.length + labels.length + rows === 0;
 }

@@ -5,7 +5,7 @@
  */
 import type { Path } from "../message/path.ts";
 import type { CommitIdentity, CommitOutcome, CommitRequest, ReadClaim } from "./commit.ts";
-import { type DocumentRef, documentKey } from "./document.ts";
+import type { DocumentRef } from "./document.ts";
 import type { Settlement } from "./journal.ts";
 import { writeTouchesRead } from "./path-operation.ts";
 import { type Rejection, rejected } from "./rejection.ts";
@@ -105,11 +105,14 @@ function claims(request: CommitRequest, facts: CommitFacts): Rejection | undefin
 
 function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
   if (request.reads.length === 0) return undefined;
-  const heads = new Map<string, number>();
+  let of: DocumentRef | undefined;
+  let head = 0;
   for (const read of request.reads) {
-    const key = documentKey(read);
-    const head = heads.get(key) ?? facts.head(read)?.sequence ?? 0;
-    heads.set(key, head);
+    // Reads of one document come together: its head is looked up once.
+    if (of === undefined || of.id !== read.id || of.scope !== read.scope) {
+      of = read;
+      head = facts.head(read)?.sequence ?? 0;
+    }
     if (head > read.sequence && hasMoved(read, request.session, facts)) {
       const where = `${read.scope}/${read.id} /${read.path.join("/")}`;
       return rejected(

@@ -11,6 +11,7 @@ import type { Change } from "./change.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
 import { DocumentLoader } from "./document-loader.ts";
+import { DocumentMap } from "./document-map.ts";
 import type { Notifier } from "./notifier.ts";
 import { applyOperations } from "./patch.ts";
 import type { PendingCommit } from "./pending-commit.ts";
@@ -32,9 +33,7 @@ export class DocumentTable {
   loadsFrom = 0;
   /** Whether a document that this replica has written was dropped: then one that is not here may be its own work. */
   hasDroppedOwn = false;
-  /** By scope, then by id: two look-ups of names that are there are cheaper than making one name of both. */
-  readonly #scopes = new Map<string, Map<string, ReplicaDocument>>();
-  #size = 0;
+  readonly #documents = new DocumentMap<ReplicaDocument>();
   readonly #residentMax: number;
   /** The size at which to look again for what can be dropped. */
   #sweepAt: number;
@@ -57,12 +56,12 @@ export class DocumentTable {
   }
 
   get size(): number {
-    return this.#size;
+    return this.#documents.size;
   }
 
   /** The document if it is known here; asks for no load. */
   find(ref: DocumentRef): ReplicaDocument | undefined {
-    return this.#scopes.get(ref.scope)?.get(ref.id);
+    return this.#documents.get(ref);
   }
 
   /** The document, after asking for its load if it is not here. */
@@ -83,16 +82,14 @@ export class DocumentTable {
     if (!isCleanText(ref.scope) || !isCleanText(ref.id)) {
       throw new StoreError("STORE_MISUSE", "a document's scope and id must not contain NUL or a lone surrogate");
     }
-    if (this.#size >= this.#sweepAt) this.#dropSome();
+    if (this.size >= this.#sweepAt) this.#dropSome();
     const document = new ReplicaDocument(ref);
-    const scope = this.#scopes.get(ref.scope) ?? new Map<string, ReplicaDocument>();
-    this.#scopes.set(ref.scope, scope.set(ref.id, document));
-    this.#size++;
+    this.#documents.add(ref, document);
     return document;
   }
 
-  *all(): Iterable<ReplicaDocument> {
-    for (const scope of this.#scopes.values()) yield* scope.values();
+  all(): Iterable<ReplicaDocument> {
+    return this.#documents.values();
   }
 
   /** Nobody can tell what others have stored in place of what is computed here. */
@@ -194,20 +191,17 @@ export class DocumentTable {
     const target = this.#residentMax - step;
     for (let sweep = 0; sweep < 2; sweep++) {
       for (const document of this.all()) {
-        if (this.#size <= target) break;
+        if (this.size <= target) break;
         if (document.touched) document.touched = false;
         else if (isDroppable(document)) this.#drop(document);
       }
     }
     // What cannot be dropped now is not looked at again for every single document that is added.
-    this.#sweepAt = Math.max(this.#residentMax, this.#size + step);
+    this.#sweepAt = Math.max(this.#residentMax, this.size + step);
   }
 
   #drop(document: ReplicaDocument): void {
-    const scope = this.#scopes.get(document.scope);
-    scope?.delete(document.id);
-    if (scope?.size === 0) this.#scopes.delete(document.scope);
-    this.#size--;
+    this.#documents.delete(document);
     if (document.writtenHere) this.hasDroppedOwn = true;
   }
 }

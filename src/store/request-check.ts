@@ -3,12 +3,13 @@
  * failed check is misuse by the layer above and throws. SPEC: S15. What data is allowed to *be* is not decided here.
  */
 import { DEPTH_MAX } from "../limits.ts";
-import { findImpurity, isCleanText, type JsonLimits } from "../message/json.ts";
+import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
 import type { CommitRequest } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
+import type { PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
 
 /** What the seam wraps around a value: lists, operations, rows. */
@@ -49,7 +50,7 @@ export function checkCommit(request: CommitRequest): void {
   checkCount("a local sequence", request.localSequence);
   for (const patch of request.patches) {
     checkRef(patch);
-    for (const operation of patch.operations) checkJson("a path operation", operation);
+    for (const operation of patch.operations) checkOperation(operation);
   }
   for (const read of request.reads) checkRef(read);
   for (const condition of request.preconditions) if (condition.kind === "absent") checkRef(condition);
@@ -58,6 +59,16 @@ export function checkCommit(request: CommitRequest): void {
   checkEntries(request.entries);
   checkSettlements(request.settlements);
   checkDueChanges(request.due);
+}
+
+/** Most put a leaf, and need no walk. */
+function checkOperation(operation: PathOperation): void {
+  if (operation.op !== "set" || !isLeaf(operation.value)) return checkJson("a path operation", operation);
+  for (const step of operation.path) checkName("a step of a path", step);
+}
+
+function isLeaf(value: Json): boolean {
+  return typeof value === "boolean" || value === null || (Number.isInteger(value) && !Object.is(value, -0));
 }
 
 export function checkEntries(entries: readonly JournalEntry[]): void {

@@ -1,31 +1,52 @@
 /**
  * The last commits of a space, oldest first: what the feed answers from, and how far back a conflict can be told. Older commits
  * are forgotten: whoever is behind the horizon reloads. SPEC: S10, S20, S21.
+ *
+ * What was written to one document is a chain through the patches of the commits themselves, newest first, which begins at the document.
+ * So a commit costs no entry in any index, and none has to be taken out when it is forgotten.
  */
 import type { Path } from "../../message/path.ts";
-import type { DocumentPatch } from "../commit.ts";
-import { type DocumentRef, documentKey } from "../document.ts";
+import type { DocumentPatch, LabelWrite } from "../commit.ts";
+import type { PathOperation } from "../path-operation.ts";
 import type { FeedCommit } from "../store.ts";
-import { copyJson } from "./json-copy.ts";
+import { copyJson, copyOperations } from "./json-copy.ts";
 
-/** A document's writes, oldest first, from `first` on: what is forgotten is cut off now and then, not one by one. */
-interface DocumentWrites {
-  writes: DocumentWrite[];
-  first: number;
+/** Where the writes to one document are found. */
+export interface WriteTrail {
+  /** The newest that is not forgotten. */
+  newest: LoggedPatch | undefined;
 }
 
-interface DocumentWrite {
+export interface LoggedCommit {
   readonly sequence: number;
   readonly session: string;
-  readonly paths: readonly Path[];
+  readonly localSequence: number;
+  readonly patches: readonly LoggedPatch[];
+  readonly labels: readonly LabelWrite[];
+}
+
+/** One document's share of a commit, between those before and after it. */
+export class LoggedPatch implements DocumentPatch {
+  readonly scope: string;
+  readonly id: string;
+  readonly operations: readonly PathOperation[];
+  commit: LoggedCommit | undefined;
+  trail: WriteTrail | undefined;
+  earlier: LoggedPatch | undefined;
+  later: LoggedPatch | undefined;
+
+  constructor({ scope, id, operations }: DocumentPatch) {
+    this.scope = scope;
+    this.id = id;
+    this.operations = operations;
+  }
 }
 
 export class ChangeLog {
   readonly #keptMax: number;
-  /** By sequence, which has no holes. */
-  readonly #commits = new Map<number, FeedCommit>();
-  /** Writes of the commits in the log by document, oldest first. */
-  readonly #writes = new Map<string, DocumentWrites>();
+  /** From `#first` on, without holes in their sequences: what is forgotten is cut off now and then, not one by one. */
+  #commits: LoggedCommit[] = [];
+  #first = 0;
   /** The newest sequence that is forgotten; 0 while none is. */
   #horizon = 0;
 
@@ -33,69 +54,63 @@ export class ChangeLog {
     this.#keptMax = keptMax;
   }
 
-  add(commit: FeedCommit): void {
-    const { sequence, session } = commit;
-    this.#commits.set(sequence, commit);
-    for (const patch of commit.patches) {
-      const write = { sequence, session, paths: patch.operations.map((operation) => operation.path) };
-      const key = documentKey(patch);
-      const known = this.#writes.get(key);
-      if (known === undefined) this.#writes.set(key, { writes: [write], first: 0 });
-      else known.writes.push(write);
-    }
-    if (this.#commits.size > this.#keptMax) this.#forgetOldest();
+  /** Adds a commit; the trails of the documents that it changed, in the order of its patches. */
+  add(commit: LoggedCommit, trails: readonly WriteTrail[]): void {
+    this.#commits.push(commit);
+    commit.patches.forEach((patch, i) => {
+      const trail = trails[i] as WriteTrail;
+      patch.commit = commit;
+      patch.trail = trail;
+      patch.earlier = trail.newest;
+      if (trail.newest !== undefined) trail.newest.later = patch;
+      trail.newest = patch;
+    });
+    if (this.#size > this.#keptMax) this.#forgetOldest();
   }
 
   /** At most `limit` commits after the sequence; undefined when some of them are forgotten. */
   after(sequence: number, limit: number): FeedCommit[] | undefined {
     if (sequence < this.#horizon) return undefined;
-    const commits: FeedCommit[] = [];
-    for (let next = sequence + 1; commits.length < limit; next++) {
-      const commit = this.#commits.get(next);
-      if (commit === undefined) break;
-      commits.push({ ...commit, patches: copyJson(commit.patches), labels: copyJson(commit.labels) });
-    }
-    return commits;
+    const from = this.#first + sequence - this.#horizon;
+    return this.#commits.slice(from, from + limit).map(({ patches, labels, ...identity }) => ({
+      ...identity,
+      patches: patches.map(({ scope, id, operations }) => ({ scope, id, operations: copyOperations(operations) })),
+      labels: copyJson(labels),
+    }));
   }
 
-  /** The paths written after the sequence by others than the session; undefined when that is forgotten. */
-  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string | undefined): Path[] | undefined {
+  /** The paths written to a document after the sequence by others than the session; undefined when that is forgotten. */
+  writtenSince(trail: WriteTrail | undefined, sequence: number, exceptSession: string | undefined): Path[] | undefined {
     if (sequence < this.#horizon) return undefined;
     const paths: Path[] = [];
-    const known = this.#writes.get(documentKey(ref));
-    if (known === undefined) return paths;
-    const { writes, first } = known;
-    // Newest first: a reader is seldom far behind, and the log may be long.
-    for (let at = writes.length - 1; at >= first; at--) {
-      const write = writes[at]!;
-      if (write.sequence <= sequence) break;
-      if (write.session !== exceptSession) paths.push(...write.paths);
+    // Newest first: a reader is seldom far behind, and the trail may be long.
+    for (let patch = trail?.newest; patch?.commit !== undefined; patch = patch.earlier) {
+      if (patch.commit.sequence <= sequence) break;
+      if (patch.commit.session === exceptSession) continue;
+      for (const { path } of patch.operations) paths.push(path);
     }
     return paths;
   }
 
   problems(head: number): string[] {
     const kept = head - this.#horizon;
-    return kept === this.#commits.size ? [] : [`the log holds ${this.#commits.size} of the last ${kept} commits`];
+    return kept === this.#size ? [] : [`the log holds ${this.#size} of the last ${kept} commits`];
+  }
+
+  get #size(): number {
+    return this.#commits.length - this.#first;
   }
 
   #forgetOldest(): void {
-    const sequence = ++this.#horizon;
-    const { patches } = this.#commits.get(sequence)!;
-    this.#commits.delete(sequence);
-    for (const patch of patches) this.#forgetWrites(patch, sequence);
-  }
-
-  #forgetWrites(patch: DocumentPatch, sequence: number): void {
-    const key = documentKey(patch);
-    const known = this.#writes.get(key);
-    if (known === undefined) return;
-    const { writes } = known;
-    while (known.first < writes.length && writes[known.first]!.sequence <= sequence) known.first++;
-    if (known.first === writes.length) this.#writes.delete(key);
-    else if (known.first * 2 > writes.length) {
-      known.writes = writes.slice(known.first);
-      known.first = 0;
+    const { patches } = this.#commits[this.#first] as LoggedCommit;
+    this.#first++;
+    this.#horizon++;
+    for (const { later, trail } of patches) {
+      if (later !== undefined) later.earlier = undefined;
+      else if (trail !== undefined) trail.newest = undefined;
     }
+    if (this.#first <= this.#keptMax) return;
+    this.#commits = this.#commits.slice(this.#first);
+    this.#first = 0;
   }
 }

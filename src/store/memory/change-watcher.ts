@@ -1,5 +1,8 @@
 /**
  * Tells one listener, in a microtask of its host, that something has changed; changes until then are told together. SPEC: S23.
+ *
+ * One microtask later than need be: then the answers to the writes of one breath have come before, and a replica that made them is not
+ * told to read what it knows already.
  */
 import type { Host } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
@@ -24,19 +27,19 @@ export class ChangeWatcher implements Watcher {
     this.#journal ||= journal;
     if (this.#state === "scheduled") return;
     this.#state = "scheduled";
-    this.#host.microtask(() => this.#tell());
+    this.#host.microtask(() => this.#host.microtask(this.#tell));
   }
 
   stop(): void {
     this.#state = "stopped";
   }
 
-  #tell(): void {
+  readonly #tell = (): void => {
     if (this.#state === "stopped") return;
     const change = { spaces: [...this.#spaces], journal: this.#journal };
     this.#spaces.clear();
     this.#journal = false;
     this.#state = "idle";
     this.#listener(change);
-  }
+  };
 }

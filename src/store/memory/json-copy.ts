@@ -5,13 +5,40 @@
 
 import type { Json } from "../../message/json.ts";
 import { copyJson as copyPure } from "../../message/json-copy.ts";
+import type { Path } from "../../message/path.ts";
+import type { PathOperation } from "../path-operation.ts";
 
 const encoder = new TextEncoder();
 /** Up to this many characters, counting bytes one by one is faster than encoding. */
 const COUNTED_MAX = 256;
+/** The path of a whole document, which most operations have: one for all. */
+const WHOLE: Path = Object.freeze([]);
 
 export function copyJson<T>(value: T): T {
   return copyPure(value as Json) as T;
+}
+
+/** Without listing the keys of records whose shape is known. */
+export function copyOperations(operations: readonly PathOperation[]): PathOperation[] {
+  return operations.map(copyOperation);
+}
+
+function copyOperation(operation: PathOperation): PathOperation {
+  const path = operation.path.length === 0 ? WHOLE : [...operation.path];
+  switch (operation.op) {
+    case "set":
+      return { op: "set", path, value: copyPure(operation.value) };
+    case "delete":
+      return { op: "delete", path };
+    case "splice":
+      return {
+        op: "splice",
+        path,
+        index: operation.index,
+        remove: operation.remove,
+        insert: copyPure(operation.insert),
+      };
+  }
 }
 
 /** Length of the value's JSON text in UTF-8. */

@@ -2,45 +2,74 @@
  * A commit in memory: decided by the common rules, prepared without touching anything, then stored as a whole. Nothing between
  * the first and the last store can fail, which is what makes it atomic. SPEC: S5-S13.
  */
-import type { CommitOutcome, CommitRequest } from "../commit.ts";
-import { type CommitFacts, decideCommit } from "../commit-rules.ts";
+import type { Path } from "../../message/path.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
+import { type CommitFacts, type DocumentHead, decideCommit, type StoredCommit } from "../commit-rules.ts";
+import type { DocumentRef } from "../document.ts";
+import type { Settlement } from "../journal.ts";
 import { PatchError } from "../patch.ts";
 import { StoreError } from "../store.ts";
 import { findRefusal } from "./entry-refusal.ts";
 import type { MemoryDisk } from "./memory-disk.ts";
-import type { PreparedDocuments, SpaceTable } from "./space-table.ts";
+import type { PreparedDocument, SpaceTable } from "./space-table.ts";
 
 export function commitTo(disk: MemoryDisk, request: CommitRequest, nowMs: number): CommitOutcome {
   const space = disk.space(request.space);
-  const decision = decideCommit(request, factsOf(disk, space));
+  const decision = decideCommit(request, new MemoryFacts(disk, space));
   if (decision.kind !== "apply") return decision;
-  const refusal = findRefusal(request.entries, disk.journal);
+  const refusal = request.entries.length === 0 ? undefined : findRefusal(request.entries, disk.journal);
   if (refusal !== undefined) return refusal;
   const prepared = prepare(space, request);
 
   disk.spaces.set(request.space, space);
   space.apply(request, prepared);
-  const journalIds = disk.journal.append(request.entries, nowMs);
+  const journalIds = request.entries.length === 0 ? NO_IDS : disk.journal.append(request.entries, nowMs);
   for (const settlement of request.settlements) disk.journal.settle(settlement, nowMs);
   for (const change of request.due) disk.due.change(change);
-  const { digest } = request;
+  const { session, localSequence, digest } = request;
   const { sequence } = space;
-  disk.remember(request, { digest, sequence, journalIds });
+  disk.remember({ session, localSequence }, { digest, sequence, journalIds });
   return { kind: "committed", sequence, journalIds: [...journalIds], replayed: false };
 }
 
-function factsOf(disk: MemoryDisk, space: SpaceTable): CommitFacts {
-  return {
-    commitOf: (identity) => disk.commitOf(identity),
-    wasMade: (identity) => disk.commitOf(identity) !== undefined,
-    head: (ref) => space.head(ref),
-    writtenSince: (ref, sequence, exceptSession) => space.writtenSince(ref, sequence, exceptSession),
-    hasDueRow: (kind, key) => disk.due.has(kind, key),
-    lostClaim: (settlements) => settlements.find((settlement) => !disk.journal.holdsClaim(settlement)),
-  };
+const NO_IDS: readonly number[] = Object.freeze([]);
+
+/** What is known inside a commit; a class, since every commit makes one. */
+class MemoryFacts implements CommitFacts {
+  readonly #disk: MemoryDisk;
+  readonly #space: SpaceTable;
+
+  constructor(disk: MemoryDisk, space: SpaceTable) {
+    this.#disk = disk;
+    this.#space = space;
+  }
+
+  commitOf(identity: CommitIdentity): StoredCommit | undefined {
+    return this.#disk.commitOf(identity);
+  }
+
+  wasMade(identity: CommitIdentity): boolean {
+    return this.#disk.commitOf(identity) !== undefined;
+  }
+
+  head(ref: DocumentRef): DocumentHead | undefined {
+    return this.#space.head(ref);
+  }
+
+  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Path[] | undefined {
+    return this.#space.writtenSince(ref, sequence, exceptSession);
+  }
+
+  hasDueRow(kind: string, key: string): boolean {
+    return this.#disk.due.has(kind, key);
+  }
+
+  lostClaim(settlements: readonly Settlement[]): Settlement | undefined {
+    return settlements.find((settlement) => !this.#disk.journal.holdsClaim(settlement));
+  }
 }
 
-function prepare(space: SpaceTable, request: CommitRequest): PreparedDocuments {
+function prepare(space: SpaceTable, request: CommitRequest): readonly PreparedDocument[] {
   try {
     return space.prepare(request.patches);
   } catch (error) {

@@ -29,8 +29,11 @@ export class MemoryDisk {
   readonly journal = new JournalTable(this.leases);
   readonly due = new DueTable();
   readonly watchers = new Set<Watcher>();
-  /** Results of commits by identity, oldest first. */
-  readonly #commits = new Map<string, StoredCommit>();
+  /** Results of commits, by session and local sequence. */
+  readonly #sessions = new Map<string, Map<number, StoredCommit>>();
+  /** Their identities, oldest first, from `#first` on. */
+  #remembered: CommitIdentity[] = [];
+  #first = 0;
   readonly #changesKept: number;
   readonly #commitsRemembered: number;
 
@@ -40,15 +43,30 @@ export class MemoryDisk {
     this.#commitsRemembered = commitsRemembered;
   }
 
-  commitOf(identity: CommitIdentity): StoredCommit | undefined {
-    return this.#commits.get(commitKey(identity));
+  commitOf({ session, localSequence }: CommitIdentity): StoredCommit | undefined {
+    return this.#sessions.get(session)?.get(localSequence);
   }
 
   remember(identity: CommitIdentity, commit: StoredCommit): void {
-    this.#commits.set(commitKey(identity), commit);
-    if (this.#commits.size <= this.#commitsRemembered) return;
-    const [oldest] = this.#commits.keys();
-    this.#commits.delete(oldest!);
+    let commits = this.#sessions.get(identity.session);
+    if (commits === undefined) {
+      commits = new Map();
+      this.#sessions.set(identity.session, commits);
+    }
+    commits.set(identity.localSequence, commit);
+    this.#remembered.push(identity);
+    if (this.#remembered.length - this.#first > this.#commitsRemembered) this.#forgetOldest();
+  }
+
+  #forgetOldest(): void {
+    const { session, localSequence } = this.#remembered[this.#first++] as CommitIdentity;
+    const commits = this.#sessions.get(session);
+    commits?.delete(localSequence);
+    if (commits?.size === 0) this.#sessions.delete(session);
+    // Cut off when it is more than what is kept: each is moved once at most.
+    if (this.#first <= this.#commitsRemembered) return;
+    this.#remembered = this.#remembered.slice(this.#first);
+    this.#first = 0;
   }
 
   /** The space, which need not have been written to yet. */
@@ -59,9 +77,4 @@ export class MemoryDisk {
   announce(change: StoreChange): void {
     for (const watcher of this.watchers) watcher.note(change);
   }
-}
-
-/** Unique because a NUL cannot be in a session's name. */
-function commitKey({ session, localSequence }: CommitIdentity): string {
-  return `${session}\0${localSequence}`;
 }

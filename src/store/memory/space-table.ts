@@ -13,34 +13,34 @@ import {
   THIS_COMMIT,
 } from "../commit.ts";
 import type { DocumentHead } from "../commit-rules.ts";
-import { type DocumentRef, documentKey } from "../document.ts";
+import type { DocumentRef } from "../document.ts";
+import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
-import { writeTouchesRead } from "../path-operation.ts";
+import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
 import type { AddressLabels, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
-import { ChangeLog } from "./change-log.ts";
-import { copyJson } from "./json-copy.ts";
+import { ChangeLog, LoggedPatch, type WriteTrail } from "./change-log.ts";
+import { copyJson, copyOperations } from "./json-copy.ts";
 
-interface StoredDocument {
+interface StoredDocument extends WriteTrail {
   /** Undefined in a tombstone. */
-  readonly value: Json | undefined;
-  /** Sequence of the last commit that changed it. */
-  readonly sequence: number;
+  value: Json | undefined;
+  /** Sequence of the last commit that changed it; 0 before the first. */
+  sequence: number;
 }
 
-/** What a commit makes of the documents it changes: made before anything is stored, so that a bad patch leaves no trace. */
-export interface PreparedDocuments {
-  readonly patches: readonly DocumentPatch[];
-  /** By document key. */
-  readonly values: ReadonlyMap<string, Json | undefined>;
+/** What a commit makes of a document that it changes: made before anything is stored, so that a bad patch leaves no trace. */
+export interface PreparedDocument {
+  readonly patch: LoggedPatch;
+  readonly value: Json | undefined;
 }
 
 export class SpaceTable {
   /** Of the last commit that changed a document or a label. */
   #sequence = 0;
-  /** By document key, tombstones included. */
-  readonly #documents = new Map<string, StoredDocument>();
-  /** By document key, then by path as JSON text. */
-  readonly #labels = new Map<string, Map<string, AddressLabels>>();
+  /** Tombstones included. */
+  readonly #documents = new DocumentMap<StoredDocument>();
+  /** By path as JSON text. */
+  readonly #labels = new DocumentMap<Map<string, AddressLabels>>();
   readonly #basis = new Map<string, NodeBasis>();
   readonly #log: ChangeLog;
 
@@ -57,11 +57,11 @@ export class SpaceTable {
   }
 
   head(ref: DocumentRef): DocumentHead | undefined {
-    return this.#documents.get(documentKey(ref));
+    return this.#documents.get(ref);
   }
 
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Path[] | undefined {
-    return this.#log.writtenSince(ref, sequence, exceptSession);
+    return this.#log.writtenSince(this.#documents.get(ref), sequence, exceptSession);
   }
 
   load(refs: readonly DocumentRef[]): LoadResult {
@@ -83,49 +83,61 @@ export class SpaceTable {
   }
 
   /** Throws `PatchError` when a patch does not fit its document. */
-  prepare(patches: readonly DocumentPatch[]): PreparedDocuments {
-    const copies = copyJson(onePerDocument(patches));
-    const values = new Map<string, Json | undefined>();
-    for (const patch of copies) {
-      const key = documentKey(patch);
-      values.set(key, applyOperations(this.#documents.get(key)?.value, patch.operations));
-    }
-    return { patches: copies, values };
+  prepare(patches: readonly DocumentPatch[]): readonly PreparedDocument[] {
+    return onePerDocument(patches).map(({ scope, id, operations }) => {
+      const patch = new LoggedPatch({ scope, id, operations: copyOperations(operations) });
+      return { patch, value: applyOperations(this.#documents.get(patch)?.value, patch.operations) };
+    });
   }
 
   /** Stores the space's share of a commit that was decided and prepared. */
-  apply(request: CommitRequest, prepared: PreparedDocuments): void {
-    if (prepared.patches.length > 0 || request.labels.length > 0) {
+  apply(request: CommitRequest, prepared: readonly PreparedDocument[]): void {
+    if (prepared.length > 0 || request.labels.length > 0) {
       const sequence = ++this.#sequence;
-      for (const [key, value] of prepared.values) this.#documents.set(key, { value, sequence });
       const { session, localSequence } = request;
       const labels = copyJson(request.labels);
-      this.#log.add({ sequence, session, localSequence, patches: prepared.patches, labels });
+      const patches = prepared.map(({ patch }) => patch);
+      const documents = prepared.map(({ patch, value }) => this.#put(patch, value));
+      this.#log.add({ sequence, session, localSequence, patches, labels }, documents);
       for (const write of labels) this.#writeLabels(write);
     }
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
 
+  #put(ref: DocumentRef, value: Json | undefined): StoredDocument {
+    const sequence = this.#sequence;
+    const known = this.#documents.get(ref);
+    if (known === undefined) {
+      const document = { value, sequence, newest: undefined };
+      this.#documents.add(ref, document);
+      return document;
+    }
+    known.value = value;
+    known.sequence = sequence;
+    return known;
+  }
+
   problems(): string[] {
     return this.#log.problems(this.#sequence);
   }
 
-  #loadOne({ scope, id }: DocumentRef): LoadedDocument {
-    const key = documentKey({ scope, id });
-    const { value, sequence } = this.#documents.get(key) ?? { value: undefined, sequence: 0 };
-    const labels = [...(this.#labels.get(key)?.values() ?? [])];
-    return { scope, id, value: copyJson(value), sequence, labels: copyJson(labels) };
+  #loadOne(ref: DocumentRef): LoadedDocument {
+    const { value, sequence = 0 } = this.#documents.get(ref) ?? {};
+    const labels = [...(this.#labels.get(ref)?.values() ?? [])];
+    return { scope: ref.scope, id: ref.id, value: copyJson(value), sequence, labels: copyJson(labels) };
   }
 
   #writeLabels(write: LabelWrite): void {
-    const key = documentKey(write);
     const pathKey = JSON.stringify(write.path);
-    const ofDocument = this.#labels.get(key) ?? new Map<string, AddressLabels>();
+    let ofDocument = this.#labels.get(write);
+    if (ofDocument === undefined) {
+      ofDocument = new Map();
+      this.#labels.add(write, ofDocument);
+    }
     if (write.labels.length === 0) ofDocument.delete(pathKey);
     else ofDocument.set(pathKey, { path: [...write.path], labels: [...write.labels] });
-    if (ofDocument.size === 0) this.#labels.delete(key);
-    else this.#labels.set(key, ofDocument);
+    if (ofDocument.size === 0) this.#labels.delete(write);
   }
 
   #dated(basis: NodeBasis): NodeBasis {
@@ -136,21 +148,28 @@ export class SpaceTable {
   }
 
   #hasMoved(input: BasisInput): boolean {
-    const head = this.#documents.get(documentKey(input))?.sequence ?? 0;
-    if (head <= input.sequence) return false;
-    const written = this.#log.writtenSince(input, input.sequence, undefined);
+    const document = this.#documents.get(input);
+    if (document === undefined || document.sequence <= input.sequence) return false;
+    const written = this.#log.writtenSince(document, input.sequence, undefined);
     if (written === undefined) return true;
     return input.reads.some(({ path, depth }) => written.some((write) => writeTouchesRead(write, path, depth)));
   }
 }
 
 /** A commit has one patch for each document it changes: the operations of all that name it, in order (rule S20). */
-function onePerDocument(patches: readonly DocumentPatch[]): DocumentPatch[] {
-  const byKey = new Map<string, DocumentPatch>();
-  for (const patch of patches) {
-    const earlier = byKey.get(documentKey(patch));
-    const operations = [...(earlier?.operations ?? []), ...patch.operations];
-    byKey.set(documentKey(patch), { ...patch, operations });
+function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
+  // A replica makes them so; most commits are one or two.
+  if (patches.length < 2 || (patches.length === 2 && !isSame(patches[0] as DocumentRef, patches[1] as DocumentRef)))
+    return patches;
+  const merged = new DocumentMap<{ scope: string; id: string; operations: PathOperation[] }>();
+  for (const { scope, id, operations } of patches) {
+    const earlier = merged.get({ scope, id });
+    if (earlier === undefined) merged.add({ scope, id }, { scope, id, operations: [...operations] });
+    else for (const operation of operations) earlier.operations.push(operation);
   }
-  return [...byKey.values()];
+  return [...merged.values()];
+}
+
+function isSame(a: DocumentRef, b: DocumentRef): boolean {
+  return a.id === b.id && a.scope === b.scope;
 }
