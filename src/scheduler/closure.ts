@@ -45,9 +45,8 @@ export class Closure {
     this.#of = of;
   }
 
-  /** Brings what lies there up to date; false where that has to wait. */
+  /** Brings up to date what is not; false where that has to wait. */
   require(address: Address, shallow: boolean): boolean {
-    if (this.#isCurrent(address.home)) return true;
     const node = this.#demand(address, shallow);
     return this.#parts.work.finishBefore(node) && !this.#isHeldUp(node);
   }
@@ -61,14 +60,6 @@ export class Closure {
     graph.unroot(node);
     graph.dropReads(node, null);
     registry.delete(node);
-  }
-
-  /** Whether nothing that writes there has anything left to do. */
-  #isCurrent({ writers }: DocumentIndex): boolean {
-    const { agenda, gates, work } = this.#parts;
-    if (writers.length === 0 && agenda.idle.size === 0 && gates.held.size === 0) return true;
-    if (agenda.size > 0 || gates.held.size > 0 || work.isUnsettled) return false;
-    return writers.every((writer) => writer.live && writer.status === "clean");
   }
 
   #demand(address: Address, shallow: boolean): SchedulerNode {
@@ -111,6 +102,13 @@ export class Closure {
     }
     return false;
   }
+}
+
+/** Whether nothing that writes there has anything left to do; most sends read nothing else, and need no closure. */
+export function isCurrent({ agenda, gates, work }: ClosureParts, { writers }: DocumentIndex): boolean {
+  if (writers.length === 0 && agenda.idle.size === 0 && gates.held.size === 0) return true;
+  if (agenda.size > 0 || gates.held.size > 0 || work.isUnsettled) return false;
+  return writers.every((writer) => writer.live && writer.status === "clean");
 }
 
 /** Whether what a node writes reaches another, over any number of nodes. */

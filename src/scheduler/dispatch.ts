@@ -8,20 +8,15 @@
  * ```
  * One step at a time and only forwards: a send that waits is taken up again from the start, which costs little.
  */
-import type { Host } from "../host/host.ts";
 import type { Json } from "../message/json.ts";
 import type { DocumentIndex } from "./address.ts";
-import { Closure, type ClosureParts } from "./closure.ts";
-import { Handling } from "./handling.ts";
+import { type End, Handling, type HandlingParts } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Send, Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
 import { SendCommit } from "./send-commit.ts";
 import type { SendQueue } from "./send-queue.ts";
 import type { RegisteredHandler } from "./stream-record.ts";
-
-/** How a handler ended. */
-type End = { readonly threw: false; readonly value: unknown } | { readonly threw: true; readonly error: unknown };
 
 /** Finds a handler that is not registered yet: loads the piece that has it. Undefined where there is nothing to load. */
 export type HandlerLoader = (stream: string) => Promise<unknown> | undefined;
@@ -34,18 +29,14 @@ export interface Passes {
 
 export class Dispatch {
   handlerLoader: HandlerLoader | undefined;
-  readonly #host: Host;
-  readonly #parts: ClosureParts;
+  readonly #parts: HandlingParts;
   readonly #introspection: Introspection;
   readonly #answers: SendAnswers;
   readonly #commit: SendCommit;
   readonly #passes: Passes;
   #attempts = 0;
 
-  constructor(
-    parts: ClosureParts & { host: Host; introspection: Introspection; answers: SendAnswers; passes: Passes },
-  ) {
-    this.#host = parts.host;
+  constructor(parts: HandlingParts & { introspection: Introspection; answers: SendAnswers; passes: Passes }) {
     this.#parts = parts;
     this.#introspection = parts.introspection;
     this.#answers = parts.answers;
@@ -98,8 +89,8 @@ export class Dispatch {
 
   /** Brings up to date what the handler is going to read; false if the send waits, or has failed. */
   #preflight(queue: SendQueue, send: Send, read: (value: Json) => unknown): boolean {
-    const look = new Handling({ send, ...this.#attemptParts(send), name: "preflight", isPreflight: true });
-    const end = call(() => look.within(() => read(send.value)));
+    const look = new Handling(this.#parts, send, 0, true);
+    const end = look.call(read);
     look.abort("a preflight only looks");
     if (look.abandonedFor !== undefined) this.#park(queue, send, look.abandonedFor);
     else if (end.threw) this.#fail(queue, send, "preflight", end.error);
@@ -114,12 +105,11 @@ export class Dispatch {
       send.synced = true;
       this.#resume(send, "presync");
     };
-    const end = call(() => sync(send.value));
     const failed = (error: unknown) => {
       this.#introspection.report(error, undefined);
       done();
     };
-    Promise.resolve(end.threw ? Promise.reject(end.error) : end.value).then(done, failed);
+    new Promise((resolve) => resolve(sync(send.value))).then(done, failed);
     return false;
   }
 
@@ -142,18 +132,12 @@ export class Dispatch {
 
   // The handler ----------------------------------------------------------------------------------------------------------
 
-  #attemptParts(send: Send) {
-    send.closure ??= new Closure(this.#parts, send.stream);
-    return { host: this.#host, runner: this.#parts.runner, closure: send.closure };
-  }
-
   #attempt(queue: SendQueue, send: Send, handler: RegisteredHandler): boolean {
     send.attempts++;
     send.state = "running";
     this.#passes.fresh();
-    const name = `${send.id} ${queue.replica.session} ${++this.#attempts}`;
-    const handling = new Handling({ send, ...this.#attemptParts(send), name });
-    const end = call(() => handling.within(() => handler.run(send.value, handling)));
+    const handling = new Handling(this.#parts, send, ++this.#attempts);
+    const end = handling.call(handler.run);
     if (end.threw || !isPromise(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
     void this.#endsLater(queue, handling, end.value);
@@ -196,14 +180,6 @@ export class Dispatch {
   #fail(queue: SendQueue, send: Send, reason: "threw" | "preflight" | "load", error: unknown): void {
     this.#answers.failWith(queue, send, reason, error);
     this.#passes.wake();
-  }
-}
-
-function call(code: () => unknown): End {
-  try {
-    return { threw: false, value: code() };
-  } catch (error) {
-    return { threw: true, error };
   }
 }
 

@@ -20,10 +20,9 @@ import type { Replica } from "../store/replica.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen, refusal, requireTransactionWritable } from "./address-label.ts";
-import type { Closure } from "./closure.ts";
+import { Closure, type ClosureParts, isCurrent } from "./closure.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import { Lineage } from "./lineage.ts";
-import type { Runner } from "./runner.ts";
 import type { Send, Wait } from "./send.ts";
 import { StreamError } from "./stream-record.ts";
 import type { WriteTarget } from "./write-unit.ts";
@@ -31,49 +30,55 @@ import type { WriteTarget } from "./write-unit.ts";
 /** Thrown through a handler to abandon the attempt; not an error, so that it costs no stack trace. */
 const ABANDONED = Symbol("abandoned");
 
+/** What every handling needs. */
+export interface HandlingParts extends ClosureParts {
+  readonly host: Host;
+}
+
+/** How a handler ended. */
+export type End =
+  | { readonly threw: false; readonly value: unknown }
+  | { readonly threw: true; readonly error: unknown };
+
 export class Handling implements WriteTarget {
   readonly send: Send;
   readonly transaction: Transaction;
   readonly lineage: Lineage;
   /** What it has read so far, and who sent it had, is labelled with (decision 0010). */
   label: Label;
-  /** Names the attempt; the origin of what it sends. */
-  readonly name: string;
   /** Sends of this attempt. */
   sends = 0;
   /** Why it was abandoned; whatever the handler made of the exception. */
   abandonedFor: Wait | undefined;
   /** Looks at what the handler is going to read; its writes are dropped. */
   readonly isPreflight: boolean;
-  readonly #host: Host;
-  readonly #runner: Runner;
-  readonly #closure: Closure;
+  readonly #parts: HandlingParts;
+  /** The attempts of this process are counted; with the session, no other has the same number. */
+  readonly #attempt: number;
+  readonly #session: string;
   /** Transactions on other spaces; made by the first read or write there. */
   #others: Map<Replica, Transaction> | undefined;
-  readonly #missing: DocumentIndex[] = [];
+  #missing: DocumentIndex[] | undefined;
   /** Derived documents whose sources the commit rests on already. */
   #claimed: Set<DocumentIndex> | undefined;
   #ids = 0;
   #isOver = false;
 
-  constructor(parts: {
-    host: Host;
-    send: Send;
-    runner: Runner;
-    closure: Closure;
-    name: string;
-    isPreflight?: boolean;
-  }) {
-    const { replica } = parts.send.stream.queue;
-    this.send = parts.send;
-    this.label = parts.send.label;
-    this.name = parts.name;
-    this.isPreflight = parts.isPreflight ?? false;
-    this.#host = parts.host;
-    this.#runner = parts.runner;
-    this.#closure = parts.closure;
+  constructor(parts: HandlingParts, send: Send, attempt: number, isPreflight = false) {
+    const { replica } = send.stream.queue;
+    this.send = send;
+    this.label = send.label;
+    this.isPreflight = isPreflight;
+    this.#parts = parts;
+    this.#attempt = attempt;
     this.transaction = replica.transaction();
     this.lineage = new Lineage(replica);
+    this.#session = replica.session;
+  }
+
+  /** Names the attempt; the origin of what it sends. */
+  get name(): string {
+    return `${this.send.id} ${this.#session} ${this.#attempt}`;
   }
 
   get replica(): Replica {
@@ -82,24 +87,39 @@ export class Handling implements WriteTarget {
 
   /** What was read and is being loaded. */
   get missing(): readonly DocumentIndex[] {
-    return this.#missing;
+    return this.#missing ?? NONE;
   }
 
   /** Transactions with writes on other spaces, in the order they were first used. */
   get children(): readonly (readonly [Replica, Transaction])[] {
-    if (this.#others === undefined) return NO_CHILDREN;
+    if (this.#others === undefined) return NONE;
     return [...this.#others].filter(([, { parts }]) => parts.some(({ draft }) => draft !== undefined));
+  }
+
+  /** Calls the handler, or its preflight, with what was sent. */
+  call(code: (value: Json, handling: Handling) => unknown): End {
+    const { runner } = this.#parts;
+    const outer = runner.handling;
+    runner.handling = this;
+    try {
+      return { threw: false, value: code(this.send.value, this) };
+    } catch (error) {
+      return { threw: true, error };
+    } finally {
+      runner.handling = outer;
+    }
   }
 
   /** Runs synchronous code as part of the handling: all that it reads and writes. */
   within<T>(code: () => T): T {
     if (this.#isOver) throw over(this.send);
-    const outer = this.#runner.handling;
-    this.#runner.handling = this;
+    const { runner } = this.#parts;
+    const outer = runner.handling;
+    runner.handling = this;
     try {
       return code();
     } finally {
-      this.#runner.handling = outer;
+      runner.handling = outer;
     }
   }
 
@@ -111,7 +131,7 @@ export class Handling implements WriteTarget {
   /** Publishes an event with the commit, under an id that follows from this one's. */
   emit(topic: string, data: Json): void {
     if (this.#isOver) throw over(this.send);
-    const mint = { id: () => this.newId(), now: () => this.#host.now() };
+    const mint = { id: () => this.newId(), now: () => this.#parts.host.now() };
     const message = event(mint, topicType(topic), data, { causation: this.send.id });
     const source = String(this.send.stream);
     this.transaction.entries.push({ message, topic, source, as: { status: "pending" } });
@@ -187,7 +207,10 @@ export class Handling implements WriteTarget {
   /** What lies there is loaded and up to date, or the attempt ends here. */
   #bring(address: Address, shallow: boolean): void {
     const { home } = address;
-    if (!this.#closure.require(address, shallow)) this.#abandon({ kind: "nodes" });
+    if (!isCurrent(this.#parts, home)) {
+      this.send.closure ??= new Closure(this.#parts, this.send.stream);
+      if (!this.send.closure.require(address, shallow)) this.#abandon({ kind: "nodes" });
+    }
     this.#requireLoaded(home);
   }
 
@@ -195,6 +218,7 @@ export class Handling implements WriteTarget {
     const { document, replica } = home;
     if (document.state === "absent" && !document.isKnown) replica.touch(document);
     if (document.isKnown) return;
+    this.#missing ??= [];
     this.#missing.push(home);
     if (!this.isPreflight) this.#abandon({ kind: "load", missing: this.#missing });
   }
@@ -263,4 +287,4 @@ function over({ stream }: Send): StreamError {
   );
 }
 
-const NO_CHILDREN: readonly never[] = [];
+const NONE: readonly never[] = [];
