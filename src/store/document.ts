@@ -44,14 +44,14 @@ export function linkTo(link: Link): Json {
 /** The link that a value is, or undefined where it is anything else. */
 export function asLink(value: Json | undefined): Link | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  const keys = Object.keys(value);
-  if (keys.length !== 1 || keys[0] !== LINK_KEY) return undefined;
+  // Almost no value is a link: wide objects are told by one look.
+  if (!Object.hasOwn(value, LINK_KEY) || Object.keys(value).length !== 1) return undefined;
   const target = (value as JsonObject)[LINK_KEY];
   if (typeof target !== "object" || target === null || Array.isArray(target)) return undefined;
   const { space, scope, id, path } = target as JsonObject;
   if (typeof scope !== "string" || typeof id !== "string" || !Array.isArray(path)) return undefined;
   if (!path.every((step) => typeof step === "string")) return undefined;
   if (space !== undefined && typeof space !== "string") return undefined;
-  const link = { scope, id, path: path as string[] };
+  const link = { scope, id, path: [...(path as string[])] };
   return space === undefined ? link : { ...link, space };
 }

@@ -97,9 +97,12 @@ export class Transaction {
     return this.#place(ref);
   }
 
-  /** The value as the transaction sees it, without depending on it: to look where a link leads before reading there. */
+  /**
+   * The value as the transaction sees it, without depending on it: to look where a link leads before reading there. It is looked at
+   * and let go, for it may change: handing it out would have the next write copy every container on its way.
+   */
   glance(ref: DocumentRef, path: Path): Json | undefined {
-    return handOut(this.#peek(this.#part(this.#home.touch(ref)), path));
+    return this.#peek(this.#part(this.#home.touch(ref)), path);
   }
 
   /** Puts a value. Its parent must be there; the empty path makes or replaces the document. */
