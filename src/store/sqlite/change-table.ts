@@ -42,14 +42,24 @@ export class ChangeTable {
 
   /** The changes after a sequence, oldest first. */
   after(document: ChangedDocument, sequence: number): Patch[] {
+    const end = Math.max(sequence, 0);
     const patches: Patch[] = [];
-    for (let at = document.sequence; at > Math.max(sequence, 0); ) {
-      const row = this.#sql.change.get(document.space, at, document.row);
-      if (!row) throw damaged(document.row, at);
+    let at = document.sequence;
+    for (const row of this.#walkBack(document, end)) {
       patches.push({ sequence: at, session: Number(row["session"]), operations: operationsIn(row) });
       at = Number(row["previous"]);
     }
+    if (at > end) throw damaged(document.row, at);
     return patches.reverse();
+  }
+
+  /** The rows after a sequence, newest first, as far as they are there. */
+  #walkBack({ space, row, sequence }: ChangedDocument, end: number): Row[] {
+    const newest = sequence > end ? this.#sql.change.get(space, sequence, row) : undefined;
+    if (!newest) return [];
+    // Most documents have one change to be read; where there are more, one statement finds them all.
+    const previous = Number(newest["previous"]);
+    return previous > end ? [newest, ...this.#sql.changesBack.all(space, previous, row, end)] : [newest];
   }
 
   /** What the commit of that sequence did to the document. */
@@ -67,9 +77,9 @@ export class ChangeTable {
     this.#sql.drop.run(space, sequence, row);
   }
 
-  /** Drops a change unless loading its document, as it stands in the table, needs it. */
-  dropUnneeded(space: number, row: number, sequence: number): void {
-    this.#sql.dropUnneeded.run(space, sequence, row);
+  /** Drops the changes of commits after one sequence and up to another, but for those that loading a document, as it stands in its table, needs. */
+  dropUnneeded(space: number, after: number, upTo: number): void {
+    this.#sql.dropUnneeded.run(space, after, upTo);
   }
 }
 
@@ -97,12 +107,20 @@ function statements(connection: Connection) {
       "INSERT INTO change (space, sequence, document, previous, session, patch, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
     ),
     change: prepare(`SELECT ${columns} FROM change WHERE ${key}`),
+    // A row that names one after it is damaged; the walk must not go round in a circle.
+    changesBack: prepare(
+      "WITH RECURSIVE walk(sequence, document, previous, session, patch, sum) AS (" +
+        "SELECT sequence, document, previous, session, patch, sum FROM change WHERE space = ?1 AND sequence = ?2 AND document = ?3 " +
+        "UNION ALL SELECT change.sequence, change.document, change.previous, change.session, change.patch, change.sum " +
+        "FROM walk CROSS JOIN change ON change.space = ?1 AND change.sequence = walk.previous AND change.document = ?3 " +
+        "WHERE walk.previous > ?4 AND walk.previous < walk.sequence) SELECT * FROM walk",
+    ),
     namedChange: prepare(
       `SELECT scope, name, ${columns} FROM change JOIN document ON document.id = change.document WHERE ${key}`,
     ),
     drop: prepare(`DELETE FROM change WHERE ${key}`),
     dropUnneeded: prepare(
-      `DELETE FROM change WHERE ${key} AND sequence < ` +
+      "DELETE FROM change WHERE space = ? AND sequence > ? AND sequence <= ? AND sequence < " +
         "(SELECT max(base_sequence, snapshot_sequence + 1) FROM document WHERE document.id = change.document)",
     ),
   };

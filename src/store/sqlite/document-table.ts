@@ -162,11 +162,11 @@ export class DocumentTable implements TableCache {
     this.#connection.work.bytesWritten += document.baseBytes;
   }
 
-  /** Drops the patch of a commit that the feed has left behind, but for one that loading still needs. */
-  dropChange(space: Space, row: number, sequence: number): void {
-    // The statement looks at the document's row, which a commit of the same batch may have moved.
+  /** Drops the patches of commits up to a sequence that the feed leaves behind, but for those that loading still needs. */
+  dropChanges(space: Space, upTo: number): void {
+    // The statement looks at rows of documents, which a commit of the same batch may have moved.
     this.#writeMoved();
-    this.changes.dropUnneeded(space.id, row, sequence);
+    this.changes.dropUnneeded(space.id, space.floor, upTo);
   }
 
   flush(): void {

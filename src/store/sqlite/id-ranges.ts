@@ -20,18 +20,27 @@ export function rangesOf(ids: readonly number[]): IdRange[] {
   return ranges;
 }
 
-/** How many settlements from `start` on are plainly done and differ in nothing but their ids, which follow each other. */
-export function plainlyDoneFrom(settlements: readonly Settlement[], start: number): number {
+/** How many settlements from `start` on are done and differ in nothing but their ids, each greater than the one before. */
+export function equallyDoneFrom(settlements: readonly Settlement[], start: number): number {
   const first = settlements[start];
-  if (!first) return 0;
-  let count = 0;
-  for (let one: Settlement | undefined = first; one && isPlainlyDone(one); one = settlements[start + count]) {
-    if (one.id !== first.id + count || one.lease !== first.lease || one.attempt !== first.attempt) break;
+  if (!first || !isDone(first)) return 0;
+  let count = 1;
+  for (let one = settlements[start + 1]; one && isDone(one); one = settlements[start + count]) {
+    if (one.id <= settlements[start + count - 1]!.id || !isAlike(one, first)) break;
     count++;
   }
   return count;
 }
 
-function isPlainlyDone({ outcome, deliveries }: Settlement): boolean {
-  return outcome.kind === "done" && outcome.note === undefined && (deliveries === undefined || deliveries.length === 0);
+function isDone({ outcome, deliveries }: Settlement): boolean {
+  return outcome.kind === "done" && (deliveries === undefined || deliveries.length === 0);
+}
+
+function isAlike(one: Settlement, other: Settlement): boolean {
+  return one.lease === other.lease && one.attempt === other.attempt && noteOf(one) === noteOf(other);
+}
+
+/** What is noted of an event that is done: that nobody wanted it, for one. */
+export function noteOf({ outcome }: Settlement): string | undefined {
+  return outcome.kind === "done" ? outcome.note : undefined;
 }

@@ -15,7 +15,7 @@ import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import type { Connection, Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
-import { plainlyDoneFrom, rangesOf } from "./id-ranges.ts";
+import { equallyDoneFrom, noteOf, rangesOf } from "./id-ranges.ts";
 import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
 import { journalHash } from "./journal-hash.ts";
 import type { TableCache } from "./table-cache.ts";
@@ -48,14 +48,14 @@ export class JournalTable implements TableCache {
   append(entries: readonly EncodedEntry[]): Appended {
     if (entries.length < 2) return this.#appendAll(entries);
     // Should a later one be refused, the earlier ones must go too.
-    this.#connection.exec("SAVEPOINT append");
+    this.#sql.savepoint.run();
     const before = { ...this.#readHead() };
     const outcome = this.#appendAll(entries);
     if (outcome.kind === "rejected") {
-      this.#connection.exec("ROLLBACK TO append");
+      this.#sql.rollBack.run();
       this.#head = before;
     }
-    this.#connection.exec("RELEASE append");
+    this.#sql.release.run();
     return outcome;
   }
 
@@ -93,8 +93,8 @@ export class JournalTable implements TableCache {
     const held: boolean[] = [];
     while (held.length < settlements.length) {
       const start = held.length;
-      const count = this.#trustsEverybody ? 0 : plainlyDoneFrom(settlements, start);
-      if (count > 1 && this.#settleRange(settlements[start]!, count, nowMs)) {
+      const count = this.#trustsEverybody ? 0 : equallyDoneFrom(settlements, start);
+      if (count > 1 && this.#settleTogether(settlements.slice(start, start + count), nowMs)) {
         for (let i = 0; i < count; i++) held.push(true);
       } else {
         // One by one as far as the range went: at least one of it was lost.
@@ -215,15 +215,25 @@ export class JournalTable implements TableCache {
       case "retry":
         return this.#sql.settle.run("pending", null, outcome.error, outcome.atMs / 1_000, id, lease, attempt) > 0;
       case "release":
-        return this.#sql.release.run(id, lease, attempt) > 0;
+        return this.#sql.giveBack.run(id, lease, attempt) > 0;
     }
   }
 
-  /** Settles `count` rows from the first one on if all of their claims are held; otherwise changes nothing. */
-  #settleRange({ id, lease, attempt }: Settlement, count: number, nowMs: number): boolean {
-    const last = id + count - 1;
-    if (this.#sql.heldInRange.get(id, last, lease, attempt)?.["held"] !== count) return false;
-    this.#sql.settleRange.run(nowMs / 1_000, id, last);
+  /** Settles rows of one lease, ids ascending, if all of their claims are held; otherwise changes nothing. */
+  #settleTogether(settlements: readonly Settlement[], nowMs: number): boolean {
+    const { id: first, lease, attempt } = settlements[0]!;
+    const note = noteOf(settlements[0]!) ?? null;
+    const count = settlements.length;
+    const last = settlements[count - 1]!.id;
+    if (last - first + 1 === count) {
+      if (this.#sql.heldInRange.get(first, last, lease, attempt)?.["held"] !== count) return false;
+      this.#sql.settleRange.run(nowMs / 1_000, note, first, last);
+      return true;
+    }
+    // Rows of others lie in between: the commands that emitted them, for one.
+    const ids = JSON.stringify(settlements.map(({ id }) => id));
+    if (this.#sql.heldAmong.get(ids, lease, attempt)?.["held"] !== count) return false;
+    this.#sql.settleAmong.run(nowMs / 1_000, note, ids);
     return true;
   }
 
@@ -251,6 +261,9 @@ const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
+    savepoint: prepare("SAVEPOINT append"),
+    rollBack: prepare("ROLLBACK TO append"),
+    release: prepare("RELEASE append"),
     insert: prepare(
       "INSERT INTO event_journal (id, correlation_id, topic, source, payload, status, created_at, processed_at, error, " +
         "message_id, kind, type, causation_id, timestamp, metadata, attempts, lease, hash) " +
@@ -285,10 +298,18 @@ function statements(connection: Connection) {
         "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ? AND attempts = ?",
     ),
     settleRange: prepare(
-      "UPDATE event_journal SET status = 'done', processed_at = ?, error = NULL, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
+      "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
         "WHERE id BETWEEN ? AND ?",
     ),
-    release: prepare(
+    heldAmong: prepare(
+      "SELECT count(*) AS held FROM json_each(?) AS one CROSS JOIN event_journal ON event_journal.id = one.value " +
+        "WHERE status = 'processing' AND lease = ? AND attempts = ?",
+    ),
+    settleAmong: prepare(
+      "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
+        "WHERE id IN (SELECT value FROM json_each(?))",
+    ),
+    giveBack: prepare(
       `UPDATE event_journal SET status = 'pending', attempts = attempts - 1, lease = NULL WHERE ${HELD}`,
     ),
     seize: prepare("UPDATE event_journal SET status = 'processing', lease = ?, attempts = ? WHERE id = ?"),

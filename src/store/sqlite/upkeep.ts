@@ -61,10 +61,7 @@ export class Upkeep {
     const space = spaces.find(name);
     if (!space) return;
     const floor = Math.min(space.sequence - this.#tuning.feedCommits, space.floor + PRUNE_STEP);
-    for (const commit of spaces.loggedAfter(space, space.floor, PRUNE_STEP)) {
-      if (commit.sequence > floor) break;
-      for (const row of commit.documents) documents.dropChange(space, row, commit.sequence);
-    }
+    documents.dropChanges(space, floor);
     spaces.raiseFloor(space, floor);
   }
 

@@ -77,6 +77,23 @@ export function settlingCases(open: OpenStore): void {
       expect(await at.store.settle([])).toEqual([]);
     });
 
+    test("[J23] [J24] many settled at once with others between them: each is answered by itself, and the others stay", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(9));
+      const claims = await claimUnderNewLease(at.store, 9);
+      const noted = { kind: "done", note: "nobody" } as const;
+      const odd = claims.filter(({ row }) => row.id % 2 === 1);
+      expect(await at.store.settle(odd.map((claim) => settlement(claim, noted)))).toEqual(odd.map(() => "settled"));
+      expect(await at.store.count()).toEqual({ pending: 0, processing: 4, done: 5, failed: 0 });
+      expect((await rowOf(at.store, 5)).error).toBe("nobody");
+      // One of them was lost, and a row between them is ours and not settled: as many are held as are settled.
+      await at.store.settle([settlement(claims[3]!, { kind: "release" })]);
+      const [two, four, eight] = [claims[1]!, claims[3]!, claims[7]!].map((claim) => settlement(claim, DONE));
+      expect(await at.store.settle([two!, four!, eight!])).toEqual(["settled", "lease-lost", "settled"]);
+      expect((await rowOf(at.store, 4)).status).toBe("pending");
+      expect((await rowOf(at.store, 6)).status).toBe("processing");
+    });
+
     test("[J24] what each outcome makes of a row", async () => {
       await using at = await open();
       await append(at.store, ...entries(5));

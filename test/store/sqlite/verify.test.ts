@@ -81,6 +81,7 @@ describe("verify", () => {
     ],
     ["a removed patch", "DELETE FROM change WHERE document = 1 AND sequence = 1", /plain/],
     ["a patch that is passed over", "UPDATE change SET previous = 0 WHERE document = 1 AND sequence = 2", /plain/],
+    ["a patch that follows itself", "UPDATE change SET previous = 1 WHERE document = 1 AND sequence = 1", /plain/],
     ["a removed snapshot", "DELETE FROM snapshot", /long/],
     [
       "a patch with its sum in place of another's",
