@@ -10,6 +10,7 @@
  */
 import { WRITE_ATTEMPTS_MAX } from "../limits.ts";
 import type { CommitOutcome } from "../store/commit.ts";
+import { whenOver } from "../store/pending-commit.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Agenda } from "./agenda.ts";
@@ -54,7 +55,7 @@ export class RunCommits {
       if (home.replica === unit.replica && !isDerived(home)) unit.claimRead(edge.address, edge.shallow);
     }
     const commit = this.#turns.commit(unit, node, node.changeGroup);
-    commit?.outcome.then((outcome) => this.#answered(run, unit.replica, outcome));
+    if (commit !== undefined) whenOver(commit, (outcome) => this.#answered(run, unit.replica, outcome));
   }
 
   #answered(run: Run, replica: Replica, outcome: CommitOutcome): void {

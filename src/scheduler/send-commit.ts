@@ -6,6 +6,7 @@
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { DocumentRef } from "../store/document.ts";
+import { whenOver } from "../store/pending-commit.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Waker } from "./agenda.ts";
@@ -98,7 +99,7 @@ export class SendCommit {
     const commit = transaction.commit();
     if (commit.rejection !== undefined) return this.#answers.answered(queue, handling, result, commit.rejection);
     lineage.applied({ session: commit.session, localSequence: commit.localSequence });
-    commit.outcome.then((outcome) => this.#answers.answered(queue, handling, result, outcome));
+    whenOver(commit, (outcome) => this.#answers.answered(queue, handling, result, outcome));
   }
 }
 

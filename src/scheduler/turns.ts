@@ -6,6 +6,7 @@ import type { Host } from "../host/host.ts";
 import { NOTHING_ELSE } from "../store/commit-request.ts";
 import type { OpenTurn } from "../store/document-table.ts";
 import { join } from "../store/label.ts";
+import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
@@ -143,7 +144,8 @@ export class Turns {
     if (turn === undefined || unit === undefined || turn === this.#transacting) return;
     turn.unit = undefined;
     const commit = this.commit(unit);
-    commit?.outcome.then((outcome) => {
+    if (commit === undefined) return;
+    whenOver(commit, (outcome) => {
       if (outcome.kind === "rejected") this.#lostWrites.lostWrite(replica.space, outcome.message);
     });
   }

@@ -16,6 +16,7 @@ import type { CommitOutcome } from "./commit.ts";
 import type { DocumentLabels, LabelChange } from "./document-labels.ts";
 import type { DocumentTable } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
+import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import { PendingStack } from "./pending-stack.ts";
 import { type Rejection, rejected } from "./rejection.ts";
@@ -31,6 +32,7 @@ export class Confirmation {
   readonly #store: Store;
   readonly #documents: DocumentTable;
   readonly #notifier: Notifier;
+  readonly #notices: OutcomeNotices;
   /** What stands on another comes after it. */
   readonly #pending = new PendingStack();
   #catchingUp: Promise<void> | undefined;
@@ -50,6 +52,7 @@ export class Confirmation {
     this.#store = options.store;
     this.#documents = options.documents;
     this.#notifier = options.notifier;
+    this.#notices = new OutcomeNotices(options.host);
     this.position = options.position;
     this.session = options.host.id();
   }
@@ -84,14 +87,14 @@ export class Confirmation {
     if (outcome.kind === "rejected") {
       this.#fall(pending, outcome);
     } else if (pending.state === "integrated") {
-      pending.finish("confirmed", outcome);
+      pending.finish("confirmed", outcome, this.#notices);
     } else if (!pending.movesSpace || outcome.sequence <= this.position + 1) {
       this.#confirm(pending, outcome.sequence);
-      pending.finish("confirmed", outcome);
+      pending.finish("confirmed", outcome, this.#notices);
     } else {
       pending.answer = outcome;
       // A feed that cannot be read now changes nothing about the answer: the commit is durable.
-      this.catchUp().catch(() => pending.finish("confirmed", outcome));
+      this.catchUp().catch(() => pending.finish("confirmed", outcome, this.#notices));
     }
   }
 
@@ -140,7 +143,7 @@ export class Confirmation {
     if (own && own.session === commit.session) {
       this.#confirm(own, commit.sequence);
       own.state = "integrated";
-      if (own.answer) own.finish("confirmed", own.answer);
+      if (own.answer) own.finish("confirmed", own.answer, this.#notices);
       return;
     }
     this.position = commit.sequence;
@@ -185,7 +188,7 @@ export class Confirmation {
     for (const pending of [...this.#pending]) {
       if (pending.answer === undefined || pending.answer.sequence > this.position) continue;
       this.#confirm(pending, pending.answer.sequence);
-      pending.finish("confirmed", pending.answer);
+      pending.finish("confirmed", pending.answer, this.#notices);
     }
   }
 
@@ -205,7 +208,8 @@ export class Confirmation {
     const labels = [...fallen.values()].flatMap((commit) => this.#dropLabels(commit));
     for (const commit of fallen.values()) {
       const message = `stacked on commit ${pending.localSequence}, which was rejected: ${rejection.message}`;
-      commit.finish("fallen", commit === pending ? rejection : rejected(rejection.class, "fell-with", message));
+      const outcome = commit === pending ? rejection : rejected(rejection.class, "fell-with", message);
+      commit.finish("fallen", outcome, this.#notices);
     }
     const { session, localSequence } = pending;
     this.#notifier.tell({ kind: "revert", changes, labels, commit: { session, localSequence } });

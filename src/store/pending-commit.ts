@@ -8,8 +8,12 @@
  * ```
  */
 import type { CommitIdentity, CommitOutcome, CommitRequest, Committed } from "./commit.ts";
+import type { OutcomeNotices } from "./outcome-notices.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import type { Commit } from "./transaction.ts";
+
+type OutcomeListener = (outcome: CommitOutcome) => void;
 
 /** What a commit did to one document, and how to take it back. */
 export interface DocumentShare {
@@ -40,6 +44,7 @@ export class PendingCommit implements CommitIdentity {
   /** Made when first asked for: most commits are never waited for one by one. */
   #outcome: Promise<CommitOutcome> | undefined;
   #resolve: ((outcome: CommitOutcome) => void) | undefined;
+  #listener: OutcomeListener | undefined;
 
   constructor(request: CommitRequest) {
     this.session = request.session;
@@ -62,9 +67,27 @@ export class PendingCommit implements CommitIdentity {
     return this.#outcome;
   }
 
-  finish(state: "confirmed" | "fallen", result: CommitOutcome): void {
+  /** Calls back as a promise would. */
+  whenOver(listener: OutcomeListener): void {
+    if (this.#listener === undefined && this.#result === undefined) this.#listener = listener;
+    else this.outcome.then(listener);
+  }
+
+  finish(state: "confirmed" | "fallen", result: CommitOutcome, notices: OutcomeNotices): void {
     this.state = state;
     this.#result = result;
     this.#resolve?.(result);
+    if (this.#listener !== undefined) notices.add(this);
   }
+
+  /** Calls whoever waits for it; it is over. */
+  tell(): void {
+    if (this.#result !== undefined) this.#listener?.(this.#result);
+  }
+}
+
+/** Calls back, later, with what became of a commit; for those who make very many, and would need a promise for each. */
+export function whenOver(commit: Commit, listener: OutcomeListener): void {
+  if (commit instanceof PendingCommit) commit.whenOver(listener);
+  else commit.outcome.then(listener);
 }
