@@ -6,7 +6,7 @@ import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
-import type { Turns } from "./turns.ts";
+import type { Transacted, Turns } from "./turns.ts";
 
 export class Attempts {
   readonly #runner: Runner;
@@ -29,17 +29,26 @@ export class Attempts {
     return this.#transaction;
   }
 
+  /** Runs code as one commit; what it launches follows that. One inside another is part of it. */
+  transact<T>(replica: Replica, code: () => T, changeGroup?: string): Transacted<T> {
+    if (this.#turns.isTransacting) return this.#turns.transact(replica, code, changeGroup);
+    try {
+      const transacted = this.#turns.transact(replica, code, changeGroup);
+      this.#transacted(transacted.commit);
+      return transacted;
+    } catch (error) {
+      this.#take()?.fail(`the transaction threw: ${String(error)}`);
+      throw error;
+    }
+  }
+
   /** The transaction has ended; without a commit it wrote nothing. */
-  transacted(commit: Commit | undefined): void {
+  #transacted(commit: Commit | undefined): void {
     const lineage = this.#take();
     if (lineage === undefined) return;
     if (commit === undefined) return lineage.confirm();
     lineage.applied({ session: commit.session, localSequence: commit.localSequence });
     follow(lineage, commit);
-  }
-
-  transactionFailed(error: unknown): void {
-    this.#take()?.fail(`the transaction threw: ${String(error)}`);
   }
 
   #take(): Lineage | undefined {

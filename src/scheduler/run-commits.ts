@@ -21,7 +21,7 @@ import { restoreCauses } from "./node.ts";
 import type { Run } from "./run.ts";
 import type { Turns } from "./turns.ts";
 
-/** Keeps `idle` from resolving while work goes on; the settle component. */
+/** Keeps `idle` from resolving while work goes on. */
 export interface Background {
   background(work: Promise<unknown>): void;
 }
@@ -31,17 +31,20 @@ export class RunCommits {
   readonly #gates: Gates;
   readonly #agenda: Agenda;
   readonly #introspection: Introspection;
-  #background: Background | undefined;
+  readonly #background: Background;
 
-  constructor(parts: { turns: Turns; gates: Gates; agenda: Agenda; introspection: Introspection }) {
+  constructor(parts: {
+    turns: Turns;
+    gates: Gates;
+    agenda: Agenda;
+    introspection: Introspection;
+    background: Background;
+  }) {
     this.#turns = parts.turns;
     this.#gates = parts.gates;
     this.#agenda = parts.agenda;
     this.#introspection = parts.introspection;
-  }
-
-  set background(background: Background) {
-    this.#background = background;
+    this.#background = parts.background;
   }
 
   /** Commits what a run has written so far. The commit rests on what the run has read. */
@@ -74,7 +77,7 @@ export class RunCommits {
     if (node.live) this.#agenda.offer(node);
     // A feed that cannot be read now is no reason to wait: the next rejection says so again.
     const open = () => this.#gates.caughtUp(node);
-    this.#background?.background(replica.catchUp().then(open, open));
+    this.#background.background(replica.catchUp().then(open, open));
   }
 
   #giveUp({ node }: Run, { message }: Rejection): void {

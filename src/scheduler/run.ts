@@ -3,6 +3,7 @@
  * handle; synchronous code need not use it, since reads find the current run by themselves. What comes after an await has lost
  * that context and takes it up again with `within`.
  */
+import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
@@ -11,6 +12,10 @@ import type { WriteUnit } from "./write-unit.ts";
 
 /** What a run asks of the runner. */
 export interface RunHome {
+  /** The run whose synchronous part is executing. */
+  readonly current: Run | null;
+  /** Runs inside runs, now. */
+  readonly depth: number;
   readAs(run: Run, address: Address, shallow: boolean): Json | undefined;
   within<T>(run: Run, code: () => T): T;
 }
@@ -40,6 +45,15 @@ export class Run {
     this.causes = causes;
     this.rehearsal = rehearsal;
     this.label = node.label;
+  }
+
+  /**
+   * Whether others may run inside it, now: it has written nothing that they would see, it is not nested too deeply, and its code is
+   * what executes. A read through the handle after an await, outside of `within`, comes from nowhere.
+   */
+  get mayNest(): boolean {
+    if (this.unit !== null && !this.unit.isEmpty) return false;
+    return this.#home.depth < NESTED_RUNS_MAX && this.#home.current === this;
   }
 
   /**

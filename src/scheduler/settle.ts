@@ -1,28 +1,37 @@
 /**
  * The pass (Scheduler v2 §7.1): takes nodes from the agenda, lowest first, and runs them until nothing is left that may run
- * now. One run at a time; an asynchronous one is awaited. Convergence is bounded, not forced (§7.7): a node that exhausts its
- * budget in one pass waits behind an escalating gate, and the episode is reported once, with the circle's path.
+ * now. One run at a time; an asynchronous one is awaited, and so is whatever else nothing may run beside.
+ *
+ * ```
+ *   at rest ──woken──> tick queued ──> passing ──> at rest
+ *                                       │  ^
+ *                                       v  │
+ *                          resting (the thread is given back) or waiting
+ * ```
+ * Which of two nodes comes first is said by `precedence.ts`, which node has run too often by `episode.ts`, when all is done by
+ * `quiescence.ts`.
  */
 import type { Host } from "../host/host.ts";
-import { PASS_RUN_BUDGET, PASS_SLICE_MS } from "../limits.ts";
-import { overlap } from "../store/path-operation.ts";
+import { PASS_SLICE_MS } from "../limits.ts";
 import type { Agenda, Waker } from "./agenda.ts";
 import type { NodeWork } from "./closure.ts";
 import type { Passes } from "./dispatch.ts";
+import type { Episode } from "./episode.ts";
 import type { GateHome, Gates } from "./gates.ts";
-import type { Graph } from "./graph.ts";
-import { circleThrough, upstream } from "./graph-walk.ts";
-import type { Introspection } from "./introspection.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { NodeRecord } from "./node-record.ts";
 import type { Holder, Persistence } from "./persistence.ts";
-import type { Runner, UpstreamWork } from "./runner.ts";
+import type { Precedence } from "./precedence.ts";
+import type { ProvisionalDemand } from "./provisional-demand.ts";
+import type { Activity, Quiescence } from "./quiescence.ts";
+import type { Background } from "./run-commits.ts";
+import type { RunReads, UpstreamWork } from "./run-reads.ts";
+import type { Runner } from "./runner.ts";
 import type { Turns } from "./turns.ts";
 
 /** Sends that wait to be handled; the events component. */
 export interface SendWork {
   readonly hasSends: boolean;
-  readonly isIdle: boolean;
   /** Dispatches what is ready; false if nothing has moved. */
   step(): boolean;
 }
@@ -30,15 +39,19 @@ export interface SendWork {
 /** Runs between two looks at the clock. */
 const RUNS_PER_LOOK = 128;
 
-export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, Passes {
+export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, Passes, Activity, Background {
   readonly #host: Host;
-  readonly #graph: Graph;
   readonly #agenda: Agenda;
   readonly #gates: Gates;
+  readonly #precedence: Precedence;
+  readonly #reads: RunReads;
   readonly #runner: Runner;
   readonly #turns: Turns;
-  readonly #introspection: Introspection;
   readonly #persistence: Persistence;
+  readonly #provisional: ProvisionalDemand;
+  readonly #episode: Episode;
+  readonly #quiescence: Quiescence;
+  #sends: SendWork | undefined;
   /** Numbers the passes; nodes remember in which they ran last. */
   #pass = 0;
   #tickQueued = false;
@@ -49,35 +62,32 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   #waits = 0;
   /** The pass has given the thread back and goes on in a task of its own. */
   #resting = false;
-  /** Created in this pass by runs, demanded until it ends and they have run (§5.3). */
-  readonly #provisional = new Set<SchedulerNode>();
-  /** Nodes that have exhausted their budget and not settled since: one episode, reported once. */
-  readonly #episode = new Set<SchedulerNode>();
-  readonly #background = new Set<Promise<unknown>>();
-  #idleWaiters: (() => void)[] = [];
-  /** Those who do not wait for sends. */
-  #quietWaiters: (() => void)[] = [];
-  #sends: SendWork | undefined;
   #disposed = false;
 
   constructor(parts: {
     host: Host;
-    graph: Graph;
     agenda: Agenda;
     gates: Gates;
+    precedence: Precedence;
+    reads: RunReads;
     runner: Runner;
     turns: Turns;
-    introspection: Introspection;
     persistence: Persistence;
+    provisional: ProvisionalDemand;
+    episode: Episode;
+    quiescence: Quiescence;
   }) {
     this.#host = parts.host;
-    this.#graph = parts.graph;
     this.#agenda = parts.agenda;
     this.#gates = parts.gates;
+    this.#precedence = parts.precedence;
+    this.#reads = parts.reads;
     this.#runner = parts.runner;
     this.#turns = parts.turns;
-    this.#introspection = parts.introspection;
     this.#persistence = parts.persistence;
+    this.#provisional = parts.provisional;
+    this.#episode = parts.episode;
+    this.#quiescence = parts.quiescence;
   }
 
   set sends(sends: SendWork) {
@@ -102,7 +112,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
 
   gateOpened(node: SchedulerNode): void {
     if (node.status !== "clean" && node.live) this.#agenda.offer(node);
-    this.#checkIdle();
+    this.#quiescence.check();
   }
 
   /** Settles what is synchronous, now. */
@@ -124,7 +134,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   #begin(sliced: boolean): void {
     if (this.#passing || this.isWaiting || this.#disposed || this.#turns.isTransacting) return;
     this.#turns.publish();
-    if (this.#agenda.size === 0 && !this.#sends?.hasSends) return this.#checkIdle();
+    if (this.#agenda.size === 0 && !this.#sends?.hasSends) return this.#quiescence.check();
     this.#pass++;
     this.#continue(sliced);
   }
@@ -143,6 +153,13 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     if (this.isWaiting) return;
     if (this.#resting) this.#host.task(() => this.#goOn());
     else this.#end(sliced);
+  }
+
+  #end(sliced: boolean): void {
+    this.#provisional.expire();
+    if (this.#agenda.size > 0) return this.#continue(sliced);
+    this.#episode.passed(this.#pass);
+    this.#quiescence.check();
   }
 
   #runNodes(until: number): void {
@@ -179,10 +196,10 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   async #await(work: Promise<unknown>): Promise<void> {
     const wait = ++this.#waits;
     await work;
-    await this.#runner.takeLoads();
+    await this.#reads.takeLoads();
     if (wait !== this.#waits) return;
     this.#inFlight = undefined;
-    if (this.#disposed) return this.#checkIdle();
+    if (this.#disposed) return this.#quiescence.check();
     this.#continue(true);
   }
 
@@ -193,24 +210,16 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
 
   /** Runs a node of the agenda, or finds that it may not run now. */
   runNext(node: SchedulerNode): Promise<void> | undefined {
-    const mayHaveToWait = node.parent !== undefined || this.#agenda.idle.size > 0 || this.#graph.heights.hasCircles;
-    if (mayHaveToWait && this.#comesLater(node)) return undefined;
+    if (this.#precedence.comesLater(node)) return undefined;
     this.#agenda.withdraw(node);
     if (node.status === "clean" || !node.live || !node.registered) return undefined;
     if (node.gate !== undefined && this.#gates.hold(node)) return undefined;
-    if (node.pass !== this.#pass) {
-      node.pass = this.#pass;
-      node.passRuns = 0;
-    }
-    if (node.passRuns >= PASS_RUN_BUDGET) {
-      this.#exhausted(node);
-      return undefined;
-    }
+    if (!this.#episode.allows(node, this.#pass)) return undefined;
     if (node.record !== undefined && this.#isResumed(node, node.record)) return this.#inFlight;
     node.passRuns++;
     const run = this.#runner.run(node);
     if (run !== undefined) this.#inFlight = this.#await(run);
-    else if (this.#runner.loads !== undefined) this.#awaitLoads(node, this.#runner.loads);
+    else if (this.#reads.loads !== undefined) this.#awaitLoads(node, this.#reads.loads);
     return this.#inFlight;
   }
 
@@ -230,21 +239,6 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     this.#inFlight = this.#await(Promise.all([this.#inFlight, loads]));
   }
 
-  /** Whether something turned out that has to run before the node; then the order has been changed. */
-  #comesLater(node: SchedulerNode): boolean {
-    if (this.#agenda.idle.size > 0 && node.envelope === undefined && this.promoteBefore(node)) return true;
-    const { heights } = this.#graph;
-    if (heights.hasCircles && heights.isUnordered(node) && heights.retry(node)) return true;
-    return node.parent !== undefined && this.#parentFirst(node, node.parent);
-  }
-
-  /** A parent may remove its children, so it goes first unless it reads from them (§7.4); true if the child has moved. */
-  #parentFirst(child: SchedulerNode, parent: SchedulerNode): boolean {
-    if (parent.slot < 0 || parent.height < child.height || upstream(parent).has(child)) return false;
-    this.#graph.heights.order(child, parent);
-    return child.height > parent.height;
-  }
-
   // For sends (§7.5) ---------------------------------------------------------------------------------------------------
 
   /** Each send is news from outside: what it makes run may run as often as in a pass of its own. */
@@ -260,155 +254,36 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     for (;;) {
       if (this.isWaiting) return false;
       if (this.#turns.hasUntold) this.#turns.publish();
-      if (this.#agenda.idle.size > 0) this.promoteBefore(node);
+      if (this.#agenda.idle.size > 0) this.#precedence.promoteBefore(node);
       const { first } = this.#agenda.primary;
       if (first === undefined || first.height >= node.height) return true;
       this.runNext(first);
     }
   }
 
-  // Materializers (§4.3) -----------------------------------------------------------------------------------------------
+  // Rest -----------------------------------------------------------------------------------------------------------------
 
-  /** Puts queued materializers whose envelope the node reads before it; true if there were any. */
-  promoteBefore(node: SchedulerNode): boolean {
-    let promoted = false;
-    for (const materializer of [...this.#agenda.idle]) {
-      if (!readsInside(node, materializer)) continue;
-      // What the materializer reads from the node itself comes first, and then it is the other way round.
-      if (upstream(materializer).has(node)) continue;
-      this.#graph.heights.order(node, materializer);
-      this.#agenda.promote(materializer);
-      promoted = true;
-    }
-    return promoted;
+  get isActive(): boolean {
+    return this.#tickQueued || this.#passing || this.#resting || this.isWaiting;
   }
 
-  // Provisional demand (§5.3) --------------------------------------------------------------------------------------------
-
-  provisional(node: SchedulerNode): void {
-    node.provisional = true;
-    this.#provisional.add(node);
-    this.#graph.grant(node);
+  /** Work outside of the graph that `idle` waits for. */
+  background(work: Promise<unknown>): void {
+    this.#quiescence.background(work);
   }
 
+  /** The node is gone. */
   forget(node: SchedulerNode): void {
-    this.#provisional.delete(node);
-    this.#episode.delete(node);
+    this.#provisional.forget(node);
+    this.#episode.forget(node);
     // A send may have waited for its gate.
     if (this.#sends?.hasSends) this.wake();
-    this.#checkIdle();
-  }
-
-  #expireProvisional(): void {
-    for (const node of this.#provisional) {
-      if (node.status === "never-ran") continue;
-      this.#provisional.delete(node);
-      node.provisional = false;
-      this.#graph.withdraw(node);
-    }
-  }
-
-  // Bounds (§7.7) --------------------------------------------------------------------------------------------------------
-
-  #exhausted(node: SchedulerNode): void {
-    const delayMs = this.#gates.exhausted(node);
-    this.#agenda.offer(node);
-    if (this.#episode.size === 0) this.#introspection.nonSettling(node, circleThrough(node), delayMs);
-    this.#episode.add(node);
-  }
-
-  /** Nodes that have exhausted their budget and have not come to rest since. */
-  get nonSettling(): readonly string[] {
-    return [...this.#episode].map(({ id }) => id);
-  }
-
-  /** Nodes of an episode that came to rest without exhausting their budget again, or sleep, have settled. */
-  #closeEpisode(): void {
-    for (const node of this.#episode) {
-      if (node.pass === this.#pass && node.passRuns >= PASS_RUN_BUDGET) continue;
-      if (node.live && (node.status !== "clean" || node.pass !== this.#pass)) continue;
-      this.#episode.delete(node);
-      this.#gates.settled(node);
-    }
-  }
-
-  #end(sliced: boolean): void {
-    if (this.#provisional.size > 0) this.#expireProvisional();
-    if (this.#agenda.size > 0) return this.#continue(sliced);
-    if (this.#episode.size > 0) this.#closeEpisode();
-    this.#checkIdle();
-  }
-
-  // Idle -----------------------------------------------------------------------------------------------------------------
-
-  get isIdle(): boolean {
-    return this.isQuiet && (this.#disposed || (this.#sends?.isIdle ?? true));
-  }
-
-  /** Idle, sends aside. */
-  get isQuiet(): boolean {
-    if (this.#disposed) return !this.isWaiting;
-    return (
-      !this.#tickQueued &&
-      !this.#passing &&
-      !this.#resting &&
-      !this.isWaiting &&
-      this.#agenda.size === 0 &&
-      this.#background.size === 0 &&
-      !this.#turns.hasUntold &&
-      !this.#hasDeferredFirstRun()
-    );
-  }
-
-  /** A demanded node whose first run waits for a gate; windows of nodes that have run do not count. */
-  #hasDeferredFirstRun(): boolean {
-    for (const node of this.#gates.held) if (node.status === "never-ran" && node.live) return true;
-    return false;
-  }
-
-  idle(): Promise<void> {
-    if (this.isIdle) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#idleWaiters.push(resolve);
-    });
-  }
-
-  /** Like `idle`, for whoever may be called by a handler: it does not wait for sends. */
-  quiet(): Promise<void> {
-    if (this.isQuiet) return Promise.resolve();
-    return new Promise((resolve) => {
-      this.#quietWaiters.push(resolve);
-    });
-  }
-
-  /** Work outside of the graph that `idle` waits for; failing releases it too. */
-  background(work: Promise<unknown>): void {
-    const done = () => {
-      this.#background.delete(tracked);
-      this.#checkIdle();
-    };
-    const tracked: Promise<unknown> = work.then(done, done);
-    this.#background.add(tracked);
-  }
-
-  #checkIdle(): void {
-    if (this.#quietWaiters.length > 0 && this.isQuiet) for (const resolve of this.#quietWaiters.splice(0)) resolve();
-    if (this.#idleWaiters.length === 0 || !this.isIdle) return;
-    for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    this.#quiescence.check();
   }
 
   dispose(): void {
     this.#disposed = true;
     this.#gates.dispose();
-    this.#checkIdle();
+    this.#quiescence.dispose();
   }
-}
-
-function readsInside(reader: SchedulerNode, materializer: SchedulerNode): boolean {
-  for (let edge = reader.reads; edge !== null; edge = edge.next) {
-    for (const place of materializer.envelope ?? []) {
-      if (place.home === edge.address.home && overlap(place.path, edge.address.path)) return true;
-    }
-  }
-  return false;
 }

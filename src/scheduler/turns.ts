@@ -39,6 +39,12 @@ export interface LostWrites {
   lostWrite(space: string, message: string): void;
 }
 
+/** What a transaction gave, and its commit if it wrote anything. */
+export interface Transacted<T> {
+  readonly result: T;
+  readonly commit: Commit | undefined;
+}
+
 export class Turns {
   readonly #host: Host;
   readonly #invalidation: Invalidation;
@@ -151,7 +157,7 @@ export class Turns {
   }
 
   /** Runs code as one commit of its own. */
-  transact<T>(replica: Replica, code: () => T, changeGroup?: string): { result: T; commit: Commit | undefined } {
+  transact<T>(replica: Replica, code: () => T, changeGroup?: string): Transacted<T> {
     const turn = this.#turn(replica);
     // A transaction inside a transaction is part of it.
     if (this.#transacting === turn) return { result: code(), commit: undefined };

@@ -1,0 +1,79 @@
+/**
+ * Makes the components of one scheduler and puts them together. Each gets those that it calls; those that only have to wake the pass, or be
+ * asked by it, come later and are known by a narrow interface. Nothing here runs after that.
+ */
+import type { Host } from "../host/host.ts";
+import { Agenda } from "./agenda.ts";
+import { Attempts } from "./attempts.ts";
+import { Dispatch } from "./dispatch.ts";
+import { Documents } from "./documents.ts";
+import { Episode } from "./episode.ts";
+import { Events } from "./events.ts";
+import { Gates } from "./gates.ts";
+import { Graph } from "./graph.ts";
+import { InformationFlow } from "./information-flow.ts";
+import { Introspection } from "./introspection.ts";
+import { Invalidation } from "./invalidation.ts";
+import { Lifecycle } from "./lifecycle.ts";
+import { Persistence } from "./persistence.ts";
+import { Precedence } from "./precedence.ts";
+import { ProvisionalDemand } from "./provisional-demand.ts";
+import { Pull } from "./pull.ts";
+import { Quiescence } from "./quiescence.ts";
+import { Registry } from "./registry.ts";
+import { RunCommits } from "./run-commits.ts";
+import { RunReads } from "./run-reads.ts";
+import { RunWrites } from "./run-writes.ts";
+import { Runner } from "./runner.ts";
+import { SendAnswers } from "./send-answers.ts";
+import { Settle } from "./settle.ts";
+import { Turns } from "./turns.ts";
+
+/** What the facade offers operations of. */
+export type Components = ReturnType<typeof compose>;
+
+export function compose(host: Host) {
+  // Who there is, who reads and writes what, what changed, what there is to do.
+  const registry = new Registry();
+  const gates = new Gates(host);
+  const agenda = new Agenda(gates);
+  const graph = new Graph(agenda);
+  const invalidation = new Invalidation(graph, agenda, gates);
+  const introspection = new Introspection(graph, gates, registry);
+  const documents = new Documents({ registry, graph, invalidation });
+  const turns = new Turns(host, invalidation, introspection);
+  const base = { host, registry, gates, agenda, graph, invalidation, introspection, documents, turns };
+
+  // Running nodes.
+  const flow = new InformationFlow(invalidation);
+  const persistence = new Persistence(base);
+  const precedence = new Precedence(base);
+  const quiescence = new Quiescence(base);
+  const commits = new RunCommits({ ...base, background: quiescence });
+  const reads = new RunReads({ ...base, precedence, persistence, flow });
+  const writes = new RunWrites({ ...base, flow, commits });
+  const runner = new Runner({ ...base, persistence, flow, reads, writes });
+  const provisional = new ProvisionalDemand(base);
+  const episode = new Episode(base);
+  const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };
+  const settle = new Settle({ ...base, ...running });
+  const lifecycle = new Lifecycle({ ...base, ...running, settle });
+  const pull = new Pull({ lifecycle, documents, quiescence });
+
+  // Handling sends.
+  const answers = new SendAnswers({ host, introspection, work: settle });
+  const dispatch = new Dispatch({ ...base, runner, answers, work: settle, passes: settle });
+  const attempts = new Attempts(runner, turns);
+  const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
+
+  agenda.waker = settle;
+  turns.waker = settle;
+  gates.home = settle;
+  reads.upstream = settle;
+  persistence.holder = settle;
+  quiescence.activity = settle;
+  quiescence.sends = events;
+  settle.sends = events;
+  invalidation.falls = events;
+  return { ...base, flow, persistence, quiescence, runner, episode, settle, lifecycle, pull, attempts, events };
+}

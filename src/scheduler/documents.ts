@@ -1,0 +1,116 @@
+/**
+ * The documents that the scheduler knows, in which spaces, and whose output they are. An output is made by the first look at it (decision
+ * 0006): whoever asks for the address of a document asks here, and a computation of that name is found by it.
+ *
+ * Not here: what lies in them, who reads them (`graph.ts`).
+ */
+import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import type { Replica } from "../store/replica.ts";
+import type { Address, DocumentIndex } from "./address.ts";
+import type { Graph } from "./graph.ts";
+import type { Invalidation } from "./invalidation.ts";
+import type { NodeSpec, SchedulerNode } from "./node.ts";
+import type { Registry } from "./registry.ts";
+
+const NOTHING: readonly never[] = Object.freeze([]);
+
+export class Documents {
+  readonly #registry: Registry;
+  readonly #graph: Graph;
+  readonly #invalidation: Invalidation;
+  readonly #replicas = new Set<Replica>();
+
+  constructor(parts: { registry: Registry; graph: Graph; invalidation: Invalidation }) {
+    this.#registry = parts.registry;
+    this.#graph = parts.graph;
+    this.#invalidation = parts.invalidation;
+  }
+
+  /** The address of a document's root; `at` goes down from there. Loads nothing. */
+  root(replica: Replica, ref: DocumentRef): Address {
+    this.#known(replica);
+    const index = this.#graph.index(replica, ref);
+    if (index.writers.length === 0 && ref.scope === SHARED_SCOPE) this.#lookedAt(index);
+    return index.root;
+  }
+
+  #known(replica: Replica): void {
+    this.#invalidation.attach(replica);
+    this.#replicas.add(replica);
+  }
+
+  /** Somebody looks at a document for the first time: it may be the output of a computation that nobody has looked at. */
+  #lookedAt({ replica, document, root }: DocumentIndex): void {
+    const node = this.#registry.find(document.id);
+    if (node !== undefined && node.outputIn === replica && node.output === undefined) this.#place(node, root);
+  }
+
+  // Outputs --------------------------------------------------------------------------------------------------------------
+
+  /** Where a computation's result goes. */
+  outputOf(node: SchedulerNode): Address | undefined {
+    if (node.output !== undefined || node.outputIn === undefined) return node.output;
+    return this.root(node.outputIn, { scope: SHARED_SCOPE, id: node.id });
+  }
+
+  /** A new node's outputs: those it has are its own now; one that it is to have is made if it cannot be found by its name later. */
+  claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
+    if (node.output !== undefined) takeOver(node.output, node.record?.phase === "asked");
+    for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
+    if (outputIn !== undefined) this.#placeUnlessUnseen(node, outputIn, id);
+  }
+
+  /** One that nobody has looked at is found by its name, so it must have its own; one that a run makes runs at once. */
+  #placeUnlessUnseen(node: SchedulerNode, replica: Replica, id: string): void {
+    const ref = { scope: SHARED_SCOPE, id };
+    const isKnown = replica.find(ref)?.attachment !== undefined;
+    if (!isKnown && node.id === id && node.parent === undefined) return this.#known(replica);
+    const output = this.root(replica, ref);
+    // That was a look already, if the node has the document's name.
+    if (node.output === undefined) this.#place(node, output);
+  }
+
+  #place(node: SchedulerNode, output: Address): void {
+    node.output = output;
+    takeOver(output, false);
+    this.#graph.addWriter(node, output.home);
+  }
+
+  // Spaces ---------------------------------------------------------------------------------------------------------------
+
+  /** Resolves when every commit under way has its answer. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#replicas].map((replica) => replica.settled()));
+  }
+
+  get hasPendingCommits(): boolean {
+    return [...this.#replicas].some((replica) => replica.pendingCommits > 0);
+  }
+
+  /** Resolves when no load is outstanding. */
+  async loadsSettled(): Promise<void> {
+    await Promise.all([...this.#replicas].map((replica) => replica.loadsSettled()));
+  }
+
+  /** Grows whenever a read starts a load. */
+  get loadGeneration(): number {
+    let loads = 0;
+    for (const replica of this.#replicas) loads += replica.loadGeneration;
+    return loads;
+  }
+}
+
+/**
+ * A computation's own output is made here: there is nothing to load, and a load on its way comes too late. That of a resumed one
+ * is what is stored, whatever was here.
+ */
+function takeOver({ document }: Address, isResumed: boolean): void {
+  if (isResumed) {
+    // Whoever reads it waits until the node is known.
+    if (document.state === "loaded" && document.pending.length === 0) document.state = "absent";
+  } else if (document.state !== "loaded") {
+    document.state = "loaded";
+    document.missed = NOTHING;
+  }
+  document.derived = true;
+}

@@ -1,0 +1,112 @@
+/**
+ * When there is nothing left to do, and who waits for that. SPEC: R6, R7.
+ *
+ * ```
+ *   quiet   no pass, nothing queued, told of everything, no background work, no first run behind a gate
+ *   idle    quiet, and no send that can be handled now
+ * ```
+ * Whoever ends something looks here; gates of nodes that have run do not count.
+ */
+import type { Agenda } from "./agenda.ts";
+import type { Gates } from "./gates.ts";
+import type { Background } from "./run-commits.ts";
+import type { Turns } from "./turns.ts";
+
+/** The pass; the settle component. */
+export interface Activity {
+  /** A pass goes on, rests, waits, or is about to begin. */
+  readonly isActive: boolean;
+  /** An asynchronous run, a load or a resumption is awaited. */
+  readonly isWaiting: boolean;
+}
+
+/** Sends that wait to be handled; the events component. */
+export interface PendingSends {
+  readonly isIdle: boolean;
+}
+
+export class Quiescence implements Background {
+  readonly #agenda: Agenda;
+  readonly #gates: Gates;
+  readonly #turns: Turns;
+  readonly #background = new Set<Promise<unknown>>();
+  #activity: Activity | undefined;
+  #sends: PendingSends | undefined;
+  #idleWaiters: (() => void)[] = [];
+  /** Those who do not wait for sends. */
+  #quietWaiters: (() => void)[] = [];
+  #disposed = false;
+
+  constructor(parts: { agenda: Agenda; gates: Gates; turns: Turns }) {
+    this.#agenda = parts.agenda;
+    this.#gates = parts.gates;
+    this.#turns = parts.turns;
+  }
+
+  set activity(activity: Activity) {
+    this.#activity = activity;
+  }
+
+  set sends(sends: PendingSends) {
+    this.#sends = sends;
+  }
+
+  idle(): Promise<void> {
+    if (this.#isIdle) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#idleWaiters.push(resolve);
+    });
+  }
+
+  /** Like `idle`, for whoever may be called by a handler: it does not wait for sends. */
+  quiet(): Promise<void> {
+    if (this.#isQuiet) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#quietWaiters.push(resolve);
+    });
+  }
+
+  /** Work outside of the graph that `idle` waits for; failing releases it too. */
+  background(work: Promise<unknown>): void {
+    const done = () => {
+      this.#background.delete(tracked);
+      this.check();
+    };
+    const tracked: Promise<unknown> = work.then(done, done);
+    this.#background.add(tracked);
+  }
+
+  /** Something has ended: it may have been the last. */
+  check(): void {
+    if (this.#quietWaiters.length > 0 && this.#isQuiet) for (const resolve of this.#quietWaiters.splice(0)) resolve();
+    if (this.#idleWaiters.length === 0 || !this.#isIdle) return;
+    for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+
+  /** Nothing begins any more; only what is awaited still counts. */
+  dispose(): void {
+    this.#disposed = true;
+    this.check();
+  }
+
+  get #isIdle(): boolean {
+    return this.#isQuiet && (this.#disposed || (this.#sends?.isIdle ?? true));
+  }
+
+  get #isQuiet(): boolean {
+    if (this.#disposed) return !this.#activity?.isWaiting;
+    return (
+      !this.#activity?.isActive &&
+      this.#agenda.size === 0 &&
+      this.#background.size === 0 &&
+      !this.#turns.hasUntold &&
+      !this.#hasDeferredFirstRun()
+    );
+  }
+
+  /** A demanded node whose first run waits for a gate; windows of nodes that have run do not count. */
+  #hasDeferredFirstRun(): boolean {
+    for (const node of this.#gates.held) if (node.status === "never-ran" && node.live) return true;
+    return false;
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * What a run writes. Its result, and documents that it derives besides, are put in place at once and are no commit; its side-writes
+ * are collected in a unit, which is committed or taken back as a whole (Scheduler v2 §4.3, §7.3). What becomes of the commit is
+ * in `run-commits.ts`.
+ */
+import { admit } from "../store/admit.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
+import { PUBLIC } from "../store/label.ts";
+import { overlap } from "../store/path-operation.ts";
+import type { Address } from "./address.ts";
+import type { InformationFlow } from "./information-flow.ts";
+import type { Introspection } from "./introspection.ts";
+import type { Invalidation } from "./invalidation.ts";
+import type { SchedulerNode } from "./node.ts";
+import type { Run } from "./run.ts";
+import type { RunCommits } from "./run-commits.ts";
+import { WriteUnit } from "./write-unit.ts";
+
+export class RunWrites {
+  readonly #invalidation: Invalidation;
+  readonly #introspection: Introspection;
+  readonly #flow: InformationFlow;
+  readonly #commits: RunCommits;
+
+  constructor(parts: {
+    invalidation: Invalidation;
+    introspection: Introspection;
+    flow: InformationFlow;
+    commits: RunCommits;
+  }) {
+    this.#invalidation = parts.invalidation;
+    this.#introspection = parts.introspection;
+    this.#flow = parts.flow;
+    this.#commits = parts.commits;
+  }
+
+  /** Puts what a node has derived into a document: at once for readers here, without a commit. */
+  put({ node, label }: Run, root: Address, value: unknown): void {
+    const { document } = root;
+    if (label !== PUBLIC || document.labels !== undefined) this.#flow.derive(node, root, label);
+    const before = document.value;
+    const after = value === undefined ? undefined : admit(value, before);
+    // What was admitted is neither NaN nor -0.
+    if (before === after) return;
+    document.value = after;
+    this.#invalidation.changed(root, before, after, node, node.changeGroup);
+  }
+
+  /** A document that the run derives besides its output. */
+  derive(run: Run, address: Address, value: unknown): void {
+    if (run.rehearsal) return;
+    const { document } = address.home;
+    if (document.state === "absent") document.state = "loaded";
+    document.derived = true;
+    this.put(run, address, value);
+  }
+
+  /** The unit of side-writes that a write to the address goes to. */
+  unitFor(run: Run, address: Address): WriteUnit {
+    const { replica } = address.home;
+    if (run.node.kind === "computation" && !run.rehearsal && !isInSurface(run.node, address))
+      this.#introspection.wroteOutside(run.node, address);
+    if (run.label.length > 0) this.#flow.requireWritable(run, address.alone);
+    run.unit ??= new WriteUnit(replica);
+    if (run.unit.replica !== replica) {
+      throw new Error(`node ${run.node.id} writes into two spaces; a run is one commit, and a commit is of one space`);
+    }
+    return run.unit;
+  }
+
+  /** Commits what the run has written so far; throws, with nothing committed, where it could be read by who must not know. */
+  commit(run: Run): void {
+    if (run.label.length > 0) {
+      if (run.unit !== null) this.#flow.requireWritable(run, run.unit.addresses());
+      this.#raise(run);
+    }
+    this.#commits.commit(run);
+  }
+
+  /** Labels all that a materializer may write. */
+  #raise(run: Run): void {
+    const raises = this.#flow.raises(run);
+    const place = run.node.envelope?.[0];
+    if (raises.length === 0 || place === undefined) return;
+    run.unit ??= new WriteUnit(place.home.replica);
+    run.unit.labels = raises;
+  }
+
+  takeBack(run: Run): void {
+    run.unit?.undo();
+    run.unit = null;
+  }
+}
+
+/** Whether a computation has declared that it writes there. A slot of another scope is its own affair. */
+function isInSurface(node: SchedulerNode, address: Address): boolean {
+  if (address.home.document.scope !== SHARED_SCOPE) return true;
+  if (node.outputs.some((output) => output.home === address.home)) return true;
+  const { path } = address;
+  return node.envelope?.some((place) => place.home === address.home && overlap(place.path, path)) ?? false;
+}
