@@ -186,6 +186,8 @@ export const TIMERS_FIRED_MAX = 100;
 export const TIMERS_REFIRED_MAX = 1_000_000;
 /** When the due table is looked at again after the store failed, or had rows due that nobody here knows. */
 export const TIMER_RETRY_MS = 1_000;
+/** The longest pause before a timer's message that was refused for the moment is sent again. */
+export const TIMER_RETRY_MAX_MS = 60_000;
 /** Event streams of one connection; each is a reader of the journal. */
 export const STREAMS_MAX = 16;
 /** Types and topics that one event stream may name. */

@@ -2,7 +2,8 @@
  * What is armed: in memory, or in the store's due table so that it survives the process. One host timer waits for the earliest.
  *
  * A durable row that comes due is first marked as fired, which no deadline waits for, and goes only when what it fired was handled. What
- * a crash leaves marked is fired again by the next process, with the same message id, which receipts make harmless. A timer with a
+ * was refused for the moment (503) is sent again, later and later; what a crash leaves marked is fired again by the next process, with the
+ * same message id, which receipts make harmless. A timer with a
  * schedule is armed for its next slot in the same write that marks this one.
  *
  * ```
@@ -14,7 +15,7 @@
  * whoever set it was told so. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { TIMER_CHUNK_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
+import { TIMER_CHUNK_MS, TIMER_RETRY_MAX_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange } from "../store/due.ts";
 import type { Store } from "../store/store.ts";
@@ -58,6 +59,8 @@ export class TimerTable {
   readonly #armed = new Map<string, ArmedTimer>();
   /** Being set: their answers are not out. */
   readonly #setting = new Set<string>();
+  /** Firings that are about to be tried again. */
+  #pausing = 0;
   #wake: Timer | undefined;
   #closed = false;
   /** Which look for the earliest deadline is the latest; what an earlier one finds is out of date. */
@@ -75,7 +78,7 @@ export class TimerTable {
   async open(): Promise<void> {
     try {
       for (const row of (await this.#store?.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX)) ?? []) {
-        if (row.kind === FIRED) this.#send(firingOf(row.key, row.data));
+        if (row.kind === FIRED) void this.#send(firingOf(row.key, row.data));
       }
     } catch {
       // They stay marked, and the next process finds them.
@@ -112,8 +115,8 @@ export class TimerTable {
 
   /** How many wait. With a store only whether any does: others may share it. */
   get scheduled(): number {
-    if (!this.#store) return this.#armed.size;
-    return this.#wake === undefined && this.#setting.size === 0 ? 0 : 1;
+    if (!this.#store) return this.#armed.size + this.#pausing;
+    return this.#wake === undefined && this.#setting.size === 0 && this.#pausing === 0 ? 0 : 1;
   }
 
   close(): void {
@@ -163,7 +166,7 @@ export class TimerTable {
         if (this.#setting.has(timer.id)) continue;
         // Somebody may have cancelled it meanwhile.
         const firing = firingFor(timer);
-        if (await this.#mark(timer, firing)) this.#send(firing);
+        if (await this.#mark(timer, firing)) void this.#send(firing);
         fired++;
       }
     } catch {
@@ -181,22 +184,32 @@ export class TimerTable {
       if (wasArmed && next) this.#armed.set(next.id, next);
       return wasArmed;
     }
+    // Of several processes that share the store one takes it; for the others nothing of this happens.
     const [wasArmed = false] = await this.#store.changeDue([
-      { op: "cancel", kind: KIND, key: timer.id },
+      { op: "take", kind: KIND, key: timer.id },
       ...(next ? [armed(next)] : []),
       { op: "put", kind: FIRED, key: firing.id, dueAtMs: FIRED_AT_MS, data: markOf(firing) },
     ]);
-    if (wasArmed) return true;
-    // Another process that shares the store was first; what it has armed for the next slot is the same row.
-    await this.#forget(firing.id);
-    return false;
+    return wasArmed;
   }
 
-  #send(firing: Firing): void {
-    this.#fire(firing)
-      .then(() => this.#forget(firing.id))
-      // Not handled, or the store failed: it stays marked, and the next process fires it again.
-      .catch(() => undefined);
+  /** Until it was handled, and until the store has forgotten it; what a process does not come to is left to the next. */
+  async #send(firing: Firing): Promise<void> {
+    await this.#persist(() => this.#fire(firing));
+    await this.#persist(() => this.#forget(firing.id));
+  }
+
+  /** Again, after twice as long each time, while the table is open. */
+  async #persist(deed: () => Promise<void>): Promise<void> {
+    for (let pauseMs = TIMER_RETRY_MS; !this.#closed; pauseMs = Math.min(2 * pauseMs, TIMER_RETRY_MAX_MS)) {
+      try {
+        return await deed();
+      } catch {
+        this.#pausing++;
+        await new Promise<void>((resolve) => this.#host.timer(pauseMs, resolve));
+        this.#pausing--;
+      }
+    }
   }
 
   async #forget(firingId: string): Promise<void> {

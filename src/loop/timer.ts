@@ -92,7 +92,7 @@ function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
 async function set(host: Host, table: TimerTable, message: Message, data: SetData): Promise<Json> {
   // Whole milliseconds, upwards: never early.
   const dueAtMs = Math.ceil("delayMs" in data ? host.now() + data.delayMs : data.dueAt);
-  const id = host.id();
+  const id = timerIdOf(message);
   await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template: data.message } });
   return { timerId: id };
 }
@@ -102,9 +102,14 @@ async function every(host: Host, table: TimerTable, message: Message, data: Ever
   const now = host.now();
   const dueAtMs = nextSlot(schedule, now, now);
   if (dueAtMs === undefined) throw new Failure(422, "cron: has no moment after now");
-  const id = host.id();
+  const id = timerIdOf(message);
   await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template, schedule } });
   return { timerId: id, dueAt: dueAtMs };
+}
+
+/** Follows from the request: whoever repeats one that was not answered sets the same timer. */
+function timerIdOf({ metadata }: Message): string {
+  return contentId(["timer of", metadata.id]);
 }
 
 async function cancel(table: TimerTable, { timerId }: { timerId: string }): Promise<Json> {

@@ -22,3 +22,16 @@ export type DueChange =
   | { readonly op: "cancel"; readonly kind: string; readonly key: string }
   /** Removes a row that must be there: the commit is rejected (`due-row-gone`) when somebody else was first. */
   | { readonly op: "take"; readonly kind: string; readonly key: string };
+
+/** Makes changes outside of a commit, one after the other; a `take` that finds nothing ends them, as it would reject a commit. */
+export function changeInOrder<Change extends { readonly op: DueChange["op"] }>(
+  changes: readonly Change[],
+  change: (one: Change) => boolean,
+): boolean[] {
+  let isOver = false;
+  return changes.map((one) => {
+    const done = !isOver && change(one);
+    if (!done && one.op === "take") isOver = true;
+    return done;
+  });
+}

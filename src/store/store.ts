@@ -47,7 +47,7 @@ export interface Store extends AsyncDisposable {
    */
   watch(listener: (change: StoreChange) => void): () => void;
 
-  /** The recorded basis of nodes, and whether what they read has moved since. Missing nodes are left out. */
+  /** The recorded basis of nodes in the order asked, and whether what they read has moved since. Missing nodes are left out. */
   basis(space: string, nodes: readonly string[]): Promise<readonly RecordedBasis[]>;
 
   // Journal ----------------------------------------------------------------------------------------------------------
@@ -92,7 +92,10 @@ export interface Store extends AsyncDisposable {
 
   // Due table --------------------------------------------------------------------------------------------------------
 
-  /** Changes due rows outside any space's commit. Each `take` or `cancel` answers whether its row was there. */
+  /**
+   * Changes due rows outside any space's commit. Each `take` or `cancel` answers whether its row was there; after a `take` that found
+   * none nothing more is changed, and the rest is answered with false.
+   */
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]>;
 
   /** Rows due at or before `nowMs`, earliest first, equal deadlines in the order they were set. They stay until taken. */

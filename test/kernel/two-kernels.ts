@@ -1,9 +1,13 @@
 /**
- * Whole kernels in a simulated world, from a seed: two processes on one disk, each with store, scheduler, bus, loop, timers and an app;
+ * Whole kernels in a simulated world, from a seed: two processes on one disk, each with store, scheduler, bus, loop, timers, an extension, a piece and an app;
  * clients that send commands and repeat what was not answered. Kernels are killed, paused and given wrong clocks and a store that
  * fails. Then the faults stop, and it is checked from outside what became of everything.
  */
+import type { Cell } from "../../src/cells/cell.ts";
+import { pattern } from "../../src/cells/pattern.ts";
 import type { Space } from "../../src/cells/space.ts";
+import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
+import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel, type KernelParts } from "../../src/kernel/kernel.ts";
@@ -11,13 +15,17 @@ import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { queuedStore } from "../bus/queued-store.ts";
+import { inCode } from "../extensions/extension-setup.ts";
 
 const ACCOUNTS = 8;
+/** Of so many parcels one is said to be stored. */
+const STORED_EVERY = 50;
 const KERNELS = 2;
 const LEASE_MS = 2_000;
 /** When faults stop, everything has come to rest after this long. */
@@ -32,6 +40,7 @@ export interface Sightings {
   pauses: number;
   timers: number;
   refused: number;
+  tallied: number;
 }
 
 interface Living {
@@ -53,7 +62,16 @@ export interface TwoKernelsOptions {
 }
 
 export class TwoKernels {
-  readonly sightings: Sightings = { events: 0, commands: 0, repeated: 0, kills: 0, pauses: 0, timers: 0, refused: 0 };
+  readonly sightings: Sightings = {
+    events: 0,
+    commands: 0,
+    repeated: 0,
+    kills: 0,
+    pauses: 0,
+    timers: 0,
+    refused: 0,
+    tallied: 0,
+  };
   readonly #world: SimulatedHost;
   readonly #options: TwoKernelsOptions;
   readonly #disk = new MemoryDisk();
@@ -117,13 +135,33 @@ export class TwoKernels {
           host: process,
           store,
           leaseMs: LEASE_MS,
-          capabilities: (parts) => bank(parts, this.#heard),
+          capabilities: bank,
+          extensions: [this.#dock()],
+          extensionData: "nowhere",
+          log: () => undefined,
+          patterns: [tally],
+          version: "1",
         });
         return;
       } catch {
         await new Promise<void>((resolve) => process.timer(50, resolve));
       }
     }
+  }
+
+  /** An extension that hears of every parcel, and says of some that they are stored. */
+  #dock(): ExtensionInCode {
+    const events = { publishes: [{ topic: "parcel.stored" }], subscribes: [{ topic: "parcel.came" }] };
+    const hear = (context: ExtensionContext) =>
+      context.subscribeEvent<{ n: number }>(
+        "parcel.came",
+        async ({ payload: { n } }) => {
+          if (n % STORED_EVERY === 0) await context.emit("parcel.stored", { n }, { key: String(n) });
+          this.#heard.add(n);
+        },
+        { retry: { attempts: 100 } },
+      );
+    return inCode({ id: "dock", events }, { initialize: hear });
   }
 
   async #disturb(): Promise<void> {
@@ -157,7 +195,7 @@ export class TwoKernels {
     for (const { process, kernel } of running) {
       const events = Array.from({ length: Math.ceil(this.#options.eventsPerRound / running.length) }, () => {
         const payload = { n: ++this.#published };
-        return { topic: "Parcel.Came", source: "dock", payload };
+        return { topic: "parcel.came", source: "dock", payload };
       });
       const acknowledge = (ids: readonly number[]) => {
         // A promise chain of a killed process may still run out; nobody was told then.
@@ -169,6 +207,8 @@ export class TwoKernels {
     for (let n = this.#below(6); n > 0; n--)
       this.#command("Bank.Deposit", { account: this.#below(ACCOUNTS), amount: 1 });
     if (this.#world.random() < 0.3) this.#setTimer();
+    this.#command("Tally.Add", { times: 1 });
+    this.sightings.tallied++;
   }
 
   #command(type: string, data: Json): void {
@@ -217,19 +257,21 @@ export class TwoKernels {
 
     const parcels = new Map(
       rows
-        .filter(({ topic }) => topic === "Parcel.Came")
+        .filter(({ topic }) => topic === "parcel.came")
         .map((row) => [(row.message!.data as { n: number }).n, row.id]),
     );
     for (const [n, id] of this.#acknowledged) {
       if (parcels.get(n) !== id)
         throw new Error(`parcel ${n} was acknowledged as event ${id}, and is ${parcels.get(n)}`);
     }
-    const deposits = this.sightings.commands - this.sightings.timers;
+    const { tallied } = this.sightings;
+    const deposits = this.sightings.commands - this.sightings.timers - tallied;
     const due = deposits + this.sightings.timers * 1_000;
     const kernel = this.#running()[0]!.kernel;
     const summary = kernel.query("Bank.Summary", null);
     await this.#world.advance(1_000);
-    const { total, deposited } = (await summary) as { total: number; deposited: number };
+    const { total, deposited, twice } = (await summary) as { total: number; deposited: number; twice: number };
+    if (twice !== 2 * tallied) throw new Error(`twice ${tallied} is ${twice} to the piece`);
     if (total !== due) throw new Error(`the accounts hold ${total}; ${due} was paid in`);
     const transfers = deposits + this.sightings.timers;
     if (deposited !== transfers)
@@ -243,12 +285,11 @@ export class TwoKernels {
 }
 
 /** An app with state, a derived value that somebody looks at, an event and two that hear of it, and one that counts what comes by itself. */
-function bank({ bus, space, host }: KernelParts, heard: Set<number>): Readonly<Record<string, Capability>> {
+function bank({ bus, space, host }: KernelParts): Readonly<Record<string, Capability>> {
   const accounts = Array.from({ length: ACCOUNTS }, (_, n) => space.cell<number>(`account/${n}`));
   const total = space.computed("total", () => accounts.reduce((sum, account) => sum + (account.get() ?? 0), 0));
   total.sink(() => {});
   countEvents(space, bus, "Bank.Deposited", "deposited");
-  bus.subscribe("Parcel.Came", ({ payload }) => void heard.add((payload as { n: number }).n), { subscriberId: "dock" });
   return {
     bank: transactional({
       space,
@@ -271,13 +312,39 @@ function bank({ bus, space, host }: KernelParts, heard: Set<number>): Readonly<R
           handle: async () => ({
             total: (await total.pull()) ?? 0,
             deposited: (await space.cell<number>("deposited").pull()) ?? 0,
+            twice: (await space.cell<number>("tally/twice").pull()) ?? 0,
           }),
+        },
+      },
+    }),
+    // The same command again, to whichever kernel, is the same event to the stream.
+    tally: capability({
+      description: "counts in a piece",
+      commands: {
+        "Tally.Add": {
+          handle: async (data: { times: number }, _context, { metadata }) => {
+            if (!space.pieces.has("tally")) await space.run(tally, { step: 1 }, { id: "tally" });
+            const { outcome } = space.stream<{ times: number }>("tally/add").send(data, { eventId: metadata.id });
+            const { kind } = await outcome;
+            if (kind !== "handled" && kind !== "already") throw new Failure(503, `the send was ${kind}`);
+            return { kind };
+          },
         },
       },
     }),
     clerk: capability({ description: "hears of deposits", on: { "Bank.Deposited": () => undefined } }),
   };
 }
+
+/** A piece with a stream, state of its own and a value derived from it. */
+const tally = pattern("tally", (inputs: Cell<{ step: number }>, piece) => {
+  const count = piece.cell<number>("count");
+  const add = piece.stream<{ times: number }>("add");
+  add.handle(({ times }) => {
+    count.set((count.get() ?? 0) + times * (inputs.key("step").get() ?? 0));
+  });
+  return { add, count, twice: piece.computed("twice", () => 2 * (count.get() ?? 0)) };
+});
 
 /** A transactional subscriber: the count and the delivery are one commit. */
 function countEvents(space: Space, bus: KernelParts["bus"], topic: string, counter: string): void {

@@ -122,6 +122,11 @@ export class BareActor implements CapabilityActor {
   reply(to: Message, data: Json = null): void {
     this.say(message("reply", to.type, `r-${to.metadata.id}`, data, { causation: to.metadata.id }));
   }
+
+  fail(to: Message, code: number): void {
+    const data = { code, message: "not now" };
+    this.say(message("error", to.type, `e-${to.metadata.id}`, data, { causation: to.metadata.id }));
+  }
 }
 
 export interface BareOptions {

@@ -8,7 +8,7 @@
 import type { Host } from "../../host/host.ts";
 import type { CommitOutcome, CommitRequest } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
-import type { DueChange, DueRow } from "../due.ts";
+import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -233,7 +233,7 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkDueChanges(changes);
     this.#jobs++;
-    const results = changes.map((change) => this.#disk.due.change(change));
+    const results = changeInOrder(changes, (change) => this.#disk.due.change(change));
     this.#announceJournal();
     return results;
   }

@@ -7,7 +7,7 @@
 import type { Host } from "../../host/host.ts";
 import type { CommitOutcome, CommitRequest } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
-import type { DueChange, DueRow } from "../due.ts";
+import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -236,7 +236,7 @@ export class SqliteStore implements Store {
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {
     return this.#write("journal", () => {
       const own = changes.map(encodeDueChange);
-      return () => own.map((change) => this.#tables.due.change(change));
+      return () => changeInOrder(own, (change) => this.#tables.due.change(change));
     });
   }
 

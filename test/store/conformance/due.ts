@@ -27,7 +27,7 @@ export function dueCases(open: OpenStore): void {
       await using at = await open();
       const { store } = at;
       expect(await store.changeDue([put("a", 1), put("b", 2), put("a", 3, "cron")])).toEqual([true, true, true]);
-      const answers = await store.changeDue([take("a"), take("a"), cancel("b"), cancel("b"), cancel("c"), take("c")]);
+      const answers = await store.changeDue([take("a"), cancel("a"), cancel("b"), cancel("b"), cancel("c"), take("c")]);
       expect(answers).toEqual([true, false, true, false, false, false]);
       expect((await store.dueRows(10, 10)).map(({ kind, key }) => [kind, key])).toEqual([["cron", "a"]]);
       expect(await store.changeDue([put("x", 1), cancel("x"), put("x", 2), take("x")])).toEqual([
@@ -37,6 +37,23 @@ export function dueCases(open: OpenStore): void {
         true,
       ]);
       expect(await store.changeDue([])).toEqual([]);
+    });
+
+    test("[S33] after a take that found nothing the rest of the call is not done", async () => {
+      await using at = await open();
+      const { store } = at;
+      await store.changeDue([put("a", 1), put("b", 2)]);
+      expect(await store.changeDue([take("a"), put("next", 5), put("mark", 6)])).toEqual([true, true, true]);
+      expect(await store.changeDue([cancel("b"), take("a"), put("next", 7), cancel("mark")])).toEqual([
+        true,
+        false,
+        false,
+        false,
+      ]);
+      expect((await store.dueRows(10, 10)).map(({ key, dueAtMs }) => [key, dueAtMs])).toEqual([
+        ["next", 5],
+        ["mark", 6],
+      ]);
     });
 
     test("[S30] put replaces the row of the same kind and key, data and deadline", async () => {

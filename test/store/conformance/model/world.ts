@@ -114,7 +114,11 @@ export class World {
       }
       case "change due": {
         const changes = action.changes.map((pick) => this.#dueChange(pick));
-        const expected = changes.map((change) => model.changeDue(change));
+        const expected: boolean[] = [];
+        for (const change of changes) {
+          const isOver = changes.slice(0, expected.length).some(({ op }, at) => op === "take" && !expected[at]);
+          expected.push(!isOver && model.changeDue(change));
+        }
         return planned(expected, (store) => store.changeDue(changes));
       }
     }

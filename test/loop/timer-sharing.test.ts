@@ -1,0 +1,61 @@
+/** Timers that are set twice, refused for the moment, or shared by several processes. */
+import { describe, expect, test } from "#test";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { timerCapability } from "../../src/loop/timer.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { BareActor, bare, command, setup } from "./loop-setup.ts";
+import { template, timers } from "./timer-setup.ts";
+
+function shared() {
+  const host = simulatedHost(1);
+  const disk = new MemoryDisk();
+  return { host, disk, store: () => memoryStore({ host, disk }) };
+}
+
+describe("timers that meet again", () => {
+  test("[T9] a set that is repeated under its id, by the same process or the next, is one timer", async () => {
+    const { host, store } = shared();
+    const first = await timers({ host, store, answers: () => true });
+    const id = await first.set({ delayMs: 50, message: template }, "set");
+    const second = await timers({ host, store, answers: () => true });
+    expect(await second.set({ delayMs: 50, message: template }, "set")).toBe(id);
+    await host.advance(60);
+    const came = [...first.arrived, ...second.arrived].filter(({ message }) => message.kind === "command");
+    expect(came).toHaveLength(1);
+  });
+
+  test("[T9] of two processes one fires, and the other's look takes nothing away from it", async () => {
+    const { host, store } = shared();
+    const one = await timers({ host, store });
+    const two = await timers({ host, store });
+    await one.set({ delayMs: 50, message: template });
+    await host.advance(100);
+    // Nobody has answered: whoever comes next finds it marked.
+    expect(one.arrived.length + two.arrived.length).toBe(2);
+    const next = await timers({ host, store, answers: () => true });
+    await host.advance(0);
+    expect(next.types()).toEqual(["0 Timer.Fired", "0 Build.Run"]);
+  });
+
+  test("[T9] what is refused with 503 is sent again under the same id, later and later, until it is handled", async () => {
+    const { host, store } = shared();
+    const seen: { at: number; id: string }[] = [];
+    const actor = new BareActor();
+    const start = host.monotonic();
+    actor.postMessage = (message) => {
+      seen.push({ at: host.monotonic() - start, id: message.metadata.id });
+      if (seen.length < 4) actor.fail(message, 503);
+      else actor.reply(message);
+    };
+    const made = await setup(
+      { timer: timerCapability(store()), build: bare(() => actor, { takes: [["command", "Build.Run"]] }) },
+      { host },
+    );
+    made.loop.receive(command("Timer.Set", "set", { delayMs: 10, message: template }), made.client());
+    await host.advance(60_000);
+    expect(seen.map(({ at }) => at)).toEqual([10, 1_010, 3_010, 7_010]);
+    expect(new Set(seen.map(({ id }) => id)).size).toBe(1);
+    expect(await store().earliestDue()).toBeUndefined();
+  });
+});
