@@ -251,9 +251,9 @@ export class EventLoop implements ActorHome {
     this.observations.tell(code === 503 ? "Sys.Overload" : "Sys.RoutingError", { kind, type, code, reason }, message);
   }
 
-  /** Answers a pending request and forgets it. */
-  resolve(id: string, answer: Message | Message<ErrorData>): boolean {
-    const entry = this.pending.take(id);
+  /** Answers a pending request and forgets it; where an actor answers, only what it was asked. */
+  resolve(id: string, answer: Message | Message<ErrorData>, from?: SupervisedActor): boolean {
+    const entry = this.pending.take(id, from);
     if (!entry) return false;
     this.deliver(entry.origin, answer);
     this.#checkIdle();

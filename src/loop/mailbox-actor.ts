@@ -158,7 +158,8 @@ export class MailboxActor implements CapabilityActor {
   }
 
   #checkIdle(): void {
-    if (this.mailboxLength === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (this.#idleWaiters.length > 0 && this.mailboxLength === 0)
+      for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
   #finished(message: Message, data: HandlerResult): void {

@@ -57,11 +57,11 @@ export class PendingTable {
     return entry;
   }
 
-  /** Takes an entry out, and its timeout with it. */
-  take(id: string): PendingRequest | undefined {
+  /** Takes an entry out, and its timeout with it; where an actor is named, only what was dispatched to it. */
+  take(id: string, from?: SupervisedActor): PendingRequest | undefined {
     const slot = this.#requests.get(id);
     const entry = slot?.entry;
-    if (!slot || !entry) return undefined;
+    if (!slot || !entry || (from !== undefined && entry.actor !== from)) return undefined;
     this.#requests.delete(id);
     slot.entry = undefined;
     this.#free.push(slot);

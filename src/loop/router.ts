@@ -182,13 +182,8 @@ export class Router {
 
   /** Joined on causation alone, and only from the actor that was asked (§9.1, §14.5). */
   #outcome({ message, origin }: Inbound): void {
-    const id = causationOf(message) ?? "";
-    const entry = this.#loop.pending.get(id);
-    if (entry && origin.kind === "actor" && entry.actor === origin.actor) {
-      this.#loop.resolve(id, message);
-      return;
-    }
-    this.#loop.orphan(message, origin);
+    const isAnswer = origin.kind === "actor" && this.#loop.resolve(causationOf(message) ?? "", message, origin.actor);
+    if (!isAnswer) this.#loop.orphan(message, origin);
   }
 
   // What actors emit -----------------------------------------------------------------------------------------------------------
