@@ -34,13 +34,15 @@ export class Resume {
     } finally {
       // What has arrived meanwhile may be later than the answer, and nobody was there to be told.
       const isLate = replica.position !== position;
-      const byName = new Map(rows.map((row) => [row.node, row]));
+      let next = 0;
       nodes.forEach((node, place) => {
+        // They come in the order asked; who has none is left out.
+        const row = rows[next]?.node === node.id ? rows[next++] : undefined;
         const { record } = node;
         if (record === undefined || record.phase !== "asked") return;
         record.neighbours = nodes;
         record.place = place;
-        this.#installOne(node, record, fitting(byName.get(node.id), record), isLate);
+        this.#installOne(node, record, fitting(row, record), isLate);
       });
     }
   }

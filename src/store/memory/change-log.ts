@@ -105,9 +105,13 @@ export class ChangeLog {
     const { patches } = this.#commits[this.#first] as LoggedCommit;
     this.#first++;
     this.#horizon++;
-    for (const { later, trail } of patches) {
-      if (later !== undefined) later.earlier = undefined;
-      else if (trail !== undefined) trail.newest = undefined;
+    for (const patch of patches) {
+      if (patch.later !== undefined) patch.later.earlier = undefined;
+      else if (patch.trail !== undefined) patch.trail.newest = undefined;
+      // What is forgotten holds on to nothing: the collector gets to it late, and meanwhile takes what it refers to for alive.
+      patch.later = undefined;
+      patch.trail = undefined;
+      patch.commit = undefined;
     }
     if (this.#first <= this.#keptMax) return;
     this.#commits = this.#commits.slice(this.#first);

@@ -7,7 +7,7 @@
 import type { Json } from "../../message/json.ts";
 import { type BasisInput, type NodeBasis, THIS_COMMIT } from "../commit.ts";
 import { checkName, checkRef } from "../request-check.ts";
-import type { Connection, Row } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 import type { Space } from "./space-table.ts";
 import type { TableCache } from "./table-cache.ts";
@@ -96,23 +96,30 @@ export class BasisTable implements TableCache {
   /** The basis of nodes, in the order asked; those without one, or with one that cannot be read, are left out. */
   read(space: Space, names: readonly string[]): StoredBasis[] {
     const found: StoredBasis[] = [];
-    const unreadable = new Set<StoredBasis>();
     const pathSets = new Map<number, BasisInput["reads"] | undefined>();
-    let asked: unknown;
+    const unreadable = new Set<StoredBasis>();
+    let basis: StoredBasis | undefined;
+    let of: unknown;
+    // One row per input, together for each name that was asked for; a node without inputs has one row with none.
     for (const row of this.#sql.read.all(JSON.stringify(names), space.id)) {
-      // One row per input, together for each name that was asked for; a node without inputs has one row with none.
-      if (row["asked"] !== asked) found.push(storedBasis(names[Number(row["asked"])] as string, row));
-      asked = row["asked"];
-      const basis = found.at(-1) as StoredBasis;
-      if (row["settings"] !== null && basis.settings === undefined) unreadable.add(basis);
-      if (row["path_set"] === null) continue;
-      const set = Number(row["path_set"]);
-      if (!pathSets.has(set)) pathSets.set(set, this.#readsOf(set));
-      const reads = pathSets.get(set);
-      if (reads === undefined || row["name"] === null) unreadable.add(basis);
-      else basis.inputs.push(storedInput(row, reads));
+      const [asked, fingerprint, settings = null, scope, name, head, sequence, pathSet = null] = row;
+      if (basis === undefined || asked !== of) {
+        basis = storedBasis(names[Number(asked)] as string, fingerprint, settings);
+        found.push(basis);
+        of = asked;
+        if (settings !== null && basis.settings === undefined) unreadable.add(basis);
+      }
+      if (pathSet === null) continue;
+      const set = Number(pathSet);
+      let reads = pathSets.get(set);
+      if (reads === undefined && !pathSets.has(set)) {
+        reads = this.#readsOf(set);
+        pathSets.set(set, reads);
+      }
+      if (reads === undefined || typeof name !== "string") unreadable.add(basis);
+      else basis.inputs.push({ scope: String(scope), id: name, sequence: Number(sequence), reads, head: Number(head) });
     }
-    return unreadable.size === 0 ? found : found.filter((basis) => !unreadable.has(basis));
+    return unreadable.size === 0 ? found : found.filter((one) => !unreadable.has(one));
   }
 
   #readsOf(pathSet: number): BasisInput["reads"] | undefined {
@@ -169,14 +176,10 @@ export class BasisTable implements TableCache {
   }
 }
 
-function storedBasis(node: string, { fingerprint, settings }: Row): StoredBasis {
+function storedBasis(node: string, fingerprint: unknown, settings: unknown): StoredBasis {
   const json = settings === null ? undefined : parsed(settings);
-  return {
-    node,
-    fingerprint: String(fingerprint),
-    ...(json === undefined ? {} : { settings: json as Json }),
-    inputs: [],
-  };
+  const basis = { node, fingerprint: String(fingerprint), inputs: [] };
+  return json === undefined ? basis : { ...basis, settings: json as Json };
 }
 
 /** Undefined for text that is not JSON: a row that cannot be read counts as none, for its node alone. */
@@ -186,16 +189,6 @@ function parsed(text: unknown): unknown {
   } catch {
     return undefined;
   }
-}
-
-function storedInput(row: Row, reads: BasisInput["reads"]): StoredInput {
-  return {
-    scope: String(row["scope"]),
-    id: String(row["name"]),
-    sequence: Number(row["sequence"]),
-    reads,
-    head: Number(row["head"]),
-  };
 }
 
 function statements(connection: Connection) {
@@ -211,10 +204,10 @@ function statements(connection: Connection) {
     putRow: prepare("REPLACE INTO basis (node, position, document, sequence, path_set) VALUES (?, ?, ?, ?, ?)"),
     dropRow: prepare("DELETE FROM basis WHERE node = ? AND position = ?"),
     // Text of the node with its first input alone: most of the time goes into making strings.
-    read: prepare(
-      "SELECT asked.key AS asked, CASE WHEN ifnull(position, 0) = 0 THEN fingerprint END AS fingerprint, " +
-        "CASE WHEN ifnull(position, 0) = 0 THEN settings END AS settings, scope, document.name AS name, " +
-        "document.sequence AS head, basis.sequence AS sequence, basis.path_set AS path_set " +
+    read: connection.prepareLists(
+      "SELECT asked.key, CASE WHEN ifnull(position, 0) = 0 THEN fingerprint END, " +
+        "CASE WHEN ifnull(position, 0) = 0 THEN settings END, scope, document.name, " +
+        "document.sequence, basis.sequence, basis.path_set " +
         "FROM json_each(?) AS asked JOIN node ON node.space = ? AND node.name = asked.value " +
         "LEFT JOIN basis ON basis.node = node.id LEFT JOIN document ON document.id = basis.document " +
         "ORDER BY asked.key, basis.position",

@@ -46,6 +46,23 @@ export class Statement {
   }
 }
 
+/** A prepared statement for very many rows: as lists, which are made in two thirds of the time that objects take. */
+export class ListStatement {
+  readonly #statement: StatementSync;
+  readonly #work: WorkCount;
+
+  constructor(statement: StatementSync, work: WorkCount) {
+    statement.setReturnArrays(true);
+    this.#statement = statement;
+    this.#work = work;
+  }
+
+  all(...values: SQLInputValue[]): readonly SQLOutputValue[][] {
+    this.#work.statements++;
+    return this.#statement.all(...values) as readonly object[] as readonly SQLOutputValue[][];
+  }
+}
+
 export class Connection {
   readonly work: WorkCount = { batches: 0, jobs: 0, statements: 0, bytesWritten: 0 };
   readonly #database: DatabaseSync;
@@ -57,6 +74,10 @@ export class Connection {
 
   prepare(sql: string): Statement {
     return new Statement(this.#database.prepare(sql), this.work);
+  }
+
+  prepareLists(sql: string): ListStatement {
+    return new ListStatement(this.#database.prepare(sql), this.work);
   }
 
   /** A statement whose text depends on the question asked; the number of shapes is small and bounded by the caller. */

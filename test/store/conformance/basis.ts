@@ -87,6 +87,14 @@ export function basisCases(open: OpenStore): void {
       expect((await at.store.basis(SPACE, ["n", "stays"])).map((basis) => basis.node)).toEqual(["stays"]);
     });
 
+    test("[S18] rows come in the order in which their nodes were asked for", async () => {
+      await using at = await open();
+      await record(at.store, 1, ...["b", "c", "a", "d"].map((node) => basisOf(node, 0)));
+      const asked = async (...nodes: string[]) => (await at.store.basis(SPACE, nodes)).map(({ node }) => node);
+      expect(await asked("d", "a", "none", "c", "b")).toEqual(["d", "a", "c", "b"]);
+      expect(await asked("b", "a")).toEqual(["b", "a"]);
+    });
+
     test("[S19] an input has moved when a later write touches what was read", async () => {
       await using at = await open();
       const { sequence } = await write(
