@@ -1,6 +1,7 @@
 /** "This node has run, because of that": what a test says of runs. What does not hold throws, with what did run and why. */
-import type { TraceEntry } from "../scheduler/introspection.ts";
+
 import type { Scheduler } from "../scheduler/scheduler.ts";
+import type { TraceEntry } from "../scheduler/trace.ts";
 
 /** Runs that a message lists. */
 const LISTED_MAX = 20;

@@ -12,7 +12,7 @@
  */
 import { type SimulatedHost, simulatedHost } from "../host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../host/simulated-process.ts";
-import type { TraceEntry } from "../scheduler/introspection.ts";
+import type { TraceEntry } from "../scheduler/trace.ts";
 import { MemoryDisk } from "../store/memory/memory-disk.ts";
 import { memoryStore } from "../store/memory/memory-store.ts";
 import { RanExpectation } from "./ran-expectation.ts";

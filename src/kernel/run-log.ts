@@ -8,7 +8,7 @@
 import type { Space } from "../cells/space.ts";
 import { COMMITS_TRACED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
-import type { TraceEntry } from "../scheduler/introspection.ts";
+import type { TraceEntry } from "../scheduler/trace.ts";
 import type { Change, Notification } from "../store/change.ts";
 import type { CommitIdentity } from "../store/commit.ts";
 

@@ -27,6 +27,7 @@ import { RunWrites } from "./run-writes.ts";
 import { Runner } from "./runner.ts";
 import { SendAnswers } from "./send-answers.ts";
 import { Settle } from "./settle.ts";
+import { Trace } from "./trace.ts";
 import { Turns } from "./turns.ts";
 
 /** What the facade offers operations of. */
@@ -35,14 +36,15 @@ export type Components = ReturnType<typeof compose>;
 export function compose(host: Host) {
   // Who there is, who reads and writes what, what changed, what there is to do.
   const registry = new Registry();
-  const gates = new Gates(host);
+  const trace = new Trace();
+  const gates = new Gates(host, trace.gate);
   const agenda = new Agenda(gates);
   const graph = new Graph(agenda);
-  const invalidation = new Invalidation(graph, agenda, gates);
-  const introspection = new Introspection(graph, gates, registry);
+  const invalidation = new Invalidation(graph, agenda, gates, trace);
+  const introspection = new Introspection(gates, registry, trace);
   const documents = new Documents({ registry, graph, invalidation });
-  const turns = new Turns(host, invalidation, introspection);
-  const base = { host, registry, gates, agenda, graph, invalidation, introspection, documents, turns };
+  const turns = new Turns(host, invalidation, introspection, trace.commit);
+  const base = { host, trace, registry, gates, agenda, graph, invalidation, introspection, documents, turns };
 
   // Running nodes.
   const flow = new InformationFlow(invalidation);
@@ -66,6 +68,7 @@ export function compose(host: Host) {
   const attempts = new Attempts(runner, turns);
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
+  trace.clock = graph;
   agenda.waker = settle;
   turns.waker = settle;
   gates.home = settle;

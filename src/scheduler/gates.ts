@@ -13,6 +13,7 @@ import {
   CONFLICTS_BEFORE_BACKOFF,
 } from "../limits.ts";
 import type { SchedulerNode } from "./node.ts";
+import type { TraceLog } from "./trace.ts";
 
 /** Times are of the host's monotonic clock. */
 export interface GateState {
@@ -47,13 +48,15 @@ export interface GateHome {
 
 export class Gates {
   readonly #host: Host;
+  readonly #trace: TraceLog;
   readonly #held = new Set<SchedulerNode>();
   #timer: Timer | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #home: GateHome | undefined;
 
-  constructor(host: Host) {
+  constructor(host: Host, trace: TraceLog) {
     this.#host = host;
+    this.#trace = trace;
   }
 
   set home(home: GateHome) {
@@ -83,10 +86,17 @@ export class Gates {
       this.release(node);
       return false;
     }
+    if (this.#trace.on && !this.#held.has(node)) this.#note(node);
     this.#held.add(node);
     (node.gate as GateState).held = true;
     this.#arm(at);
     return true;
+  }
+
+  #note(node: SchedulerNode): void {
+    const ms = this.remaining(node);
+    const detail = ms === Number.POSITIVE_INFINITY ? "until it is let go" : `for ${Math.ceil(ms)} ms`;
+    this.#trace.note({ node: node.id, kind: "gated", because: node.causes, detail });
   }
 
   release(node: SchedulerNode): void {

@@ -1,26 +1,18 @@
 /**
- * What can be seen of the scheduler: errors, traces, counts, snapshots, and the two questions people ask: why did this run, and
+ * What can be seen of the scheduler: errors, counts, snapshots, what runs leave in the trace (`trace.ts`), and the two questions people ask: why did this run, and
  * why did this not run. Observes and never takes part: no decision of the scheduler depends on it (P10). The one exception
  * is the idempotency check, which runs computations a second time and is off unless a test turns it on.
  */
-import { TRACE_ENTRIES_MAX } from "../limits.ts";
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "./address.ts";
 import type { Gates } from "./gates.ts";
-import type { Graph } from "./graph.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Run } from "./run.ts";
-
-export interface TraceEntry {
-  readonly node: string;
-  readonly kind: "ran" | "failed" | "non-settling" | "not-idempotent" | "outside-write";
-  /** The graph's tick: the order in which things happened. */
-  readonly tick: number;
-  readonly because: readonly string[];
-  readonly detail?: string;
-}
+import type { Sent } from "./send.ts";
+import type { StreamRecord } from "./stream-record.ts";
+import type { Trace, TraceEntry } from "./trace.ts";
 
 export type WhyStep =
   | { readonly kind: "ran"; readonly node: string; readonly because: readonly string[] }
@@ -73,26 +65,24 @@ export class Introspection {
   runs = 0;
   failures = 0;
   outsideWrites = 0;
-  readonly #graph: Graph;
   readonly #gates: Gates;
   readonly #registry: Registry;
   readonly #errorListeners = new Set<ErrorListener>();
   readonly #consoleListeners = new Set<(line: string) => void>();
-  #tracing = false;
-  #trace: TraceEntry[] = [];
+  readonly #trace: Trace;
   readonly #notIdempotent = new Set<SchedulerNode>();
 
-  constructor(graph: Graph, gates: Gates, registry: Registry) {
-    this.#graph = graph;
+  constructor(gates: Gates, registry: Registry, trace: Trace) {
     this.#gates = gates;
     this.#registry = registry;
+    this.#trace = trace;
   }
 
   // What happens -----------------------------------------------------------------------------------------------------
 
   ran(run: Run): void {
     this.runs++;
-    if (this.#tracing) this.#note(run.node, "ran", run.causes);
+    if (this.#trace.run.on) this.#note(run.node, "ran", run.causes);
   }
 
   failed(run: Run, error: unknown): void {
@@ -106,6 +96,19 @@ export class Introspection {
   wroteOutside(node: SchedulerNode, address: Address): void {
     this.outsideWrites++;
     this.#note(node, "outside-write", NOTHING, String(address));
+  }
+
+  /** Sent by a node, by the handler of an event, or by plain code. */
+  sent(stream: StreamRecord, sent: Sent, by: string | undefined): void {
+    const { send, handled } = this.#trace;
+    const because = by === undefined ? NOTHING : [by];
+    if (send.on) send.note({ node: stream, kind: "sent", because, detail: sent.id });
+    if (handled.on) void this.#noteOutcome(stream, sent);
+  }
+
+  async #noteOutcome(stream: StreamRecord, { id, outcome }: Sent): Promise<void> {
+    const { kind } = await outcome;
+    this.#trace.handled.note({ node: stream, kind: "over", because: [id], detail: kind });
   }
 
   nonSettling(node: SchedulerNode, circle: readonly SchedulerNode[], delayMs: number): void {
@@ -138,6 +141,10 @@ export class Introspection {
     );
   }
 
+  #note(node: SchedulerNode, kind: TraceEntry["kind"], because: readonly Address[], detail?: string): void {
+    this.#trace.run.note({ node: node.id, kind, because, detail });
+  }
+
   get notIdempotent(): readonly string[] {
     return [...this.#notIdempotent].map(({ id }) => id);
   }
@@ -159,23 +166,6 @@ export class Introspection {
 
   say(line: string): void {
     for (const listener of this.#consoleListeners) listener(line);
-  }
-
-  // Traces -----------------------------------------------------------------------------------------------------------
-
-  set tracing(on: boolean) {
-    this.#tracing = on;
-  }
-
-  get trace(): readonly TraceEntry[] {
-    return this.#trace;
-  }
-
-  #note(node: SchedulerNode, kind: TraceEntry["kind"], causes: readonly Address[], detail?: string): void {
-    if (!this.#tracing) return;
-    if (this.#trace.length >= TRACE_ENTRIES_MAX) this.#trace = this.#trace.slice(TRACE_ENTRIES_MAX / 2);
-    const entry = { node: node.id, kind, tick: this.#graph.tick, because: causes.map(String) };
-    this.#trace.push(detail === undefined ? entry : { ...entry, detail });
   }
 
   // Questions ----------------------------------------------------------------------------------------------------------

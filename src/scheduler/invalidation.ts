@@ -24,6 +24,7 @@ import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { addCause, type Edge, type SchedulerNode } from "./node.ts";
+import type { Trace, TraceLog } from "./trace.ts";
 
 /** A place below a change, with its values on either side. */
 interface Comparison {
@@ -45,14 +46,18 @@ export class Invalidation {
   readonly #graph: Graph;
   readonly #agenda: Agenda;
   readonly #gates: Gates;
+  readonly #trace: TraceLog;
+  readonly #commitTrace: TraceLog;
   readonly #listeners = new Map<Replica, NotificationListener>();
 
   readonly #detach: (() => void)[] = [];
 
-  constructor(graph: Graph, agenda: Agenda, gates: Gates) {
+  constructor(graph: Graph, agenda: Agenda, gates: Gates, trace: Trace) {
     this.#graph = graph;
     this.#agenda = agenda;
     this.#gates = gates;
+    this.#trace = trace.invalidate;
+    this.#commitTrace = trace.commit;
   }
 
   set falls(listener: FallListener) {
@@ -80,6 +85,7 @@ export class Invalidation {
 
   #notified(replica: Replica, notification: Notification): void {
     if (notification.kind === "revert") this.#falls?.fell(replica);
+    if (this.#commitTrace.on) this.#noteCommit(replica, notification);
     // Labels first: what a change is labelled with now decides whom it may wake.
     for (const { before, after, ...ref } of notification.labels ?? NO_CHANGES) {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
@@ -90,6 +96,13 @@ export class Invalidation {
       if (index === undefined) continue;
       this.#changedAlong(index, path, before, after, notification.source, notification.changeGroup);
     }
+  }
+
+  /** Commits of turns and nodes do not pass here; `turns.ts` notes them. */
+  #noteCommit({ space }: Replica, { kind, commit }: Notification): void {
+    if (commit === undefined) return;
+    const because = [`${commit.session} ${commit.localSequence}`];
+    this.#commitTrace.note({ node: space, kind: "committed", because, detail: kind });
   }
 
   /** A change at a path that may be known only part of the way: whoever reads above it is told. */
@@ -216,6 +229,7 @@ export class Invalidation {
     if (node.status === "never-ran") return;
     node.status = "invalid";
     addCause(node, cause);
+    if (this.#trace.on) this.#trace.note({ node: node.id, kind: "invalidated", because: cause.alone });
     if (node.gate !== undefined) this.#gates.invalidated(node);
     this.#agenda.offer(node);
   }

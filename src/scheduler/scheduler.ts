@@ -24,12 +24,13 @@ import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, stats
 import type { HandlerLoader } from "./dispatch.ts";
 import type { QueueSnapshot } from "./events.ts";
 import type { Handling } from "./handling.ts";
-import type { ActionStats, ErrorListener, NodeSnapshot, TraceEntry, WhyNot, WhyStep } from "./introspection.ts";
+import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
 import type { Launch } from "./lineage.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
 import type { EventHandler, HandlerOptions } from "./stream-record.ts";
+import type { TraceEntry, TraceTopic } from "./trace.ts";
 import type { Transacted } from "./turns.ts";
 
 export class Scheduler implements Disposable {
@@ -108,7 +109,11 @@ export class Scheduler implements Disposable {
 
   /** Sends a value to the stream at an address; inside a handler or a transaction it lives only if that commits. */
   queueEvent(stream: Address, value: unknown, options: SendOptions = {}): Sent {
-    return this.#components.events.send(this.#components.events.stream(stream), value, options);
+    const { events, introspection } = this.#components;
+    const record = events.stream(stream);
+    const sent = events.send(record, value, options);
+    introspection.sent(record, sent, this.running?.id ?? this.handling?.send.id);
+    return sent;
   }
 
   /** Registers the one handler of a stream; the returned function takes it away. */
@@ -290,12 +295,13 @@ export class Scheduler implements Disposable {
     return this.#components.registry.find(id);
   }
 
-  setTraceEnabled(on: boolean): void {
-    this.#components.introspection.tracing = on;
+  /** Whether what happens is noted, for `getTrace`; one topic at a time. */
+  setTraceEnabled(on: boolean, topic: TraceTopic = "run"): void {
+    this.#components.trace[topic].on = on;
   }
 
-  getTrace(): readonly TraceEntry[] {
-    return this.#components.introspection.trace;
+  getTrace(topic: TraceTopic = "run"): readonly TraceEntry[] {
+    return this.#components.trace[topic].entries;
   }
 
   why(id: string): readonly WhyStep[] {

@@ -15,6 +15,8 @@ import { labelSeen, requireWritable } from "./address-label.ts";
 import type { Waker } from "./agenda.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import type { Invalidation } from "./invalidation.ts";
+import type { SchedulerNode } from "./node.ts";
+import type { TraceLog } from "./trace.ts";
 import { WriteUnit } from "./write-unit.ts";
 
 class AmbientTurn implements OpenTurn {
@@ -49,6 +51,7 @@ export class Turns {
   readonly #host: Host;
   readonly #invalidation: Invalidation;
   readonly #lostWrites: LostWrites;
+  readonly #trace: TraceLog;
   readonly #turns = new Map<Replica, AmbientTurn>();
   /** The one that was asked for last: mostly the one that is asked for next. */
   #latest: AmbientTurn | undefined;
@@ -58,10 +61,11 @@ export class Turns {
   /** The turn whose unit is a transaction's: it ends with the transaction. Transactions are synchronous, so there is one. */
   #transacting: AmbientTurn | undefined;
 
-  constructor(host: Host, invalidation: Invalidation, lostWrites: LostWrites) {
+  constructor(host: Host, invalidation: Invalidation, lostWrites: LostWrites, trace: TraceLog) {
     this.#host = host;
     this.#invalidation = invalidation;
     this.#lostWrites = lostWrites;
+    this.#trace = trace;
   }
 
   set waker(waker: Waker) {
@@ -182,18 +186,25 @@ export class Turns {
   }
 
   /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */
-  commit(unit: WriteUnit, source?: object, changeGroup?: string): Commit | undefined {
+  commit(unit: WriteUnit, source?: SchedulerNode, changeGroup?: string): Commit | undefined {
     // What plain code had written before a node ran was put in place before, and is committed before.
     if (source !== undefined) this.#seal(unit.replica);
     unit.publish(this.#invalidation, source, changeGroup);
     const sealed = unit.seal();
     if (sealed.shares.size === 0 && unit.labels.length === 0) return undefined;
-    return unit.replica.adopt(sealed.shares, {
+    const commit = unit.replica.adopt(sealed.shares, {
       reads: sealed.reads,
       ...(unit.labels.length === 0 ? {} : { extras: { ...NOTHING_ELSE, labels: [...unit.labels] } }),
       except: this.#invalidation.listener(unit.replica),
       ...(source === undefined ? {} : { source }),
       ...(changeGroup === undefined ? {} : { changeGroup }),
     });
+    if (this.#trace.on) this.#note(commit, source?.id ?? unit.replica.space);
+    return commit;
+  }
+
+  #note({ session, localSequence }: Commit, node: string): void {
+    const because = [`${session} ${localSequence}`];
+    this.#trace.note({ node, kind: "committed", because, detail: "commit" });
   }
 }
