@@ -36,7 +36,7 @@ export const nodes: Listing<GraphView["nodes"][number]> = {
   takes: [],
   find: async (call) => (await askGraph(call)).nodes,
   cells: ({ id, kind, status, live, runs, reads, error }) => [
-    ...[id, kind, status, live ? "somebody" : "nobody", String(runs), reads.join(", "), error ?? ""],
+    ...[id, kind, status, live ? "somebody" : "nobody", String(runs), [...new Set(reads)].join(", "), error ?? ""],
   ],
 };
 

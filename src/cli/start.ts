@@ -17,6 +17,9 @@ import { packageVersion } from "./version.ts";
 /** Observations that a person should see; the others tell of ordinary work. */
 const WORTH_SAYING = new Set(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.MicrotaskFault", "Sys.Overload"]);
 
+/** Pieces that could not be taken up again and are named one by one; `Kernel.Health` has all of them. */
+const PIECES_NAMED_MAX = 10;
+
 export const start: Verb = {
   name: "start",
   usage: "[app]",
@@ -60,7 +63,7 @@ interface Ready {
 
 function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: Ready): void {
   const [nodeMajor] = process.versions.node.split(".");
-  const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions } = health;
+  const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions, pieces, piecesLeft } = health;
   const store = `store ${directory.databaseFile} (sqlite, durability ${settings.durability.value})`;
   terminal.line(
     `${terminal.strong(`millrace ${packageVersion()}`)} · node ${nodeMajor} · ${store} · ready in ${readyMs} ms`,
@@ -68,11 +71,16 @@ function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: 
   const active = extensions.filter(({ state }) => state === "ACTIVE").length;
   const wrong = extensions.filter(({ state }) => state === "ERROR").length;
   const loaded = extensions.length === 0 ? "" : `   extensions ${active}${wrong === 0 ? "" : ` (${wrong} failed)`}`;
+  const running = pieces === 0 ? "" : `   pieces ${pieces}`;
   terminal.line(
-    `  routes ${routes}   subscriptions ${subscriptions}   actors ${Object.keys(actors).length}   nodes ${nodes} (${liveNodes} live)${loaded}`,
+    `  routes ${routes}   subscriptions ${subscriptions}   actors ${Object.keys(actors).length}   nodes ${nodes} (${liveNodes} live)${running}${loaded}`,
   );
   terminal.line(`  socket ${directory.socketFile}   pid ${process.pid}`);
   if (recovered > 0) terminal.line(`  ${recovered} events that an earlier kernel had in hand are delivered again`);
+  for (const { id, reason } of piecesLeft.slice(0, PIECES_NAMED_MAX))
+    terminal.complain(`piece ${id} does not run: ${reason}`);
+  if (piecesLeft.length > PIECES_NAMED_MAX)
+    terminal.complain(`and ${piecesLeft.length - PIECES_NAMED_MAX} more; see: millrace query Kernel.Health`);
 }
 
 function complain({ type, data }: Message, terminal: Terminal): void {

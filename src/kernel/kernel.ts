@@ -172,7 +172,7 @@ export class Kernel implements AsyncDisposable {
     // They end before the bus does: what they emit on their way out is journaled.
     this.#opened("extensions", async (graceMs) => extensions?.stop(graceMs));
     await extensions?.initialize(this.#loop.actors);
-    if (options.patterns) this.#piecesLeft = (await this.#space.resume(options.patterns)).left;
+    this.#piecesLeft = (await this.#space.resume(options.patterns ?? [])).left;
     await this.#bus.start();
     await extensions?.start();
     if (socketPath === undefined) return;

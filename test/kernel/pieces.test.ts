@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
 import { systemHost } from "../../src/host/system-host.ts";
-import { Kernel } from "../../src/kernel/kernel.ts";
+import { Kernel, type KernelOptions } from "../../src/kernel/kernel.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { scratchFolder } from "../repo/program.ts";
 
@@ -24,16 +24,16 @@ const counter = pattern("counter", (inputs: Cell<{ step: number }>, piece) => {
 test("[P6] [K20] [I7] a kernel takes its pieces up again: their state, their streams, and what they had computed, which is not computed again", async () => {
   const host = systemHost();
   const path = join(scratchFolder(), "kernel.db");
-  const open = async (patterns = [counter]) =>
-    Kernel.open({ host, store: await openSqliteStore({ path, host }), patterns, version: "1" });
+  const open = async (given: Pick<KernelOptions, "patterns"> = { patterns: [counter] }) =>
+    Kernel.open({ host, store: await openSqliteStore({ path, host }), ...given, version: "1" });
   {
     await using kernel = await open();
     const { parts } = await kernel.space.run(counter, { step: 5 }, { id: "c" });
     expect(await parts.add.send(2).outcome).toMatchObject({ kind: "handled" });
     expect(await parts.doubled.pull()).toBe(20);
   }
-  {
-    await using kernel = await open([]);
+  for (const given of [{ patterns: [] }, {}]) {
+    await using kernel = await open(given);
     expect(kernel.health()).toMatchObject({ pieces: 0, piecesLeft: [{ id: "c", pattern: "counter" }] });
   }
   await using kernel = await open();
