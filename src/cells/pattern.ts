@@ -67,6 +67,18 @@ export class PieceError extends Error {
   }
 }
 
+/** Documents of this name hold what is stored about a piece. */
+export function isRecordName(name: string): boolean {
+  return name === "piece" || name.endsWith("/piece");
+}
+
+/** Refuses what would be the name of documents that are not a piece's own. */
+export function requirePieceId(id: string): void {
+  if (id !== "" && !id.endsWith("/piece") && !id.startsWith("millrace/")) return;
+  const why = 'it is a text, does not begin with "millrace/" and does not end with "/piece"';
+  throw new PieceError("PIECE_MISUSE", `a piece cannot be called "${id}"; choose another id: ${why}`);
+}
+
 /** Inputs as they are stored: cells as links. */
 export function storedInputs<Inputs extends object>(inputs: PieceInputs<Inputs>): Inputs {
   const stored = Object.entries(inputs).map(([name, input]) => [name, input instanceof Cell ? input.asLink() : input]);

@@ -6,7 +6,9 @@
  *   building ──built──> running ──stop──> stopped        (building ──failed──> stopped)
  * ```
  * Its documents: `<id>` is the result, a record of links to the parts; `<id>/piece` says which pattern it is and holds the inputs.
+ * Building writes nothing: what is to be stored, that of nested pieces too, is written by whoever decides that the piece lives.
  */
+import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Run } from "../scheduler/run.ts";
@@ -14,7 +16,15 @@ import { Cell, type CellOptions } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import type { LinkTargets } from "./links.ts";
 import type { ListOptions } from "./list-children.ts";
-import { type Pattern, PieceError, type PieceInputs, type PieceParts, type Shown, storedInputs } from "./pattern.ts";
+import {
+  isRecordName,
+  type Pattern,
+  PieceError,
+  type PieceInputs,
+  type PieceParts,
+  type Shown,
+  storedInputs,
+} from "./pattern.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 import type { NodeOptions, Space } from "./space.ts";
 import { type HandleOptions, Stream, type StreamHandler } from "./stream.ts";
@@ -55,15 +65,26 @@ export interface Launcher {
   ): Launched<Parts>;
 }
 
+interface StoredDocument {
+  readonly cell: Cell<unknown>;
+  readonly value: unknown;
+}
+
 export class Piece<Parts extends PieceParts = PieceParts> {
   readonly id: string;
   /** The name of its pattern. */
   readonly pattern: string;
   /** A record of links to what the pattern gives; whoever holds a link to it sees the piece from outside. */
   readonly result: Cell<Shown<Parts>>;
+  /** What it was built of. */
+  readonly recipe: Pattern;
+  /** The id of the outermost piece that it is nested in; its own, if it is not. */
+  readonly root: string;
   readonly #home: PieceHome;
+  /** What is to be stored for it and for what is nested in it, in the order in which it was made. */
+  readonly #documents: StoredDocument[] = [];
   /** What takes away what was made, in the order in which it was made. */
-  readonly #undo: (() => void)[] = [];
+  readonly #undo: ((isReplaced: boolean) => void)[] = [];
   #parts: Parts | undefined;
   #state: "building" | "running" | "stopped" = "building";
   #effects = 0;
@@ -73,8 +94,9 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     home: PieceHome,
     id: string,
     pattern: Pattern<Inputs, Parts>,
+    root: string = id,
   ): Piece<Parts> {
-    const piece = new Piece<Parts>(home, id, pattern.name);
+    const piece = new Piece<Parts>(home, id, pattern as Pattern, root);
     const inputs = recordOf<Inputs>(home.space, id).address.child("inputs");
     try {
       piece.#parts = pattern.build(new Cell<Inputs>(inputs, home.space, { schema: pattern.schema }), piece);
@@ -84,13 +106,16 @@ export class Piece<Parts extends PieceParts = PieceParts> {
       const message = `pattern "${pattern.name}" failed to build piece "${id}": ${reason}`;
       throw new PieceError("PATTERN_FAILED", message, { cause: error });
     }
+    piece.#documents.push({ cell: piece.result, value: shown(piece.#parts) });
     piece.#state = "running";
     return piece;
   }
 
-  private constructor(home: PieceHome, id: string, pattern: string) {
+  private constructor(home: PieceHome, id: string, recipe: Pattern, root: string) {
     this.id = id;
-    this.pattern = pattern;
+    this.pattern = recipe.name;
+    this.recipe = recipe;
+    this.root = root;
     this.#home = home;
     this.result = home.space.cell<Shown<Parts>>(id);
   }
@@ -105,9 +130,24 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return this.#parts;
   }
 
-  /** Writes the result, as part of the transaction or run that it is called in. */
-  showResult(): void {
-    put(this.result, shown(this.parts), this.#home.space);
+  isOf<Inputs extends object, Other extends PieceParts>(pattern: Pattern<Inputs, Other>): this is Piece<Other> {
+    return Object.is(this.recipe, pattern);
+  }
+
+  /** Writes what is to be stored, as part of the transaction that it is called in. */
+  write(): void {
+    for (const { cell, value } of this.#documents) cell.set(value);
+  }
+
+  /** Resolves when what is stored of it is here. */
+  load(): Promise<void> {
+    const { space } = this.#home;
+    return space.replica(space.name).load(this.#documents.map(({ cell }) => cell.address.document));
+  }
+
+  /** Writes what is not stored like that already. */
+  writeChanged(): void {
+    for (const { cell, value } of this.#documents) if (!equal(cell.getRaw(), value)) cell.set(value);
   }
 
   /** A value that points to the result. */
@@ -173,14 +213,10 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     inputs: PieceInputs<Inputs>,
   ): Piece<Parts> {
     const id = this.#named(name);
-    put(
-      recordOf<Inputs>(this.#home.space, id),
-      { pattern: pattern.name, inputs: storedInputs(inputs) },
-      this.#home.space,
-    );
-    const nested = Piece.build(this.#home, id, pattern);
-    this.#undo.push(() => nested.discard());
-    nested.showResult();
+    const record = { pattern: pattern.name, inputs: storedInputs(inputs) };
+    const nested = Piece.build(this.#home, id, pattern, this.root);
+    this.#undo.push((isReplaced) => nested.discard({ isReplaced }));
+    this.#documents.push({ cell: recordOf(this.#home.space, id), value: record }, ...nested.#documents);
     return nested;
   }
 
@@ -189,9 +225,12 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   stream<T = unknown>(name: string): Stream<T>;
   stream<T>(name: string, schema?: StandardSchema<T>): Stream<T> {
     const { space } = this.#home;
-    return new PieceStream<T>(space.cell(this.#named(name)).address, space, schema, (remove) =>
-      this.#undo.push(remove),
-    );
+    const { address } = space.cell(this.#named(name));
+    // The handlers, which come later, are taken away before.
+    this.#undo.push((isReplaced) => {
+      if (!isReplaced) space.scheduler.closeStream(address, `piece "${this.id}" has stopped`);
+    });
+    return new PieceStream<T>(address, space, schema, (remove) => this.#undo.push(remove));
   }
 
   /**
@@ -218,6 +257,9 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     if (this.#state !== "building") {
       throw new PieceError("PIECE_MISUSE", `piece "${this.id}" is built; its pattern makes its parts while it builds`);
     }
+    if (isRecordName(name)) {
+      throw new PieceError("PIECE_MISUSE", `"${name}" is where the piece's record lies; give the part another name`);
+    }
     return `${this.id}/${name}`;
   }
 
@@ -228,23 +270,27 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     this.#undo.push(listener);
   }
 
-  /** Takes away what runs in this process, the latest first; what is stored stays as it is. */
-  discard(): void {
+  /**
+   * Takes away what runs in this process, the latest first; what is stored stays as it is. What waits in its streams is dropped, unless
+   * the same piece is built again at once.
+   */
+  discard({ isReplaced = false }: { readonly isReplaced?: boolean } = {}): void {
     if (this.#state === "stopped") return;
     this.#state = "stopped";
-    for (const undo of this.#undo.splice(0).reverse()) undo();
+    for (const undo of this.#undo.splice(0).reverse()) {
+      try {
+        undo(isReplaced);
+      } catch (error) {
+        // A listener's; the rest goes all the same.
+        this.#home.space.scheduler.report(error);
+      }
+    }
   }
 }
 
 /** Where a piece's record lies. */
 export function recordOf<Inputs>(space: Space, id: string): Cell<PieceRecord<Inputs>> {
   return space.cell<PieceRecord<Inputs>>(`${id}/piece`);
-}
-
-/** A computation that makes a piece derives its documents; anybody else writes them. */
-function put<T>(cell: Cell<T>, value: T, { scheduler }: Space): void {
-  if (scheduler.running?.kind === "computation") scheduler.derive(cell.address, value);
-  else cell.set(value);
 }
 
 /** Parts as the result shows them: what has a place is shown by a link to it. */

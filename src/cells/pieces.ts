@@ -1,21 +1,20 @@
 /**
- * The pieces of a space that run in this process: starting, launching, resuming and stopping them. The document `millrace/pieces`
- * names every piece that was started and not stopped, with its pattern and its owner, so that a process that opens the space can take
- * them up again; nested pieces are built by the pieces they belong to and are not in it. SPEC: P2, P4, P6, P7.
+ * The pieces of a space that run in this process: starting, launching, resuming and stopping them. A piece runs here as long as the index
+ * names it, whoever has started or stopped it. What is asked for one id by `start` and `stop` happens in the order in which it was asked.
+ * SPEC: P2-P4, P6-P8.
  */
-import type { Cell } from "./cell.ts";
-import { type Pattern, PieceError, type PieceInputs, type PieceParts, requireInputs, storedInputs } from "./pattern.ts";
+import {
+  type Pattern,
+  PieceError,
+  type PieceInputs,
+  type PieceParts,
+  requireInputs,
+  requirePieceId,
+  storedInputs,
+} from "./pattern.ts";
 import { type Launched, type Launcher, type LaunchOptions, Piece, type PieceHome, recordOf } from "./piece.ts";
+import { PieceIndex } from "./piece-index.ts";
 import type { Space } from "./space.ts";
-
-export const PIECES_DOCUMENT = "millrace/pieces";
-
-/** What the index says of a piece. */
-interface Entry {
-  readonly pattern: string;
-  /** The piece whose handler launched it, and with which it stops. */
-  readonly owner?: string;
-}
 
 export interface RunOptions {
   /** What the piece is called; a piece of this id that was started before is taken up again. A new id unless given. */
@@ -30,12 +29,16 @@ export interface Resumed {
 
 export class Pieces implements PieceHome, Launcher {
   readonly space: Space;
-  readonly #index: Cell<Readonly<Record<string, Entry>>>;
+  readonly #index: PieceIndex;
   readonly #running = new Map<string, Piece>();
+  /** By id: the last of what was asked for it and is not done. */
+  readonly #turns = new Map<string, Promise<void>>();
+  /** Ends the listening to the index; there while pieces run. */
+  #unlisten: (() => void) | undefined;
 
   constructor(space: Space) {
     this.space = space;
-    this.#index = space.cell(PIECES_DOCUMENT);
+    this.#index = new PieceIndex(space);
   }
 
   get launcher(): Launcher {
@@ -46,30 +49,45 @@ export class Pieces implements PieceHome, Launcher {
     return this.#running;
   }
 
-  /** Resolves when the start is durable. What was stored under the id is taken up again, with these inputs. */
+  /**
+   * Resolves when the start is durable. A piece of this pattern that runs is given these inputs; what else was stored under the id is
+   * taken up again with them. If it does not last, what ran before runs on.
+   */
   async start<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
     inputs: PieceInputs<Inputs>,
     id: string,
   ): Promise<Piece<Parts>> {
+    requirePieceId(id);
     requireInputs(pattern, inputs);
+    return this.#inTurn(id, () => this.#start(pattern, inputs, id));
+  }
+
+  async #start<Inputs extends object, Parts extends PieceParts>(
+    pattern: Pattern<Inputs, Parts>,
+    inputs: PieceInputs<Inputs>,
+    id: string,
+  ): Promise<Piece<Parts>> {
     const record = recordOf<Inputs>(this.space, id);
     await Promise.all([record.pull(), this.#index.pull()]);
-    let piece: Piece<Parts> | undefined;
-    const build = () => {
-      piece?.discard();
-      this.#requireSamePattern(id, pattern.name);
-      this.#running.get(id)?.discard();
+    const before = this.#running.get(id);
+    let built: Piece<Parts> | undefined;
+    const attempt = () => {
+      this.#index.enter(id, { pattern: pattern.name });
       record.set({ pattern: pattern.name, inputs: storedInputs(inputs) });
-      this.#enter(id, { pattern: pattern.name });
-      piece = this.#build(id, pattern);
-      piece.showResult();
+      const running = this.#running.get(id);
+      const piece = running?.isOf(pattern) ? running : this.#build(id, pattern);
+      if (piece !== running) built = piece;
+      piece.write();
       return piece;
     };
     try {
-      return await this.space.transact(build);
+      return await this.space.transact(attempt);
     } catch (error) {
-      piece?.discard();
+      built?.discard();
+      if (before !== undefined && !this.#running.has(id) && this.#index.has(id)) {
+        this.#install(id, before.recipe, this.#writeChanged);
+      }
       throw error;
     }
   }
@@ -80,12 +98,14 @@ export class Pieces implements PieceHome, Launcher {
     { id = this.space.newId(), start = "with-commit" }: LaunchOptions,
     owner: Piece | undefined,
   ): Launched<Parts> {
+    requirePieceId(id);
     requireInputs(pattern, inputs);
-    let piece: Piece<Parts> | undefined;
+    let piece: Piece | undefined;
     const install = () => {
-      // Stopped meanwhile, or another has taken its place: that one stays.
-      if (owner?.state === "stopped" || this.#running.has(id)) return;
-      piece = this.#install(id, pattern);
+      // Refused or stopped meanwhile, or another has taken its place: that one stays.
+      if (owner?.state === "stopped" || !this.#index.has(id, pattern.name) || this.#running.has(id)) return;
+      const installed = this.#install(id, pattern as Pattern, this.#writeNew);
+      if (installed instanceof Piece) piece = installed;
     };
     const isTied = this.space.scheduler.launch({
       started: start === "with-commit" ? install : () => {},
@@ -98,35 +118,52 @@ export class Pieces implements PieceHome, Launcher {
         "a piece is launched by a handler or a transaction; elsewhere start it with `run`",
       );
     }
-    this.#requireSamePattern(id, pattern.name);
+    this.#requireLiving(owner);
+    this.#index.enter(id, { pattern: pattern.name, ...(owner && { owner: owner.root }) });
     recordOf<Inputs>(this.space, id).set({ pattern: pattern.name, inputs: storedInputs(inputs) });
-    this.#enter(id, owner === undefined ? { pattern: pattern.name } : { pattern: pattern.name, owner: owner.id });
     const result = this.space.cell<never>(id);
-    owner?.onStop(() => piece?.discard());
     return { id, result, asLink: () => result.asLink() };
   }
 
-  /** A piece whose record is stored, or about to be. Its result falls with the record. */
-  #install<Inputs extends object, Parts extends PieceParts>(
-    id: string,
-    pattern: Pattern<Inputs, Parts>,
-  ): Piece<Parts> | undefined {
+  /** A read of the owner's entry: a launch does not last if somebody stops the owner before it. */
+  #requireLiving(owner: Piece | undefined): void {
+    if (owner === undefined || (owner.state !== "stopped" && this.#index.entry(owner.root) !== undefined)) return;
+    throw new PieceError(
+      "PIECE_MISUSE",
+      `piece "${owner.root}" has stopped, and what it launches stops with it; launch with \`space.launch\` what is to outlive it`,
+    );
+  }
+
+  /** A piece that is entered and whose record is there; gives the reason where it fails to build. */
+  #install(id: string, pattern: Pattern, write: (piece: Piece) => Promise<void>): Piece | string {
     const { scheduler } = this.space;
     try {
       const piece = this.#build(id, pattern);
-      const record = recordOf(this.space, id);
-      const show = this.space.transact(() => {
-        if (record.get() !== undefined && piece.state === "running") piece.showResult();
-      });
       const report = (error: unknown) => {
         if (piece.state === "running") scheduler.report(error);
       };
-      scheduler.background(show.catch(report));
+      scheduler.background(write(piece).catch(report));
       return piece;
     } catch (error) {
       scheduler.report(error);
-      return undefined;
+      return error instanceof Error ? error.message : String(error);
     }
+  }
+
+  /** At once, and falls with the record, which may be on its way. */
+  readonly #writeNew = (piece: Piece): Promise<void> => this.#writeIfEntered(piece, () => piece.write());
+
+  /** What is stored already is not written again: pieces that are resumed as they were cost no commits. */
+  readonly #writeChanged = async (piece: Piece): Promise<void> => {
+    await piece.load();
+    await this.#writeIfEntered(piece, () => piece.writeChanged());
+  };
+
+  #writeIfEntered(piece: Piece, write: () => void): Promise<void> {
+    const record = recordOf(this.space, piece.id);
+    return this.space.transact(() => {
+      if (record.get() !== undefined && piece.state === "running") write();
+    });
   }
 
   /** Builds the pieces that were started and not stopped, those of the given patterns. Starts nothing anew. */
@@ -140,15 +177,13 @@ export class Pieces implements PieceHome, Launcher {
     // All of them before any of them runs: what a piece computed before is taken up where it is still true.
     await this.space.restore(() => {
       for (const [at, [id, { pattern: name }]] of waiting.entries()) {
+        // Stopped or started meanwhile.
+        if (!this.#index.has(id, name) || this.#running.has(id)) continue;
         const built = this.#resumeOne(id, name, byName.get(name), records[at] !== undefined);
         if (built instanceof Piece) pieces.push(built);
         else left.push({ id, pattern: name, reason: built });
       }
     });
-    for (const piece of pieces) {
-      const owner = index[piece.id]?.owner;
-      if (owner !== undefined) this.#running.get(owner)?.onStop(() => piece.discard());
-    }
     return { pieces, left };
   }
 
@@ -156,49 +191,61 @@ export class Pieces implements PieceHome, Launcher {
   #resumeOne(id: string, name: string, pattern: Pattern | undefined, isStored: boolean): Piece | string {
     if (pattern === undefined) return `no pattern "${name}" was given`;
     if (!isStored) return "its record is gone";
-    return this.#install(id, pattern) ?? "its pattern failed";
+    return this.#install(id, pattern, this.#writeChanged);
   }
 
   /** Takes it away now, and the pieces it owns; resolves when none of them will be resumed any more. */
   async stop(id: string): Promise<void> {
-    this.#running.get(id)?.discard();
-    await this.#index.pull();
-    await this.space.transact(() => {
-      const index = this.#index.get() ?? {};
-      for (const owned of withOwned(index, id)) if (index[owned] !== undefined) this.#index.key(owned).delete();
+    this.#discard(id);
+    await this.#inTurn(id, async () => {
+      // At once where it can be: what is launched and not begun must not begin any more.
+      if (!this.#index.isLoaded) await this.#index.pull();
+      await this.space.transact(() => {
+        this.#discard(id);
+        this.#index.leave(id);
+      });
     });
   }
 
+  /** Takes away all that runs here; it stays in the index. */
+  close(): void {
+    for (const piece of [...this.#running.values()].reverse()) piece.discard();
+  }
+
+  #discard(id: string): void {
+    for (const one of this.#index.withOwned(id)) this.#running.get(one)?.discard();
+  }
+
+  /** Takes the place of one that runs under the id. */
   #build<Inputs extends object, Parts extends PieceParts>(id: string, pattern: Pattern<Inputs, Parts>): Piece<Parts> {
+    this.#running.get(id)?.discard({ isReplaced: true });
     const piece = Piece.build(this, id, pattern);
     this.#running.set(id, piece);
+    this.#unlisten ??= this.#index.onOthers((gone) => this.#letGo(gone));
     piece.onStop(() => {
       if (this.#running.get(id) === piece) this.#running.delete(id);
+      if (this.#running.size > 0) return;
+      this.#unlisten?.();
+      this.#unlisten = undefined;
     });
     return piece;
   }
 
-  #enter(id: string, entry: Entry): void {
-    // Only whoever makes the index rests on there being none: pieces that start at once do not stand in each other's way.
-    if (this.#index.address.value !== undefined) this.#index.key(id).set(entry);
-    else this.#index.set({ ...this.#index.get(), [id]: entry });
+  /** Others have changed the index: what it does not name any more ends here too. */
+  #letGo(gone: string | undefined): void {
+    for (const id of gone === undefined ? [...this.#running.keys()] : [gone]) {
+      if (!this.#index.has(id)) this.#running.get(id)?.discard();
+    }
   }
 
-  #requireSamePattern(id: string, wanted: string): void {
-    const stored = this.#index.key(id).get()?.pattern;
-    if (stored === undefined || stored === wanted) return;
-    throw new PieceError(
-      "PIECE_OTHER_PATTERN",
-      `"${id}" is a piece of pattern "${stored}"; stop it before a piece of "${wanted}" takes its id`,
-    );
+  #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#turns.get(id);
+    const turn = before === undefined ? work() : before.then(work);
+    const settled = () => {
+      if (this.#turns.get(id) === over) this.#turns.delete(id);
+    };
+    const over: Promise<void> = turn.then(settled, settled);
+    this.#turns.set(id, over);
+    return turn;
   }
-}
-
-/** A piece and all that it owns, those that they own too. */
-function withOwned(index: Readonly<Record<string, Entry>>, id: string): Set<string> {
-  const all = new Set([id]);
-  for (const owned of all) {
-    for (const [other, { owner }] of Object.entries(index)) if (owner === owned) all.add(other);
-  }
-  return all;
 }

@@ -293,6 +293,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   async close(): Promise<void> {
     this.scheduler.flush();
     await this.scheduler.settled();
+    this.#pieces.close();
     this.scheduler.closeStreams(this.#replica);
     if (this.#ownsScheduler) this.scheduler.dispose();
     await this.#replica.close();

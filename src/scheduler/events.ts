@@ -105,6 +105,17 @@ export class Events implements FallListener {
     };
   }
 
+  /** Nobody will handle it: what waits is dropped, and what is still sent too, so that neither holds up the others of the space. */
+  closeStream(stream: StreamRecord, why: string): void {
+    if (stream.handler !== undefined) return;
+    stream.closed = why;
+    const { queue } = stream;
+    for (const send of queue.waiting()) {
+      if (send.stream === stream && send !== queue.running) this.#answers.drop(queue, send, "closed", why);
+    }
+    this.#work.wake();
+  }
+
   // Sending --------------------------------------------------------------------------------------------------------------
 
   send(stream: StreamRecord, value: unknown, options: SendOptions): Sent {
@@ -151,7 +162,8 @@ export class Events implements FallListener {
   }
 
   #enqueue(send: Send): void {
-    const { queue } = send.stream;
+    const { queue, closed } = send.stream;
+    if (closed !== undefined) return this.#answers.drop(queue, send, "closed", closed);
     if (queue.closed) return this.#answers.drop(queue, send, "closed", `space "${queue.replica.space}" is closed`);
     if (queue.isFull) {
       const message = `${SENDS_WAITING_MAX} sends of space "${queue.replica.space}" wait already; send it again later`;

@@ -121,6 +121,11 @@ export class Scheduler implements Disposable {
     return this.#components.events.addHandler(this.#components.events.stream(stream), handler, options);
   }
 
+  /** Nobody will handle the stream, until a handler is registered again: what is sent to it is dropped and not kept waiting. */
+  closeStream(stream: Address, why: string): void {
+    this.#components.events.closeStream(this.#components.events.stream(stream), why);
+  }
+
   /** Finds handlers that are not registered yet, by the stream's link; without it, sends wait until one is registered. */
   set handlerLoader(loader: HandlerLoader | undefined) {
     this.#components.events.handlerLoader = loader;

@@ -53,6 +53,8 @@ export class StreamRecord {
   /** The full link, as it goes into event ids. */
   readonly link: string;
   handler: RegisteredHandler | undefined;
+  /** Why nobody will handle it any more, until somebody registers a handler again. */
+  closed: string | undefined;
 
   constructor(address: Address, queue: SendQueue) {
     this.address = address;
@@ -70,6 +72,7 @@ export class StreamRecord {
       );
     }
     this.handler = handler;
+    this.closed = undefined;
   }
 
   toString(): string {
