@@ -10,12 +10,13 @@
  * none is left behind. One that does not end in time is killed; what it was doing is done again, as after any crash.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, watch } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { AppError } from "../kernel/load-app.ts";
 import { DRAIN_MS } from "../limits.ts";
+import { FolderWatch } from "./folder-watch.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -23,8 +24,6 @@ import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./ver
 const CALM_MS = 60;
 /** A little more than the kernel itself takes for what is under way. */
 const PATIENCE_MS = DRAIN_MS + 2_000;
-/** Folders whose files are not the app's. */
-const NOT_WATCHED = /(?:^|[/\\])(?:node_modules|dist|\.[^/\\]+)(?:[/\\]|$)/;
 
 export const dev: Verb = {
   name: "dev",
@@ -61,15 +60,13 @@ class DevSession {
 
   async run(): Promise<ExitCode> {
     const folder = dirname(resolve(this.#app));
-    const watcher = watch(folder, { recursive: true }, (_kind, file) => {
-      if (file === null || NOT_WATCHED.test(file)) return;
+    using _watch = new FolderWatch(folder, (file) => {
       this.#changed.add(file);
       this.#wake();
     });
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => this.#end());
     this.#terminal.line(`watching ${folder}; Ctrl-C ends it`);
     while (!this.#ending) await this.#round();
-    watcher.close();
     return EXIT.ok;
   }
 

@@ -1,7 +1,7 @@
 /** `dev`, `init` and `bench`: from an empty directory to an app that is started again when it changes. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.ts";
@@ -95,6 +95,24 @@ describe("dev", () => {
     await dev.gone();
     expect(dev.child.exitCode).toBe(0);
     expect(existsSync(join(cwd, ".millrace", "kernel.sock"))).toBe(false);
+  });
+
+  test("[K45] a file that an editor puts in the place of the old one is a change, and so is what is written to it later", async () => {
+    const { cwd, file, text } = await newApp();
+    const dev = new Dev(cwd, join("app", "app.ts"));
+    await dev.said(/socket .*pid \d+/);
+    const replace = (content: string) => {
+      writeFileSync(`${file}.new`, content);
+      renameSync(`${file}.new`, file);
+    };
+    replace(`${text}\nconsole.log("the second");`);
+    await dev.said(/the second[\s\S]*socket .*pid \d+/);
+    writeFileSync(file, `${text}\nconsole.log("the third");`);
+    await dev.said(/the third[\s\S]*socket .*pid \d+/);
+    mkdirSync(join(cwd, "app", "parts"));
+    await dev.said(/parts changed; starting again[\s\S]*the third[\s\S]*socket .*pid \d+/);
+    writeFileSync(join(cwd, "app", "parts", "names.ts"), "export const name = 1;");
+    await dev.said(/names\.ts changed; starting again/);
   });
 
   test("[K45] an app that does not start is complained about, and started again when it is mended", async () => {
