@@ -157,12 +157,14 @@ function wordsToBytes(state: Int32Array): Uint8Array {
 }
 
 function wordsToHex(state: Int32Array): string {
-  let text = "";
-  for (let i = 0; i < 8; i++) {
-    const word = state[i]!;
-    text += HEX[word >>> 24]! + HEX[(word >>> 16) & 255]! + HEX[(word >>> 8) & 255]! + HEX[word & 255]!;
-  }
-  return text;
+  // In pairs of words: adding piece after piece to a long text makes an object for each.
+  const left = wordHex(state[0]!) + wordHex(state[1]!) + (wordHex(state[2]!) + wordHex(state[3]!));
+  const right = wordHex(state[4]!) + wordHex(state[5]!) + (wordHex(state[6]!) + wordHex(state[7]!));
+  return left + right;
+}
+
+function wordHex(word: number): string {
+  return HEX[word >>> 24]! + HEX[(word >>> 16) & 255]! + (HEX[(word >>> 8) & 255]! + HEX[word & 255]!);
 }
 
 function compress(state: Int32Array, bytes: Uint8Array, offset: number): void {

@@ -26,6 +26,10 @@ export function applyDraft(
   sequence: number,
   { changes, claims }: Application,
 ): DocumentShare | undefined {
+  const only = operations[0];
+  if (operations.length === 1 && only !== undefined && isPlain(only, document.read(only.path))) {
+    return { document, operations: [only], inverses: [document.apply(only, changes)] };
+  }
   const applied: PathOperation[] = [];
   const inverses: PathOperation[] = [];
   for (const operation of operations) {

@@ -15,6 +15,8 @@ import { StoreError } from "./store.ts";
 /** Writes that are looked through one by one before the document is materialised. */
 const LISTED_MAX = 8;
 
+const NONE: readonly PathOperation[] = [];
+
 /** What a draft is written over. */
 export interface DraftBase {
   readonly value: Json | undefined;
@@ -22,7 +24,7 @@ export interface DraftBase {
 
 export class Draft {
   /** In the order written; a second write to the path of the last one replaces it. */
-  readonly operations: PathOperation[] = [];
+  operations: readonly PathOperation[] = NONE;
   readonly #base: DraftBase;
   /** Exists once the document is materialised. */
   #view: View | undefined;
@@ -79,11 +81,21 @@ export class Draft {
   }
 
   write(operation: PathOperation, now: number): void {
-    const last = this.operations.at(-1);
-    if (last?.op === "set" && operation.op === "set" && samePath(last.path, operation.path)) this.operations.pop();
-    this.operations.push(operation);
+    this.#list(operation);
     if (this.#view) this.#view.apply(operation);
     else if (this.operations.length > LISTED_MAX) this.#materialised(now);
+  }
+
+  #list(operation: PathOperation): void {
+    // A list that begins with its first element has room for that alone; most stay so.
+    if (this.operations === NONE) {
+      this.operations = [operation];
+      return;
+    }
+    const operations = this.operations as PathOperation[];
+    const last = operations[operations.length - 1];
+    if (last?.op === "set" && operation.op === "set" && samePath(last.path, operation.path)) operations.pop();
+    operations.push(operation);
   }
 
   #materialised(now: number): View {

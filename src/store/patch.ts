@@ -28,7 +28,7 @@ export interface Applied {
 
 /** The value after the operations. Never changes `value`: containers along the paths are copied, once each. */
 export function applyOperations(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
-  const [only] = operations;
+  const only = operations[0];
   // Most replace a small document whole.
   if (operations.length === 1 && only?.op === "set" && only.path.length === 0) return only.value;
   const fresh = new Set<Container>();

@@ -32,8 +32,8 @@ export class PendingCommit implements CommitIdentity {
   readonly session: string;
   readonly localSequence: number;
   readonly request: CommitRequest;
-  /** What it did to the documents it changed; filled by whoever makes it. */
-  readonly shares: PendingShare[] = [];
+  /** What it did to the documents it changed. */
+  readonly shares: readonly PendingShare[];
   state: "pending" | "integrated" | "confirmed" | "fallen" = "pending";
   /** Of the foundation that counted it last; see `Foundation`. */
   mark = 0;
@@ -46,10 +46,16 @@ export class PendingCommit implements CommitIdentity {
   #resolve: ((outcome: CommitOutcome) => void) | undefined;
   #listener: OutcomeListener | undefined;
 
-  constructor(request: CommitRequest) {
+  constructor(request: CommitRequest, shares: readonly DocumentShare[]) {
     this.session = request.session;
     this.localSequence = request.localSequence;
     this.request = request;
+    this.shares = shares.map(({ document, operations, inverses }) => ({
+      commit: this,
+      document,
+      operations,
+      inverses,
+    }));
   }
 
   /** Whether it moves the space's sequence, and so has a place in the feed. */

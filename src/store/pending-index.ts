@@ -27,6 +27,8 @@ export class Foundation {
   }
 }
 
+const NONE: readonly never[] = [];
+
 /** Empty lists are kept up to here: a map through which entries pass is dear to the garbage collector (`pending-stack.ts`). */
 const EMPTY_LISTS_MAX = 10_000;
 
@@ -60,10 +62,10 @@ export class PendingIndex {
 
   /** Adds the commits that a read of that depth at the path stands on. False when it takes a look at all shares instead. */
   addBeneath(path: Path, depth: ReadDepth, foundation: Foundation): boolean {
-    const [first] = path;
+    const first = path[0];
     if (first === undefined && depth !== "reach") return false;
     const whole = this.#whole.at(-1);
-    const below = first === undefined ? [] : (this.#below.get(first) ?? []);
+    const below = (first === undefined ? undefined : this.#below.get(first)) ?? NONE;
     if (!addBeneath(below, path, depth, foundation, whole?.commit.localSequence ?? 0) && whole) {
       foundation.add(whole.commit);
     }
@@ -71,7 +73,7 @@ export class PendingIndex {
   }
 
   #list(path: Path): PendingShare[] {
-    const [first] = path;
+    const first = path[0];
     if (first === undefined) return this.#whole;
     let list = this.#below.get(first);
     if (!list) {

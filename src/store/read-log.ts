@@ -15,14 +15,19 @@ export interface LoggedRead {
 /** Reads that are looked through one by one; beyond, a set of their names tells whether one is known. */
 const LISTED_MAX = 16;
 
+/** What a log is while it is empty. A list that begins with its first element has room for that alone; most stay so. */
+const NONE: readonly LoggedRead[] = [];
+
 export class ReadLog {
   /** Each path and depth once: the first read counts, it saw the oldest state. */
-  readonly reads: LoggedRead[] = [];
+  reads: readonly LoggedRead[] = NONE;
   #names: Set<string> | undefined;
 
   add(path: Path, depth: ReadDepth, tick: number): void {
     if (this.#isKnown(path, depth)) return;
-    this.reads.push({ path, depth, tick });
+    const read = { path, depth, tick };
+    if (this.reads === NONE) this.reads = [read];
+    else (this.reads as LoggedRead[]).push(read);
     this.#names?.add(nameOf(path, depth));
   }
 

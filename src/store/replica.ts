@@ -273,12 +273,8 @@ export class Replica implements AsyncDisposable {
 
   /** Sent before it is told: what a listener commits upon it comes after it. */
   #send(request: CommitRequest, shares: readonly DocumentShare[]): PendingCommit {
-    const commit = new PendingCommit(request);
-    for (const { document, operations, inverses } of shares) {
-      const share = { commit, document, operations, inverses };
-      document.addPending(share);
-      commit.shares.push(share);
-    }
+    const commit = new PendingCommit(request, shares);
+    for (const share of commit.shares) share.document.addPending(share);
     this.#confirmation.send(commit);
     return commit;
   }

@@ -61,10 +61,11 @@ export function checkCommit(request: CommitRequest): void {
   checkDueChanges(request.due);
 }
 
-/** Most put a leaf, and need no walk. */
+/** Without a walk through what has a known shape; most put a leaf, and need none. */
 function checkOperation(operation: PathOperation): void {
-  if (operation.op !== "set" || !isLeaf(operation.value)) return checkJson("a path operation", operation);
+  if (operation.op !== "set") return checkJson("a path operation", operation);
   for (const step of operation.path) checkName("a step of a path", step);
+  if (!isLeaf(operation.value)) checkJson("the value of a path operation", operation.value);
 }
 
 function isLeaf(value: Json): boolean {
