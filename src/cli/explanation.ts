@@ -59,8 +59,10 @@ function eventLines({ message, deliveries }: Row, view: GraphView | undefined): 
   if (!view || !message) return lines;
   const wanted = view.capabilities
     .filter(({ subscribes }) => subscribes.includes(message.type))
-    .map(({ name }) => name);
-  return [...lines, wanted.length === 0 ? "no capability subscribes to it" : `goes to ${wanted.join(", ")}`];
+    .map(({ name }) => name)
+    .filter((name) => !deliveries.some(({ subscriber }) => subscriber === name));
+  if (wanted.length > 0) return [...lines, `goes to ${wanted.join(", ")}`];
+  return lines.length > 0 ? lines : ["no capability subscribes to it"];
 }
 
 async function requestLines(store: KernelStore, { message }: Row): Promise<string[]> {

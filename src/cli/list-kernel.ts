@@ -5,7 +5,7 @@ import { askGraph, askKernel } from "./connection.ts";
 import type { Listing } from "./listing.ts";
 
 /** What `Syscall.Describe` answers. */
-interface TypeItem {
+export interface TypeItem {
   readonly type: string;
   readonly kind: string;
   readonly capability: string;

@@ -13,6 +13,7 @@ import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
 import { init } from "./init.ts";
 import { ls } from "./ls.ts";
+import { nearWord } from "./near-word.ts";
 import { purge } from "./purge.ts";
 import { ask, emit, send } from "./request.ts";
 import { requeue } from "./requeue.ts";
@@ -32,6 +33,10 @@ const VERBS: readonly Verb[] = [
   ...[tail, ls, show, trace, why, graph],
   ...[requeue, cancel, purge, verify, doctor, bench],
 ];
+
+/** What the system says of a place where nothing can be written. */
+const NOT_WRITABLE: ReadonlySet<unknown> = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR"]);
+const WRITABLE_HINT = "go to a directory that you may write to, or name one in MILLRACE_DIR";
 
 const terminal = processTerminal();
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => explain(error, terminal));
@@ -57,7 +62,12 @@ async function main([first, ...rest]: readonly string[], terminal: Terminal): Pr
 function findVerb(name: string): Verb {
   const verb = VERBS.find((candidate) => candidate.name === name);
   if (verb) return verb;
-  throw new UsageError(`there is no verb "${name}"; "millrace --help" lists them`);
+  const near = nearWord(
+    name,
+    VERBS.map((candidate) => candidate.name),
+  );
+  const meant = near === undefined ? "" : `did you mean ${near}? `;
+  throw new UsageError(`there is no verb "${name}"; ${meant}"millrace --help" lists them`);
 }
 
 function readArguments(verb: Verb, args: readonly string[]) {
@@ -69,7 +79,7 @@ function readArguments(verb: Verb, args: readonly string[]) {
     return { values: values as Readonly<Record<string, string | boolean | undefined>>, positionals };
   } catch (error) {
     // `parseArgs` throws TypeErrors with a first sentence for people.
-    const [sentence] = error instanceof Error ? error.message.split(". ") : [String(error)];
+    const [sentence] = error instanceof Error ? error.message.split(/\.\s/) : [String(error)];
     throw new UsageError(`${sentence}; usage: millrace ${verb.name} ${verb.usage}`.trimEnd());
   }
 }
@@ -84,7 +94,8 @@ function explain(error: unknown, terminal: Terminal): ExitCode {
     terminal.complain(`not reachable: ${error.message}; start one with: npm start, or millrace start app.ts`);
     return EXIT.unreachable;
   }
-  if (error instanceof Error && "code" in error) terminal.complain(error.message);
+  if (error instanceof Error && "code" in error)
+    terminal.complain(NOT_WRITABLE.has(error.code) ? `${error.message}; ${WRITABLE_HINT}` : error.message);
   else terminal.complain(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.failed;
 }

@@ -1,14 +1,20 @@
 /** `millrace send`, `query` and `emit`: one message to the running kernel, and its answer. SPEC: K17. */
+import type { Client } from "../client/client.ts";
 import { systemHost } from "../host/system-host.ts";
 import type { Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, event, query } from "../message/lineage.ts";
 import { connect, readData } from "./connection.ts";
+import type { TypeItem } from "./list-kernel.ts";
+import { nearWord } from "./near-word.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const OPTIONS = { json: { type: "boolean" }, timeout: { type: "string" } } as const;
 const USAGE = "<Type> [json] [--timeout MS] [--json]";
+
+/** Nobody handles the type, or the handler did not find what it was asked about. */
+const NOT_FOUND = 404;
 
 type Make = (type: string, data: Json) => Message;
 
@@ -39,7 +45,7 @@ export const emit: Verb = {
   example: `millrace emit Email.Received '{"from": "ada@example.org", "subject": "Invoice 12"}'`,
   options: OPTIONS,
   wordsMax: 2,
-  run: (call) => run(call, publication),
+  run: (call) => run(call, publication, "name a type of event, like Email.Received"),
 };
 
 /** The command that publishes an event; the type is checked here, where it was typed. */
@@ -48,10 +54,12 @@ function publication(type: string, data: Json): Message {
   return command(host, "Journal.Publish", { type: event(host, type, data).type, data });
 }
 
-async function run(call: VerbCall, make: Make): Promise<ExitCode> {
+const NAME_A_TYPE = 'name a type, like Memory.Set; "millrace ls types" lists them';
+
+async function run(call: VerbCall, make: Make, missing = NAME_A_TYPE): Promise<ExitCode> {
   const { words, options, terminal } = call;
   const [type, text] = words;
-  if (type === undefined) throw new UsageError(`name a type, like Memory.Set; "millrace ls types" lists them`);
+  if (type === undefined) throw new UsageError(missing);
   const message = inConversation(make(type, readData(text)));
   await using client = await connect(call);
   const host = systemHost();
@@ -60,12 +68,29 @@ async function run(call: VerbCall, make: Make): Promise<ExitCode> {
   const took = host.monotonic() - began;
   const failed = answer.kind === "error";
   if (options["json"]) terminal.line(JSON.stringify(answer));
-  else if (failed) terminal.complain(`error ${describe(answer.data as ErrorData)}   ${message.metadata.id}`);
-  else
+  else if (failed) {
+    const data = answer.data as ErrorData;
+    const hint = data.code === NOT_FOUND ? await handledHint(client, message) : "";
+    terminal.complain(`error ${describe(data)}${hint}   ${message.metadata.id}`);
+  } else
     terminal.line(
       `${terminal.good("reply")}  ${JSON.stringify(answer.data)}   ${took.toFixed(1)} ms   ${message.metadata.id}`,
     );
   return failed ? EXIT.failed : EXIT.ok;
+}
+
+/** Where the kernel has nobody for it, what may have been meant; nothing where the handler itself found nothing. */
+async function handledHint(client: Client, { kind, type }: Message): Promise<string> {
+  const { types } = (await client.query("Syscall.Describe", null)) as never as { types: readonly TypeItem[] };
+  const named = types.filter((item) => item.type === type);
+  if (named.some((item) => item.kind === kind)) return "";
+  const [other] = named;
+  if (other) return `; it is a ${other.kind}: millrace ${other.kind === "query" ? "query" : "send"} ${type}`;
+  const near = nearWord(
+    type,
+    types.filter((item) => item.kind === kind).map((item) => item.type),
+  );
+  return near === undefined ? '; "millrace ls types" lists what is handled' : `; did you mean ${near}?`;
 }
 
 /** Its own id as correlation: whatever follows from it carries that, and "millrace trace" finds all of it. */

@@ -32,6 +32,8 @@ export const show: Verb = {
 async function run({ words, options, environment, terminal }: VerbCall): Promise<ExitCode> {
   const [first, second] = words;
   if (first === undefined) throw new UsageError(`name what to show: ${KINDS.join(", ")}, and its id`);
+  if (second === undefined && isKind(first))
+    throw new UsageError(`name the ${first} by its id: millrace show ${first} <id>`);
   const kind = second === undefined ? undefined : KINDS.find((name) => name === first);
   if (second !== undefined && kind === undefined)
     throw new UsageError(`${JSON.stringify(first)} is none of ${KINDS.join(", ")}`);
@@ -48,8 +50,16 @@ async function run({ words, options, environment, terminal }: VerbCall): Promise
     }
     return EXIT.ok;
   }
-  terminal.complain(`there is no ${kind ?? KINDS.join(", ")} ${place.id}; "millrace ls" lists what there is`);
+  const wanted = kind ?? `${KINDS.slice(0, -1).join(", ")} or ${KINDS.at(-1)}`;
+  terminal.complain(`there is no ${wanted} ${place.id}; ${kind === "document" ? DOCUMENT_HINT : LIST_HINT}`);
   return EXIT.failed;
+}
+
+const LIST_HINT = '"millrace ls" lists events, requests and timers; a document has the name of its cell';
+const DOCUMENT_HINT = 'a document has the name of its cell; "millrace ls nodes" shows those that are read';
+
+function isKind(word: string): boolean {
+  return KINDS.some((name) => name === word);
 }
 
 const FIND: Readonly<Record<ShownKind, (store: KernelStore, place: Place) => Promise<unknown>>> = {

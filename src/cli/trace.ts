@@ -5,7 +5,7 @@
  */
 import { systemHost } from "../host/system-host.ts";
 import type { GraphView } from "../kernel/inspect-capability.ts";
-import { openStoreForReading } from "../kernel/open-store.ts";
+import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
 import { askIfRunning } from "./connection.ts";
 import { type Branch, CONVERSATION_ROWS_MAX, conversation, treesOf } from "./conversation.ts";
@@ -18,8 +18,9 @@ import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./ver
 export const trace: Verb = {
   name: "trace",
   usage: "<id> [--json]",
-  summary: "show what a message set off, by its id or its correlation: messages, changes, runs",
-  example: "millrace trace 019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b",
+  summary:
+    "show what a message set off, by its id, its number in the journal or its correlation: messages, changes, runs",
+  example: "millrace trace 019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b\nmillrace trace 12",
   options: { json: { type: "boolean" } },
   wordsMax: 1,
   run,
@@ -29,9 +30,9 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const { words, options, environment, terminal } = call;
   const [id] = words;
   if (id === undefined)
-    throw new UsageError('name a message id or a correlation; "millrace ls events --json" shows them');
+    throw new UsageError('name a message id or a correlation; a number that "millrace ls events" shows will do');
   await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
-  const rows = await conversation(store, id);
+  const rows = await conversation(store, await messageIdOf(store, id));
   const trees = treesOf(rows);
   const [first] = trees;
   if (!first) {
@@ -47,6 +48,12 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (rows.length >= CONVERSATION_ROWS_MAX)
     terminal.complain(`it has more than ${CONVERSATION_ROWS_MAX} rows; these are the first`);
   return EXIT.ok;
+}
+
+/** A number is a row of the journal, as `ls events` shows it. */
+async function messageIdOf(store: KernelStore, id: string): Promise<string> {
+  const [row] = /^\d{1,15}$/.test(id) ? await store.query({ id: Number(id), limit: 1 }) : [];
+  return row?.message?.metadata.id ?? id;
 }
 
 /** Capabilities by the type of event that they subscribe to; empty when no kernel runs. */

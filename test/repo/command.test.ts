@@ -114,7 +114,13 @@ describe("talking", () => {
     await KernelProcess.start(cwd, LEDGER_APP);
     const unknown = await millrace(["send", "Nobody.There"]);
     expect(unknown).toMatchObject({ code: 1, stdout: "" });
-    expect(unknown.stderr).toMatch(/^millrace: error 404: nobody handles command Nobody\.There {3}[0-9a-f-]{36}\n$/);
+    expect(unknown.stderr).toMatch(
+      /^millrace: error 404: nobody handles command Nobody\.There; "millrace ls types" lists what is handled {3}[0-9a-f-]{36}\n$/,
+    );
+    const slip = await millrace(["query", "Ledger.Raed"]);
+    expect(slip.stderr).toMatch(/nobody handles query Ledger\.Raed; did you mean Ledger\.Read\? {3}/);
+    const other = await millrace(["send", "Ledger.Read"]);
+    expect(other.stderr).toMatch(/nobody handles command Ledger\.Read; it is a query: millrace query Ledger\.Read {3}/);
     const late = await millrace(["send", "Gate.Hold", "--timeout", "50"]);
     expect(late).toMatchObject({ code: 1, stdout: "" });
     expect(late.stderr).toMatch(/^millrace: no answer to Gate\.Hold within 50 ms \(id [0-9a-f-]{36}\)\n$/);
@@ -150,6 +156,7 @@ describe("talking", () => {
     expect(messages).toEqual(["command Ledger.Add", "└─ event Entry.Added", "   └─ command Ledger.Hear"]);
     expect(traced.stdout).toMatch(/^├─ ledger\/total {3}3$/m);
     expect(traced.stdout).toMatch(/^ {3}└─ command Ledger\.Hear {3}done {3}ledger {3}\+\d+ ms$/m);
+    expect((await millrace(["trace", "1"])).stdout).toBe(traced.stdout);
     expect(await millrace(["trace", "no-such-id"])).toMatchObject({
       code: 1,
       stderr: "millrace: nothing in the journal has the id no-such-id, is caused by it, or correlates with it\n",
@@ -221,6 +228,10 @@ describe("files", () => {
 describe("calls", () => {
   const wrong: readonly (readonly [args: string[], complaint: RegExp])[] = [
     [["frobnicate"], /^millrace: there is no verb "frobnicate"; "millrace --help" lists them\n$/],
+    [["sned"], /^millrace: there is no verb "sned"; did you mean send\? "millrace --help" lists them\n$/],
+    [["ls", "events", "--limit", "-1"], /^millrace: Option '--limit' argument is ambiguous; usage: .*\n$/],
+    [["emit"], /^millrace: name a type of event, like Email\.Received\n$/],
+    [["show", "document"], /^millrace: name the document by its id: millrace show document <id>\n$/],
     [["start", "app.ts", "now"], /^millrace: one word too many: "now"; usage: millrace start \[app\]\n$/],
     [["send"], /^millrace: name a type, like Memory\.Set; .*\n$/],
     [["send", "Memory.Set", "{oops"], /^millrace: the data is not JSON \(.*\); put it in single quotes: .*\n$/],

@@ -1,0 +1,43 @@
+/** The word that somebody may have meant. */
+
+/** More than this is another word and no slip. */
+const SLIPS_MAX = 2;
+
+/** The known word with the fewest slips, whatever its case; undefined where none is near. */
+export function nearWord(word: string, known: readonly string[]): string | undefined {
+  const lower = word.toLowerCase();
+  const near = known
+    .map((candidate) => ({ candidate, slips: slipsBetween(lower, candidate.toLowerCase()) }))
+    // Of a short word, two wrong letters leave nothing of it.
+    .filter(({ candidate, slips }) => slips <= SLIPS_MAX && slips * 2 < candidate.length)
+    .sort((a, b) => a.slips - b.slips);
+  return near[0]?.candidate;
+}
+
+/** Letters to put in, leave out, exchange or swap with their neighbour: the optimal string alignment distance, row by row. */
+function slipsBetween(from: string, to: string): number {
+  let before: readonly number[] = [];
+  let above: readonly number[] = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const same = from[row - 1] === to[column - 1];
+      const swapped = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      current.push(
+        Math.min(
+          number(above[column]) + 1,
+          number(current[column - 1]) + 1,
+          number(above[column - 1]) + (same ? 0 : 1),
+          swapped ? number(before[column - 2]) + 1 : Number.POSITIVE_INFINITY,
+        ),
+      );
+    }
+    before = above;
+    above = current;
+  }
+  return number(above[to.length]);
+}
+
+function number(value: number | undefined): number {
+  return value ?? Number.POSITIVE_INFINITY;
+}
