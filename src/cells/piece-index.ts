@@ -30,8 +30,10 @@ export class PieceIndex {
     return this.#cell.pull();
   }
 
-  get isLoaded(): boolean {
-    return this.#cell.address.document.state === "loaded";
+  /** Resolves when it is here with what others have committed by now. */
+  async catchUp(): Promise<void> {
+    await this.#space.replica(this.#space.name).catchUp();
+    await this.pull();
   }
 
   /** As it is known here now, with what is on its way; no read of whoever asks. */

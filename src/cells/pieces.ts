@@ -198,8 +198,8 @@ export class Pieces implements PieceHome, Launcher {
   async stop(id: string): Promise<void> {
     this.#discard(id);
     await this.#inTurn(id, async () => {
-      // At once where it can be: what is launched and not begun must not begin any more.
-      if (!this.#index.isLoaded) await this.#index.pull();
+      // At once where it is known: what is launched and not begun must not begin any more. Else another process may have started it.
+      if (!this.#index.has(id)) await this.#index.catchUp();
       await this.space.transact(() => {
         this.#discard(id);
         this.#index.leave(id);

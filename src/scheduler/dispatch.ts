@@ -71,7 +71,12 @@ export class Dispatch {
   }
 
   #findHandler(queue: SendQueue, send: Send): boolean {
-    const loading = this.handlerLoader?.(send.stream.link);
+    const { closed, link } = send.stream;
+    if (closed !== undefined) {
+      this.#answers.drop(queue, send, "closed", closed);
+      return true;
+    }
+    const loading = this.handlerLoader?.(link);
     send.wait = { kind: loading ? "handler-load" : "handler" };
     loading?.then(
       () => {

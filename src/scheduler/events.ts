@@ -105,14 +105,15 @@ export class Events implements FallListener {
     };
   }
 
-  /** Nobody will handle it: what waits is dropped, and what is still sent too, so that neither holds up the others of the space. */
+  /**
+   * Nobody will handle it: what waits is dropped when its turn comes, and what is still sent at once, so that neither holds up the others
+   * of the space. Not before its turn: it may be one whose commit is there, and only the answer is not.
+   */
   closeStream(stream: StreamRecord, why: string): void {
     if (stream.handler !== undefined) return;
     stream.closed = why;
-    const { queue } = stream;
-    for (const send of queue.waiting()) {
-      if (send.stream === stream && send !== queue.running) this.#answers.drop(queue, send, "closed", why);
-    }
+    const { head } = stream.queue;
+    if (head?.wait?.kind === "handler" && head.stream === stream) head.wait = undefined;
     this.#work.wake();
   }
 

@@ -116,6 +116,21 @@ describe("the life of pieces", () => {
     expect([piece.state, stays.state, nodes() - before]).toEqual(["stopped", "running", 1]);
   });
 
+  test("[P4] a stop in a process that has not yet heard of the piece stops it", async () => {
+    const { space, job, open, done, index } = await office();
+    await done(space.run(job, { name: "a" }, { id: "j" }));
+    const other = await open();
+    await index(other.space);
+    const gate = new Gate();
+    let looks = 0;
+    other.line.plan = ({ method }) => (method === "changesSince" && looks++ === 0 ? { answered: gate.opened } : {});
+    const piece = await done(space.run(job, { name: "b" }, { id: "k" }));
+    const stopping = other.space.stop("k");
+    gate.open();
+    await done(stopping);
+    expect([piece.state, Object.keys((await index())!)]).toEqual(["stopped", ["j"]]);
+  });
+
   test("[P6] two resumes at once build each piece once, and one that is stopped meanwhile is not built", async () => {
     const { space, job, open, done } = await office();
     await done(space.run(job, { name: "a" }, { id: "j" }));
