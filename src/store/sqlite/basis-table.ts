@@ -204,11 +204,12 @@ function statements(connection: Connection) {
     putRow: prepare("REPLACE INTO basis (node, position, document, sequence, path_set) VALUES (?, ?, ?, ?, ?)"),
     dropRow: prepare("DELETE FROM basis WHERE node = ? AND position = ?"),
     // Text of the node with its first input alone: most of the time goes into making strings.
+    // `CROSS` fixes the order of the look-ups: the planner may otherwise compare every node of the space with every name.
     read: connection.prepareLists(
       "SELECT asked.key, CASE WHEN ifnull(position, 0) = 0 THEN fingerprint END, " +
         "CASE WHEN ifnull(position, 0) = 0 THEN settings END, scope, document.name, " +
         "document.sequence, basis.sequence, basis.path_set " +
-        "FROM json_each(?) AS asked JOIN node ON node.space = ? AND node.name = asked.value " +
+        "FROM json_each(?) AS asked CROSS JOIN node ON node.space = ? AND node.name = asked.value " +
         "LEFT JOIN basis ON basis.node = node.id LEFT JOIN document ON document.id = basis.document " +
         "ORDER BY asked.key, basis.position",
     ),
