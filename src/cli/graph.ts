@@ -75,6 +75,8 @@ function documentOf(address: string): string {
 
 function textLines(view: GraphView): string[] {
   const edges = edgesOf(view);
+  if (view.capabilities.length + view.nodes.length === 0)
+    return ["nothing but what every kernel has; --all shows that, and ls extensions what is loaded"];
   const lines: string[] = [];
   for (const { name, description, handles } of view.capabilities) {
     lines.push(`${name}   ${description}`);

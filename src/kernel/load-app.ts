@@ -3,7 +3,7 @@
  * more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; and `version`,
  * with which what it computes is kept over a restart.
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Pattern } from "../cells/pattern.ts";
@@ -21,13 +21,10 @@ export class AppError extends Error {
 
 export async function loadApp(path: string): Promise<App> {
   const file = resolve(path);
-  if (!existsSync(file)) throw new AppError(`there is no ${path}; name the module of your app`);
-  const {
-    default: app,
-    extensions,
-    patterns,
-    version,
-  }: Record<string, unknown> = await import(pathToFileURL(file).href);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (!found) throw new AppError(`there is no ${path}; name the module of your app`);
+  if (!found.isFile()) throw new AppError(`${path} is no file; name the module of your app, like app.ts`);
+  const { default: app, extensions, patterns, version } = await importModule(path, file);
   if (typeof app !== "function" && (typeof app !== "object" || app === null))
     throw new AppError(`${path} has no app; write: export default (parts) => ({ name: capability({ ... }) })`);
   return {
@@ -38,6 +35,18 @@ export async function loadApp(path: string): Promise<App> {
     ...(isGiven(path, "patterns", patterns, isPatterns, "[pattern(...)]") ? { patterns } : {}),
     ...(isGiven(path, "version", version, isText, '"1"') ? { version } : {}),
   };
+}
+
+/** What the engine says of a text that is no module does not name the file; its stack begins with the place, where it knows it. */
+async function importModule(path: string, file: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return await import(pathToFileURL(file).href);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    const [first = ""] = (error.stack ?? "").split("\n");
+    const place = /:\d+$/.test(first) ? ` (${first})` : "";
+    throw new AppError(`${path} cannot be read: ${error.message}${place}`, { cause: error });
+  }
 }
 
 /** Whether an export is there; one that is there and cannot be it is refused with an example. */

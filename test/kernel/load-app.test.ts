@@ -45,4 +45,5 @@ test.each([
 
 test("[K28] a file that is not there is named", async () => {
   await expect(loadApp("no-such-app.ts")).rejects.toThrow(/there is no no-such-app.ts/);
+  await expect(loadApp(scratchFolder())).rejects.toThrow(/is no file; name the module of your app/);
 });

@@ -109,6 +109,17 @@ describe("talking", () => {
     expect(types.stdout).toMatch(/^Ledger\.Add +command +ledger +adds up$/m);
   });
 
+  test("[K43] graph says so where there is nothing of the user's to draw", async () => {
+    const { cwd, millrace } = setup();
+    await KernelProcess.start(cwd);
+    const drawn = await millrace(["graph"]);
+    expect(drawn).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^nothing but what every kernel has; --all /),
+    });
+    expect((await millrace(["graph", "--all"])).stdout).toMatch(/^memory {3}/m);
+  });
+
   test("[K17] an error answer ends with 1, no answer in time too", async () => {
     const { cwd, millrace } = setup();
     await KernelProcess.start(cwd, LEDGER_APP);
@@ -254,6 +265,14 @@ describe("calls", () => {
     expect(ended).toMatchObject({ code: 2, stdout: "" });
     expect(ended.stderr).toMatch(complaint);
     expect(readdirSync(cwd)).toEqual([]);
+  });
+
+  test("[K11] an app that is no TypeScript is refused in one line with the file and the line", async () => {
+    const { cwd, millrace } = setup();
+    writeFileSync(join(cwd, "app.ts"), "const fine = 1;\nthis is not\n");
+    const refused = await millrace(["start", "app.ts"]);
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(/^millrace: app\.ts cannot be read: .* \(.*app\.ts:2\)\n$/);
   });
 
   test("[K11] what fails ends with 1 and one line that says what to do", async () => {
