@@ -218,8 +218,8 @@ export class Kernel implements AsyncDisposable {
       syscall: syscall(() => ({
         table: this.#loop.table,
         descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
-        // After the answer has been routed and written.
-        shutdown: () => this.#host.task(() => void this.close()),
+        // After the answer has been routed and written. Whoever waits in `closed` hears how it ended.
+        shutdown: () => this.#host.task(() => void this.close().catch(() => undefined)),
       })),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs },
@@ -315,10 +315,13 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  /** Nothing is under way: no message, no event, no work of an extension, no answer that a client has not taken. */
+  /** Nothing is under way: no message, event, computation or send, no work of an extension, no answer that a client has not taken. */
   get quiescent(): boolean {
-    const extensions = this.#extensions?.busy ?? false;
-    return this.#loop.liveness.quiescent && !this.#bus.busy && !extensions && (this.#socket?.isIdle ?? true);
+    return !this.#isBusy && this.#space.scheduler.isIdle && (this.#socket?.isIdle ?? true);
+  }
+
+  get #isBusy(): boolean {
+    return !this.#loop.liveness.quiescent || this.#bus.busy || (this.#extensions?.busy ?? false);
   }
 
   /** Resolves when nothing is left to do: lanes, mailboxes, events, work of extensions, computations and commits. */
@@ -328,7 +331,7 @@ export class Kernel implements AsyncDisposable {
       await this.#bus.idle();
       await this.#extensions?.idle();
       await this.#space.settled();
-    } while (!this.#loop.liveness.quiescent || this.#bus.busy || this.#extensions?.busy);
+    } while (this.#isBusy || !this.#space.scheduler.isIdle);
   }
 
   // The end --------------------------------------------------------------------------------------------------------------------
@@ -339,19 +342,22 @@ export class Kernel implements AsyncDisposable {
     return this.#closing;
   }
 
-  /** Resolves when the kernel has closed, whoever asked for it. */
-  closed(): Promise<void> {
-    if (this.#state === "stopped") return Promise.resolve();
-    return new Promise((resolve) => this.#whenClosed.push(resolve));
+  /** Resolves when the kernel has closed, whoever asked for it; rejects if it did not close cleanly. */
+  async closed(): Promise<void> {
+    if (this.#state !== "stopped") await new Promise<void>((resolve) => this.#whenClosed.push(resolve));
+    await this.#closing;
   }
 
   async #close(graceMs: number): Promise<void> {
     this.#state = "stopping";
     this.#socket?.quiet();
-    await this.#drain(graceMs);
-    await this.#unwind(graceMs);
-    this.#state = "stopped";
-    for (const resolve of this.#whenClosed.splice(0)) resolve();
+    try {
+      await this.#drain(graceMs);
+      await this.#unwind(graceMs);
+    } finally {
+      this.#state = "stopped";
+      for (const resolve of this.#whenClosed.splice(0)) resolve();
+    }
   }
 
   /** Lets what is under way finish, for as long as the grace lasts. */

@@ -52,7 +52,7 @@ export class Quiescence implements Background {
   }
 
   idle(): Promise<void> {
-    if (this.#isIdle) return Promise.resolve();
+    if (this.isIdle) return Promise.resolve();
     return new Promise((resolve) => {
       this.#idleWaiters.push(resolve);
     });
@@ -79,7 +79,7 @@ export class Quiescence implements Background {
   /** Something has ended: it may have been the last. */
   check(): void {
     if (this.#quietWaiters.length > 0 && this.#isQuiet) for (const resolve of this.#quietWaiters.splice(0)) resolve();
-    if (this.#idleWaiters.length === 0 || !this.#isIdle) return;
+    if (this.#idleWaiters.length === 0 || !this.isIdle) return;
     for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
@@ -89,7 +89,7 @@ export class Quiescence implements Background {
     this.check();
   }
 
-  get #isIdle(): boolean {
+  get isIdle(): boolean {
     return this.#isQuiet && (this.#disposed || (this.#sends?.isIdle ?? true));
   }
 

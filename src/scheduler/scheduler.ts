@@ -219,6 +219,11 @@ export class Scheduler implements Disposable {
     return this.#components.quiescence.idle();
   }
 
+  /** Whether `idle` would resolve at once. */
+  get isIdle(): boolean {
+    return this.#components.quiescence.isIdle;
+  }
+
   /** Idle, every commit has its answer, those included that nodes made because of an answer, and what is to be kept is stored. */
   async settled(): Promise<void> {
     const { documents, persistence } = this.#components;

@@ -1,0 +1,130 @@
+/** Boots and ends that fail: whatever the store refuses, nothing stays open and everybody who waits hears of it. */
+import { describe, expect, test } from "vitest";
+import type { Cell } from "../../src/cells/cell.ts";
+import { pattern } from "../../src/cells/pattern.ts";
+import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
+
+const REST_MS = 120_000;
+
+const counter = pattern("counter", (_: Cell<object>, piece) => {
+  const count = piece.cell<number>("count");
+  return { count, doubled: piece.computed("doubled", () => (count.get() ?? 0) * 2) };
+});
+
+/** Counts the calls of a store, and fails one of them. */
+function failing(store: Store, failAt: number) {
+  const seen = { calls: 0, closes: 0 };
+  const proxy = new Proxy(store, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key);
+      if (typeof value !== "function") return value;
+      return (...values: unknown[]) => {
+        if (key === "close") seen.closes++;
+        else if (key !== "watch" && key !== "stats" && seen.calls++ === failAt) {
+          return Promise.reject(new Error(`${String(key)} failed`));
+        }
+        return value.apply(target, values);
+      };
+    },
+  });
+  return { seen, store: proxy };
+}
+
+function open(host: SimulatedHost, store: Store): Promise<Kernel> {
+  return Kernel.open({
+    ...{ host, store, version: "1", patterns: [counter] },
+    capabilities: { clerk: capability({ description: "hears", on: { "Order.Placed": () => undefined } }) },
+  });
+}
+
+async function settled<T>(host: SimulatedHost, promise: Promise<T>): Promise<T | { readonly failed: unknown }> {
+  const settling = promise.catch((failed: unknown) => ({ failed }));
+  await host.advance(REST_MS);
+  return settling;
+}
+
+/** A disk with a piece and an event on it. */
+async function used(host: SimulatedHost): Promise<MemoryDisk> {
+  const disk = new MemoryDisk();
+  const kernel = (await settled(host, open(host, memoryStore({ host, disk })))) as Kernel;
+  void kernel.space.run(counter, {}, { id: "c" });
+  void kernel.publish("Order.Placed", {});
+  await settled(host, kernel.close());
+  return disk;
+}
+
+describe("a boot that fails", () => {
+  test("[K20] whichever call of the store fails, a boot goes through or leaves no timer and no open store", async () => {
+    const host = simulatedHost(1);
+    const disk = await used(host);
+    expect(host.pendingTimers).toBe(0);
+    let failed = 0;
+    for (let failAt = 0; ; failAt++) {
+      const { store, seen } = failing(memoryStore({ host, disk }), failAt);
+      const opening = open(host, store).catch((error: unknown) => error);
+      await host.advance(100);
+      const opened = await opening;
+      const callsOfBoot = seen.calls;
+      if (opened instanceof Kernel) await settled(host, opened.close());
+      else failed++;
+      await host.advance(0);
+      expect({ failAt, timers: host.pendingTimers, closes: seen.closes }).toEqual({ failAt, timers: 0, closes: 1 });
+      if (callsOfBoot <= failAt) break;
+    }
+    expect(failed).toBeGreaterThan(2);
+  });
+});
+
+describe("an end that fails", () => {
+  test("[K23] a store that does not close is told to whoever closes and to whoever waits; the kernel has stopped", async () => {
+    const host = simulatedHost(1);
+    const inner = memoryStore({ host });
+    const store = new Proxy(inner, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key);
+        if (key === "close") return () => target.close().then(() => Promise.reject(new Error("disk full")));
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+    const kernel = (await settled(host, open(host, store))) as Kernel;
+    const waiting = kernel.closed().then(
+      () => "closed",
+      () => "not cleanly",
+    );
+    const ends = await settled(host, Promise.allSettled([kernel.close(), kernel.close()]));
+    expect(ends).toMatchObject([{ status: "rejected" }, { status: "rejected" }]);
+    await host.advance(0);
+    expect([kernel.health().state, await Promise.race([waiting, Promise.resolve("still waits")])]).toEqual([
+      "stopped",
+      "not cleanly",
+    ]);
+    await expect(kernel.closed()).rejects.toThrow(/did not close cleanly/);
+  });
+});
+
+describe("at rest", () => {
+  test("[K21] a kernel is not quiescent, and idle does not resolve, while a stream's handler is at work", async () => {
+    const host = simulatedHost(1);
+    const kernel = (await settled(host, open(host, memoryStore({ host })))) as Kernel;
+    const { promise: gate, resolve } = Promise.withResolvers<void>();
+    const jobs = kernel.space.stream<number>("jobs");
+    jobs.handle(() => gate);
+    jobs.send(1);
+    await host.advance(10);
+    let isIdle = false;
+    void kernel.idle().then(() => {
+      isIdle = true;
+    });
+    await host.advance(10);
+    expect([isIdle, kernel.health().quiescent]).toEqual([false, false]);
+    resolve();
+    await host.advance(10);
+    expect([isIdle, kernel.health().quiescent]).toEqual([true, true]);
+    await settled(host, kernel.close());
+  });
+});
