@@ -59,6 +59,9 @@ const APP = `// A first kernel: a command, an event that it emits, a listener, a
 import { capability, type TransactionalContext, transactional } from "millrace";
 import type { KernelParts } from "millrace/kernel";
 
+// Keeps what is computed over a restart. Change it when something changes that a computed value's own function only calls.
+export const version = "1";
+
 export default ({ space }: KernelParts) => {
   const greetings = space.cell<readonly string[]>("greetings");
   const summary = space.computed("summary", () => \`\${(greetings.get() ?? []).length} greeted\`);

@@ -91,6 +91,10 @@ describe("dev", () => {
     writeFileSync(file, text.replace("greeted`", "people greeted`"));
     await dev.said(/app\.ts changed; starting again[\s\S]*socket .*pid \d+/);
     expect(await ask("Greeter.Summary")).toBe("1 people greeted");
+    // What was computed is taken up again where the code is the same: nobody is told of nothing first.
+    writeFileSync(join(cwd, "app", "notes.txt"), "a file of the app's");
+    await dev.said(/notes\.txt changed; starting again[\s\S]*socket .*pid \d+/);
+    expect(dev.output.split("notes.txt changed")[1]).not.toContain("0 people greeted");
     dev.child.kill("SIGINT");
     await dev.gone();
     expect(dev.child.exitCode).toBe(0);
