@@ -117,15 +117,15 @@ describe("the life of pieces", () => {
   });
 
   test("[P4] a stop in a process that has not yet heard of the piece stops it", async () => {
-    const { space, job, open, done, index } = await office();
+    const { space, job, open, done, quiet, index } = await office();
     await done(space.run(job, { name: "a" }, { id: "j" }));
     const other = await open();
     await index(other.space);
     const gate = new Gate();
-    let looks = 0;
-    other.line.plan = ({ method }) => (method === "changesSince" && looks++ === 0 ? { answered: gate.opened } : {});
+    other.line.plan = ({ method }) => (method === "changesSince" ? { arrives: gate.opened } : {});
     const piece = await done(space.run(job, { name: "b" }, { id: "k" }));
     const stopping = other.space.stop("k");
+    await quiet();
     gate.open();
     await done(stopping);
     expect([piece.state, Object.keys((await index())!)]).toEqual(["stopped", ["j"]]);
