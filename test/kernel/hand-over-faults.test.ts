@@ -1,0 +1,98 @@
+/** Events of a command's commit that are handed over while something goes wrong: each is handled, and none is held for ever. */
+import { describe, expect, test } from "vitest";
+import { EventBus } from "../../src/bus/event-bus.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { event } from "../../src/message/lineage.ts";
+import type { CommitOutcome } from "../../src/store/commit.ts";
+import type { JournalEntry } from "../../src/store/journal.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { rejected } from "../../src/store/rejection.ts";
+
+async function setup() {
+  const host = simulatedHost(1);
+  const disk = new MemoryDisk();
+  const store = memoryStore({ host, disk });
+  const heard: number[] = [];
+  const openBus = async () => {
+    const bus = new EventBus({ store, host, leaseMs: 2_000 });
+    bus.subscribe("Order.Placed", ({ payload }) => void heard.push((payload as { n: number }).n), {
+      subscriberId: "clerk",
+    });
+    await bus.start();
+    return bus;
+  };
+  const starting = openBus();
+  await host.advance(10);
+  const entriesOf = (count: number): JournalEntry[] =>
+    Array.from({ length: count }, (_, n) => ({
+      ...{ topic: "Order.Placed", source: "shop", as: { status: "pending" } },
+      message: event(host, "Order.Placed", { n }),
+    }));
+  /** The commit of whoever emits. */
+  const commit = (entries: JournalEntry[]): Promise<CommitOutcome> =>
+    store.commit({
+      ...{ space: "s", session: "shop", localSequence: 1, digest: "one", dependsOn: [], entries },
+      ...{
+        reads: [],
+        patches: [],
+        preconditions: [],
+        settlements: [],
+        due: [],
+        basis: [],
+        basisRemoved: [],
+        labels: [],
+      },
+    });
+  return { host, heard, bus: await starting, openBus, entriesOf, commit };
+}
+
+describe("hand-over among faults", () => {
+  test("[J86] a commit that is rejected hands nothing over, and holds no room", async () => {
+    const { host, heard, bus, entriesOf } = await setup();
+    const entries = entriesOf(3);
+    await bus.commitWith(entries, () => Promise.resolve(rejected("stale", "read-moved", "it moved")));
+    await host.advance(10_000);
+    expect([heard, bus.busy]).toEqual([[], false]);
+  });
+
+  test("[J86] a commit that throws hands nothing over, and holds no room", async () => {
+    const { host, heard, bus, entriesOf } = await setup();
+    await expect(bus.commitWith(entriesOf(3), () => Promise.reject(new Error("no line")))).rejects.toThrow("no line");
+    await host.advance(10_000);
+    expect([heard, bus.busy]).toEqual([[], false]);
+  });
+
+  test("[J86] what was committed without an answer is handled once its lease is given up", async () => {
+    const { host, heard, bus, entriesOf, commit } = await setup();
+    const entries = entriesOf(3);
+    await bus.commitWith(entries, async () => {
+      await commit(entries);
+      return rejected("unknown", "no-answer", "the line went dead");
+    });
+    await host.advance(30_000);
+    expect([heard.toSorted(), bus.busy]).toEqual([[0, 1, 2], false]);
+  });
+
+  test("[J86] a bus that stops while the commit is under way leaves its events to the next", async () => {
+    const { host, heard, bus, openBus, entriesOf, commit } = await setup();
+    const entries = entriesOf(3);
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const sending = bus.commitWith(entries, async () => {
+      const outcome = await commit(entries);
+      await answered;
+      return outcome;
+    });
+    await host.advance(10);
+    const stopping = bus.stop({ graceMs: 100 });
+    await host.advance(50);
+    answer();
+    await sending;
+    await host.advance(10_000);
+    await stopping;
+    const opening = openBus();
+    await host.advance(30_000);
+    await opening;
+    expect([...new Set(heard)].toSorted()).toEqual([0, 1, 2]);
+  });
+});
