@@ -114,18 +114,32 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     await load.end();
     await load.check();
     const { size } = load.acknowledged;
+    const requeued = await untilNothingIsOpen(client, folder);
     await until(client, "Ledger.Read", null, (answer) => (answer as never as Ledger | null)?.heard.length === size);
     console.log(
-      `${KILLS} kills, ${beforeReady} of them while it started; ${size} commands acknowledged, each done once`,
+      `${KILLS} kills, ${beforeReady} of them while it started; ${size} commands acknowledged, each done once; ${requeued} requeued`,
     );
-    // An event that was heard and not settled when its process was killed is delivered again, one at a time after several deaths.
-    await until(client, "Syscall.Ping", null, () => inTheFile(folder).open === 0);
     expect(await kernel.stop()).toBe(0);
-    expect(inTheFile(folder)).toEqual({ commands: size, events: size, open: 0 });
+    expect(inTheFile(folder)).toEqual({ commands: size, events: size, open: 0, failed: [] });
     const verified = await runProgram(process.execPath, [main, "verify"], { cwd: folder });
     expect(verified).toMatchObject({ code: 0, stderr: "" });
   });
 });
+
+/**
+ * An event that was heard and not settled when its process was killed is delivered again. One whose process died five times while it was
+ * in hand has failed, as it must: nobody can tell whose fault that was. The operator requeues it. Resolves with how many.
+ */
+async function untilNothingIsOpen(client: Client, folder: string): Promise<number> {
+  for (let requeued = 0; ; ) {
+    await until(client, "Syscall.Ping", null, () => inTheFile(folder).open === 0);
+    const { failed } = inTheFile(folder);
+    if (failed.length === 0) return requeued;
+    for (const { error } of failed) expect(error).toMatch(/its process died 5 times/);
+    requeued += failed.length;
+    await client.command("Kernel.Requeue", { ids: failed.map(({ id }) => Number(id)) });
+  }
+}
 
 /** The ledger app of the kernel's tests, as a user of the package would write it. */
 function ledgerApp(folder: string): string {
@@ -137,12 +151,13 @@ function ledgerApp(folder: string): string {
 }
 
 /** What somebody with the `sqlite3` shell would count: rows that are there once each, and rows that nobody has finished. */
-function inTheFile(folder: string): { commands: number; events: number; open: number } {
+function inTheFile(folder: string) {
   using database = new DatabaseSync(join(folder, ".millrace", "kernel.db"), { readOnly: true });
   const count = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
   return {
     commands: count("SELECT count(*) FROM event_journal WHERE type = 'Ledger.Add' AND status = 'done'"),
     events: count("SELECT count(*) FROM event_journal WHERE type = 'Entry.Added'"),
-    open: count("SELECT count(*) FROM event_journal WHERE status <> 'done'"),
+    open: count("SELECT count(*) FROM event_journal WHERE status IN ('pending', 'processing')"),
+    failed: database.prepare("SELECT id, type, error FROM event_journal WHERE status = 'failed'").all(),
   };
 }
