@@ -5,10 +5,11 @@
  * What waits for a handler is in one of two queues: events that have begun (a gate has opened, a commit is confirmed) come
  * before events that have not. Room that was promised to a publisher or a claim is reserved until the events come or do not.
  */
+
+import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
 import { EVENTS_HELD_MAX } from "../limits.ts";
 import type { EventRun } from "./event-run.ts";
-import { Fifo } from "./fifo.ts";
 import type { RunEnd, SerialOrder } from "./serial-order.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 

@@ -9,6 +9,8 @@
  * ```
  * SPEC: L. Deliberately not here: durability (the journal does that), transports (adapters), what handlers do.
  */
+
+import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
 import { LANE_MAX, MICROTASK_DRAIN_MAX } from "../limits.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
@@ -20,7 +22,6 @@ import { problemText, within } from "../message/problem.ts";
 import type { Capability } from "./capability.ts";
 import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
-import { Fifo } from "./fifo.ts";
 import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
 import type { AdapterLife, Liveness } from "./liveness.ts";
 import { Observations, type Observer } from "./observation.ts";

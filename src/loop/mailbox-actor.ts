@@ -3,6 +3,8 @@
  * `postMessage` only buffers. What its handler returns becomes the reply, what it throws the error; it may emit events
  * and ask other capabilities. An answer to what it asked goes past the mailbox: an actor waits for nobody but others.
  */
+
+import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
 import { DISPATCH_BURST_MS, MAILBOX_BURST_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
@@ -12,7 +14,6 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
 import { LabelError } from "../store/label.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
-import { Fifo } from "./fifo.ts";
 
 /** What a handler may do besides returning its answer. */
 export interface HandlerContext {

@@ -1,7 +1,8 @@
-/** The queue under lanes and mailboxes, against an array. */
+/** The queue under lanes, mailboxes and events in hand, against an array. */
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
-import { Fifo } from "../../src/loop/fifo.ts";
+import { Fifo } from "../../src/host/fifo.ts";
+import { SeededRandom } from "../../src/host/seeded-random.ts";
 
 describe("the queue of a lane", () => {
   test("[L2] it gives what it was given in that order, however it grows, runs empty and is cleared", () => {
@@ -33,5 +34,25 @@ describe("the queue of a lane", () => {
         }
       }),
     );
+  });
+
+  test("[H19] takes from both ends and looks as an array does, whatever comes and goes", () => {
+    const random = new SeededRandom(20_261_116, 1);
+    const queue = new Fifo<number>();
+    let plain: number[] = [];
+    for (let step = 0; step < 20_000; step++) {
+      const roll = random.uint32() % 100;
+      // It grows in some stretches and runs empty in others.
+      if (roll < (step % 4_000 < 2_000 ? 70 : 30)) {
+        queue.push(step);
+        plain.push(step);
+      } else if (roll < 90) expect(queue.shift()).toBe(plain.shift());
+      else expect(queue.pop()).toBe(plain.pop());
+      if (roll === 0 && plain.length > 500) {
+        queue.clear();
+        plain = [];
+      }
+      expect([queue.length, queue.peek()]).toEqual([plain.length, plain[0]]);
+    }
   });
 });

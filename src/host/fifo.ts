@@ -1,4 +1,4 @@
-/** A queue: lanes, mailboxes, microtasks. A ring that grows, so that what comes and goes one at a time allocates nothing. */
+/** A queue: lanes, mailboxes, events in hand. A ring that grows, so that what comes and goes one at a time allocates nothing. */
 
 /** A power of two, as every size of the ring is. */
 const START_SIZE = 16;
@@ -19,12 +19,27 @@ export class Fifo<T> {
     this.#ring[(this.#first + this.#length++) & (this.#ring.length - 1)] = item;
   }
 
+  /** The oldest, left where it is. */
+  peek(): T | undefined {
+    return this.#length === 0 ? undefined : this.#ring[this.#first];
+  }
+
+  /** Takes the oldest. */
   shift(): T | undefined {
     if (this.#length === 0) return undefined;
     const item = this.#ring[this.#first];
     this.#ring[this.#first] = undefined;
     this.#first = (this.#first + 1) & (this.#ring.length - 1);
     if (--this.#length === 0 && this.#ring.length > KEPT_SIZE) this.clear();
+    return item;
+  }
+
+  /** Takes the newest. */
+  pop(): T | undefined {
+    if (this.#length === 0) return undefined;
+    const last = (this.#first + --this.#length) & (this.#ring.length - 1);
+    const item = this.#ring[last];
+    this.#ring[last] = undefined;
     return item;
   }
 
