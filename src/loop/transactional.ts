@@ -115,7 +115,9 @@ async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstR
       return answerOf(replica.peek(receiptOf(message)), message);
     }
     if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
-      throw new Failure(outcome.class === "refused" ? 422 : 503, `not committed: ${outcome.message}`);
+      const became =
+        outcome.class === "unknown" ? "not known whether it was committed; repeat it under its id" : "not committed";
+      throw new Failure(outcome.class === "refused" ? 422 : 503, `${became}: ${outcome.message}`);
     }
     await replica.catchUp();
     await new Promise<void>((resolve) => {

@@ -6,11 +6,13 @@ import { transactional } from "../../src/loop/transactional.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { FaultyLine } from "../store/faulty-store.ts";
 import { command, query, setup } from "./loop-setup.ts";
 
 async function counter() {
   const host = simulatedHost(1);
-  const store = memoryStore({ host });
+  const line = new FaultyLine(memoryStore({ host }));
+  const { store } = line;
   const space = await host.run(() => Space.open({ store, host, name: "test" }));
   const total = space.cell<number>("total");
   let runs = 0;
@@ -33,14 +35,16 @@ async function counter() {
     queries: { "Count.Total": { handle: async () => (await total.pull()) ?? 0 } },
   });
   const made = await setup({ counting }, { host });
+  let latest: Json | undefined;
   const ask = async (sent: ReturnType<typeof command>) => {
     const one = made.client();
     made.loop.receive(sent, one);
     await host.advance(1_000);
+    latest = one.received[0]?.data;
     return one.answers[0];
   };
   const rows = () => host.run(() => store.query({ limit: 100 }));
-  return { ask, rows, runs: () => runs };
+  return { ask, rows, line, runs: () => runs, latest: () => latest };
 }
 
 describe("transactional capabilities", () => {
@@ -55,6 +59,18 @@ describe("transactional capabilities", () => {
       "Count.Added pending",
       "Count.Added pending",
     ]);
+  });
+
+  test("[L32] where nobody knows whether it was committed the answer says so, and the same request again is answered by its receipt", async () => {
+    const { ask, latest, line } = await counter();
+    line.plan = ({ method }) => (method === "commit" ? { loseAnswer: true } : {});
+    expect(await ask(command("Count.Add", "a", 5))).toBe("error a 503");
+    expect(latest()).toMatchObject({
+      message: expect.stringContaining("not known whether it was committed; repeat it"),
+    });
+    line.plan = () => ({});
+    expect(await ask(command("Count.Add", "a", 5))).toBe("reply a 5");
+    expect(await ask(query("Count.Total", "q"))).toBe("reply q 5");
   });
 
   test("[L32] nothing of a handler that fails stays, and it may be tried again", async () => {
