@@ -2,7 +2,7 @@
 import type { JournalEntry } from "../../src/store/journal.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Metric, Sample, Scale, Scene, Target, Workload } from "../harness/benchmark.ts";
-import { elapsedMs, percentile, perSecond } from "../harness/timing.ts";
+import { perSecond } from "../harness/timing.ts";
 import type { BareSqlite } from "./bare-sqlite.ts";
 import type { Durability } from "./durability.ts";
 import { makeEntries, pieces } from "./events.ts";
@@ -16,9 +16,10 @@ import {
   publishByCallers,
   publishInBulk,
 } from "./journal-runs.ts";
+import { oneAtATime } from "./one-at-a-time.ts";
 import { type SideBySide, sideBySide } from "./side-by-side.ts";
 
-/** Events of a run in which each waits for the disk alone, and of one in which they share the wait. */
+/** Events of a run in which they share the wait for the disk, and of a peer's in which each waits alone. */
 const ALONE: Readonly<Record<Scale, number>> = { quick: 200, full: 1500, long: 3000 };
 const TOGETHER: Readonly<Record<Scale, number>> = { quick: 4000, full: 20_000, long: 100_000 };
 
@@ -34,7 +35,7 @@ type Row = Omit<SideBySide, "group" | "durability">;
 export function journalWorkloads(durability: Durability): readonly Workload[] {
   const group = durability === "power" ? "durability power (FULL)" : "durability process (NORMAL)";
   const rows: readonly Row[] = [
-    ONE_AT_A_TIME,
+    oneAtATime(durability),
     byCallers(64),
     byCallers(1000),
     IN_BULK,
@@ -52,18 +53,6 @@ export function journalWorkloads(durability: Durability): readonly Workload[] {
 function untargeted({ name, better }: Metric): Metric {
   return { name, better };
 }
-
-const ONE_AT_A_TIME: Row = {
-  name: "publish, one at a time",
-  metrics: [
-    { name: "p50 ms", better: "lower", target: { of: "limit", atMost: 1.5 } },
-    { name: "p99 ms", better: "lower" },
-    rate(),
-  ],
-  bare: (bare, { scale }) => latencies(scale, ([entry]) => bare.append([entry])),
-  store: (store, { scale }) => latencies(scale, (entry) => store.append(entry)),
-  plainjob: (queue, { scale }) => latencies(scale, ([entry]) => queue.publish(entry)),
-};
 
 function byCallers(callers: number): Row {
   return {
@@ -153,19 +142,6 @@ const HANDLED_IN_TRANSACTIONS: Row = {
 
 function rate(target?: Target): Metric {
   return { name: RATE, better: "higher", ...(target && { target }) };
-}
-
-async function latencies(scale: Scale, publish: (entry: [JournalEntry]) => unknown): Promise<Sample> {
-  const entries = makeEntries(ALONE[scale]);
-  const tookMs: number[] = [];
-  const totalMs = await elapsedMs(async () => {
-    for (const entry of entries) tookMs.push(await elapsedMs(() => publish([entry])));
-  });
-  return {
-    "p50 ms": percentile(tookMs, 0.5),
-    "p99 ms": percentile(tookMs, 0.99),
-    [RATE]: (entries.length * 1000) / totalMs,
-  };
 }
 
 async function rateOver<Item>(items: readonly Item[], work: (item: Item) => void): Promise<Sample> {
