@@ -14,7 +14,7 @@ export type { BusObservation, BusObserver } from "./bus/observation.ts";
 export type { Publication, PublishOptions } from "./bus/publisher.ts";
 export type { RetentionPolicy } from "./bus/retention.ts";
 export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
-export type { SubscribeOptions, TransactionalOptions } from "./bus/subscription.ts";
+export type { SubscribeOptions, SubscriptionView, TransactionalOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
 
 // State as its users touch it.

@@ -36,7 +36,12 @@ import { RetryTimer } from "./retry-timer.ts";
 import { SerialOrder } from "./serial-order.ts";
 import { SettleQueue } from "./settle-queue.ts";
 import { Slots } from "./slots.ts";
-import { type SubscribeOptions, Subscription, type TransactionalOptions } from "./subscription.ts";
+import {
+  type SubscribeOptions,
+  Subscription,
+  type SubscriptionView,
+  type TransactionalOptions,
+} from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { type TailOptions, tail } from "./tail.ts";
 import { Topics } from "./topics.ts";
@@ -236,6 +241,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   }
 
   // Looking ----------------------------------------------------------------------------------------------------------
+
+  /** Who is subscribed to what now, in the order of subscribing, and how busy each of them is. */
+  subscriptions(): readonly SubscriptionView[] {
+    return this.#subscriptions.views;
+  }
 
   /** Rows of the journal. */
   query(query: JournalQuery): Promise<readonly JournalRow[]> {

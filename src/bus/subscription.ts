@@ -36,6 +36,22 @@ export interface TransactionalOptions extends SubscribeOptions {
   readonly space: Replica;
 }
 
+/** A subscription as somebody sees it who looks into the bus. */
+export interface SubscriptionView {
+  /** The topic or pattern. */
+  readonly pattern: string;
+  readonly subscriberId: string;
+  readonly handling: Call["kind"];
+  /** How often a delivery is tried. */
+  readonly attempts: number;
+  /** Whether its events are handled in order, key by key. */
+  readonly serial: boolean;
+  /** Handlers that run now. */
+  readonly running: number;
+  /** Events that have come to it while it was busy. */
+  readonly waiting: number;
+}
+
 export type Call =
   | { readonly kind: "plain"; readonly handler: Handler }
   | { readonly kind: "transactional"; readonly handler: TransactionalHandler; readonly replica: Replica };
@@ -70,6 +86,13 @@ export class Subscription {
   /** How the journal names its share of an event. Topics and ids have no blanks, so that no two names are alike. */
   get name(): string {
     return isWildcard(this.pattern) ? `${this.subscriberId} ${this.pattern}` : this.subscriberId;
+  }
+
+  get view(): SubscriptionView {
+    const { pattern, subscriberId, running } = this;
+    const { attempts } = this.retry;
+    const waiting = this.waiting.filter(({ state }) => state !== "over").length;
+    return { pattern, subscriberId, handling: this.call.kind, attempts, serial: !!this.serialBy, running, waiting };
   }
 }
 

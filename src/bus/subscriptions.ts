@@ -5,7 +5,7 @@
  */
 import { TOPICS_REMEMBERED_MAX } from "../limits.ts";
 import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
-import type { Subscription } from "./subscription.ts";
+import type { Subscription, SubscriptionView } from "./subscription.ts";
 
 /** One handling of an event: a subscription, and the name under which the journal knows its share. */
 export interface Step {
@@ -21,6 +21,11 @@ export class Subscriptions {
 
   get hasSerial(): boolean {
     return this.#serial > 0;
+  }
+
+  /** In the order of subscribing. */
+  get views(): SubscriptionView[] {
+    return this.#all.map((one) => one.view);
   }
 
   add(subscription: Subscription): void {

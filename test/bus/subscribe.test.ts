@@ -1,7 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { Event } from "../../src/bus/event.ts";
 import { EventBus } from "../../src/bus/event-bus.ts";
-import { recorder, setup } from "./bus-setup.ts";
+import { deferred, recorder, setup } from "./bus-setup.ts";
 
 describe("subscribing", () => {
   test("[J42] an event reaches every subscriber of its topic or of a pattern that names it, in the order of subscribing", async () => {
@@ -87,6 +87,30 @@ describe("subscribing", () => {
     }
     expect(() => bus.subscribe("tick.**.x", () => {}, { subscriberId: "s" })).toThrow("not a topic pattern");
     expect(() => bus.subscribe("tick", "not a function" as never, { subscriberId: "s" })).toThrow("function");
+  });
+
+  test("[J89] a bus tells who is subscribed to what, in the order of subscribing, and how busy each of them is", async () => {
+    const { bus, act, replica } = setup();
+    const { promise, resolve } = deferred();
+    const space = await replica();
+    bus.subscribe("tick", () => promise, { subscriberId: "slow", concurrency: 1, retry: { attempts: 3 } });
+    bus.subscribe("tock.**", () => {}, { subscriberId: "order", serialBy: (event) => event.topic });
+    bus.subscribe("tock", () => {}, { subscriberId: "books", space });
+    await act(() => bus.start());
+    for (const _ of [1, 2, 3]) await act(() => bus.publish("tick", "clock", {}));
+    const plain = { handling: "plain", attempts: 1, serial: false, running: 0, waiting: 0 };
+    const slow = { ...plain, pattern: "tick", subscriberId: "slow", attempts: 3 };
+    expect(bus.subscriptions()).toEqual([
+      { ...slow, running: 1, waiting: 2 },
+      { ...plain, pattern: "tock.**", subscriberId: "order", serial: true },
+      { ...plain, pattern: "tock", subscriberId: "books", handling: "transactional" },
+    ]);
+    bus.unsubscribe("tock", "books");
+    await act(async () => resolve());
+    expect(bus.subscriptions().map(({ running, waiting }) => [running, waiting])).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
   });
 
   test("[J48] a handler sees a frozen event with the ADR's fields, and nothing of the journal's own", async () => {
