@@ -29,6 +29,9 @@ export const BURSTS_SHARED_AFTER = 64;
 export const UNREAD_OUTPUT_BYTES_MAX = 4 * 1_048_576;
 /** Times the two bounds above, this is the most memory that all clients together can hold. */
 export const CONNECTIONS_MAX = 256;
+/** Bytes of a socket's path: what every system has room for, and what Linux has. */
+export const SOCKET_PATH_BYTES_MAX = 103;
+export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
 
 // Messages and the journal.
 

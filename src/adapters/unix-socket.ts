@@ -7,11 +7,11 @@
  * ```
  * SPEC: N. One client's bytes and answers are `NdjsonConnection`'s business.
  */
-import { chmodSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Host } from "../host/host.ts";
-import { CONNECTIONS_MAX } from "../limits.ts";
+import { CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX_LINUX } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { errorData } from "../message/error-data.ts";
@@ -50,8 +50,9 @@ export class UnixSocket implements AdapterLife {
   #serverClosed: Promise<void> | undefined;
 
   static async open(options: UnixSocketOptions): Promise<UnixSocket> {
-    mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
-    chmodSync(dirname(options.path), 0o700);
+    const tooLong = socketPathTooLong(options.path);
+    if (tooLong) throw new SocketError("SOCKET_FAILED", tooLong);
+    makePrivate(dirname(options.path));
     await clear(options.path);
     const socket = new UnixSocket(options);
     await socket.#listen();
@@ -139,6 +140,25 @@ export class UnixSocket implements AdapterLife {
     await this.#serverClosed;
     timer.cancel();
     this.#detach();
+  }
+}
+
+/** What is wrong with the length of a path, which the system says nothing useful of. */
+export function socketPathTooLong(path: string): string | undefined {
+  const bytes = Buffer.byteLength(path);
+  const max = process.platform === "linux" ? SOCKET_PATH_BYTES_MAX_LINUX : SOCKET_PATH_BYTES_MAX;
+  if (bytes <= max) return undefined;
+  return `the socket's path ${path} has ${bytes} bytes, and the system takes ${max}; name a shorter one, or one from the working directory`;
+}
+
+/** The folder itself may be made, those above it are there. */
+function makePrivate(folder: string): void {
+  try {
+    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
+    chmodSync(folder, 0o700);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new SocketError("SOCKET_FAILED", `the socket's folder ${folder} cannot be used: ${why}`, { cause: error });
   }
 }
 

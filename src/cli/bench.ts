@@ -2,10 +2,11 @@
  * `millrace bench`: a short measurement of this machine and this disk: events published and handled per second, on a store of its own beside
  * the data directory, with the durability that a kernel has. For comparisons with other systems see `npm run bench` of the repository.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
+import { makeFolder } from "../kernel/folder.ts";
 import { type Measured, measureKernel } from "../kernel/measurement.ts";
 import { DURABILITY, openStore } from "../kernel/open-store.ts";
 import { EXIT, type ExitCode, readNumber, type Verb, type VerbCall } from "./verb.ts";
@@ -27,7 +28,7 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const host = systemHost();
   // On the disk that a kernel here would use, and not inside what is its own.
   const beside = dirname(resolve(dataDirectory(environment).path));
-  mkdirSync(beside, { recursive: true });
+  makeFolder(beside, { mode: 0o777, advice: "name a data directory elsewhere in MILLRACE_DIR" });
   const folder = mkdtempSync(join(beside, ".millrace-bench-"));
   try {
     const store = await openStore(host, join(folder, "kernel.db"));

@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemHost } from "../host/system-host.ts";
-import { dataDirectory, exposure } from "../kernel/data-directory.ts";
+import { dataDirectory, directoryProblem } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
@@ -67,8 +67,8 @@ function checkEngine(): Finding {
 
 function checkDirectory(environment: VerbCall["environment"]): Finding {
   const directory = dataDirectory(environment);
-  const exposed = exposure(directory);
-  if (exposed) return { check: "directory", ok: false, found: exposed };
+  const problem = directoryProblem(directory);
+  if (problem) return { check: "directory", ok: false, found: problem };
   const found = existsSync(directory.path)
     ? `${directory.path}, its owner's alone`
     : `${directory.path} is not there yet; "millrace start" makes it`;
@@ -145,8 +145,9 @@ async function checkJournal(store: KernelStore, file: string): Promise<Finding> 
 /** Events are published, and each is handled in one commit with its receipt, on a file that goes away again. */
 async function checkWork(): Promise<Finding> {
   const check = "self-check";
-  const folder = mkdtempSync(join(tmpdir(), "millrace-doctor-"));
+  let folder: string | undefined;
   try {
+    folder = mkdtempSync(join(tmpdir(), "millrace-doctor-"));
     const host = systemHost();
     const began = host.monotonic();
     await using store = await openStore(host, join(folder, "kernel.db"));
@@ -161,6 +162,6 @@ async function checkWork(): Promise<Finding> {
   } catch (error) {
     return { check, ok: false, found: error instanceof Error ? error.message : String(error) };
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   }
 }

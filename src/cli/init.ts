@@ -1,6 +1,7 @@
 /** `millrace init`: a small app in an empty directory, that runs. Writes over nothing. SPEC: K46. */
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
+import { makeFolder } from "../kernel/folder.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
 
@@ -21,9 +22,9 @@ export const init: Verb = {
 
 async function run({ words: [named = "."], terminal }: VerbCall): Promise<ExitCode> {
   const folder = resolve(named);
-  if (existsSync(folder) && readdirSync(folder).some((name) => !name.startsWith(".")))
+  if (existsSync(folder) && statSync(folder).isDirectory() && readdirSync(folder).some((name) => !name.startsWith(".")))
     throw new DirectoryNotEmptyError(`${named} is not empty; name a new directory: millrace init my-app`);
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder, { mode: 0o777, advice: "name another one: millrace init my-app" });
   for (const [name, text] of Object.entries(files(basename(folder)))) writeFileSync(join(folder, name), text);
   const enter = named === "." ? "" : `cd ${named} && `;
   terminal.line(`made ${named}: ${Object.keys(files("")).join(", ")}`);

@@ -34,10 +34,6 @@ const VERBS: readonly Verb[] = [
   ...[requeue, cancel, purge, verify, doctor, bench],
 ];
 
-/** What the system says of a place where nothing can be written. */
-const NOT_WRITABLE: ReadonlySet<unknown> = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR"]);
-const WRITABLE_HINT = "go to a directory that you may write to, or name one in MILLRACE_DIR";
-
 const terminal = processTerminal();
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => explain(error, terminal));
 
@@ -94,8 +90,7 @@ function explain(error: unknown, terminal: Terminal): ExitCode {
     terminal.complain(`not reachable: ${error.message}; start one with: npm start, or millrace start app.ts`);
     return EXIT.unreachable;
   }
-  if (error instanceof Error && "code" in error)
-    terminal.complain(NOT_WRITABLE.has(error.code) ? `${error.message}; ${WRITABLE_HINT}` : error.message);
+  if (error instanceof Error && "code" in error) terminal.complain(error.message);
   else terminal.complain(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return EXIT.failed;
 }

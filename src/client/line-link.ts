@@ -16,8 +16,9 @@ export class LineLink {
   static open(path: string, events: LinkEvents): Promise<LineLink> {
     return new Promise((resolve, reject) => {
       const socket = connect(path);
-      const refused = (cause: Error) => {
-        reject(new ClientError("NOT_REACHABLE", `no kernel on ${path}`, { cause }));
+      const refused = (cause: Error & { readonly code?: string }) => {
+        const why = cause.code === "EACCES" ? `this user may not use ${path}` : `no kernel on ${path}`;
+        reject(new ClientError("NOT_REACHABLE", why, { cause }));
       };
       socket.once("error", refused);
       socket.once("connect", () => {

@@ -2,10 +2,12 @@
  * Where a kernel keeps its files: `.millrace/` in the working directory, or what `MILLRACE_DIR` names. SPEC: K10.
  *
  * The directory is its owner's alone, because whoever may enter it reaches the kernel's socket. One that was open to others is
- * closed to them when a kernel starts in it; `exposure` tells, and changes nothing.
+ * closed to them when a kernel starts in it; `directoryProblem` tells of it, and of whatever would keep a kernel from starting.
  */
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, lstatSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { socketPathTooLong } from "../adapters/unix-socket.ts";
+import { FolderError, folderProblem, makeFolder } from "./folder.ts";
 
 export const DEFAULT_DIRECTORY = ".millrace";
 const OWNER_ONLY = 0o700;
@@ -23,19 +25,31 @@ export function dataDirectory(environment: Readonly<Record<string, string | unde
   return { path, databaseFile: join(path, "kernel.db"), socketFile: join(path, "kernel.sock") };
 }
 
-/** True when it was open to others until now. */
+const ADVICE = "name another directory in MILLRACE_DIR";
+
+/** True when it was open to others until now. Throws `FolderError` where a kernel cannot keep its files. */
 export function makeDataDirectory(directory: DataDirectory): boolean {
-  mkdirSync(directory.path, { recursive: true, mode: OWNER_ONLY });
+  const tooLong = socketPathTooLong(directory.socketFile);
+  if (tooLong) throw new FolderError(`${tooLong}, in MILLRACE_DIR`);
+  makeFolder(directory.path, { mode: OWNER_ONLY, advice: ADVICE });
   const exposed = exposure(directory) !== undefined;
   if (exposed) chmodSync(directory.path, OWNER_ONLY);
   return exposed;
 }
 
-/** What others may do with the directory that they should not; undefined when it is private or not there. */
-export function exposure({ path }: DataDirectory): string | undefined {
+/** Why no kernel could start here, or what others may do with the directory that they should not; undefined when all is well. */
+export function directoryProblem(directory: DataDirectory): string | undefined {
+  const unusable = folderProblem(directory.path);
+  if (unusable) return `${directory.path} cannot be used: ${unusable}; ${ADVICE}`;
+  const tooLong = socketPathTooLong(directory.socketFile);
+  if (tooLong) return `${tooLong}, in MILLRACE_DIR`;
+  const inTheWay = lstatSync(directory.socketFile, { throwIfNoEntry: false })?.isSocket() === false;
+  return inTheWay ? `${directory.socketFile} is in the socket's way; remove it` : exposure(directory);
+}
+
+function exposure({ path }: DataDirectory): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false });
   if (!found || process.platform === "win32") return undefined;
-  if (!found.isDirectory()) return `${path} is not a directory; move it away or set MILLRACE_DIR`;
   const mode = found.mode & 0o777;
   return (mode & OTHERS) === 0
     ? undefined

@@ -6,6 +6,7 @@ import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { DataDirectory } from "./data-directory.ts";
+import { FolderError } from "./folder.ts";
 
 export class KernelRunningError extends Error {
   override readonly name = "KernelRunningError";
@@ -15,22 +16,28 @@ export class KernelRunningError extends Error {
 export class InstanceLock implements Disposable {
   readonly #database: DatabaseSync;
 
-  /** Throws `KernelRunningError` while another kernel holds the directory. */
+  /** Throws `KernelRunningError` while another kernel holds the directory, `FolderError` where there can be no lock. */
   static take({ path }: DataDirectory): InstanceLock {
     const file = join(path, "kernel.lock");
-    const database = new DatabaseSync(file);
+    let database: DatabaseSync | undefined;
     try {
+      database = new DatabaseSync(file);
       // Nothing is ever written, so no journal file is wanted beside it.
       database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
+      chmodSync(file, 0o600);
+      return new InstanceLock(database);
     } catch (error) {
-      database.close();
-      if (!isBusy(error)) throw error;
-      throw new KernelRunningError(
-        `a kernel is running in ${path}; stop it with: millrace send Syscall.Shutdown, or set MILLRACE_DIR`,
+      database?.close();
+      if (isBusy(error))
+        throw new KernelRunningError(
+          `a kernel is running in ${path}; stop it with: millrace send Syscall.Shutdown, or set MILLRACE_DIR`,
+        );
+      const why = error instanceof Error ? error.message : String(error);
+      throw new FolderError(
+        `${file} cannot be locked: ${why}; remove it if it is in the way, or name another directory in MILLRACE_DIR`,
+        { cause: error },
       );
     }
-    chmodSync(file, 0o600);
-    return new InstanceLock(database);
   }
 
   /** Whether a kernel holds the directory. Looks, and makes no file. */

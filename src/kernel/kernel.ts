@@ -8,7 +8,7 @@
  * SPEC: K20-K29. It handles nothing itself: what a kernel can do is what its capabilities do.
  */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
@@ -37,6 +37,7 @@ import { command, type Lineage, query } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
+import { makeFolder } from "./folder.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
@@ -176,6 +177,7 @@ export class Kernel implements AsyncDisposable {
     await this.#bus.start();
     await extensions?.start();
     if (socketPath === undefined) return;
+    makeFolder(dirname(socketPath), { mode: 0o700, advice: "choose another path for the socket" });
     const socket = await UnixSocket.open({ host, loop: this.#loop, path: socketPath });
     this.#socket = socket;
     this.#opened("socket", () => socket.close());

@@ -236,6 +236,62 @@ describe("files", () => {
   });
 });
 
+describe("places where nothing can be written", () => {
+  const long = "d".repeat(150);
+  const unusable: readonly (readonly [directory: string, why: string])[] = [
+    ["notes.txt", "notes.txt is not a directory"],
+    ["notes.txt/below", "notes.txt is not a directory"],
+    [long, `the socket's path ${long}/kernel.sock has 162 bytes`],
+    // The permissions of this one say that anything may be made there, and nothing can.
+    ...(process.platform === "linux" ? [["/proc/millrace", "nothing can be made in /proc"] as const] : []),
+    // Root may write everywhere.
+    ...(process.getuid?.() === 0 ? [] : [["locked/below", "locked"] as const]),
+  ];
+  test.for(unusable)(
+    "[K10] [K51] %s is refused by start in one line, and doctor says why",
+    async ([directory, why]) => {
+      const { cwd, millrace } = setup();
+      writeFileSync(join(cwd, "notes.txt"), "mine");
+      mkdirSync(join(cwd, "locked"), { mode: 0o500 });
+      const refused = await millrace(["start"], { MILLRACE_DIR: directory });
+      expect(refused).toMatchObject({
+        code: 1,
+        stdout: "",
+        stderr: expect.stringMatching(/^millrace: .*MILLRACE_DIR\n$/),
+      });
+      expect(refused.stderr).toContain(why);
+      const { code, stdout } = await millrace(["doctor"], { MILLRACE_DIR: directory });
+      expect(code).toBe(1);
+      expect(stdout.split("\n").find((line) => /^wrong +directory/.test(line))).toContain(why);
+      expect(readdirSync(cwd).sort()).toEqual(["locked", "notes.txt"]);
+    },
+  );
+
+  test("[K10] what is in the way of the lock or of the socket is named", async () => {
+    const { cwd, millrace } = setup();
+    mkdirSync(join(cwd, ".millrace", "kernel.lock"), { recursive: true, mode: 0o700 });
+    expect((await millrace(["start"])).stderr).toMatch(/^millrace: \.millrace\/kernel\.lock cannot be locked: .*\n$/);
+    mkdirSync(join(cwd, ".millrace", "kernel.sock"));
+    expect((await millrace(["doctor"])).stdout).toMatch(
+      /^wrong directory +\.millrace\/kernel\.sock is in the socket's way/m,
+    );
+  });
+
+  test.runIf(process.platform === "linux")("[K46] init and bench say so too", async () => {
+    const { millrace } = setup();
+    const made = await millrace(["init", "/proc/app"]);
+    expect(made).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^millrace: \/proc\/app cannot be used: .*\n$/),
+    });
+    const measured = await millrace(["bench"], { MILLRACE_DIR: "/proc/x/y" });
+    expect(measured).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^millrace: \/proc\/x cannot be used: .*\n$/),
+    });
+  });
+});
+
 describe("calls", () => {
   const wrong: readonly (readonly [args: string[], complaint: RegExp])[] = [
     [["frobnicate"], /^millrace: there is no verb "frobnicate"; "millrace --help" lists them\n$/],

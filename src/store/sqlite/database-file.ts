@@ -105,10 +105,22 @@ function readHeader(path: string): Buffer {
   }
 }
 
+/** With those above it, one by one: the runtime's own way never ends where one is there and none can be made in it, as in /proc. */
+export function makeDirectory(path: string, mode: number): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(path) !== path) makeDirectory(dirname(path), mode);
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    // Another process may have been faster.
+    if (fileErrorCode(error) !== "EEXIST" || !statSync(path).isDirectory()) throw error;
+  }
+}
+
 function create(path: string): void {
   const directory = dirname(path);
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectory(directory, 0o700);
   } catch (error) {
     throw openFailed(`The directory ${directory} is not there and cannot be made: ${messageOf(error)}.`, error);
   }
