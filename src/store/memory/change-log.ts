@@ -34,6 +34,8 @@ export class LoggedPatch implements DocumentPatch {
   trail: WriteTrail | undefined;
   earlier: LoggedPatch | undefined;
   later: LoggedPatch | undefined;
+  /** The nearest earlier one by another session: a burst of one writer is passed over in one step. */
+  earlierByOther: LoggedPatch | undefined;
 
   constructor({ scope, id, operations }: DocumentPatch) {
     this.scope = scope;
@@ -54,18 +56,22 @@ export class ChangeLog {
     this.#keptMax = keptMax;
   }
 
-  /** Adds a commit; the trails of the documents that it changed, in the order of its patches. */
-  add(commit: LoggedCommit, trails: readonly WriteTrail[]): void {
+  /** Adds a commit. */
+  add(commit: LoggedCommit): void {
     this.#commits.push(commit);
-    commit.patches.forEach((patch, i) => {
-      const trail = trails[i] as WriteTrail;
-      patch.commit = commit;
-      patch.trail = trail;
-      patch.earlier = trail.newest;
-      if (trail.newest !== undefined) trail.newest.later = patch;
-      trail.newest = patch;
-    });
     if (this.#size > this.#keptMax) this.#forgetOldest();
+  }
+
+  /** Puts a patch of a commit at the end of its document's trail. */
+  follow(trail: WriteTrail, patch: LoggedPatch, commit: LoggedCommit): void {
+    const earlier = trail.newest;
+    patch.commit = commit;
+    patch.trail = trail;
+    trail.newest = patch;
+    if (earlier === undefined) return;
+    patch.earlier = earlier;
+    patch.earlierByOther = earlier.commit?.session === commit.session ? earlier.earlierByOther : earlier;
+    earlier.later = patch;
   }
 
   /** At most `limit` commits after the sequence; undefined when some of them are forgotten. */
@@ -80,14 +86,19 @@ export class ChangeLog {
   }
 
   /** The paths written to a document after the sequence by others than the session; undefined when that is forgotten. */
-  writtenSince(trail: WriteTrail | undefined, sequence: number, exceptSession: string | undefined): Path[] | undefined {
+  writtenSince(
+    trail: WriteTrail | undefined,
+    sequence: number,
+    exceptSession: string | undefined,
+  ): readonly Path[] | undefined {
     if (sequence < this.#horizon) return undefined;
     const paths: Path[] = [];
-    // Newest first: a reader is seldom far behind, and the trail may be long.
-    for (let patch = trail?.newest; patch?.commit !== undefined; patch = patch.earlier) {
-      if (patch.commit.sequence <= sequence) break;
-      if (patch.commit.session === exceptSession) continue;
-      for (const { path } of patch.operations) paths.push(path);
+    // Newest first: a reader is seldom far behind what others wrote, and the trail may be long.
+    let patch = trail?.newest;
+    while (patch?.commit !== undefined && patch.commit.sequence > sequence) {
+      const isExcepted = patch.commit.session === exceptSession;
+      if (!isExcepted) for (const { path } of patch.operations) paths.push(path);
+      patch = isExcepted ? patch.earlierByOther : patch.earlier;
     }
     return paths;
   }
@@ -112,6 +123,7 @@ export class ChangeLog {
       patch.later = undefined;
       patch.trail = undefined;
       patch.commit = undefined;
+      patch.earlierByOther = undefined;
     }
     if (this.#first <= this.#keptMax) return;
     this.#commits = this.#commits.slice(this.#first);

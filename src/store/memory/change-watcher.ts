@@ -21,9 +21,9 @@ export class ChangeWatcher implements Watcher {
     this.#listener = listener;
   }
 
-  note({ spaces, journal }: StoreChange): void {
+  note(space: string | undefined, journal: boolean): void {
     if (this.#state === "stopped") return;
-    for (const space of spaces ?? []) this.#spaces.add(space);
+    if (space !== undefined) this.#spaces.add(space);
     this.#journal ||= journal;
     if (this.#state === "scheduled") return;
     this.#state = "scheduled";

@@ -46,6 +46,18 @@ export function jsonBytes(value: unknown): number {
   return utf8Bytes(JSON.stringify(value));
 }
 
+/** Bytes of the path and of what is put there, without making a text of the small ones. */
+export function operationBytes(operation: PathOperation): number {
+  let bytes = 0;
+  for (const step of operation.path) bytes += utf8Bytes(step);
+  if (operation.op === "delete") return bytes;
+  return bytes + (operation.op === "set" ? valueBytes(operation.value) : jsonBytes(operation.insert));
+}
+
+function valueBytes(value: Json): number {
+  return Number.isInteger(value) ? String(value).length : jsonBytes(value);
+}
+
 export function utf8Bytes(text: string): number {
   if (text.length > COUNTED_MAX) return encoder.encode(text).length;
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return encoder.encode(text).length;

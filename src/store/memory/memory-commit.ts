@@ -28,8 +28,9 @@ export function commitTo(disk: MemoryDisk, request: CommitRequest, nowMs: number
   for (const change of request.due) disk.due.change(change);
   const { session, localSequence, digest } = request;
   const { sequence } = space;
-  disk.remember({ session, localSequence }, { digest, sequence, journalIds });
-  return { kind: "committed", sequence, journalIds: [...journalIds], replayed: false };
+  disk.remember({ session, localSequence, digest, sequence, journalIds });
+  const ids = journalIds.length === 0 ? NO_IDS : [...journalIds];
+  return { kind: "committed", sequence, journalIds: ids, replayed: false };
 }
 
 const NO_IDS: readonly number[] = Object.freeze([]);
@@ -56,7 +57,7 @@ class MemoryFacts implements CommitFacts {
     return this.#space.head(ref);
   }
 
-  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Path[] | undefined {
+  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): readonly Path[] | undefined {
     return this.#space.writtenSince(ref, sequence, exceptSession);
   }
 
@@ -71,7 +72,7 @@ class MemoryFacts implements CommitFacts {
 
 function prepare(space: SpaceTable, request: CommitRequest): readonly PreparedDocument[] {
   try {
-    return space.prepare(request.patches);
+    return space.prepare(request);
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
     throw new StoreError("STORE_MISUSE", `${error.message}; a write must claim its parent with a reach read`, {

@@ -5,7 +5,6 @@
 import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
 import type { StoredCommit } from "../commit-rules.ts";
-import type { StoreChange } from "../store.ts";
 import { DueTable } from "./due-table.ts";
 import { JournalTable } from "./journal-table.ts";
 import { LeaseTable } from "./lease-table.ts";
@@ -20,8 +19,12 @@ export interface MemoryDiskOptions {
 
 /** Someone who is told of changes; `MemoryStore` makes one for each `watch`. */
 export interface Watcher {
-  note(change: StoreChange): void;
+  /** The space that has moved, if one has; whether the journal or the due table has. */
+  note(space: string | undefined, journal: boolean): void;
 }
+
+/** What a commit was, and what came of it. */
+type RememberedCommit = CommitIdentity & StoredCommit;
 
 export class MemoryDisk {
   readonly spaces = new Map<string, SpaceTable>();
@@ -29,10 +32,10 @@ export class MemoryDisk {
   readonly journal = new JournalTable(this.leases);
   readonly due = new DueTable();
   readonly watchers = new Set<Watcher>();
-  /** Results of commits, by session and local sequence. */
-  readonly #sessions = new Map<string, Map<number, StoredCommit>>();
-  /** Their identities, oldest first, from `#first` on. */
-  #remembered: CommitIdentity[] = [];
+  /** Commits by session and local sequence. */
+  readonly #sessions = new Map<string, Map<number, RememberedCommit>>();
+  /** All of them, oldest first, from `#first` on. */
+  #remembered: RememberedCommit[] = [];
   #first = 0;
   readonly #changesKept: number;
   readonly #commitsRemembered: number;
@@ -47,19 +50,19 @@ export class MemoryDisk {
     return this.#sessions.get(session)?.get(localSequence);
   }
 
-  remember(identity: CommitIdentity, commit: StoredCommit): void {
-    let commits = this.#sessions.get(identity.session);
+  remember(commit: RememberedCommit): void {
+    let commits = this.#sessions.get(commit.session);
     if (commits === undefined) {
       commits = new Map();
-      this.#sessions.set(identity.session, commits);
+      this.#sessions.set(commit.session, commits);
     }
-    commits.set(identity.localSequence, commit);
-    this.#remembered.push(identity);
+    commits.set(commit.localSequence, commit);
+    this.#remembered.push(commit);
     if (this.#remembered.length - this.#first > this.#commitsRemembered) this.#forgetOldest();
   }
 
   #forgetOldest(): void {
-    const { session, localSequence } = this.#remembered[this.#first++] as CommitIdentity;
+    const { session, localSequence } = this.#remembered[this.#first++] as RememberedCommit;
     const commits = this.#sessions.get(session);
     commits?.delete(localSequence);
     if (commits?.size === 0) this.#sessions.delete(session);
@@ -74,7 +77,7 @@ export class MemoryDisk {
     return this.spaces.get(name) ?? new SpaceTable(this.#changesKept);
   }
 
-  announce(change: StoreChange): void {
-    for (const watcher of this.watchers) watcher.note(change);
+  announce(space: string | undefined, journal: boolean): void {
+    for (const watcher of this.watchers) watcher.note(space, journal);
   }
 }

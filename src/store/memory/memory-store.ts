@@ -44,7 +44,7 @@ import {
 } from "../store.ts";
 import { ChangeWatcher } from "./change-watcher.ts";
 import { findRefusal } from "./entry-refusal.ts";
-import { jsonBytes } from "./json-copy.ts";
+import { jsonBytes, operationBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
@@ -95,11 +95,10 @@ class MemoryStore implements Store {
     const outcome = commitTo(this.#disk, request, this.#host.now());
     this.#jobs++;
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
-    for (const { operations } of request.patches) this.#bytesWritten += jsonBytes(operations);
-    this.#countPayload(request.entries);
+    this.#count(request);
     const movesSpace = request.patches.length > 0 || request.labels.length > 0;
     const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
-    if (movesSpace || journal) this.#disk.announce({ spaces: movesSpace ? [request.space] : [], journal });
+    if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal);
     return outcome;
   }
 
@@ -281,7 +280,14 @@ class MemoryStore implements Store {
   }
 
   #announceJournal(): void {
-    this.#disk.announce({ spaces: [], journal: true });
+    this.#disk.announce(undefined, true);
+  }
+
+  #count({ patches, entries }: CommitRequest): void {
+    for (const { operations } of patches) {
+      for (const operation of operations) this.#bytesWritten += operationBytes(operation);
+    }
+    this.#countPayload(entries);
   }
 
   #countPayload(entries: readonly JournalEntry[]): void {

@@ -10,6 +10,7 @@ import {
   type DocumentPatch,
   type LabelWrite,
   type NodeBasis,
+  type Precondition,
   THIS_COMMIT,
 } from "../commit.ts";
 import type { DocumentHead } from "../commit-rules.ts";
@@ -18,7 +19,7 @@ import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
 import type { AddressLabels, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
-import { ChangeLog, LoggedPatch, type WriteTrail } from "./change-log.ts";
+import { ChangeLog, type LoggedCommit, LoggedPatch, type WriteTrail } from "./change-log.ts";
 import { copyJson, copyOperations } from "./json-copy.ts";
 
 interface StoredDocument extends WriteTrail {
@@ -32,6 +33,8 @@ interface StoredDocument extends WriteTrail {
 export interface PreparedDocument {
   readonly patch: LoggedPatch;
   readonly value: Json | undefined;
+  /** Undefined for one that was not there before. */
+  readonly document: StoredDocument | undefined;
 }
 
 export class SpaceTable {
@@ -60,7 +63,7 @@ export class SpaceTable {
     return this.#documents.get(ref);
   }
 
-  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Path[] | undefined {
+  writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): readonly Path[] | undefined {
     return this.#log.writtenSince(this.#documents.get(ref), sequence, exceptSession);
   }
 
@@ -83,39 +86,45 @@ export class SpaceTable {
   }
 
   /** Throws `PatchError` when a patch does not fit its document. */
-  prepare(patches: readonly DocumentPatch[]): readonly PreparedDocument[] {
+  prepare({ patches, preconditions }: CommitRequest): readonly PreparedDocument[] {
     return onePerDocument(patches).map(({ scope, id, operations }) => {
       const patch = new LoggedPatch({ scope, id, operations: copyOperations(operations) });
-      return { patch, value: applyOperations(this.#documents.get(patch)?.value, patch.operations) };
+      // What must be absent has just been looked for.
+      const document = isRequiredAbsent(patch, preconditions) ? undefined : this.#documents.get(patch);
+      return { patch, document, value: applyOperations(document?.value, patch.operations) };
     });
   }
 
   /** Stores the space's share of a commit that was decided and prepared. */
   apply(request: CommitRequest, prepared: readonly PreparedDocument[]): void {
-    if (prepared.length > 0 || request.labels.length > 0) {
-      const sequence = ++this.#sequence;
-      const { session, localSequence } = request;
-      const labels = copyJson(request.labels);
-      const patches = prepared.map(({ patch }) => patch);
-      const documents = prepared.map(({ patch, value }) => this.#put(patch, value));
-      this.#log.add({ sequence, session, localSequence, patches, labels }, documents);
-      for (const write of labels) this.#writeLabels(write);
-    }
+    if (prepared.length > 0 || request.labels.length > 0) this.#applyChanges(request, prepared);
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
 
-  #put(ref: DocumentRef, value: Json | undefined): StoredDocument {
+  #applyChanges({ session, localSequence, labels }: CommitRequest, prepared: readonly PreparedDocument[]): void {
+    const commit: LoggedCommit = {
+      sequence: ++this.#sequence,
+      session,
+      localSequence,
+      patches: prepared.map(({ patch }) => patch),
+      labels: labels.length === 0 ? NO_LABELS : copyJson(labels),
+    };
+    for (const one of prepared) this.#log.follow(this.#put(one), one.patch, commit);
+    this.#log.add(commit);
+    for (const write of commit.labels) this.#writeLabels(write);
+  }
+
+  #put({ patch, value, document }: PreparedDocument): StoredDocument {
     const sequence = this.#sequence;
-    const known = this.#documents.get(ref);
-    if (known === undefined) {
-      const document = { value, sequence, newest: undefined };
-      this.#documents.add(ref, document);
-      return document;
+    if (document === undefined) {
+      const made: StoredDocument = { value, sequence, newest: undefined };
+      this.#documents.add(patch, made);
+      return made;
     }
-    known.value = value;
-    known.sequence = sequence;
-    return known;
+    document.value = value;
+    document.sequence = sequence;
+    return document;
   }
 
   problems(): string[] {
@@ -154,6 +163,13 @@ export class SpaceTable {
     if (written === undefined) return true;
     return input.reads.some(({ path, depth }) => written.some((write) => writeTouchesRead(write, path, depth)));
   }
+}
+
+const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
+
+function isRequiredAbsent(ref: DocumentRef, preconditions: readonly Precondition[]): boolean {
+  for (const condition of preconditions) if (condition.kind === "absent" && isSame(condition, ref)) return true;
+  return false;
 }
 
 /** A commit has one patch for each document it changes: the operations of all that name it, in order (rule S20). */
