@@ -11,6 +11,7 @@ import type { BasisInput } from "../store/commit.ts";
 import { asLink } from "../store/document.ts";
 import type { RecordedBasis } from "../store/store.ts";
 import type { Address, DocumentIndex } from "./address.ts";
+import { labelSeen } from "./address-label.ts";
 import type { GateState } from "./gates.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 import type { GateSettings, NodeRecord } from "./node-record.ts";
@@ -56,11 +57,18 @@ export function basisInput({ document }: DocumentIndex, edges: readonly Edge[], 
 /** Digests of containers that were read as a whole, for as long as nothing changes: many nodes read the same. */
 export type DigestMemo = Map<Address, string>;
 
-/** One digest of all values that the node's reads have now. */
+/** One digest of all values that the node's reads have now, and of what they are labelled with. */
 export function digestOf(reads: ReadsByDocument, memo: DigestMemo): string {
   let text = "";
-  for (const edges of reads.values()) for (const edge of edges) text += `${readText(edge, memo)}\n`;
+  for (const edges of reads.values()) for (const edge of edges) text += `${readText(edge, memo)}${labelText(edge)}\n`;
   return hashText(text).slice(0, DIGEST_DIGITS);
+}
+
+/** A value under another label is another input (decision 0010). */
+function labelText({ address, shallow }: Edge): string {
+  if (address.document.labels === undefined) return "";
+  const label = labelSeen(address, shallow);
+  return label.length === 0 ? "" : ` under ${JSON.stringify(label)}`;
 }
 
 function readText({ address, shallow }: Edge, memo: DigestMemo): string {

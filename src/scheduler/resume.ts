@@ -73,7 +73,8 @@ export class Resume {
     let tail = null;
     for (const { scope, id, reads, moved } of inputs) {
       const { root, document } = this.#graph.index(replica, { scope, id });
-      const mayDiffer = isDoubtful || moved || document.isKnown;
+      // One that this process's code has labelled before it was loaded is known to be another.
+      const mayDiffer = isDoubtful || moved || document.isKnown || document.labels !== undefined;
       for (const { path, depth } of reads) {
         const address: Address = root.at(path);
         tail = this.#graph.addRead(node, address, depth === "shallow", tail);

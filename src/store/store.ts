@@ -159,7 +159,7 @@ export interface StoreChange {
 
 export interface RecordedBasis extends Omit<NodeBasis, "inputs"> {
   readonly inputs: readonly (BasisInput & {
-    /** True when something the node read has changed since, or can no longer be told. */
+    /** True when something the node read has changed since, when the document is labelled, or when it can no longer be told. */
     readonly moved: boolean;
   })[];
 }

@@ -157,6 +157,7 @@ export class SpaceTable {
   }
 
   #hasMoved(input: BasisInput): boolean {
+    if (this.#labels.get(input) !== undefined) return true;
     const document = this.#documents.get(input);
     if (document === undefined || document.sequence <= input.sequence) return false;
     const written = this.#log.writtenSince(document, input.sequence, undefined);

@@ -37,10 +37,12 @@ export class DocumentReads {
   basis(spaceName: string, nodes: readonly string[]): RecordedBasis[] {
     const space = this.#tables.spaces.find(spaceName);
     if (!space) return [];
+    const areLabelled = this.#tables.labels.isAny;
     return this.#tables.basis.read(space, nodes).map((basis) => ({
       ...basis,
       inputs: basis.inputs.map(({ scope, id, sequence, reads, head }) => {
-        const moved = head > sequence && this.#hasMoved(space, { scope, id, sequence, reads, head });
+        const hasMoved = head > sequence && this.#hasMoved(space, { scope, id, sequence, reads, head });
+        const moved = hasMoved || (areLabelled && this.#isLabelled(space, { scope, id }));
         return { scope, id, sequence, reads, moved };
       }),
     }));
@@ -60,6 +62,11 @@ export class DocumentReads {
       return patch ? [{ ...patch.ref, operations: patch.operations }] : [];
     });
     return { sequence, session, localSequence, patches, labels };
+  }
+
+  #isLabelled(space: Space, ref: DocumentRef): boolean {
+    const document = this.#tables.documents.find(space, ref);
+    return document !== undefined && this.#tables.labels.of(document.row).length > 0;
   }
 
   #hasMoved(space: Space, input: StoredInput): boolean {

@@ -33,6 +33,7 @@ export class LabelTable {
     this.#sql = {
       put: connection.prepare("REPLACE INTO label (document, path, labels) VALUES (?, ?, ?)"),
       remove: connection.prepare("DELETE FROM label WHERE document = ? AND path = ?"),
+      any: connection.prepare("SELECT 1 FROM label LIMIT 1"),
       of: connection.prepare("SELECT path, labels FROM label WHERE document = ?"),
     };
   }
@@ -40,6 +41,11 @@ export class LabelTable {
   write(document: number, { path, labels }: EncodedLabelWrite): void {
     if (labels === undefined) this.#sql.remove.run(document, path);
     else this.#sql.put.run(document, path, labels);
+  }
+
+  /** Whether anything at all is labelled. */
+  get isAny(): boolean {
+    return this.#sql.any.get() !== undefined;
   }
 
   of(document: number): LoadedDocument["labels"] {

@@ -120,6 +120,18 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(await at.reopen(), ...nodes)).toEqual(touched);
     });
 
+    test("[S19] an input of which anything is labelled counts as moved, as long as it is", async () => {
+      await using at = await open();
+      const { sequence } = await write(at.store, set("doc", [], { x: 1 }), set("other", [], 1));
+      await record(at.store, 1, basisOf("n", sequence, ["doc", ["x"], "deep"], ["other", [], "deep"]));
+      const label = async (session: string, labels: readonly string[]) =>
+        committed(await at.store.commit(commitBy(session, 1, { labels: [{ ...ref("doc"), path: ["x"], labels }] })));
+      await label("labeller", ["secret"]);
+      expect(await moved(at.store, "n")).toEqual({ n: ["doc"] });
+      await label("another", []);
+      expect(await moved(at.store, "n")).toEqual({ n: [] });
+    });
+
     test("[S19] the session that recorded a basis moves it like any other", async () => {
       await using at = await open();
       const { sequence } = await write(at.store, set("doc", [], { x: 1 }));

@@ -63,7 +63,9 @@ export class SpaceModel {
       if (basis === undefined) return [];
       const inputs = basis.inputs.map((input) => ({
         ...input,
-        moved: input.reads.some(({ path, depth }) => this.hasMoved(input.id, path, depth, input.sequence)),
+        moved:
+          [...this.labels.values()].some(({ id }) => id === input.id) ||
+          input.reads.some(({ path, depth }) => this.hasMoved(input.id, path, depth, input.sequence)),
       }));
       return [{ ...basis, inputs }];
     });
