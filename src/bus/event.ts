@@ -5,9 +5,8 @@
  * what another handler sees.
  */
 import type { Message } from "../message/envelope.ts";
-import { isJsonObject, type Json } from "../message/json.ts";
+import type { Json } from "../message/json.ts";
 import { handOut } from "../store/admit.ts";
-import { setOwn } from "../store/patch.ts";
 
 export interface Event<Payload = Json> {
   /** The journal id: increasing, the order of events, and what a handler that is not transactional can deduplicate by. */
@@ -48,13 +47,4 @@ export function makeEvent({ id, topic, source, message }: EventFacts): Event {
     status: "processing",
     message: Object.freeze(message),
   });
-}
-
-/** A frozen copy of a value that is known to be pure JSON. Frozen while it is copied: a walk of its own costs as much again. */
-export function frozenCopy(value: Json): Json {
-  if (typeof value !== "object" || value === null) return value;
-  if (!isJsonObject(value)) return Object.freeze(value.map(frozenCopy));
-  const copy: { [key: string]: Json } = {};
-  for (const key of Object.keys(value)) setOwn(copy, key, frozenCopy(value[key]!));
-  return Object.freeze(copy);
 }

@@ -10,7 +10,8 @@
 import type { Host } from "../host/host.ts";
 import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { checkMessage, ID_LENGTH_MAX, isId, type Message } from "../message/envelope.ts";
-import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
+import { isCleanText, type JsonLimits } from "../message/json.ts";
+import { cloneJson } from "../message/json-copy.ts";
 import { causedBy, event as eventMessage, type Lineage } from "../message/lineage.ts";
 import { problemText, show, within } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
@@ -18,7 +19,7 @@ import type { JournalEntry } from "../store/journal.ts";
 import type { AppendOutcome, Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { BusError, notPublished } from "./bus-error.ts";
-import { type Event, frozenCopy } from "./event.ts";
+import type { Event } from "./event.ts";
 import { EventRun } from "./event-run.ts";
 import type { EmitOptions, Emitter } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
@@ -228,11 +229,11 @@ export class Publisher implements Emitter {
     const { topic, source, payload } = publication;
     const type = this.#topics.wire(topic);
     checkSource(source);
-    const impurity = findImpurity(payload, PAYLOAD_LIMITS);
-    if (impurity !== undefined)
-      throw invalid(`the event cannot be published: ${problemText(within("payload", impurity))}`);
     // Copied now: its giver may change it before the turn ends, and handlers here are given this very copy.
-    const message: Message = eventMessage(this.#host, type, frozenCopy(payload as Json), lineage);
+    const copy = cloneJson(payload, PAYLOAD_LIMITS);
+    if (copy.kind === "impure")
+      throw invalid(`the event cannot be published: ${problemText(within("payload", copy.problem))}`);
+    const message: Message = eventMessage(this.#host, type, copy.value, lineage);
     return { topic, source, message, as: PENDING };
   }
 }

@@ -13,9 +13,9 @@
  *
  * It checks the text alone; whether files and other extensions are there is found out by those who look.
  */
-import { frozenCopy } from "../bus/event.ts";
 import { cronProblem } from "../loop/cron.ts";
 import type { JsonObject } from "../message/json.ts";
+import { frozenCopy } from "../message/json-copy.ts";
 import { show } from "../message/problem.ts";
 import { findTopicProblem } from "../message/topic.ts";
 import { isTopicPattern, isWildcard } from "../message/topic-pattern.ts";
@@ -92,7 +92,7 @@ function manifestOf(root: YamlValue): Manifest | undefined {
   const entrypoint = required(root, fields, "entrypoint", entrypointOf);
   const dependsOn = distinct(fields.get("depends_on"), extensionId, (dependency) => dependency);
   if (id !== undefined && dependsOn.includes(id)) fields.get("depends_on")?.wrong(`${id} cannot depend on itself`);
-  const config = frozenCopy(fields.get("config")?.object() ?? {}) as JsonObject;
+  const config: JsonObject = frozenCopy(fields.get("config")?.object() ?? {});
   const enabled = fields.get("enabled")?.flag() ?? true;
   const events = fields.get("events")?.fields(["publishes", "subscribes"]);
   const publishes = distinct(events?.get("publishes"), publication, ({ topic }) => topic);

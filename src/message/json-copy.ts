@@ -31,6 +31,16 @@ export function copyJson(value: Json): Json {
   return copy;
 }
 
+/** The same, frozen all the way down. */
+export function frozenCopy<T extends Json>(value: T): T {
+  return freeze(copyJson(value));
+}
+
+function freeze<T extends Json>(value: T): T {
+  if (typeof value === "object" && value !== null) for (const child of Object.values(value)) freeze(child);
+  return Object.freeze(value);
+}
+
 /** The same for an object that rarely holds others, as metadata: three times as fast where it does not. */
 export function copyFlat(object: JsonObject): JsonObject {
   for (const key in object) {

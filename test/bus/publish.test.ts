@@ -82,6 +82,20 @@ describe("publishing", () => {
     expect(await act(() => refusal(bus.publish("tick", "clock", `${full}x`)))).toBe("BUS_REFUSED");
   });
 
+  test("[J45] [M32] an accessor is read once; symbols and hidden fields stay behind", async () => {
+    const { bus, act, row } = setup();
+    let reads = 0;
+    const payload = {
+      get now() {
+        return ++reads;
+      },
+      [Symbol("s")]: 1,
+    };
+    Object.defineProperty(payload, "hidden", { value: 1, enumerable: false });
+    const stored = (await row(await act(() => bus.publish("tick", "clock", payload)))).message?.data;
+    expect(JSON.stringify(stored)).toBe('{"now":1}');
+  });
+
   test("[J45] a publisher that changes its payload afterwards changes nothing that handlers see", async () => {
     const { bus, act } = setup();
     const seen: unknown[] = [];

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { equal } from "../../src/message/equality.ts";
 import { findImpurity, type Json, VALUE_LIMITS } from "../../src/message/json.ts";
-import { cloneJson, copyFlat, copyJson } from "../../src/message/json-copy.ts";
+import { cloneJson, copyFlat, copyJson, frozenCopy } from "../../src/message/json-copy.ts";
 import { problemText } from "../../src/message/problem.ts";
 import { json } from "./arbitraries.ts";
 
@@ -24,6 +24,7 @@ describe("copies", () => {
   for (const [name, copy] of [
     ["copyJson", copyJson],
     ["copyFlat", (value: Json) => copyFlat({ text: "a", value })["value"]],
+    ["frozenCopy", frozenCopy],
     ["cloneJson", cloned],
   ] as const) {
     test(`[M32] ${name} gives an equal value that shares nothing`, () => {
@@ -38,6 +39,12 @@ describe("copies", () => {
       );
     });
   }
+
+  test("[M32] frozenCopy is frozen all the way down, and its original is not", () => {
+    const value = { list: [{ deep: {} }], text: "a" };
+    expect([...containers(frozenCopy(value))].every(Object.isFrozen)).toBe(true);
+    expect([...containers(value)].some(Object.isFrozen)).toBe(false);
+  });
 
   test("[M32] [M6] what is refused is what the check refuses, with the same reason", () => {
     const cycle: unknown[] = [];
