@@ -5,7 +5,9 @@
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { DocumentRef } from "../store/document.ts";
+import { join, type Label, labelOfMessage, labelOfRead } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
+import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Event } from "./event.ts";
 
@@ -95,6 +97,7 @@ export class HandlerTransaction {
   readonly #transaction: Transaction;
   readonly #cancellation = new Cancellation();
   #sawUnloaded = false;
+  #label: Label;
 
   constructor(
     { event, subscriberId, attempt }: CallFacts,
@@ -107,6 +110,12 @@ export class HandlerTransaction {
     this.#emitter = emitter;
     this.#replica = replica;
     this.#transaction = transaction;
+    this.#label = labelOfMessage(event.message);
+  }
+
+  /** What it has read so far, and what its event was made of, is labelled with (decision 0010). */
+  get label(): Label {
+    return this.#label;
   }
 
   get signal(): AbortSignal {
@@ -115,7 +124,8 @@ export class HandlerTransaction {
 
   /** The value at the path, frozen; undefined where there is none. A document that was not in memory makes it run again. */
   read(ref: DocumentRef, path: Path = [], depth?: "deep" | "shallow"): Json | undefined {
-    this.#look(ref);
+    const { labels } = this.#look(ref);
+    if (labels !== undefined) this.#label = join(this.#label, labelOfRead(labels.places, path, depth === "shallow"));
     return this.#transaction.read(ref, path, depth);
   }
 
@@ -151,7 +161,9 @@ export class HandlerTransaction {
     return this.#sawUnloaded;
   }
 
-  #look(ref: DocumentRef): void {
-    if (!this.#replica.touch(ref).isKnown) this.#sawUnloaded = true;
+  #look(ref: DocumentRef): ReplicaDocument {
+    const document = this.#replica.touch(ref);
+    if (!document.isKnown) this.#sawUnloaded = true;
+    return document;
   }
 }

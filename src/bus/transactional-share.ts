@@ -17,6 +17,8 @@ import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS, STALE_WINDOW_MS } from ".
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
+import { type Label, LabelError } from "../store/label.ts";
+import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -39,6 +41,12 @@ export type ShareEnd =
   /** Somebody else holds the event, or the store has stopped: there is nothing we could settle. */
   | { readonly kind: "lost" }
   | { readonly kind: "failed"; readonly error: string };
+
+/** What a handler has done, and what it knew. */
+interface Knowing {
+  readonly transaction: Transaction;
+  readonly label: Label;
+}
 
 type Verdict = ShareEnd | { readonly kind: "again"; readonly why: string };
 
@@ -94,12 +102,17 @@ export class TransactionalShare {
     run.cancel = undefined;
     const verdict = withoutCommit(run, context, end);
     if (verdict === undefined)
-      return this.#commit(run, step, transaction, end.kind === "returned" ? end.value : undefined);
+      return this.#commit(
+        run,
+        step,
+        { transaction, label: context.label },
+        end.kind === "returned" ? end.value : undefined,
+      );
     transaction.abort();
     return verdict;
   }
 
-  async #commit(run: EventRun, step: Step, transaction: Transaction, value: unknown): Promise<Verdict> {
+  async #commit(run: EventRun, step: Step, { transaction, label }: Knowing, value: unknown): Promise<Verdict> {
     const receipt = receiptOf(run.facts.message.metadata.id, step.subscriber);
     const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
     try {
@@ -108,6 +121,10 @@ export class TransactionalShare {
     } catch (error) {
       transaction.abort();
       return { kind: "failed", error: `what the handler returned cannot be its receipt: ${messageOf(error)}` };
+    }
+    if (label.length > 0) {
+      const leak = labelled(transaction, label, receipt, step.subscriber);
+      if (leak !== undefined) return leak;
     }
     transaction.settlements.push(settlement);
     const { entries } = transaction;
@@ -125,6 +142,19 @@ export class TransactionalShare {
       await new Promise<void>((resolve) => this.#host.timer(this.#host.random() * boundMs, resolve));
     }
     await replica.catchUp();
+  }
+}
+
+/** Labels what it leaves behind; a verdict if it has written where somebody could read what he must not know. */
+function labelled(transaction: Transaction, label: Label, receipt: DocumentRef, who: string): Verdict | undefined {
+  transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+  labelEvents(label, transaction.entries);
+  try {
+    requireTransactionWritable(label, transaction, who);
+    return undefined;
+  } catch (error) {
+    transaction.abort();
+    return { kind: "failed", error: messageOf(error) };
   }
 }
 
@@ -152,5 +182,5 @@ function withoutCommit(run: EventRun, context: HandlerTransaction, end: HandlerE
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof StoreError ? error.message : String(error);
+  return error instanceof StoreError || error instanceof LabelError ? error.message : String(error);
 }

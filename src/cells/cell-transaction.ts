@@ -3,31 +3,34 @@
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
-import { refusal, requireTransactionWritable } from "../scheduler/address-label.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { asLink, type DocumentRef } from "../store/document.ts";
 import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../store/label.ts";
+import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Cell } from "./cell.ts";
 
 export interface BeginOptions {
   /** What the transaction may know; without one, everything. */
   readonly clearance?: readonly string[];
+  /** What it knows from the start: that of the message which it handles. */
+  readonly label?: Label;
 }
 
 export class CellTransaction implements Disposable {
   readonly transaction: Transaction;
   readonly #space: string;
   readonly #clearance: Label | undefined;
-  #label: Label = PUBLIC;
+  #label: Label;
 
-  constructor(transaction: Transaction, space: string, { clearance }: BeginOptions = {}) {
+  constructor(transaction: Transaction, space: string, { clearance, label = PUBLIC }: BeginOptions = {}) {
     this.transaction = transaction;
     this.#space = space;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
+    this.#label = label;
   }
 
-  /** What it has read so far is labelled with. */
+  /** What it has read so far, and began with, is labelled with. */
   get label(): Label {
     return this.#label;
   }

@@ -7,7 +7,7 @@ import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
-import { isWithin } from "../store/label.ts";
+import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability, MessageSchema } from "./capability.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
@@ -76,6 +76,13 @@ export class Router {
     if (origin.kind === "adapter" && !mayBeTold(origin.connection, actor.capability)) {
       return this.#loop.refuse(inbound, 403, `${message.type} may tell what is above the clearance of this connection`);
     }
+    if (!mayKnow(actor.capability, message)) {
+      return this.#loop.refuse(
+        inbound,
+        403,
+        `${message.type} was made of what is above the clearance of ${actor.name}`,
+      );
+    }
     const problem = validate(actor.capability.inbound, message);
     if (problem) return this.#loop.refuse(inbound, 422, problem);
     // Before it is dispatched: an actor may answer at once.
@@ -132,7 +139,7 @@ export class Router {
     const { message, origin } = inbound;
     if (origin.kind !== "adapter")
       return this.#loop.refuse(inbound, 422, `${message.type} is for clients of an adapter`);
-    // Events carry no labels, so nobody can tell which of them it may hear.
+    // Only what a transaction or a handler publishes carries its label for certain: plain code may publish anything.
     if (origin.connection.clearance !== undefined)
       return this.#loop.refuse(
         inbound,
@@ -165,6 +172,8 @@ export class Router {
   /** Puts an event into one subscriber's mailbox; throws where it cannot be taken, so that the delivery fails visibly. */
   deliverEvent(message: Message, name: string): void {
     const actor = this.#loop.actors.get(name);
+    // Not told, and not counted as failed: that it was published is above its clearance too.
+    if (actor !== undefined && !mayKnow(actor.capability, message)) return;
     let reason: string;
     try {
       const posted = actor?.post(this.#loop.copy(message)) ?? "unhealthy";
@@ -237,6 +246,13 @@ export class Router {
 }
 
 /** Whether a connection may know whatever a capability may answer. */
+/** Whether what a message was made of is within a capability's clearance. */
+function mayKnow({ clearance }: Capability, message: Message): boolean {
+  return (
+    message.metadata.label === undefined || clearance === undefined || isWithin(labelOfMessage(message), clearance)
+  );
+}
+
 function mayBeTold({ clearance }: Connection, capability: Capability): boolean {
   if (clearance === undefined) return true;
   return capability.clearance !== undefined && isWithin(capability.clearance, clearance);

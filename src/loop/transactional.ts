@@ -4,7 +4,7 @@
  * that comes again, anywhere, gets it again and does nothing. Another request under the same id is refused. SPEC: L32.
  */
 import type { Cell } from "../cells/cell.ts";
-import type { CellTransaction } from "../cells/cell-transaction.ts";
+import type { BeginOptions, CellTransaction } from "../cells/cell-transaction.ts";
 import type { Space } from "../cells/space.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
@@ -14,6 +14,8 @@ import type { Json } from "../message/json.ts";
 import { causedBy, event } from "../message/lineage.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import { labelOfMessage } from "../store/label.ts";
+import { labelEvents } from "../store/label-checks.ts";
 import { retryRule } from "../store/rejection.ts";
 import type { Capability, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
@@ -80,7 +82,7 @@ async function attempt(handling: Handling): Promise<Attempt> {
   const { name, space, definition, message } = handling;
   const replica = space.replica(space.name);
   for (;;) {
-    using tx = space.begin(definition.clearance === undefined ? {} : { clearance: definition.clearance });
+    using tx = space.begin(begun(definition, message));
     const { transaction } = tx;
     const result = (await dispatch(definition, message, contextOf(handling, tx))) ?? null;
     if (transaction.parts.some(({ document }) => document.state === "loading")) {
@@ -91,13 +93,21 @@ async function attempt(handling: Handling): Promise<Attempt> {
     transaction.preconditions.push({ kind: "absent", ...receipt });
     transaction.write(receipt, [], { request: requestOf(message), result });
     // What a handler answers is what it has read.
-    if (tx.label.length > 0) transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
+    if (tx.label.length > 0) {
+      transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
+      labelEvents(tx.label, transaction.entries);
+    }
     transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
     const { entries } = transaction;
     // The command's own row is done; the others are events.
     const handOver = entries.length > 1 ? handling.commitWith : undefined;
     return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result };
   }
+}
+
+function begun({ clearance }: CapabilityDefinition<TransactionalContext>, message: Message): BeginOptions {
+  const label = labelOfMessage(message);
+  return clearance === undefined ? { label } : { clearance, label };
 }
 
 /** Waits for the commit; a stale one is run again, one that finds a receipt answers with it. */

@@ -24,6 +24,8 @@ export interface Metadata {
   readonly correlation?: string;
   /** The id of the message that directly caused this one. `null` means the same as absent; see `causationOf`. */
   readonly causation?: string | null;
+  /** Names of what it was made of that not everybody may know; passed on to everything that the message causes. */
+  readonly label?: readonly string[];
   readonly [key: string]: Json | undefined;
 }
 

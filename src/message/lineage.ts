@@ -56,13 +56,14 @@ export function error(mint: Mint, request: Answerable, data: ErrorData): Message
   return make(mint, "error", request.type, data, causedBy(request));
 }
 
-/** What a consequence of `parent` carries: the parent's id as causation, its correlation, its trace context. */
+/** What a consequence of `parent` carries: the parent's id as causation, its correlation, its trace context, its label. */
 export function causedBy(parent: Pick<Message<unknown>, "metadata">): Lineage {
-  const { id, correlation, traceparent, tracestate } = parent.metadata;
-  const lineage: { causation: string; correlation?: string; traceparent?: Json; tracestate?: Json } = { causation: id };
+  const { id, correlation, traceparent, tracestate, label } = parent.metadata;
+  const lineage: { -readonly [Key in keyof Lineage]: Lineage[Key] } = { causation: id };
   if (correlation !== undefined) lineage.correlation = correlation;
-  if (traceparent !== undefined) lineage.traceparent = traceparent;
-  if (tracestate !== undefined) lineage.tracestate = tracestate;
+  if (traceparent !== undefined) lineage["traceparent"] = traceparent;
+  if (tracestate !== undefined) lineage["tracestate"] = tracestate;
+  if (label !== undefined) lineage.label = label;
   return lineage;
 }
 

@@ -34,7 +34,7 @@ export class Attempts {
     if (this.#turns.isTransacting) return this.#turns.transact(replica, code, changeGroup);
     try {
       const transacted = this.#turns.transact(replica, code, changeGroup);
-      this.#transacted(transacted.commit);
+      this.#transacted(transacted);
       return transacted;
     } catch (error) {
       this.#take()?.fail(`the transaction threw: ${String(error)}`);
@@ -43,9 +43,10 @@ export class Attempts {
   }
 
   /** The transaction has ended; without a commit it wrote nothing. */
-  #transacted(commit: Commit | undefined): void {
+  #transacted({ commit, label }: Transacted<unknown>): void {
     const lineage = this.#take();
     if (lineage === undefined) return;
+    if (label !== undefined) lineage.label = label;
     if (commit === undefined) return lineage.confirm();
     lineage.applied({ session: commit.session, localSequence: commit.localSequence });
     follow(lineage, commit);

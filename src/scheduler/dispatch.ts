@@ -9,6 +9,8 @@
  * One step at a time and only forwards: a send that waits is taken up again from the start, which costs little.
  */
 import type { Json } from "../message/json.ts";
+import { isWithin } from "../store/label.ts";
+import { refusal } from "../store/label-checks.ts";
 import type { DocumentIndex } from "./address.ts";
 import { type End, Handling, type HandlingParts } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
@@ -58,6 +60,10 @@ export class Dispatch {
     if (send.wait !== undefined) return false;
     const { handler } = send.stream;
     if (handler === undefined) return this.#findHandler(queue, send);
+    if (handler.clearance !== undefined && !isWithin(send.label, handler.clearance)) {
+      this.#answers.failWith(queue, send, "threw", refusal(handler.name, "what was sent"));
+      return true;
+    }
     if (handler.preflight !== undefined && !this.#preflight(queue, send, handler.preflight))
       return send.state === "over";
     if (handler.presync !== undefined && !send.synced) return this.#presync(send, handler.presync);

@@ -13,6 +13,7 @@
  * confirmed. A retried attempt is another attempt with a lineage of its own.
  */
 import type { CommitIdentity } from "../store/commit.ts";
+import { type Label, PUBLIC } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 
 /** Work that an attempt has launched. Each of its steps is called at most once, `cancelled` instead of `confirmed`. */
@@ -37,6 +38,8 @@ export class Lineage {
   commit: CommitIdentity | undefined;
   /** Why it failed. */
   why = "";
+  /** What the attempt knew when it ended is labelled with. */
+  label: Label = PUBLIC;
   /** Most attempts launch nothing. */
   #launches: Launch[] = NOTHING;
 

@@ -6,6 +6,7 @@
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { DocumentRef } from "../store/document.ts";
+import { labelEvents } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -91,6 +92,8 @@ export class SendCommit {
     }
     transaction.write(receipt, [], result);
     labelReceipt(handling, transaction, receipt);
+    if (handling.label.length > 0) labelEvents(handling.label, transaction.entries);
+    lineage.label = handling.label;
     queue.remove(send);
     send.state = "committing";
     send.closure?.release();

@@ -8,7 +8,7 @@
  * ```
  */
 import type { Json } from "../message/json.ts";
-import { type Label, PUBLIC } from "../store/label.ts";
+import { join, type Label, PUBLIC } from "../store/label.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { DocumentIndex } from "./address.ts";
@@ -99,7 +99,7 @@ export class Send implements Sent {
   /** The attempt that sent it; undefined for plain code. */
   readonly origin: Lineage | undefined;
   /** What whoever sent it had read by then is labelled with. */
-  readonly label: Label;
+  readonly #sentUnder: Label;
   /** Its place in the queue, given when it is queued and kept when it comes back. */
   order = 0;
   state: "launched" | "queued" | "running" | "committing" | "over" = "launched";
@@ -128,8 +128,13 @@ export class Send implements Sent {
     this.stream = parts.stream;
     this.value = parts.value;
     this.origin = parts.origin;
-    this.label = parts.label ?? PUBLIC;
+    this.#sentUnder = parts.label ?? PUBLIC;
     this.#onOutcome = parts.onOutcome;
+  }
+
+  /** What whoever sent it knew: by then, and by the end of the attempt, which decides whether it was sent at all. */
+  get label(): Label {
+    return this.origin === undefined ? this.#sentUnder : join(this.#sentUnder, this.origin.label);
   }
 
   /** Made when first asked for: most sends are not waited for one by one. */

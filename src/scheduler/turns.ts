@@ -5,7 +5,7 @@
 import type { Host } from "../host/host.ts";
 import { NOTHING_ELSE } from "../store/commit-request.ts";
 import type { OpenTurn } from "../store/document-table.ts";
-import { join } from "../store/label.ts";
+import { join, type Label } from "../store/label.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
@@ -45,6 +45,8 @@ export interface LostWrites {
 export interface Transacted<T> {
   readonly result: T;
   readonly commit: Commit | undefined;
+  /** What it has read is labelled with, where it was one of its own. */
+  readonly label?: Label;
 }
 
 export class Turns {
@@ -182,7 +184,7 @@ export class Turns {
       turn.unit = undefined;
       this.#transacting = undefined;
     }
-    return { result, commit: this.commit(unit, undefined, changeGroup) };
+    return { result, commit: this.commit(unit, undefined, changeGroup), label: unit.label };
   }
 
   /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */

@@ -3,7 +3,8 @@
  * know: whoever has all of its names in his clearance. Kept sorted and frozen, so that equal ones are mostly the same
  * object and a join that adds nothing allocates nothing. SPEC: F8.
  */
-import { isCleanText } from "../message/json.ts";
+import type { Message } from "../message/envelope.ts";
+import { isCleanText, type Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { isPrefix } from "./path-operation.ts";
 
@@ -43,10 +44,20 @@ export class LabelError extends Error {
 /** The label of these names; throws for what is no name. */
 export function labelOf(names: readonly string[]): Label {
   for (const name of names) {
-    if (typeof name === "string" && name !== "" && isCleanText(name)) continue;
+    if (isName(name)) continue;
     throw new LabelError("LABEL_MISUSE", `a label is a list of names, not empty and without NUL; got ${String(name)}`);
   }
   return names.length === 0 ? PUBLIC : Object.freeze([...new Set(names)].sort());
+}
+
+/** What a message was made of is labelled with (F11). Senders may write there what they like, and what is no label is none. */
+export function labelOfMessage({ metadata }: Pick<Message<unknown>, "metadata">): Label {
+  const label: Json | undefined = metadata.label;
+  return Array.isArray(label) && label.every(isName) ? labelOf(label) : PUBLIC;
+}
+
+function isName(name: unknown): name is string {
+  return typeof name === "string" && name !== "" && isCleanText(name);
 }
 
 /** Whether somebody with this clearance may know what is labelled so. */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "#test";
+import type { TransactionalHandler } from "../../src/bus/handler.ts";
 import { receiptOf } from "../../src/bus/transactional-share.ts";
 import { STALE_WINDOW_MS } from "../../src/limits.ts";
-import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { type DocumentRef, SHARED_SCOPE } from "../../src/store/document.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { deferred, type Setup, setup, withFaults } from "./bus-setup.ts";
@@ -11,6 +12,67 @@ const COUNTER = { scope: SHARED_SCOPE, id: "counter" };
 async function stored({ store }: Setup, ref: { scope: string; id: string }): Promise<unknown> {
   return (await store.load("home", [ref])).documents[0]?.value;
 }
+
+describe("labels", () => {
+  const [SECRET, OPEN, HIDDEN] = ["secret", "open", "hidden"].map((id) => ({ scope: SHARED_SCOPE, id })) as [
+    DocumentRef,
+    DocumentRef,
+    DocumentRef,
+  ];
+
+  async function labelled() {
+    const all = setup();
+    const { bus, host } = all;
+    const replica = await all.replica();
+    const transaction = replica.transaction();
+    for (const ref of [SECRET, HIDDEN]) {
+      transaction.write(ref, [], 1);
+      transaction.labels.push({ ...ref, path: [], labels: ["s"] });
+    }
+    await host.run(() => transaction.commit().outcome);
+    const on = (topic: string, handler: TransactionalHandler) =>
+      bus.subscribe(topic, handler, { subscriberId: topic, space: replica });
+    return { ...all, replica, on };
+  }
+
+  test("[F11] a handler writes only where what it has read may be known; its receipt and its events carry that", async () => {
+    const { bus, act, row, replica, on } = await labelled();
+    on("copy", (_event, tx) => tx.write(OPEN, [], tx.read(SECRET)));
+    on("keep", (_event, tx) => {
+      tx.emit("kept", 1);
+      tx.write(HIDDEN, [], tx.read(SECRET));
+    });
+    await act(() => bus.start());
+    const [copied, kept] = [await act(() => bus.publish("copy", "t", 1)), await act(() => bus.publish("keep", "t", 1))];
+    expect(await row(copied)).toMatchObject({
+      status: "failed",
+      error: expect.stringContaining("must not write to open /"),
+    });
+    const { status, message } = await row(kept);
+    expect(status).toBe("done");
+    expect((await row(kept + 1)).message?.metadata.label).toEqual(["s"]);
+    await act(() => replica.load([receiptOf(message!.metadata.id, "keep")]));
+    expect(replica.place(receiptOf(message!.metadata.id, "keep")).labels?.places).toEqual([{ path: [], label: ["s"] }]);
+  });
+
+  test("[F11] a handler of a labelled event begins with its label, and so does what it publishes", async () => {
+    const { bus, act, row, on } = await labelled();
+    on("first", (_event, tx) => {
+      tx.read(SECRET);
+      tx.emit("second", 1);
+    });
+    on("second", (_event, tx) => tx.emit("third", 1));
+    on("third", (_event, tx) => tx.write(OPEN, [], 1));
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("first", "t", 1));
+    const rows = [await row(id), await row(id + 1), await row(id + 2)];
+    expect(rows.map(({ topic, status, message }) => [topic, status, message?.metadata.label])).toEqual([
+      ["first", "done", undefined],
+      ["second", "done", ["s"]],
+      ["third", "failed", ["s"]],
+    ]);
+  });
+});
 
 describe("transactional handlers", () => {
   test("[J56] writes, emits, receipt and status are there together, in one commit for the last handler", async () => {

@@ -317,6 +317,70 @@ describe("a handler", () => {
   });
 });
 
+describe("what is sent", () => {
+  /** Two streams: one whose handler writes down what it gets where everybody may read, one that passes it on. */
+  async function withStreams() {
+    const site = await withSecret();
+    const { space, secret } = site;
+    const low = space.cell<number>("low");
+    const outcomes = new Calls();
+    const onOutcome = (outcome: { kind: string; error?: unknown }) =>
+      outcomes.note((outcome.error as LabelError | undefined)?.code ?? outcome.kind);
+    const telling = space.stream<number>("telling");
+    telling.handle((value) => low.set(value));
+    const passing = space.stream<boolean>("passing");
+    passing.handle((isCurious, context) => {
+      context.send(telling, 7, { onOutcome });
+      context.emit("passed.on", 7);
+      // Whether the send happens depends on what comes of this.
+      if (isCurious && secret.get() === 0) throw new Error("nothing to pass on");
+    });
+    return { ...site, low, telling, passing, outcomes, onOutcome };
+  }
+
+  test("[F11] by a transaction carries what that had read when it ended, and may not be written down", async () => {
+    const { space, secret, low, telling, outcomes, onOutcome, quiet } = await withStreams();
+    space.transact(() => {
+      telling.send(1, { onOutcome });
+      return secret.get();
+    });
+    await quiet();
+    expect([outcomes.take(), low.get()]).toEqual([["LABEL_LEAK"], undefined]);
+    space.transact(() => void telling.send(2, { onOutcome }));
+    await quiet();
+    expect([outcomes.take(), low.get()]).toEqual([["handled"], 2]);
+  });
+
+  test("[F11] or published by a handler carries what that had read when it ended", async () => {
+    const { line, low, passing, outcomes, quiet } = await withStreams();
+    passing.send(true);
+    await quiet();
+    expect([outcomes.take(), low.get()]).toEqual([["LABEL_LEAK"], undefined]);
+    passing.send(false);
+    await quiet();
+    expect([outcomes.take(), low.get()]).toEqual([["handled"], 7]);
+    const published = await line.store.query({ topic: "passed.on", limit: 10 });
+    expect(published.map(({ message }) => message?.metadata.label)).toEqual([["s"], undefined]);
+  });
+
+  test("[F11] from above a handler's clearance does not reach it, nor what brings it up to date", async () => {
+    const { space, secret, outcomes, onOutcome, quiet } = await withStreams();
+    const told = new Calls();
+    const deaf = space.stream<number>("deaf");
+    const reads = (value: number) => {
+      told.note(value);
+      return [];
+    };
+    deaf.handle(told.note, { clearance: [], reads, presync: async (value) => told.note(value) });
+    space.transact(() => void deaf.send(secret.get() as number, { onOutcome }));
+    await quiet();
+    expect([outcomes.take(), told.take()]).toEqual([["LABEL_REFUSED"], []]);
+    space.transact(() => void deaf.send(5, { onOutcome }));
+    await quiet();
+    expect([outcomes.take(), new Set(told.take())]).toEqual([["handled"], new Set([5])]);
+  });
+});
+
 describe("clearance", () => {
   test("[F5] a read above it is refused in place of the value, with what to do and without the labels", async () => {
     const { space, secret, open, errors, quiet } = await withSecret();

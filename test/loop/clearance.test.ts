@@ -1,4 +1,5 @@
 import { describe, expect, test } from "#test";
+import type { Cell } from "../../src/cells/cell.ts";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
@@ -78,5 +79,91 @@ describe("clearance in the loop", () => {
     expect(await ask(high, "High.Secret")).toBe("reply 1");
     expect(await ask(high, "All.Secret")).toBe("error 403");
     expect(await ask(low, "Sys.Subscribe")).toBe("error 403");
+  });
+});
+
+describe("labels of messages", () => {
+  test("[F11] what a transactional handler emits carries what it has read, also after it; its own row does not", async () => {
+    const host = simulatedHost(1);
+    const store = memoryStore({ host });
+    const space = await Space.open({ store, host, name: "s" });
+    const secret = space.cell<number>("secret", { label: ["s"] });
+    const handle = (_: unknown, tx: TransactionalContext) => {
+      tx.emit("Teller.Told", null);
+      return tx.get(secret) ?? null;
+    };
+    const { loop, settle } = await loopSetup(
+      {
+        teller: transactional({
+          ...{ space, description: "tells", emits: { "Teller.Told": true } },
+          commands: { "Teller.Tell": { handle } },
+        }),
+      },
+      { host },
+    );
+    loop.receive(command("Teller.Tell", "r1"), new Client("c"));
+    await settle();
+    const rows = await store.query({ limit: 10 });
+    expect(rows.map(({ topic, message }) => [topic, message?.metadata.label]).sort()).toEqual([
+      ["Teller.Tell", undefined],
+      ["Teller.Told", ["s"]],
+    ]);
+  });
+
+  async function told() {
+    const host = simulatedHost(1);
+    const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
+    const [low, high] = [space.cell<number>("low"), space.cell<number>("high", { label: ["s"] })];
+    await host.advance(0);
+    const heard: string[] = [];
+    const listener = (name: string, clearance?: readonly string[]) =>
+      capability({
+        ...(clearance ? { clearance } : {}),
+        description: name,
+        on: { "Teller.Told": () => void heard.push(name) },
+      });
+    const writer = (cell: Cell<number>) => ({ handle: (_: unknown, tx: TransactionalContext) => void tx.set(cell, 1) });
+    const { loop, settle } = await loopSetup(
+      {
+        everybody: listener("everybody"),
+        cleared: listener("cleared", ["s"]),
+        stranger: listener("stranger", []),
+        asker: capability({
+          description: "asks, because of what it heard",
+          sends: { "Writer.Low": "command", "Writer.High": "command", "Small.Ask": "command" },
+          on: {
+            "Teller.Told": async (_data: unknown, context) => {
+              for (const type of ["Writer.Low", "Writer.High", "Small.Ask"])
+                await context.command(type, null).then(
+                  () => heard.push(type),
+                  (error: { code?: number }) => heard.push(`${type} ${error.code}`),
+                );
+            },
+          },
+        }),
+        writer: transactional({
+          ...{ space, description: "writes" },
+          commands: { "Writer.Low": writer(low), "Writer.High": writer(high) },
+        }),
+        small: capability({ description: "low", clearance: [], commands: { "Small.Ask": { handle: () => null } } }),
+      },
+      { host },
+    );
+    const tell = async (label?: readonly string[]) => {
+      const metadata = { id: host.id(), timestamp: 0, ...(label ? { label } : {}) };
+      loop.receive({ kind: "event", type: "Teller.Told", data: null, metadata }, new Client("c"));
+      await settle();
+      return heard.splice(0).sort();
+    };
+    return { tell, low, high };
+  }
+
+  test("[F11] an event made of what is labelled does not reach a capability that may not know it, and what it causes carries it", async () => {
+    const { tell, low, high } = await told();
+    expect(await tell()).toEqual(["Small.Ask", "Writer.High", "Writer.Low", "cleared", "everybody", "stranger"]);
+    low.delete();
+    high.delete();
+    expect(await tell(["s"])).toEqual(["Small.Ask 403", "Writer.High", "Writer.Low 500", "cleared", "everybody"]);
+    expect([low.get(), high.get()]).toEqual([undefined, 1]);
   });
 });

@@ -53,13 +53,14 @@ describe("making messages", () => {
     );
   });
 
-  test("[M16] a consequence carries causation, correlation and trace context, and nothing else", () => {
+  test("[M16] a consequence carries causation, correlation, trace context and label, and nothing else", () => {
     const mint = setup();
     const parent = command(mint, "A.B", 1, {
       causation: "grandparent",
       correlation: "c",
       traceparent: "00-1-2-01",
       tracestate: "k=v",
+      label: ["hr"],
       tenant: "t",
     });
     expect(event(mint, "C.D", 2, causedBy(parent)).metadata).toEqual({
@@ -69,6 +70,7 @@ describe("making messages", () => {
       correlation: "c",
       traceparent: "00-1-2-01",
       tracestate: "k=v",
+      label: ["hr"],
     });
     expect(causedBy(command(mint, "A.B", 1))).toStrictEqual({ causation: "m3" });
   });

@@ -1,0 +1,65 @@
+/**
+ * What labels allow (decision 0010): the label of what may be written somewhere, the check of a whole transaction, the two refusals, and
+ * events that carry what their transaction knew. SPEC: F4, F5, F11.
+ */
+import type { Path } from "../message/path.ts";
+import type { JournalEntry } from "./journal.ts";
+import {
+  isWithin,
+  join,
+  type Label,
+  LabelError,
+  labelOf,
+  labelOfMessage,
+  labelOfWrite,
+  type PlaceLabel,
+} from "./label.ts";
+import type { ReplicaDocument } from "./replica-document.ts";
+import type { Transaction } from "./transaction.ts";
+
+const NOWHERE: readonly PlaceLabel[] = Object.freeze([]);
+
+/** The label of what may be written there. */
+export function labelTaken({ labels }: ReplicaDocument, path: Path): Label {
+  return labelOfWrite(labels?.places ?? NOWHERE, path);
+}
+
+/** Throws unless whoever may read where a transaction writes may know what is labelled so; labels that it writes itself count. */
+export function requireTransactionWritable(label: Label, { parts, extras }: Transaction, who: string): void {
+  if (label.length === 0) return;
+  for (const { document, draft } of parts) {
+    const own = (extras?.labels ?? []).filter(({ scope, id }) => scope === document.scope && id === document.id);
+    for (const { path } of draft?.operations ?? []) {
+      const written = own.map(({ path: at, labels }) => ({ path: at, label: labelOf(labels) }));
+      const taken = join(labelTaken(document, path), labelOfWrite(written, path));
+      if (!isWithin(label, taken)) throw leak(who, `${document.id} /${path.join("/")}`);
+    }
+  }
+}
+
+/** Events that a transaction publishes carry what it knew when it committed. Rows that are done already are no news of its. */
+export function labelEvents(label: Label, entries: JournalEntry[]): void {
+  if (label.length === 0) return;
+  for (const [at, entry] of entries.entries()) {
+    if (entry.as.status === "done") continue;
+    const { message } = entry;
+    const metadata = { ...message.metadata, label: [...join(labelOfMessage(message), label)] };
+    entries[at] = { ...entry, message: { ...message, metadata } };
+  }
+}
+
+export function leak(who: string, place: { toString(): string }): LabelError {
+  return new LabelError(
+    "LABEL_LEAK",
+    `${who} must not write to ${place}: it has read, or was triggered by, what not everybody who may read there may know. ` +
+      "Label that place first, or let a computed value carry it.",
+  );
+}
+
+export function refusal(who: string, place: { toString(): string }): LabelError {
+  return new LabelError(
+    "LABEL_REFUSED",
+    `${who} may not read ${place}: its label is above the clearance. ` +
+      "Give the reader a clearance that covers it, or declassify what he is to know.",
+  );
+}
