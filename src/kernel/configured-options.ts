@@ -8,13 +8,22 @@ import type { Settings } from "./settings.ts";
 
 type ConfiguredOptions = Pick<
   KernelOptions,
-  "capabilities" | "extensions" | "patterns" | "version" | "agent" | "extensionData" | "log" | "requestTimeoutMs"
+  | "capabilities"
+  | "extensions"
+  | "patterns"
+  | "version"
+  | "agent"
+  | "extensionData"
+  | "log"
+  | "requestTimeoutMs"
+  | "clearance"
 >;
 
 export async function configuredOptions(settings: Settings, directory: DataDirectory): Promise<ConfiguredOptions> {
   const app = settings.app.value === undefined ? undefined : await loadApp(settings.app.value);
   // Whoever starts the kernel decides, then the app.
   const extensions = settings.extensions.value ?? app?.extensions;
+  const clearance = settings.clearance.value === undefined ? app?.clearance : namesIn(settings.clearance.value);
   const { agent, requestTimeoutMs } = settings;
   return {
     capabilities: app?.capabilities ?? {},
@@ -23,7 +32,13 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
     ...(extensions === undefined ? {} : { extensions }),
     ...(app?.patterns === undefined ? {} : { patterns: app.patterns }),
     ...(app?.version === undefined ? {} : { version: app.version }),
+    ...(clearance === undefined ? {} : { clearance }),
     ...(agent.value === undefined ? {} : { agent: agent.value }),
     ...(requestTimeoutMs.value === undefined ? {} : { requestTimeoutMs: requestTimeoutMs.value }),
   };
+}
+
+/** `hr, finance`, or `none` for nobody's. */
+function namesIn(text: string): readonly string[] {
+  return text.trim() === "none" ? [] : text.split(",").map((name) => name.trim());
 }

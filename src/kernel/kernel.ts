@@ -34,6 +34,7 @@ import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, type Lineage, query } from "../message/lineage.ts";
+import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
@@ -75,6 +76,11 @@ export interface KernelOptions {
   readonly version?: string;
   /** Where to listen; no socket unless given. */
   readonly socketPath?: string;
+  /**
+   * What clients of the socket may know, by the names of labels; without one, everything. They reach `Memory.*`, which then answers
+   * what lies within, and capabilities that have a clearance within it themselves; the rest is refused with 403.
+   */
+  readonly clearance?: readonly string[];
   /** After this long a client's request is answered with 504. */
   readonly requestTimeoutMs?: number;
   /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */
@@ -144,7 +150,7 @@ export class Kernel implements AsyncDisposable {
   }
 
   async #boot(options: KernelOptions): Promise<void> {
-    const { host, store, socketPath, requestTimeoutMs, leaseMs, observe } = options;
+    const { host, store, socketPath, requestTimeoutMs, leaseMs, observe, clearance } = options;
     this.#store = store;
     this.#stayAlive();
     this.#opened("store", () => store.close());
@@ -161,7 +167,7 @@ export class Kernel implements AsyncDisposable {
     );
     const extensions = this.#findExtensions(options);
     await extensions?.load();
-    const own = { ...this.#builtIn(), ...given };
+    const own = { ...this.#builtIn(clearance), ...given };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
       events: this.#journal(),
@@ -178,7 +184,10 @@ export class Kernel implements AsyncDisposable {
     await extensions?.start();
     if (socketPath === undefined) return;
     makeFolder(dirname(socketPath), { mode: 0o700, advice: "choose another path for the socket" });
-    const socket = await UnixSocket.open({ host, loop: this.#loop, path: socketPath });
+    const socket = await UnixSocket.open({
+      ...{ host, loop: this.#loop, path: socketPath },
+      ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
+    });
     this.#socket = socket;
     this.#opened("socket", () => socket.close());
   }
@@ -214,7 +223,7 @@ export class Kernel implements AsyncDisposable {
     return journalOver({ bus: this.#bus, store: this.#store, topicOf: this.#topicOf, actor });
   }
 
-  #builtIn(): Record<string, Capability> {
+  #builtIn(clearance: readonly string[] | undefined): Record<string, Capability> {
     return {
       health: healthCapability(() => this.health()),
       syscall: syscall(() => ({
@@ -229,7 +238,7 @@ export class Kernel implements AsyncDisposable {
       }),
       journal: journalCapability(this.#bus, this.#topicOf),
       timer: timerCapability(this.#store),
-      memory: memoryCapability(this.#space),
+      memory: memoryCapability(this.#space, clearance),
     };
   }
 

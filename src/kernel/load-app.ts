@@ -1,7 +1,7 @@
 /**
  * The app that a kernel is started with: a module whose default export is its capabilities, or a function that makes them. It may export
- * more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; and `version`,
- * with which what it computes is kept over a restart.
+ * more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; `version`,
+ * with which what it computes is kept over a restart; and `clearance`, what clients of its socket may know.
  */
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import type { Pattern } from "../cells/pattern.ts";
 import type { KernelOptions } from "./kernel.ts";
 
-export interface App extends Pick<KernelOptions, "patterns" | "version"> {
+export interface App extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
   readonly capabilities: NonNullable<KernelOptions["capabilities"]>;
   readonly extensions?: string;
 }
@@ -24,7 +24,7 @@ export async function loadApp(path: string): Promise<App> {
   const found = statSync(file, { throwIfNoEntry: false });
   if (!found) throw new AppError(`there is no ${path}; name the module of your app`);
   if (!found.isFile()) throw new AppError(`${path} is no file; name the module of your app, like app.ts`);
-  const { default: app, extensions, patterns, version } = await importModule(path, file);
+  const { default: app, extensions, patterns, version, clearance } = await importModule(path, file);
   if (typeof app !== "function" && (typeof app !== "object" || app === null))
     throw new AppError(`${path} has no app; write: export default (parts) => ({ name: capability({ ... }) })`);
   return {
@@ -34,6 +34,7 @@ export async function loadApp(path: string): Promise<App> {
       : {}),
     ...(isGiven(path, "patterns", patterns, isPatterns, "[pattern(...)]") ? { patterns } : {}),
     ...(isGiven(path, "version", version, isText, '"1"') ? { version } : {}),
+    ...(isGiven(path, "clearance", clearance, isNames, '["name"]') ? { clearance } : {}),
   };
 }
 
@@ -64,6 +65,10 @@ function isGiven<T>(
 
 function isText(value: unknown): value is string {
   return typeof value === "string" && value !== "";
+}
+
+function isNames(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every(isText);
 }
 
 function isPatterns(value: unknown): value is readonly Pattern[] {

@@ -33,6 +33,8 @@ export interface Settings {
   /** Whose agent answers. */
   readonly agent: Setting<string | undefined>;
   readonly durability: Setting<Durability>;
+  /** What clients of the socket may know: names with commas between them, or `none`. */
+  readonly clearance: Setting<string | undefined>;
   readonly requestTimeoutMs: Setting<number | undefined>;
   /** What of extensions' words is shown. */
   readonly log: Setting<LogLevel>;
@@ -56,6 +58,7 @@ const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
   extensions: { variable: "MILLRACE_EXTENSIONS", fallback: undefined, inFile: true },
   agent: { variable: "MILLRACE_AGENT", fallback: undefined, inFile: true },
   durability: { variable: "MILLRACE_DURABILITY", fallback: DURABILITY, choices: ["power", "process"], inFile: true },
+  clearance: { variable: "MILLRACE_CLEARANCE", fallback: undefined, inFile: true },
   requestTimeoutMs: {
     ...{ variable: "MILLRACE_REQUEST_TIMEOUT_MS", fallback: undefined, inFile: true },
     range: { min: 1, max: TIMER_DELAY_MS_MAX },

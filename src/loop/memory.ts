@@ -14,7 +14,9 @@ const DOCUMENT = "memory";
 
 type Entries = { readonly [key: string]: Json };
 
-export function memoryCapability(space: Space): Capability {
+/** With a clearance it answers only what lies within, so that clients with one may ask it. */
+export function memoryCapability(space: Space, clearance?: readonly string[]): Capability {
+  const within = clearance === undefined ? {} : { clearance };
   const entries = space.cell<Entries>(DOCUMENT);
   let made: Promise<unknown> | undefined;
   /** The document is made once, so that setting a key depends on nothing but that key. */
@@ -23,7 +25,7 @@ export function memoryCapability(space: Space): Capability {
     return made;
   };
   return transactional({
-    space,
+    ...{ ...within, space },
     description: "a small key-value memory",
     emits: { "Memory.Changed": keyed([]) },
     commands: {
@@ -50,7 +52,7 @@ export function memoryCapability(space: Space): Capability {
       "Memory.Get": {
         input: keyed([]),
         handle: async ({ key }: { key: string }) => {
-          const value = await entries.key(key).pull();
+          const value = await entries.key(key).pull(within);
           if (value === undefined) throw new Failure(404, `nothing is kept under ${key}`);
           return { value };
         },
@@ -64,7 +66,7 @@ export function memoryCapability(space: Space): Capability {
           { type: ["object", "null"], properties: { prefix: { type: "string" } } },
         ),
         handle: async (data: { prefix?: string } | null) => {
-          const all = Object.keys((await entries.pull()) ?? {});
+          const all = Object.keys((await entries.pull(within)) ?? {});
           return { keys: all.filter((key) => key.startsWith(data?.prefix ?? "")).sort() };
         },
       },

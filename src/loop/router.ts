@@ -74,7 +74,8 @@ export class Router {
     }
     const actor = actors.get(route.capability) as SupervisedActor;
     if (origin.kind === "adapter" && !mayBeTold(origin.connection, actor.capability)) {
-      return this.#loop.refuse(inbound, 403, `${message.type} may tell what is above the clearance of this connection`);
+      const reason = `${message.type} may tell what is above the clearance of this connection`;
+      return this.#loop.refuse(inbound, 403, `${reason}; give ${actor.name} a clearance that lies within it`);
     }
     if (!mayKnow(actor.capability, message)) {
       return this.#loop.refuse(
@@ -245,7 +246,6 @@ export class Router {
   }
 }
 
-/** Whether a connection may know whatever a capability may answer. */
 /** Whether what a message was made of is within a capability's clearance. */
 function mayKnow({ clearance }: Capability, message: Message): boolean {
   return (
@@ -253,6 +253,7 @@ function mayKnow({ clearance }: Capability, message: Message): boolean {
   );
 }
 
+/** Whether a connection may know whatever a capability may answer. */
 function mayBeTold({ clearance }: Connection, capability: Capability): boolean {
   if (clearance === undefined) return true;
   return capability.clearance !== undefined && isWithin(capability.clearance, clearance);

@@ -1,15 +1,19 @@
 /** The composition in one process: order of boot, what a failure leaves behind, health, and the end. */
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
+import { configuredOptions } from "../../src/kernel/configured-options.ts";
+import { dataDirectory } from "../../src/kernel/data-directory.ts";
 import { Kernel, type KernelOptions } from "../../src/kernel/kernel.ts";
+import { readSettings } from "../../src/kernel/settings.ts";
 import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import { Failure } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { scratchFolder } from "../repo/program.ts";
 
@@ -170,6 +174,52 @@ describe("life", () => {
     expect(await statuses()).toEqual(["processing"]);
     release();
     await kernel.close();
+  });
+});
+
+describe("the socket's clearance", () => {
+  test("[F12] clients are told what lies within it, and refused the rest; the program itself is not", async () => {
+    const socketPath = join(scratchFolder(), "kernel.sock");
+    const kernel = await open({
+      ...{ socketPath, clearance: ["a"] },
+      capabilities: () => ({
+        within: capability({ description: "within", clearance: ["a"], queries: { "Within.Ask": { handle: () => 1 } } }),
+        above: capability({
+          description: "above",
+          clearance: ["a", "b"],
+          queries: { "Above.Ask": { handle: () => 2 } },
+        }),
+        all: echo(),
+      }),
+    });
+    await using client = await Client.connect({ path: socketPath });
+    const ask = (type: string, data: Json = null) => client.query(type, data).catch(({ code }: Failure) => code);
+    const asked = ["Within.Ask", "Above.Ask", "Echo.Say", "Kernel.Health", "Syscall.List"];
+    expect(await Promise.all(asked.map((type) => ask(type)))).toEqual([1, 403, 403, 403, expect.anything()]);
+    await expect(client.query("Above.Ask", null)).rejects.toThrow("give above a clearance that lies within it");
+    expect(await kernel.query("Above.Ask", null)).toBe(2);
+    await client.command("Memory.Set", { key: "/x", value: 1 });
+    expect(await ask("Memory.Get", { key: "/x" })).toEqual({ value: 1 });
+    await kernel.space.cell<{ readonly [key: string]: number }>("memory").key("/x").label(["b"]);
+    expect([await ask("Memory.Get", { key: "/x" }), await ask("Memory.List")]).toEqual([403, 403]);
+    await expect(client.subscribe({ from: 0 }).next()).rejects.toMatchObject({ code: 403 });
+  });
+
+  test("[F12] names that are none are refused at boot", async () => {
+    const opening = open({ socketPath: join(scratchFolder(), "kernel.sock"), clearance: [""] });
+    await expect(opening).rejects.toMatchObject({ code: "LABEL_MISUSE" });
+  });
+
+  test.each([
+    ["none", []],
+    ["hr, finance", ["hr", "finance"]],
+    [undefined, ["app"]],
+  ])("[F12] the setting %j comes before what the app says", async (clearance, expected) => {
+    const folder = scratchFolder();
+    writeFileSync(join(folder, "app.mjs"), 'export default {}; export const clearance = ["app"];');
+    const settings = await readSettings({ folder, environment: {}, code: { app: join(folder, "app.mjs"), clearance } });
+    const directory = dataDirectory({ MILLRACE_DIR: folder });
+    expect((await configuredOptions(settings, directory)).clearance).toEqual(expected);
   });
 });
 

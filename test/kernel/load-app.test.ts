@@ -11,12 +11,13 @@ function module(text: string): string {
   return path;
 }
 
-test("[K28] an app may name its extensions, its patterns and its version", async () => {
+test("[K28] an app may name its extensions, its patterns, its version and what clients may know", async () => {
   const path = module(`
     export default {};
     export const extensions = "parts";
     export const patterns = [{ name: "p", build: () => ({}) }];
     export const version = "7";
+    export const clearance = ["hr"];
   `);
   const app = await loadApp(path);
   expect(app).toMatchObject({
@@ -24,6 +25,7 @@ test("[K28] an app may name its extensions, its patterns and its version", async
     extensions: join(path, "../parts"),
     patterns: [{ name: "p" }],
     version: "7",
+    clearance: ["hr"],
   });
   expect(await loadApp(module("export default {}"))).toEqual({ capabilities: {} });
 });
@@ -35,6 +37,7 @@ test.each([
     /exports extensions that cannot be used; write: export const extensions = "extensions"/,
   ],
   ["export default {}; export const patterns = [{}]", /exports patterns that cannot be used/],
+  ["export default {}; export const clearance = 'hr'", /write: export const clearance = \["name"\]/],
   [
     "export default {}; export const version = 2",
     /exports version that cannot be used; write: export const version = "1"/,

@@ -30,6 +30,7 @@ describe("settings", () => {
       { name: "extensions", value: undefined, origin: "default" },
       { name: "agent", value: undefined, origin: "default" },
       { name: "durability", value: "power", origin: "default" },
+      { name: "clearance", value: undefined, origin: "default" },
       { name: "requestTimeoutMs", value: undefined, origin: "default" },
       { name: "log", value: "warn", origin: "default" },
     ]);
@@ -52,6 +53,7 @@ describe("settings", () => {
       extensions: { value: "./ext", origin: "millrace.config.yaml:4:13" },
       agent: { value: undefined, origin: "default" },
       durability: { value: "power", origin: "default" },
+      clearance: { value: undefined, origin: "default" },
       requestTimeoutMs: { value: 5000, origin: "millrace.config.yaml:3:19" },
       log: { value: "debug", origin: "MILLRACE_LOG" },
     });
