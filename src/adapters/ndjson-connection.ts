@@ -15,7 +15,7 @@ import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/inbound.ts";
 import type { Message, Refused } from "../message/envelope.ts";
 import { type ErrorData, errorData } from "../message/error-data.ts";
-import { parseLine } from "../message/line.ts";
+import { parseLineAt } from "../message/line.ts";
 import { FairShare } from "./fair-share.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
 
@@ -128,9 +128,9 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#closed();
   }
 
-  line(bytes: Uint8Array): void {
+  line(bytes: Uint8Array, start: number, end: number, text: string | undefined): void {
     this.#spend();
-    const checked = parseLine(bytes);
+    const checked = parseLineAt(bytes, start, end, text);
     if (checked.kind === "refused") return this.#refuse(checked);
     const { message } = checked;
     if (message.kind === "command" || message.kind === "query") this.#inFlight++;

@@ -32,20 +32,20 @@ const CLOSE = 0x7d;
 /** A number of this many characters, without exponent, is below 1e308 and so finite. */
 const FINITE_LENGTH_MAX = 308;
 
-/** Scans the first `length` bytes. */
-export function scanJsonText(bytes: Uint8Array, length: number, limits: JsonLimits): ScanVerdict {
+/** Scans the bytes from `start` to `end`. */
+export function scanJsonText(bytes: Uint8Array, start: number, end: number, limits: JsonLimits): ScanVerdict {
   const { depthMax, keysMax } = limits;
   let depth = 0;
   let colons = 0;
   let suspect = false;
   /** Where the number, literal or white space began that the scan is in. */
-  let tokenStart = 0;
+  let tokenStart = start;
 
-  for (let i = 0; i < length; i++) {
+  for (let i = start; i < end; i++) {
     const byte = bytes[i]!;
     const folded = byte | CASE_BIT;
     if (byte === QUOTE) {
-      for (i++; i < length; i++) {
+      for (i++; i < end; i++) {
         const inside = bytes[i]!;
         if (inside === QUOTE) break;
         if (inside === BACKSLASH && bytes[++i] === LOWER_U) suspect ||= isSuspectEscape(bytes, i);
@@ -53,7 +53,7 @@ export function scanJsonText(bytes: Uint8Array, length: number, limits: JsonLimi
     } else if (byte === COLON) {
       colons++;
     } else if (folded === OPEN) {
-      if (++depth > depthMax) return { path: "", problem: `is nested deeper than ${depthMax} at byte ${i}` };
+      if (++depth > depthMax) return { path: "", problem: `is nested deeper than ${depthMax} at byte ${i - start}` };
     } else if (folded === CLOSE) {
       depth--;
     } else if (byte !== COMMA) {
@@ -67,7 +67,7 @@ export function scanJsonText(bytes: Uint8Array, length: number, limits: JsonLimi
   }
 
   // All colons together are within the bound for one object: none can be over it.
-  const crowded = colons > keysMax ? findCrowdedObject(bytes, length, limits) : undefined;
+  const crowded = colons > keysMax ? findCrowdedObject(bytes, start, end, limits) : undefined;
   return crowded ?? (suspect ? "inspect" : "clean");
 }
 
@@ -83,17 +83,22 @@ function isDigit(byte: number | undefined): boolean {
 }
 
 /** The second, rarer scan: counts the members of each object, duplicates included. Depth is known to be bounded. */
-function findCrowdedObject(bytes: Uint8Array, length: number, { depthMax, keysMax }: JsonLimits): Problem | undefined {
+function findCrowdedObject(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  { depthMax, keysMax }: JsonLimits,
+): Problem | undefined {
   const members = new Int32Array(depthMax + 1);
   let depth = 0;
-  for (let i = 0; i < length; i++) {
+  for (let i = start; i < end; i++) {
     const byte = bytes[i]!;
     if (byte === QUOTE) {
-      for (i++; i < length && bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
+      for (i++; i < end && bytes[i] !== QUOTE; i++) if (bytes[i] === BACKSLASH) i++;
     } else if (byte === COLON) {
       members[depth]!++;
       if (members[depth]! > keysMax) {
-        return { path: "", problem: `holds an object of more than ${keysMax} keys at byte ${i}` };
+        return { path: "", problem: `holds an object of more than ${keysMax} keys at byte ${i - start}` };
       }
     } else if ((byte | CASE_BIT) === OPEN) {
       members[++depth] = 0;

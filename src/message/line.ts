@@ -31,14 +31,28 @@ const scratch = new Uint8Array(LINE_BYTES_MAX);
 export function parseLine(line: Uint8Array | string, limits: JsonLimits = LINE_LIMITS): Checked {
   // UTF-8 has no fewer bytes than UTF-16 has units, so this refuses nothing wrongly and encodes nothing huge.
   if (line.length > limits.bytesMax) return tooLong(limits);
-  return typeof line === "string" ? parseText(line, limits) : parseBytes(line, limits);
+  return typeof line === "string" ? parseText(line, limits) : parseLineAt(line, 0, line.length, undefined, limits);
 }
 
-function parseBytes(bytes: Uint8Array, limits: JsonLimits): Checked {
-  const verdict = scanJsonText(bytes, bytes.length, limits);
+/** Reads the line that stands at `start` to `end` among other bytes; `text` is its text, where somebody has decoded it. */
+export function parseLineAt(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  text: string | undefined,
+  limits: JsonLimits = LINE_LIMITS,
+): Checked {
+  if (end - start > limits.bytesMax) return tooLong(limits);
+  const verdict = scanJsonText(bytes, start, end, limits);
   if (typeof verdict === "object") return refused(422, verdict.problem);
+  const decoded = text ?? decode(bytes.subarray(start, end));
+  return decoded === undefined ? refused(400, "malformed JSON: invalid UTF-8") : parseScanned(decoded, verdict, limits);
+}
+
+/** The text of bytes that are all ASCII, so that each is a character and lines stand in it where they stand in the bytes. */
+export function asciiText(bytes: Uint8Array): string | undefined {
   const text = decode(bytes);
-  return text === undefined ? refused(400, "malformed JSON: invalid UTF-8") : parseScanned(text, verdict, limits);
+  return text?.length === bytes.length ? text : undefined;
 }
 
 function parseText(text: string, limits: JsonLimits): Checked {
@@ -47,7 +61,7 @@ function parseText(text: string, limits: JsonLimits): Checked {
   const bytes = text.length * 3 <= scratch.length ? scratch : encoder.encode(text);
   const length = bytes === scratch ? encoder.encodeInto(text, scratch).written : bytes.length;
   if (length > limits.bytesMax) return tooLong(limits);
-  const verdict = scanJsonText(bytes, length, limits);
+  const verdict = scanJsonText(bytes, 0, length, limits);
   if (typeof verdict === "object") return refused(422, verdict.problem);
   return parseScanned(text, verdict, limits);
 }

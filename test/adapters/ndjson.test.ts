@@ -78,7 +78,11 @@ describe("lines", () => {
     const framed = (sizes: (at: number) => number) => {
       const lines: string[] = [];
       const framer = new LineFramer({
-        line: (line) => void lines.push(new TextDecoder("utf-8", { fatal: true }).decode(line)),
+        line: (held, start, end, text) => {
+          const line = new TextDecoder("utf-8", { fatal: true }).decode(held.subarray(start, end));
+          lines.push(text ?? line);
+          expect(text ?? line).toBe(line);
+        },
         overlong: () => void lines.push("overlong"),
         wantsMore: true,
       });
@@ -95,8 +99,8 @@ describe("lines", () => {
     const lines: string[] = [];
     let wanted = 2;
     const framer = new LineFramer({
-      line: (line) => {
-        lines.push(new TextDecoder().decode(line));
+      line: (bytes, start, end) => {
+        lines.push(new TextDecoder().decode(bytes.subarray(start, end)));
         wanted--;
       },
       overlong: () => undefined,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { checkMessage } from "../../src/message/envelope.ts";
 import { equal } from "../../src/message/equality.ts";
-import { LINE_LIMITS, parseLine } from "../../src/message/line.ts";
+import { asciiText, LINE_LIMITS, parseLine, parseLineAt } from "../../src/message/line.ts";
 import { cleanText, message } from "./arbitraries.ts";
 
 const encoder = new TextEncoder();
@@ -12,10 +12,15 @@ function lineWith(data: string, correlation = '"c1"'): string {
   return `{"kind":"command","type":"A.B","data":${data},"metadata":{"id":"m1","timestamp":5,"correlation":${correlation}}}`;
 }
 
-/** The verdict, which must be the same for the text and for its bytes. */
+/** The verdict, which must be the same for the text, for its bytes, and for either among the lines before and after. */
 function parse(line: string) {
   const checked = parseLine(line);
   expect(equal(parseLine(encoder.encode(line)), checked)).toBe(true);
+  const [before, after] = ["[1\n", "\n0000"];
+  const bytes = encoder.encode(before + line + after);
+  for (const text of [undefined, line]) {
+    expect(equal(parseLineAt(bytes, before.length, bytes.length - after.length, text), checked)).toBe(true);
+  }
   return checked;
 }
 
@@ -227,6 +232,17 @@ describe("the value", () => {
       ),
       { numRuns: 5_000 },
     );
+  });
+
+  test("[M10] the text of bytes is known to be ASCII, or not given", () => {
+    const text = fc.string({ unit: fc.constantFrom("a", "\u007f", "\n", "é", "€", "𝄞") });
+    fc.assert(
+      fc.property(text, (chosen) => {
+        const isAscii = /^[a\u007f\n]*$/.test(chosen);
+        expect(asciiText(encoder.encode(chosen))).toBe(isAscii ? chosen : undefined);
+      }),
+    );
+    expect(asciiText(Uint8Array.of(0x61, 0xff))).toBe(undefined);
   });
 
   test("[M10] no bytes make the parser throw", () => {
