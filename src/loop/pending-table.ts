@@ -20,16 +20,23 @@ export interface PendingRequest {
 /**
  * Where an entry is kept; emptied and used again. A Map whose keys come and go is copied into a new table now and then, and V8 lets the
  * old table refer to the new one: once one of them is old, everything that was ever pending would survive until the next full
- * collection (measured: collection took a third of the time of a request in process). So tables see slots only, which live anyway.
+ * collection (measured: collection took a third of the time of a request in process). So tables see slots only, which live anyway,
+ * and the Map is replaced before the chain of its tables, with all the ids in them, gets long.
  */
 interface Slot {
   entry: PendingRequest | undefined;
+  /** Where it stands among the slots of its connection. */
+  at: number;
 }
 
+/** So many requests are kept in one Map, or a few times as many as wait at once: copying it must cost next to nothing. */
+const MAP_INSERTS_MIN = 1_024;
+
 export class PendingTable {
-  readonly #requests = new Map<string, Slot>();
+  #requests = new Map<string, Slot>();
+  #insertsLeft = MAP_INSERTS_MIN;
   readonly #free: Slot[] = [];
-  readonly #byConnection = new Map<Connection, Set<string>>();
+  readonly #byConnection = new Map<Connection, Slot[]>();
 
   get size(): number {
     return this.#requests.size;
@@ -46,15 +53,36 @@ export class PendingTable {
   insert({ kind, type, metadata }: Message, origin: Origin): PendingRequest {
     const request = { kind, type, metadata: { ...metadata } };
     const entry: PendingRequest = { request, origin, actor: undefined, timeout: undefined };
-    const slot = this.#free.pop() ?? { entry: undefined };
+    const slot = this.#free.pop() ?? { entry: undefined, at: 0 };
     slot.entry = entry;
+    if (--this.#insertsLeft < 0) this.#renew();
     this.#requests.set(request.metadata.id, slot);
-    if (origin.kind === "adapter") {
-      const ids = this.#byConnection.get(origin.connection);
-      if (ids) ids.add(request.metadata.id);
-      else this.#byConnection.set(origin.connection, new Set([request.metadata.id]));
-    }
+    if (origin.kind === "adapter") this.#index(origin.connection, slot);
     return entry;
+  }
+
+  #renew(): void {
+    this.#requests = new Map(this.#requests);
+    this.#insertsLeft = Math.max(MAP_INSERTS_MIN, 4 * this.#requests.size);
+  }
+
+  #index(connection: Connection, slot: Slot): void {
+    const slots = this.#byConnection.get(connection);
+    slot.at = slots?.length ?? 0;
+    if (slots) slots.push(slot);
+    else this.#byConnection.set(connection, [slot]);
+  }
+
+  /** The last slot of the connection takes the place of the one that goes. */
+  #unindex(connection: Connection, slot: Slot): void {
+    const slots = this.#byConnection.get(connection);
+    const last = slots?.pop();
+    if (!slots || !last) return;
+    if (last !== slot) {
+      slots[slot.at] = last;
+      last.at = slot.at;
+    }
+    if (slots.length === 0) this.#byConnection.delete(connection);
   }
 
   /** Takes an entry out, and its timeout with it; where an actor is named, only what was dispatched to it. */
@@ -66,27 +94,23 @@ export class PendingTable {
     slot.entry = undefined;
     this.#free.push(slot);
     entry.timeout?.cancel();
-    if (entry.origin.kind === "adapter") {
-      const ids = this.#byConnection.get(entry.origin.connection);
-      ids?.delete(id);
-      if (ids?.size === 0) this.#byConnection.delete(entry.origin.connection);
-    }
+    if (entry.origin.kind === "adapter") this.#unindex(entry.origin.connection, slot);
     return entry;
   }
 
   countFor(connection: Connection): number {
-    return this.#byConnection.get(connection)?.size ?? 0;
+    return this.#byConnection.get(connection)?.length ?? 0;
   }
 
   waitingFor(connection: Connection): PendingRequest[] {
-    return [...(this.#byConnection.get(connection) ?? [])].flatMap((id) => this.get(id) ?? []);
+    return (this.#byConnection.get(connection) ?? []).flatMap(({ entry }) => entry ?? []);
   }
 
   /** Drops what a connection waits for; says how many. */
   disconnect(connection: Connection): number {
-    const ids = [...(this.#byConnection.get(connection) ?? [])];
-    for (const id of ids) this.take(id);
-    return ids.length;
+    const waiting = this.waitingFor(connection);
+    for (const { request } of waiting) this.take(request.metadata.id);
+    return waiting.length;
   }
 
   /** The ids of requests that an actor has been given and not answered. */
@@ -100,10 +124,15 @@ export class PendingTable {
 
   checkInvariants(): void {
     let indexed = 0;
-    for (const [connection, ids] of this.#byConnection) {
-      if (ids.size === 0) throw new Error(`connection ${connection.id} is indexed without requests`);
-      indexed += ids.size;
-      for (const id of ids) if (!this.#requests.has(id)) throw new Error(`request ${id} is indexed and not pending`);
+    for (const [connection, slots] of this.#byConnection) {
+      if (slots.length === 0) throw new Error(`connection ${connection.id} is indexed without requests`);
+      indexed += slots.length;
+      for (const [at, slot] of slots.entries()) {
+        const id = slot.entry?.request.metadata.id;
+        if (id === undefined || this.#requests.get(id) !== slot)
+          throw new Error(`request ${id} is indexed and not pending`);
+        if (slot.at !== at) throw new Error(`request ${id} stands at ${at} and is looked for at ${slot.at}`);
+      }
     }
     const fromAdapters = [...this].filter(({ origin }) => origin.kind === "adapter").length;
     if (indexed !== fromAdapters) throw new Error(`${indexed} requests are indexed, ${fromAdapters} are pending`);

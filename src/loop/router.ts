@@ -204,7 +204,7 @@ export class Router {
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
     if (actor.capability.relays) {
       this.#observeTimer(message);
-      return this.#loop.enqueue(message, { kind: isOutcome(message) ? "actor" : "relay", actor });
+      return this.#loop.enqueue(message, isOutcome(message) ? actor.origin : { kind: "relay", actor });
     }
     if (!table.mayEmit(actor.name, message.kind, message.type)) {
       return this.badEmission(
@@ -216,7 +216,7 @@ export class Router {
     const problem = message.kind === "error" ? undefined : validate(actor.capability.outbound, message);
     if (problem) return this.badEmission(actor, message, problem);
     if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>)) return;
-    this.#loop.enqueue(message, { kind: "actor", actor });
+    this.#loop.enqueue(message, actor.origin);
   }
 
   /** Reports a failed handler. True when nobody waits for the outcome because it is an event's. */

@@ -12,6 +12,7 @@ import { ACTOR_BACKOFF_START_MS, MAILBOX_MAX, RESTART_WINDOW_MS, RESTARTS_MAX } 
 import type { Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
+import type { Origin } from "./inbound.ts";
 import { MadeMessageEvent } from "./mailbox-actor.ts";
 
 /** Who hears of what an actor does; the loop. */
@@ -30,6 +31,8 @@ export type PostResult = "posted" | "full" | "unhealthy";
 export class SupervisedActor {
   readonly name: string;
   readonly capability: Capability;
+  /** Where its messages come from: all of them from here. */
+  readonly origin: Origin = { kind: "actor", actor: this };
   state: "running" | "restarting" | "unhealthy" | "stopped" = "stopped";
   readonly #host: Host;
   readonly #home: ActorHome;

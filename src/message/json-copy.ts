@@ -22,7 +22,8 @@ export function copyJson(value: Json): Json {
   if (typeof value !== "object" || value === null) return value;
   if (!isJsonObject(value)) return value.map((item) => copyJson(item));
   const copy: { [key: string]: Json } = {};
-  for (const key of Object.keys(value)) {
+  // Pure JSON inherits nothing enumerable, and this makes no list of keys.
+  for (const key in value) {
     const child = copyJson(value[key] as Json);
     if (key === "__proto__")
       Object.defineProperty(copy, key, { value: child, enumerable: true, configurable: true, writable: true });

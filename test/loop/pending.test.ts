@@ -1,10 +1,12 @@
 /** Requests that wait: duplicates, disconnects, timeouts, and whose they are. */
+import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import { type PendingRequest, PendingTable } from "../../src/loop/pending-table.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Json } from "../../src/message/json.ts";
-import { BareActor, bare, type Client, command, query, setup } from "./loop-setup.ts";
+import { BareActor, bare, Client, command, query, setup } from "./loop-setup.ts";
 
 async function waiting(options = {}) {
   const actor = new BareActor();
@@ -40,6 +42,41 @@ describe("duplicates", () => {
       await settle();
     }
     expect(one.answers).toEqual(['reply q "late"', 'reply q "late"']);
+  });
+});
+
+const idOf = ({ request }: PendingRequest) => request.metadata.id;
+
+describe("the table", () => {
+  test("[L10] thousands of requests that come and go in any order are found, and nothing else", () => {
+    const connections = ["one", "two", "three"].map((id) => new Client(id));
+    const numbers = fc.array(fc.nat(), { minLength: 5_000, maxLength: 5_000 });
+    fc.assert(
+      fc.property(numbers, (chosen) => {
+        const table = new PendingTable();
+        const expected = new Map<string, Client>();
+        for (const [n, choice] of chosen.entries()) {
+          const connection = connections[choice % 3]!;
+          table.insert(query("Bare.Ask", `q${n}`), { kind: "adapter", connection });
+          expected.set(`q${n}`, connection);
+          if (choice % 500 === 0) {
+            const waiting = [...expected].filter(([, owner]) => owner === connection).map(([id]) => id);
+            expect(table.waitingFor(connection).map(idOf).sort()).toEqual(waiting.sort());
+            expect(table.disconnect(connection)).toBe(waiting.length);
+            for (const id of waiting) expected.delete(id);
+            table.checkInvariants();
+          }
+          const taken = [...expected.keys()][(choice >> 3) % 40];
+          if (taken !== undefined && expected.size > 10) {
+            expect(table.take(taken)?.request.metadata.id).toBe(taken);
+            expected.delete(taken);
+          }
+        }
+        expect([...table].map(idOf).sort()).toEqual([...expected.keys()].sort());
+        table.checkInvariants();
+      }),
+      { numRuns: 2 },
+    );
   });
 });
 
