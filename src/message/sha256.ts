@@ -32,7 +32,11 @@ const INITIAL = new Int32Array([
 /** The message schedule of the block that is being compressed. */
 const W = new Int32Array(64);
 
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+/** The bytes of the sixteen digits. */
+const DIGITS = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
+/** The digits of the hash that is being written out. */
+const hex = new Uint8Array(64);
+const decoder = new TextDecoder();
 
 const encoder = new TextEncoder();
 /** Texts of up to a third of this many characters are encoded without allocating. */
@@ -57,6 +61,36 @@ export function hashBytes(bytes: Uint8Array): string {
 /** The hash of a text's UTF-8 bytes, as 64 lower-case hex digits. */
 export function hashText(text: string): string {
   return hashBytes(encodeText(text));
+}
+
+/** Hashes texts that begin alike: the blocks that all of them share are compressed once. */
+export class PrefixHash {
+  readonly #words = INITIAL.slice();
+  /** What does not fill a block. */
+  readonly #rest: Uint8Array;
+  readonly #bytesTotal: number;
+
+  constructor(prefix: string) {
+    const bytes = encodeText(prefix);
+    this.#rest = bytes.slice(compressBlocks(this.#words, bytes, 0));
+    this.#bytesTotal = bytes.length;
+  }
+
+  /** The hash of the prefix with a number in decimal behind it: as `hashText` of both. */
+  withNumber(number: number): string {
+    const digits = String(number);
+    words.set(this.#words);
+    tail.set(this.#rest);
+    let length = this.#rest.length;
+    for (let i = 0; i < digits.length; i++) {
+      tail[length++] = digits.charCodeAt(i);
+      if (length < BLOCK_BYTES) continue;
+      compress(words, tail, 0);
+      length = 0;
+    }
+    pad(words, tail, length, this.#bytesTotal + digits.length);
+    return wordsToHex(words);
+  }
 }
 
 /** A hash that is fed in pieces. After `digest` it is spent. */
@@ -157,14 +191,9 @@ function wordsToBytes(state: Int32Array): Uint8Array {
 }
 
 function wordsToHex(state: Int32Array): string {
-  // In pairs of words: adding piece after piece to a long text makes an object for each.
-  const left = wordHex(state[0]!) + wordHex(state[1]!) + (wordHex(state[2]!) + wordHex(state[3]!));
-  const right = wordHex(state[4]!) + wordHex(state[5]!) + (wordHex(state[6]!) + wordHex(state[7]!));
-  return left + right;
-}
-
-function wordHex(word: number): string {
-  return HEX[word >>> 24]! + HEX[(word >>> 16) & 255]! + (HEX[(word >>> 8) & 255]! + HEX[word & 255]!);
+  // Decoded at once: a text that is put together from pieces keeps them all, a kilobyte for each hash.
+  for (let i = 0; i < 64; i++) hex[i] = DIGITS[(state[i >> 3]! >>> (28 - 4 * (i & 7))) & 15]!;
+  return decoder.decode(hex);
 }
 
 function compress(state: Int32Array, bytes: Uint8Array, offset: number): void {
