@@ -4,7 +4,7 @@
  * that counts the sends of that origin. A caller who gives an id of his own gets the hash of it with his session and the link,
  * so that nobody's ids meet anybody else's. SPEC: I11.
  */
-import { hashText } from "../message/sha256.ts";
+import { hashText, PrefixHash } from "../message/sha256.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Address } from "./address.ts";
 
@@ -14,10 +14,15 @@ export function linkText({ home, path }: Address): string {
   return JSON.stringify([replica.space, document.scope, document.id, path]);
 }
 
-/** The id of the `sequence`-th send that one origin made. */
-export function causalEventId(origin: string, link: string, sequence: number): string {
-  return hashText(`sent ${JSON.stringify(origin)} ${sequence} ${link}`);
+/** Ids of the sends that one origin makes to one stream, by their number. */
+export function causalEventIds(origin: string, link: string): PrefixHash {
+  const from = `sent ${JSON.stringify(origin)} ${link} `;
+  // To the end of a block: then a number takes one more and no others.
+  return new PrefixHash(from.padEnd(Math.ceil(from.length / BLOCK_LENGTH) * BLOCK_LENGTH));
 }
+
+/** What SHA-256 takes at a time. */
+const BLOCK_LENGTH = 64;
 
 export function callerEventId(session: string, id: string, link: string): string {
   return hashText(`called ${JSON.stringify([session, id])} ${link}`);

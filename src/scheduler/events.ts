@@ -11,7 +11,7 @@ import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
 import { type Attempts, lineageOf } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
-import { callerEventId, causalEventId } from "./event-id.ts";
+import { callerEventId, causalEventIds } from "./event-id.ts";
 import type { FallListener } from "./invalidation.ts";
 import type { Launch, Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
@@ -124,9 +124,9 @@ export class Events implements FallListener {
     const attempt = this.#attempts.current;
     const origin = options.origin === undefined ? attempt : lineageOf(stream.queue.replica, options.origin);
     const { onOutcome } = options;
-    const id = this.#idOf(stream, options);
+    const name = this.#nameOf(stream, options);
     const label = this.#runner.current?.label ?? this.#runner.handling?.label;
-    const send = new Send({ id, stream, value: admit(value, undefined), origin, label, onOutcome });
+    const send = new Send({ name, stream, value: admit(value, undefined), origin, label, onOutcome });
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);
@@ -146,8 +146,8 @@ export class Events implements FallListener {
     }
   }
 
-  #idOf(stream: StreamRecord, { id, session, eventId }: SendOptions): string {
-    const { session: here } = stream.queue;
+  /** The event's id, or the number of what plain code sends, from which it follows. */
+  #nameOf(stream: StreamRecord, { id, session, eventId }: SendOptions): string | number {
     const { current, handling } = this.#runner;
     if (eventId !== undefined) {
       if (id === undefined && eventId !== "") return eventId;
@@ -156,10 +156,11 @@ export class Events implements FallListener {
         "give a send an `id` of your own or the `eventId` of an earlier send, not both",
       );
     }
-    if (id !== undefined) return callerEventId(session ?? here, id, stream.link);
+    if (id !== undefined) return callerEventId(session ?? stream.queue.session, id, stream.link);
     // What a node sends while a handler reads is the node's.
-    if (handling !== null && current === null) return causalEventId(handling.name, stream.link, ++handling.sends);
-    return causalEventId(here, stream.link, ++this.#sends);
+    if (handling !== null && current === null)
+      return causalEventIds(handling.name, stream.link).withNumber(++handling.sends);
+    return ++this.#sends;
   }
 
   #enqueue(send: Send): void {

@@ -8,6 +8,7 @@ import { admit } from "../store/admit.ts";
 import type { DocumentRef } from "../store/document.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
+import { Receipt } from "../store/receipt.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Waker } from "./agenda.ts";
@@ -57,9 +58,8 @@ export class SendCommit {
     const { send } = handling;
     let refusal: Rejection | undefined;
     for (const [replica, transaction] of children) {
-      const receipt = childReceiptOf(send.id, queue.replica.space);
-      transaction.preconditions.push({ kind: "absent", ...receipt });
-      transaction.write(receipt, [], {});
+      const receipt = new Receipt(childReceiptOf(send.id, queue.replica.space), {});
+      transaction.leave(receipt);
       labelReceipt(handling, transaction, receipt);
       const outcome = await transaction.commit().outcome;
       // An earlier attempt got that far: its writes there stand.
@@ -84,13 +84,12 @@ export class SendCommit {
   #commit(queue: SendQueue, handling: Handling, result: Json): void {
     const { send, transaction, lineage } = handling;
     handling.letGoOfOthers();
-    const receipt = receiptOf(send.id);
-    transaction.preconditions.push({ kind: "absent", ...receipt });
+    const receipt = new Receipt(receiptOf(send.id), result);
     const { origin } = send;
     if (origin?.state === "applied" && origin.commit) {
       transaction.preconditions.push({ kind: "originCommitted", ...origin.commit });
     }
-    transaction.write(receipt, [], result);
+    transaction.leave(receipt);
     labelReceipt(handling, transaction, receipt);
     if (handling.label.length > 0) labelEvents(handling.label, transaction.entries);
     lineage.label = handling.label;
@@ -107,6 +106,6 @@ export class SendCommit {
 }
 
 /** What a handler returns is what it has read. */
-function labelReceipt({ label }: Handling, transaction: Transaction, receipt: DocumentRef): void {
-  if (label.length > 0) transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+function labelReceipt({ label }: Handling, transaction: Transaction, { scope, id }: DocumentRef): void {
+  if (label.length > 0) transaction.labels.push({ scope, id, path: [], labels: [...label] });
 }

@@ -93,7 +93,6 @@ export type Wait =
   | { readonly kind: "presync" };
 
 export class Send implements Sent {
-  readonly id: string;
   readonly stream: StreamRecord;
   readonly value: Json;
   /** The attempt that sent it; undefined for plain code. */
@@ -111,20 +110,22 @@ export class Send implements Sent {
   triesUntil: number | undefined;
   /** Whether what the handler asked for has been brought here. */
   synced = false;
+  /** The event's id, or the number from which it follows, until somebody asks for it: those that wait need none. */
+  #name: string | number;
   readonly #onOutcome: ((outcome: SendOutcome) => void) | undefined;
   #result: SendOutcome | undefined;
   #outcome: Promise<SendOutcome> | undefined;
   #resolve: ((outcome: SendOutcome) => void) | undefined;
 
   constructor(parts: {
-    id: string;
+    name: string | number;
     stream: StreamRecord;
     value: Json;
     origin?: Lineage | undefined;
     label?: Label | undefined;
     onOutcome?: ((outcome: SendOutcome) => void) | undefined;
   }) {
-    this.id = parts.id;
+    this.#name = parts.name;
     this.stream = parts.stream;
     this.value = parts.value;
     this.origin = parts.origin;
@@ -135,6 +136,11 @@ export class Send implements Sent {
   /** What whoever sent it knew: by then, and by the end of the attempt, which decides whether it was sent at all. */
   get label(): Label {
     return this.origin === undefined ? this.#sentUnder : join(this.#sentUnder, this.origin.label);
+  }
+
+  get id(): string {
+    if (typeof this.#name === "number") this.#name = this.stream.eventId(this.#name);
+    return this.#name;
   }
 
   /** Made when first asked for: most sends are not waited for one by one. */

@@ -3,8 +3,9 @@
  * one event would race for one receipt, and which of them wins would be chance.
  */
 import type { Json } from "../message/json.ts";
+import type { PrefixHash } from "../message/sha256.ts";
 import type { Address } from "./address.ts";
-import { linkText } from "./event-id.ts";
+import { causalEventIds, linkText } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { SendQueue } from "./send-queue.ts";
 
@@ -55,6 +56,8 @@ export class StreamRecord {
   handler: RegisteredHandler | undefined;
   /** Why nobody will handle it any more, until somebody registers a handler again. */
   closed: string | undefined;
+  /** Of what plain code sends here. */
+  #eventIds: PrefixHash | undefined;
 
   constructor(address: Address, queue: SendQueue) {
     this.address = address;
@@ -62,6 +65,12 @@ export class StreamRecord {
     this.link = linkText(address);
     // Nobody else has to remember the address.
     address.pins++;
+  }
+
+  /** The id of what plain code has sent here as its so many-th. */
+  eventId(number: number): string {
+    this.#eventIds ??= causalEventIds(this.queue.session, this.link);
+    return this.#eventIds.withNumber(number);
   }
 
   register(handler: RegisteredHandler): void {

@@ -4,6 +4,7 @@
 import type { CommitIdentity, CommitRequest, DocumentPatch, ReadClaim } from "./commit.ts";
 import { PayloadDigest } from "./payload-digest.ts";
 import { Foundation } from "./pending-index.ts";
+import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import type { CommitExtras, DocumentPart } from "./transaction.ts";
 
@@ -52,11 +53,14 @@ export function buildRequest(
     readonly reads: readonly ReadClaim[];
     readonly patches: readonly DocumentPatch[];
     readonly dependsOn: readonly number[];
+    readonly receipt?: Receipt | undefined;
   },
   extras: Readonly<CommitExtras> = NOTHING_ELSE,
 ): CommitRequest {
+  const { receipt } = parts;
+  const patches = receipt === undefined ? parts.patches : [...parts.patches, receipt];
   const digest = new PayloadDigest();
-  digest.addPatches(parts.patches);
+  digest.addPatches(patches);
   if (extras !== NOTHING_ELSE) digest.addExtras(extras);
   return {
     space: identity.space,
@@ -64,9 +68,9 @@ export function buildRequest(
     localSequence: identity.localSequence,
     digest: digest.toString(),
     reads: parts.reads,
-    patches: parts.patches,
+    patches,
     dependsOn: parts.dependsOn,
-    preconditions: extras.preconditions,
+    preconditions: receipt === undefined ? extras.preconditions : [...extras.preconditions, receipt],
     entries: extras.entries,
     settlements: extras.settlements,
     due: extras.due,

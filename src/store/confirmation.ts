@@ -14,15 +14,17 @@ import { FEED_PAGE_COMMITS } from "../limits.ts";
 import type { Change } from "./change.ts";
 import type { CommitOutcome } from "./commit.ts";
 import type { DocumentLabels, LabelChange } from "./document-labels.ts";
-import type { DocumentTable } from "./document-table.ts";
+import type { DocumentTable, Newcomers } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
 import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import { PendingStack } from "./pending-stack.ts";
+import { mayBeReceipt } from "./receipt.ts";
 import { type Rejection, rejected } from "./rejection.ts";
+import type { ReplicaDocument } from "./replica-document.ts";
 import { type FeedCommit, type Store, StoreError } from "./store.ts";
 
-export class Confirmation {
+export class Confirmation implements Newcomers {
   /** Everything up to this commit sequence is integrated. */
   position: number;
   /** Under which new commits are made. */
@@ -55,6 +57,16 @@ export class Confirmation {
     this.#notices = new OutcomeNotices(options.host);
     this.position = options.position;
     this.session = options.host.id();
+    this.#documents.newcomers = this;
+  }
+
+  /** Somebody asks for a document that was not here: it may be what a pending commit leaves. */
+  met(document: ReplicaDocument): void {
+    if (!mayBeReceipt(document)) return;
+    for (const commit of this.#pending) {
+      const { receipt } = commit;
+      if (receipt?.id === document.id && receipt.scope === document.scope) commit.shareReceipt(document, receipt);
+    }
   }
 
   get pending(): PendingStack {

@@ -25,10 +25,16 @@ export interface OpenTurn {
   seal(): void;
 }
 
+/** Hears of documents that are met for the first time. */
+export interface Newcomers {
+  met(document: ReplicaDocument): void;
+}
+
 export class DocumentTable {
   readonly loader: DocumentLoader;
   /** Sealed before anything else happens to the documents, so that every change lies in its commit's place. */
   turn: OpenTurn | undefined;
+  newcomers: Newcomers | undefined;
   /** Loads of an older state than this come too late: the feed has no more of what lies between. */
   loadsFrom = 0;
   /** Whether a document that this replica has written was dropped: then one that is not here may be its own work. */
@@ -85,6 +91,7 @@ export class DocumentTable {
     if (this.size >= this.#sweepAt) this.#dropSome();
     const document = new ReplicaDocument(ref);
     this.#documents.add(ref, document);
+    this.newcomers?.met(document);
     return document;
   }
 

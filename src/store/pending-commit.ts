@@ -10,6 +10,7 @@
 import type { CommitIdentity, CommitOutcome, CommitRequest, Committed } from "./commit.ts";
 import type { OutcomeNotices } from "./outcome-notices.ts";
 import type { PathOperation } from "./path-operation.ts";
+import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import type { Commit } from "./transaction.ts";
 
@@ -33,7 +34,9 @@ export class PendingCommit implements CommitIdentity {
   readonly localSequence: number;
   readonly request: CommitRequest;
   /** What it did to the documents it changed. */
-  readonly shares: readonly PendingShare[];
+  readonly shares: PendingShare[];
+  /** What it leaves that is not a document of this replica, as far as that is so. */
+  receipt: Receipt | undefined;
   state: "pending" | "integrated" | "confirmed" | "fallen" = "pending";
   /** Of the foundation that counted it last; see `Foundation`. */
   mark = 0;
@@ -46,7 +49,8 @@ export class PendingCommit implements CommitIdentity {
   #resolve: ((outcome: CommitOutcome) => void) | undefined;
   #listener: OutcomeListener | undefined;
 
-  constructor(request: CommitRequest, shares: readonly DocumentShare[]) {
+  constructor(request: CommitRequest, shares: readonly DocumentShare[], receipt: Receipt | undefined) {
+    this.receipt = receipt;
     this.session = request.session;
     this.localSequence = request.localSequence;
     this.request = request;
@@ -56,6 +60,15 @@ export class PendingCommit implements CommitIdentity {
       operations,
       inverses,
     }));
+  }
+
+  /** Its receipt has become a document of this replica: what it did there, as if it had been written so. */
+  shareReceipt(document: ReplicaDocument, receipt: Receipt): void {
+    const [operation] = receipt.operations;
+    const share = { commit: this, document, operations: receipt.operations, inverses: [document.apply(operation, [])] };
+    this.shares.push(share);
+    this.receipt = undefined;
+    document.addPending(share);
   }
 
   /** Whether it moves the space's sequence, and so has a place in the feed. */

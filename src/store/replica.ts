@@ -23,6 +23,7 @@ import { Notifier } from "./notifier.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { type DocumentShare, PendingCommit } from "./pending-commit.ts";
 import { Foundation } from "./pending-index.ts";
+import type { Receipt } from "./receipt.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
@@ -192,7 +193,7 @@ export class Replica implements AsyncDisposable {
   }
 
   /** Applies a transaction and sends it on its way. Called by the transaction itself. */
-  commit({ parts, extras, options }: Transaction): Commit {
+  commit({ parts, extras, options, receipt }: Transaction): Commit {
     this.#documents.turn?.seal();
     const rejection = firstMoved(parts) ?? this.#firstNotKnown(parts);
     this.#documents.transactionEnded(parts);
@@ -204,10 +205,12 @@ export class Replica implements AsyncDisposable {
     const claims = readClaims(parts, this.position);
     const application: Application = { changes: [], claims };
     const shares = this.#apply(parts, application);
-    if (shares.length === 0 && isNothing(extras)) return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
+    if (shares.length === 0 && receipt === undefined && isNothing(extras))
+      return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
 
-    const request = buildRequest(this.#in(identity), { reads: claims, patches: patchesOf(shares), dependsOn }, extras);
-    const pending = this.#send(request, shares);
+    const made = { reads: claims, patches: patchesOf(shares), dependsOn, receipt };
+    const pending = this.#send(buildRequest(this.#in(identity), made, extras), shares, receipt);
+    if (receipt !== undefined) this.#documents.hasDroppedOwn = true;
     const labels = this.#label(pending);
     this.#notifier.tell({ kind: "commit", changes: application.changes, labels, commit: identity, ...options });
     return pending;
@@ -272,8 +275,8 @@ export class Replica implements AsyncDisposable {
   }
 
   /** Sent before it is told: what a listener commits upon it comes after it. */
-  #send(request: CommitRequest, shares: readonly DocumentShare[]): PendingCommit {
-    const commit = new PendingCommit(request, shares);
+  #send(request: CommitRequest, shares: readonly DocumentShare[], receipt?: Receipt): PendingCommit {
+    const commit = new PendingCommit(request, shares, receipt);
     for (const share of commit.shares) share.document.addPending(share);
     this.#confirmation.send(commit);
     return commit;

@@ -17,6 +17,7 @@ import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import { type Container, childOf } from "./patch.ts";
 import { ReadLog } from "./read-log.ts";
+import type { Receipt } from "./receipt.ts";
 import type { Rejection } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { StoreError } from "./store.ts";
@@ -59,6 +60,8 @@ export interface TransactionHome {
   touch(ref: DocumentRef): ReplicaDocument;
   /** The document as far as it is known, for whoever replaces it whole. */
   place(ref: DocumentRef): ReplicaDocument;
+  /** The document if it is known. */
+  find(ref: DocumentRef): ReplicaDocument | undefined;
   /** Counts what was applied to the replica. */
   readonly tick: number;
   commit(transaction: Transaction): Commit;
@@ -72,6 +75,8 @@ export class Transaction {
   state: "open" | "committed" | "aborted" = "open";
   /** Made when first asked for: most transactions carry nothing but reads and writes. */
   extras: CommitExtras | undefined;
+  /** What it leaves as the witness of its commit. */
+  receipt: Receipt | undefined;
   readonly #home: TransactionHome;
   /** Finds a part once there are many. */
   #index: Map<ReplicaDocument, DocumentPart> | undefined;
@@ -161,9 +166,16 @@ export class Transaction {
     return this.#extras().labels;
   }
 
+  /** Leaves a receipt: a document that must not be there yet and that nobody here needs to hold. One for each transaction. */
+  leave(receipt: Receipt): void {
+    this.#requireOpen();
+    this.receipt = receipt;
+  }
+
   /** Applies everything to the replica now; the backend's word comes with `outcome`. */
   commit(): Commit {
     this.#requireOpen();
+    if (this.receipt !== undefined && this.#home.find(this.receipt) !== undefined) this.#write(this.receipt);
     this.state = "committed";
     return this.#home.commit(this);
   }
@@ -177,6 +189,14 @@ export class Transaction {
 
   [Symbol.dispose](): void {
     this.abort();
+  }
+
+  /** Somebody here knows the receipt's document: it is written like any other, so that he hears of it. */
+  #write(receipt: Receipt): void {
+    const { kind, scope, id, value } = receipt;
+    this.preconditions.push({ kind, scope, id });
+    this.write(receipt, [], value);
+    this.receipt = undefined;
   }
 
   #peek(part: DocumentPart, path: Path): Json | undefined {

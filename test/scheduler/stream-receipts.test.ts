@@ -82,8 +82,8 @@ describe("receipts", () => {
     stream.handle((value) => (value ? { x: 1 } : undefined));
     const [some, none] = [stream.send(true), stream.send(false)];
     await space.settled();
-    expect(space.cell(receiptOf(some.id).id).get()).toEqual({ x: 1 });
-    expect(space.cell(receiptOf(none.id).id).get()).toEqual({});
+    expect(await space.cell(receiptOf(some.id).id).pull()).toEqual({ x: 1 });
+    expect(await space.cell(receiptOf(none.id).id).pull()).toEqual({});
   });
 
   test("[I11] what cannot be stored is no result: nothing is committed and the sender hears it", async () => {
