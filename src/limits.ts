@@ -60,16 +60,15 @@ export const POLL_INTERVAL_MS = 5_000;
 // The bus.
 
 /** Claimed events that one process may hold, settles on their way included; beyond, what is published waits in the journal. */
-export const EVENTS_HELD_MAX = 8_192;
+export const EVENTS_HELD_MAX = 16_384;
 /** An event whose process died under it so often is handled only while no other such event is: one of them may be the reason. */
 export const EVENT_SUSPECT_DEATHS = 2;
 /** An event whose process died under it so often is failed without being handled again. */
 export const EVENT_DEATHS_MAX = 5;
-/** Claimed events that may wait here for a handler. It starts here, grows while handlers are fast, shrinks while they are slow. */
-export const EVENTS_WAITING_START = 1_024;
-export const EVENTS_WAITING_MAX = 4_096;
+/** Claimed events that may wait here for a handler, while handlers are fast. Reading one back from the journal costs as much as handling it. */
+export const EVENTS_WAITING_MAX = 8_192;
 /** An event that waits longer than this for a handler could have been another process's: the bound above is halved. */
-export const EVENT_WAIT_MS_MAX = 100;
+export const EVENT_WAIT_MS_MAX = 1_000;
 /** Events that wait here for an earlier one of their serial key that somebody else holds; the next is given back instead. */
 export const EVENTS_PARKED_MAX = 1_024;
 /** When an event that was given back so is looked at again. */

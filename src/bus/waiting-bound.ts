@@ -2,10 +2,10 @@
  * How many claimed events may wait in this process for a handler. SPEC: J67.
  *
  * Many, while handlers are fast: then events are taken over as they are written and nobody reads them back. Few, while they
- * are slow: what waits here could be handled by another process. So the bound doubles when it was what stood in the way, and
- * is halved when an event has waited too long.
+ * are slow: what waits here could be handled by another process. So the bound is halved when an event has waited too long, and
+ * doubles when it was what stood in the way.
  */
-import { EVENT_WAIT_MS_MAX, EVENTS_WAITING_MAX, EVENTS_WAITING_START } from "../limits.ts";
+import { EVENT_WAIT_MS_MAX, EVENTS_WAITING_MAX } from "../limits.ts";
 
 export class WaitingBound {
   readonly #min: number;
@@ -16,7 +16,7 @@ export class WaitingBound {
   /** Never below the number of handlers that run at once. */
   constructor(min: number) {
     this.#min = min;
-    this.#limit = Math.max(min, EVENTS_WAITING_START);
+    this.#limit = Math.max(min, EVENTS_WAITING_MAX);
   }
 
   get limit(): number {
