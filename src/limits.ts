@@ -153,6 +153,8 @@ export const PREFETCHED_MAX = 1_024;
 export const TRANSACT_WINDOW_MS = 10_000;
 /** The pause before the first repetition of a stale transaction, at most; it grows with each. */
 export const TRANSACT_PAUSE_MS = 5;
+/** Addresses of one document that nobody reads at; beyond, they are forgotten, and made again for whoever comes back. */
+export const ADDRESSES_UNREAD_MAX = 1_024;
 /** Links followed by one read; a longer chain of links is a circle. */
 export const LINK_HOPS_MAX = 32;
 /** Sends of one space that wait or are on their way to the store; the next one is refused. */

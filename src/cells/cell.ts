@@ -5,9 +5,10 @@
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import { handOut } from "../store/admit.ts";
-import { linkTo } from "../store/document.ts";
+import { labelOf } from "../store/label.ts";
 import { labelPlace } from "./labels.ts";
 import { followLinks, type LinkTargets, readThrough } from "./links.ts";
+import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
 /** The type of what lies below a key. */
@@ -39,33 +40,19 @@ export interface PullOptions {
   readonly clearance?: readonly string[];
 }
 
-export class Cell<T = unknown> {
-  /** Undefined until somebody asks where it is. */
-  #address: Address | undefined;
-  protected readonly targets: LinkTargets;
+export class Cell<T = unknown> extends Place {
   readonly #options: CellOptions<T>;
 
   constructor(address: Address | undefined, targets: LinkTargets, options: CellOptions<T> = NO_OPTIONS) {
-    this.#address = address;
-    this.targets = targets;
+    super(address, targets);
     this.#options = options;
-    if (address !== undefined) address.pins++;
   }
 
-  get address(): Address {
-    return this.#address ?? this.#found();
-  }
-
-  #found(): Address {
-    const address = this.locate();
-    address.pins++;
-    this.#address = address;
+  /** What the program says of the place is said again: of a dropped document, what is stored is known only when it is loaded. */
+  protected override foundAgain(address: Address): Address {
+    const { label } = this.#options;
+    if (label !== undefined) this.targets.scheduler.declareLabel(address, labelOf(label));
     return address;
-  }
-
-  /** Where it is; asked once, of a cell that was made without an address. */
-  protected locate(): Address {
-    throw new Error("a cell is made with its address");
   }
 
   /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */
@@ -86,9 +73,12 @@ export class Cell<T = unknown> {
     this.targets.scheduler.write(this.#writable(), value);
   }
 
-  /** Replaces the value by what `change` makes of it. */
+  /** Replaces the value by what `change` makes of it. Of a document that is not loaded it makes something only if there is none. */
   update(change: (value: T | undefined) => T): void {
-    this.set(change(this.get()));
+    const value = this.get();
+    const next = change(value);
+    if (value === undefined) this.targets.scheduler.restOn(followLinks(this.address, this.targets));
+    this.set(next);
   }
 
   /** Removes the value; at the root of a document, the document. */
@@ -111,12 +101,6 @@ export class Cell<T = unknown> {
     this.targets.scheduler.splice(this.#writable(), index, remove, items);
   }
 
-  /** A value that points here; written into another cell, reads there lead here. */
-  asLink(): Json {
-    const { document, replica } = this.address.home;
-    return linkTo({ space: replica.space, scope: document.scope, id: document.id, path: this.address.path });
-  }
-
   /** Calls back with the value, now and whenever it has changed, until cancelled. */
   sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
     const { scheduler } = this.targets;
@@ -137,10 +121,6 @@ export class Cell<T = unknown> {
   /** Labels this place with these names too; holds here at once, and resolves when it is durable. */
   label(names: readonly string[]): Promise<void> {
     return labelPlace(this.targets.scheduler, this.address, names);
-  }
-
-  toString(): string {
-    return String(this.address);
   }
 
   /** Where a write to this cell goes: through the links above it, not through one that lies here. */

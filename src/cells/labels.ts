@@ -76,6 +76,7 @@ async function removeNames(
 ): Promise<void> {
   const { document, path } = address;
   const { replica } = address.home;
+  using _held = held(address);
   await replica.load([document]);
   const stored = storedAt(address);
   const unknown = names.find((name) => !stored.includes(name));
@@ -98,10 +99,12 @@ async function copyOut(
   to: Cell<unknown>,
   reason: string,
 ): Promise<void> {
+  using _source = held(from.address);
   const value = await from.pull();
   const labels = [...scheduler.labelAt(from.address)];
   const { document, path } = to.address;
   const { replica } = to.address.home;
+  using _target = held(to.address);
   await replica.load([document]);
   const transaction = replica.transaction();
   if (value === undefined) transaction.remove(document, path);
@@ -113,6 +116,12 @@ async function copyOut(
 function journal(host: Host, transaction: Transaction, data: JsonObject): void {
   const message = event(host, "Label.Declassified", data);
   transaction.entries.push({ message, topic: TOPIC, source: "labels", as: { status: "pending" } });
+}
+
+/** Keeps the document of an address here until it is disposed of. */
+function held(address: Address): Disposable {
+  address.hold();
+  return { [Symbol.dispose]: () => address.letGo() };
 }
 
 function storedAt({ document, path }: Address): Label {

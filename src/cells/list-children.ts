@@ -128,6 +128,8 @@ export class Children<E, R> {
     const each = this.#each;
     const cell = new Cell<E>(holder.address, this.#space);
     const result = this.#space.computed<R>(id, () => each(cell) as never, this.#childOptions) as Computed<R>;
+    // Nobody could load it, and the child may read it whenever it runs.
+    this.#space.scheduler.keepFor(result.node, holder.address);
     const link = admitShareable(linkTo({ scope: SHARED_SCOPE, id, path: [] }));
     const child = { key, result, element: holder, link };
     this.#byKey.set(key, child);

@@ -39,14 +39,11 @@ export class List<R> extends Cell<readonly R[]> {
       let known = before[at];
       if (known?.element !== element && before[at + 1]?.element === element) known = before[++at];
       if (known?.element === element) at++;
-      else known = this.#firstTime(element, place);
+      if (known?.element !== element || known.address.gone) known = this.#firstTime(element, place);
       if (known === undefined) return element;
       followed.push(known);
       return handOut(readThrough(known.address, this.targets));
     });
-    // A read may end the whole by throwing, so nothing is let go before all of them are made.
-    for (const { address } of followed) address.pins++;
-    for (const { address } of before) address.pins--;
     this.#followed = followed;
     return values;
   }

@@ -24,6 +24,8 @@ export class PieceIndex {
   constructor(space: Space) {
     this.#space = space;
     this.#cell = space.cell(PIECES_DOCUMENT);
+    // Who lives is asked at any time, by code that cannot wait.
+    this.#cell.address.hold();
   }
 
   pull(): Promise<PieceEntries | undefined> {

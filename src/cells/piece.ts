@@ -226,11 +226,12 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   stream<T>(name: string, schema?: StandardSchema<T>): Stream<T> {
     const { space } = this.#home;
     const { address } = space.cell(this.#named(name));
+    const stream = new PieceStream<T>(address, space, schema, (remove) => this.#undo.push(remove));
     // The handlers, which come later, are taken away before.
     this.#undo.push((isReplaced) => {
-      if (!isReplaced) space.scheduler.closeStream(address, `piece "${this.id}" has stopped`);
+      if (!isReplaced) space.scheduler.closeStream(stream.address, `piece "${this.id}" has stopped`);
     });
-    return new PieceStream<T>(address, space, schema, (remove) => this.#undo.push(remove));
+    return stream;
   }
 
   /**

@@ -36,6 +36,11 @@ export interface SpaceOptions {
    * this version, which has to change when anything changes that the functions call or have captured.
    */
   readonly persist?: { readonly version: string };
+  /**
+   * Documents kept in memory, 100,000 unless given. Beyond, those that nobody observes are dropped: cells lead to them as before, and the
+   * first read after that finds them as it finds a document that is not loaded yet.
+   */
+  readonly residentDocumentsMax?: number;
 }
 
 export interface NodeOptions extends SinkOptions {
@@ -60,8 +65,9 @@ export class Space implements LinkTargets, AsyncDisposable {
   #effects = 0;
 
   static async open(options: SpaceOptions): Promise<Space> {
-    const { store, host, name } = options;
-    return new Space(options, await Replica.open({ store, host, space: name }));
+    const { store, host, name, residentDocumentsMax } = options;
+    const memory = residentDocumentsMax === undefined ? {} : { residentDocumentsMax };
+    return new Space(options, await Replica.open({ store, host, space: name, ...memory }));
   }
 
   private constructor(options: SpaceOptions, replica: Replica) {

@@ -11,9 +11,9 @@ import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Handling } from "../scheduler/handling.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
-import { linkTo } from "../store/document.ts";
 import { contextOf, type HandlerContext } from "./handler-context.ts";
 import type { LinkTargets } from "./links.ts";
+import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
 /** Handles what was sent. Cells are used as everywhere; after an await, through the context. */
@@ -35,21 +35,17 @@ export interface HandleOptions<T> {
   readonly clearance?: readonly string[];
 }
 
-export class Stream<T = unknown> {
-  readonly address: Address;
-  readonly #targets: LinkTargets;
+export class Stream<T = unknown> extends Place {
   readonly #schema: StandardSchema<T> | undefined;
 
   constructor(address: Address, targets: LinkTargets, schema?: StandardSchema<T>) {
-    this.address = address;
-    this.#targets = targets;
+    super(address, targets);
     this.#schema = schema;
-    address.pins++;
   }
 
   /** Registers the one handler; the returned function takes it away, and what is sent then waits for another. */
   handle(handler: StreamHandler<T>, { name, reads, presync, clearance }: HandleOptions<T> = {}): () => void {
-    const { scheduler } = this.#targets;
+    const { scheduler } = this.targets;
     const run = (value: Json, handling: Handling) => handler(value as T, contextOf(handling));
     return scheduler.addEventHandler(run, this.address, {
       name: name ?? (handler.name || `the handler of ${this}`),
@@ -62,16 +58,10 @@ export class Stream<T = unknown> {
   /** Sends a value. Inside a handler or a transaction it is handled only if that commits. Refused inside a computation. */
   send(value: T, options?: SendOptions): Sent {
     if (this.#schema) requireValid(this.#schema, value, String(this));
-    return this.#targets.scheduler.queueEvent(this.address, value, options);
+    return this.targets.scheduler.queueEvent(this.address, value, options);
   }
 
-  /** A value that points here. */
-  asLink(): Json {
-    const { document, replica } = this.address.home;
-    return linkTo({ space: replica.space, scope: document.scope, id: document.id, path: this.address.path });
-  }
-
-  toString(): string {
+  override toString(): string {
     return `stream ${this.address}`;
   }
 }

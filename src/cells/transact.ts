@@ -1,12 +1,15 @@
 /**
  * Running synchronous code as one commit until it is durable: a stale one is run again after catching up, within a time window
- * and with growing, jittered pauses; any other rejection is the caller's to know.
+ * and with growing, jittered pauses; any other rejection is the caller's to know. Code that has looked at documents which are not here,
+ * and has thrown or written nothing, is run again when they are.
  */
 import type { Host } from "../host/host.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
+import { ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
+import type { ReplicaDocument } from "../store/replica-document.ts";
 
 export interface TransactOptions {
   /** Subscribers of this group are not told: they made the change themselves. */
@@ -35,16 +38,49 @@ export async function transact<T>(
   { changeGroup, windowMs = TRANSACT_WINDOW_MS }: TransactOptions,
 ): Promise<T> {
   const until = host.monotonic() + windowMs;
-  for (let attempt = 1; ; attempt++) {
-    const { result, commit } = scheduler.transact(replica, code, changeGroup);
-    const outcome = await commit?.outcome;
-    if (outcome === undefined || outcome.kind === "committed") return result;
-    if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) throw new TransactionError(outcome, attempt);
-    await replica.catchUp();
-    // What it read before it was here is here when it runs again.
-    await replica.loadsSettled();
-    await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
+  const isOver = () => host.monotonic() >= until;
+  /** What it has looked at while it was not here stays from then on, until it has run with all of it. */
+  const held: (() => void)[] = [];
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup));
+      for (const document of attempted.missing ?? []) held.push(replica.observe(document));
+      if (attempted instanceof ReadTooEarly) {
+        if (isOver()) throw attempted.cause;
+        await loaded(replica, attempted.missing);
+        continue;
+      }
+      const { result, commit, missing } = attempted;
+      if (commit === undefined) {
+        if (missing === undefined || isOver()) return result;
+        await loaded(replica, missing);
+        continue;
+      }
+      const outcome = await commit.outcome;
+      if (outcome.kind === "committed") return result;
+      if (retryRule(outcome) !== "run-again" || isOver()) throw new TransactionError(outcome, attempt);
+      await replica.catchUp();
+      await replica.loadsSettled();
+      await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
+    }
+  } finally {
+    for (const letGo of held) letGo();
   }
+}
+
+function tryOnce<T>(transact: () => Transacted<T>): Transacted<T> | ReadTooEarly {
+  try {
+    return transact();
+  } catch (error) {
+    if (error instanceof ReadTooEarly) return error;
+    throw error;
+  }
+}
+
+/** Resolves when they are here; throws where one of them cannot be loaded. */
+async function loaded(replica: Replica, documents: ReadonlySet<ReplicaDocument>): Promise<void> {
+  await replica.loadsSettled();
+  for (const document of documents) if (document.loadError !== undefined) throw document.loadError;
 }
 
 function pause(host: Host, ms: number): Promise<void> {

@@ -3,21 +3,27 @@
  * comparing pointers, and a change at a path finds its readers by walking up to the root and down the trie, never
  * over the readers of other paths.
  *
+ * Who holds on to what. A read that a node has registered (`edges`) and a node that writes hold the document, which then stays here. A cell
+ * holds nothing: its address goes with the document, or by itself when there are too many in one document that nobody reads at. It is
+ * `gone` then, and the cell finds its place again (`Documents.again`). Both happen only between two stretches of code, so an address
+ * that was asked for is good until its user lets go of the thread.
+ *
  * Each address carries the two stamps by which dormant readers are verified: `stamp` moves when the value here (deep) changes,
  * `shape` when what a shallow read sees changes. Live readers stand in the list and are told at once.
  */
+import { ADDRESSES_UNREAD_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { childOf } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
-import type { ReplicaDocument } from "../store/replica-document.ts";
+import type { Attachment, ReplicaDocument } from "../store/replica-document.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 
 const ROOT: Path = Object.freeze([]);
 const NO_WRITERS: readonly SchedulerNode[] = Object.freeze([]);
 
 /** A document as the scheduler knows it: the root of its addresses, who writes it, how many live reads it has. */
-export class DocumentIndex {
+export class DocumentIndex implements Attachment {
   readonly replica: Replica;
   readonly document: ReplicaDocument;
   readonly root: Address;
@@ -28,11 +34,41 @@ export class DocumentIndex {
   /** The unit that wrote here last, and the one level at which it did; -1 when it wrote at several. See `write-unit.ts`. */
   turn = 0;
   turnLevel = -1;
+  /** Addresses that may still be made before those are looked for that nobody reads at. */
+  #room = ADDRESSES_UNREAD_MAX;
 
   constructor(replica: Replica, document: ReplicaDocument) {
     this.replica = replica;
     this.document = document;
     this.root = new Address(this, null, "");
+  }
+
+  /** An address was made. */
+  made(): void {
+    if (this.#room-- === 0) this.replica.whenUnused(() => this.#sweep());
+  }
+
+  /** The document is not the replica's any more: all of them lead nowhere. */
+  dropped(): void {
+    for (const address of this.#outwards()) address.gone = true;
+  }
+
+  /** Forgets the addresses at which, and below which, nobody reads. */
+  #sweep(): void {
+    let kept = 0;
+    for (const address of this.#outwards().reverse()) {
+      if (address.edges > 0 || address.children !== null || address.parent === null) kept++;
+      else address.forget();
+    }
+    // As many again as there are: an address is looked at once or twice in its life.
+    this.#room = Math.max(ADDRESSES_UNREAD_MAX, kept);
+  }
+
+  /** All of them, each before those below it. */
+  #outwards(): Address[] {
+    const all = [this.root];
+    for (const { children } of all) if (children !== null) for (const child of children.values()) all.push(child);
+    return all;
   }
 }
 
@@ -47,10 +83,10 @@ export class Address {
   children: Map<string, Address> | null = null;
   /** Live readers, the oldest of them; changes are told in the order in which readers came, which is mostly the order to run. */
   readers: Edge | null = null;
-  /** Edges of any node, live or dormant; with `pins` and children it decides whether the address may be forgotten. */
+  /** Edges of any node, live or dormant; while there are some, here or below, the address stays. */
   edges = 0;
-  /** Cells that hold on to the address. */
-  pins = 0;
+  /** Nobody keeps it any more: whoever reads here now is told by another. */
+  gone = false;
   /** The graph's tick at the last change of the value here, deep. */
   stamp = 0;
   /** The graph's tick at the last change that a shallow read here would see. */
@@ -84,6 +120,7 @@ export class Address {
     if (child === undefined) {
       child = new Address(this.home, this, step);
       this.children.set(step, child);
+      this.home.made();
     }
     return child;
   }
@@ -108,13 +145,20 @@ export class Address {
     return typeof container === "object" && container !== null ? childOf(container, this.step) : undefined;
   }
 
-  /** Forgets the address, and those above it, as far as nobody needs them. */
-  prune(): void {
-    let address: Address = this;
-    while (address.parent !== null && address.edges === 0 && address.pins === 0 && !address.children?.size) {
-      address.parent.children?.delete(address.step);
-      address = address.parent;
-    }
+  /** One more needs the document to be here, as long as it does not say otherwise. */
+  hold(): void {
+    this.document.observers++;
+  }
+
+  letGo(): void {
+    this.document.observers--;
+  }
+
+  forget(): void {
+    const { parent, step } = this;
+    this.gone = true;
+    parent?.children?.delete(step);
+    if (parent?.children?.size === 0) parent.children = null;
   }
 
   /** For people: `space/document/path`. */

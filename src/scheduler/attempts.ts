@@ -42,11 +42,12 @@ export class Attempts {
     }
   }
 
-  /** The transaction has ended; without a commit it wrote nothing. */
-  #transacted({ commit, label }: Transacted<unknown>): void {
+  /** The transaction has ended. Without a commit it wrote nothing, and is run again if it has looked at what is not here. */
+  #transacted({ commit, missing, label }: Transacted<unknown>): void {
     const lineage = this.#take();
     if (lineage === undefined) return;
     if (label !== undefined) lineage.label = label;
+    if (commit === undefined && missing !== undefined) return lineage.fail("it read documents before they were loaded");
     if (commit === undefined) return lineage.confirm();
     lineage.applied({ session: commit.session, localSequence: commit.localSequence });
     follow(lineage, commit);

@@ -126,7 +126,9 @@ export class Dispatch {
 
   #park(queue: SendQueue, send: Send, wait: Wait): void {
     send.wait = wait;
-    if (wait.kind === "load") void this.#awaitLoads(queue, send, wait.missing);
+    if (wait.kind !== "load") return;
+    send.needs(wait.missing);
+    void this.#awaitLoads(queue, send, wait.missing);
   }
 
   async #awaitLoads(queue: SendQueue, send: Send, missing: readonly DocumentIndex[]): Promise<void> {

@@ -19,6 +19,7 @@ export class Documents {
   readonly #graph: Graph;
   readonly #invalidation: Invalidation;
   readonly #replicas = new Set<Replica>();
+  readonly #keptFor = new Map<SchedulerNode, readonly Address[]>();
 
   constructor(parts: { registry: Registry; graph: Graph; invalidation: Invalidation }) {
     this.#registry = parts.registry;
@@ -32,6 +33,11 @@ export class Documents {
     const index = this.#graph.index(replica, ref);
     if (index.writers.length === 0 && ref.scope === SHARED_SCOPE) this.#lookedAt(index);
     return index.root;
+  }
+
+  /** Where an address is that was kept over a stretch of time in which it may have been forgotten. */
+  again({ home, path }: Address): Address {
+    return this.root(home.replica, home.document).at(path);
   }
 
   #known(replica: Replica): void {
@@ -57,7 +63,24 @@ export class Documents {
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
     if (node.output !== undefined) takeOver(node.output, node.record?.phase === "asked");
     for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
+    for (const place of node.envelope ?? NOTHING) place.hold();
     if (outputIn !== undefined) this.#placeUnlessUnseen(node, outputIn, id);
+  }
+
+  /** The node is not registered any more: what it wrote, and may have written, is anybody's. */
+  release(node: SchedulerNode): void {
+    for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
+    for (const place of node.envelope ?? NOTHING) place.letGo();
+    if (this.#keptFor.size === 0) return;
+    for (const address of this.#keptFor.get(node) ?? NOTHING) address.letGo();
+    this.#keptFor.delete(node);
+  }
+
+  /** Keeps a document here, which no store has, for as long as the node is registered that may read it. */
+  keepFor(node: SchedulerNode, address: Address): void {
+    if (!node.registered) return;
+    address.hold();
+    this.#keptFor.set(node, [...(this.#keptFor.get(node) ?? NOTHING), address]);
   }
 
   /** One that nobody has looked at is found by its name, so it must have its own; one that a run makes runs at once. */

@@ -37,7 +37,7 @@ export class Events implements FallListener {
   readonly #work: { wake(): void };
   readonly #host: Host;
   readonly #queues = new Map<Replica, SendQueue>();
-  /** By address: the record pins it, so that there is one for each link. */
+  /** By address, of a document: the record holds that, so that there is one for each link. */
   readonly #streams = new Map<Address, StreamRecord>();
   /** Sends of plain code. */
   #sends = 0;

@@ -51,19 +51,7 @@ export class Graph {
     if (known !== undefined) return known;
     const index = new DocumentIndex(replica, document);
     document.attachment = index;
-    document.observers++;
     return index;
-  }
-
-  /** Forgets an address that nobody needs, and with the last one the document's index. */
-  forget(address: Address): void {
-    if (address.edges > 0 || address.pins > 0) return;
-    address.prune();
-    const { root, writers, document } = address.home;
-    if (root.children?.size || root.edges > 0 || root.pins > 0 || writers.length > 0) return;
-    if (document.attachment !== address.home) return;
-    document.attachment = undefined;
-    document.observers--;
   }
 
   // Reads ----------------------------------------------------------------------------------------------------------------
@@ -73,6 +61,7 @@ export class Graph {
     const edge = this.#edge(node, address, shallow);
     this.indexWrites++;
     address.edges++;
+    address.hold();
     if (tail === null) {
       edge.next = node.reads;
       node.reads = edge;
@@ -141,8 +130,8 @@ export class Graph {
   #drop(edge: Edge): void {
     this.indexWrites++;
     edge.address.edges--;
+    edge.address.letGo();
     if (edge.linked) this.#unlink(edge);
-    this.forget(edge.address);
   }
 
   // Demand ---------------------------------------------------------------------------------------------------------------
@@ -175,6 +164,7 @@ export class Graph {
   /** A node came to write a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
+    index.root.hold();
     if (index.liveEdges === 0) return;
     for (const edge of linkedEdges(index.root)) {
       if (edge.node === node) continue;
@@ -187,8 +177,8 @@ export class Graph {
 
   removeWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.filter((writer) => writer !== node);
+    index.root.letGo();
     for (const edge of linkedEdges(index.root)) if (edge.node !== node) node.demand--;
-    this.forget(index.root);
   }
 
   #link(edge: Edge): void {

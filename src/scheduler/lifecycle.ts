@@ -82,7 +82,7 @@ export class Lifecycle {
     this.#registry.delete(node);
     this.#agenda.withdraw(node);
     this.#graph.dropReads(node, null);
-    for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
+    this.#documents.release(node);
     node.live = false;
     node.causes = NO_CAUSES;
     this.#graph.heights.forget(node);

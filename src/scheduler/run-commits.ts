@@ -20,6 +20,7 @@ import type { Introspection } from "./introspection.ts";
 import { restoreCauses } from "./node.ts";
 import type { Run } from "./run.ts";
 import type { Turns } from "./turns.ts";
+import { WriteUnit } from "./write-unit.ts";
 
 /** Keeps `idle` from resolving while work goes on. */
 export interface Background {
@@ -45,6 +46,12 @@ export class RunCommits {
     this.#agenda = parts.agenda;
     this.#introspection = parts.introspection;
     this.#background = parts.background;
+  }
+
+  /** A unit for what a run is about to write, upon what plain code had written before it. */
+  open(replica: Replica): WriteUnit {
+    this.#turns.seal(replica);
+    return new WriteUnit(replica);
   }
 
   /** Commits what a run has written so far. The commit rests on what the run has read. */

@@ -4,12 +4,13 @@
  * A read that meets work below the reader (a computation that never ran, or slept through changes) must not return a value that is
  * about to change. The work is run right there, inside the read. Where runs are nested too deeply already, or the reader has
  * written something that the inner run must not see, the reader is abandoned by throwing `START_OVER` through its function and
- * queued again. So it is when it meets a kept output that is still in the store: it starts over when that is here.
+ * queued again. So it is when it meets a kept output that is still in the store, or writes into a document that is: it starts over when
+ * that is here.
  *
  * Not here: reads of plain code, transactions and handlers, which register nothing (`runner.ts` tells them apart).
  */
 import type { Json } from "../message/json.ts";
-import type { Address } from "./address.ts";
+import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
@@ -17,6 +18,7 @@ import { NO_CAUSES, type SchedulerNode } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { Run } from "./run.ts";
+import type { WriteUnit } from "./write-unit.ts";
 
 /** Thrown through a node's function to abandon the run; not an error, so that it costs no stack trace. */
 export const START_OVER = Symbol("start over");
@@ -126,6 +128,16 @@ export class RunReads {
     this.#log(run, address, shallow);
     if (!this.#persistence.isAwaited(address)) return;
     this.loads = this.#persistence.missed(run.node, address);
+    throw START_OVER;
+  }
+
+  /** A run writes into a document that is not here: it starts over when it is. Until then it reads it, so that it stays. */
+  bring(run: Run, unit: WriteUnit, home: DocumentIndex): void {
+    const { document, replica, root } = home;
+    if (document.loadError !== undefined || run.rehearsal || unit.hasPut(home)) return;
+    this.#log(run, root, true);
+    if (document.state === "absent") replica.touch(document);
+    this.loads = replica.loadsSettled();
     throw START_OVER;
   }
 

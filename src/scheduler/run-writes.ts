@@ -14,7 +14,7 @@ import type { Invalidation } from "./invalidation.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 import type { RunCommits } from "./run-commits.ts";
-import { WriteUnit } from "./write-unit.ts";
+import type { WriteUnit } from "./write-unit.ts";
 
 export class RunWrites {
   readonly #invalidation: Invalidation;
@@ -61,7 +61,7 @@ export class RunWrites {
     if (run.node.kind === "computation" && !run.rehearsal && !isInSurface(run.node, address))
       this.#introspection.wroteOutside(run.node, address);
     if (run.label.length > 0) this.#flow.requireWritable(run, address.alone);
-    run.unit ??= new WriteUnit(replica);
+    run.unit ??= this.#commits.open(replica);
     if (run.unit.replica !== replica) {
       throw new Error(`node ${run.node.id} writes into two spaces; a run is one commit, and a commit is of one space`);
     }
@@ -82,7 +82,7 @@ export class RunWrites {
     const raises = this.#flow.raises(run);
     const place = run.node.envelope?.[0];
     if (raises.length === 0 || place === undefined) return;
-    run.unit ??= new WriteUnit(place.home.replica);
+    run.unit ??= this.#commits.open(place.home.replica);
     run.unit.labels = raises;
   }
 

@@ -86,8 +86,10 @@ export class Runner implements RunHome {
   read(address: Address, shallow: boolean): Json | undefined {
     const run = this.current;
     if (run !== null) return this.#reads.read(run, address, shallow);
+    const { document } = address;
+    document.touched = true;
     // It reads as absent, and arrives as a change.
-    if (address.document.state === "absent") address.home.replica.touch(address.document);
+    if (document.state === "absent") address.home.replica.touch(document);
     if (this.handling !== null) return this.handling.read(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
     return address.value;
@@ -105,8 +107,22 @@ export class Runner implements RunHome {
 
   /** Where a write goes: to the running node's unit, to the handling of a send, or to the ambient turn of the space. */
   targetFor(address: Address): WriteTarget {
-    if (this.current !== null) return this.#writes.unitFor(this.current, address);
+    if (this.current !== null) return this.#unitFor(this.current, address);
     return this.handling ?? this.#turns.ambient(address.home.replica);
+  }
+
+  #unitFor(run: Run, address: Address): WriteTarget {
+    const unit = this.#writes.unitFor(run, address);
+    // Before it is written into, and not merely replaced.
+    if (address.parent !== null && !address.document.isKnown) this.#reads.bring(run, unit, address.home);
+    return unit;
+  }
+
+  /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
+  restOn(address: Address): void {
+    const { isKnown } = address.document;
+    if (isKnown || this.current !== null || this.handling !== null || this.#turns.isTransacting) return;
+    this.#turns.ambient(address.home.replica).read(address, false);
   }
 
   /** A document that the running node derives besides its output. */

@@ -50,6 +50,16 @@ export class Scheduler implements Disposable {
     return this.#components.documents.root(replica, ref);
   }
 
+  /** The address of the same place now, for whoever has kept one that is `gone`. */
+  again(address: Address): Address {
+    return this.#components.documents.again(address);
+  }
+
+  /** Keeps a document here, which no store has, for as long as the node is registered. */
+  keepFor(node: SchedulerNode, address: Address): void {
+    this.#components.documents.keepFor(node, address);
+  }
+
   /** Where a computation's result goes. */
   outputOf(node: SchedulerNode): Address | undefined {
     return this.#components.documents.outputOf(node);
@@ -81,6 +91,11 @@ export class Scheduler implements Disposable {
 
   splice(address: Address, index: number, remove: number, insert: readonly unknown[]): void {
     this.#runner.targetFor(address).splice(address, index, remove, insert);
+  }
+
+  /** What is written next follows from what was read here: does not last if there is something that was not here to be read. */
+  restOn(address: Address): void {
+    this.#runner.restOn(address);
   }
 
   /**

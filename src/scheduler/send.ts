@@ -11,7 +11,7 @@ import type { Json } from "../message/json.ts";
 import { join, type Label, PUBLIC } from "../store/label.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Commit } from "../store/transaction.ts";
-import type { DocumentIndex } from "./address.ts";
+import type { Address, DocumentIndex } from "./address.ts";
 import type { Closure } from "./closure.ts";
 import type { Lineage } from "./lineage.ts";
 import type { StreamRecord } from "./stream-record.ts";
@@ -108,6 +108,8 @@ export class Send implements Sent {
   attempts = 0;
   /** When it is not tried again any more; set by the first rejection. */
   triesUntil: number | undefined;
+  /** Documents that its handler reads and that were not here: held until it is over, or one might go when the next one comes. */
+  #needed: Address[] | undefined;
   /** Whether what the handler asked for has been brought here. */
   synced = false;
   /** The event's id, or the number from which it follows, until somebody asks for it: those that wait need none. */
@@ -153,6 +155,15 @@ export class Send implements Sent {
     return this.#outcome;
   }
 
+  /** Keeps documents that are being loaded for its handler. */
+  needs(documents: readonly DocumentIndex[]): void {
+    this.#needed ??= [];
+    for (const { root } of documents) {
+      root.hold();
+      this.#needed.push(root);
+    }
+  }
+
   /** The one outcome. What comes after it changes nothing. */
   end(outcome: SendOutcome): void {
     if (this.state === "over") return;
@@ -160,6 +171,7 @@ export class Send implements Sent {
     this.wait = undefined;
     this.closure?.release();
     this.closure = undefined;
+    if (this.#needed !== undefined) for (const root of this.#needed) root.letGo();
     this.#result = outcome;
     this.#resolve?.(outcome);
     this.#onOutcome?.(outcome);

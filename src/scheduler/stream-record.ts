@@ -63,8 +63,8 @@ export class StreamRecord {
     this.address = address;
     this.queue = queue;
     this.link = linkText(address);
-    // Nobody else has to remember the address.
-    address.pins++;
+    // There is one for each link, found by its address.
+    address.hold();
   }
 
   /** The id of what plain code has sent here as its so many-th. */

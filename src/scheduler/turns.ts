@@ -8,6 +8,7 @@ import type { OpenTurn } from "../store/document-table.ts";
 import { join, type Label } from "../store/label.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
+import type { ReplicaDocument } from "../store/replica-document.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
@@ -45,8 +46,21 @@ export interface LostWrites {
 export interface Transacted<T> {
   readonly result: T;
   readonly commit: Commit | undefined;
+  /** Documents that it has taken for absent because they are not here; they are being loaded. */
+  readonly missing?: ReadonlySet<ReplicaDocument> | undefined;
   /** What it has read is labelled with, where it was one of its own. */
   readonly label?: Label;
+}
+
+/** A transaction threw after it had looked at documents that are not here, which may be why. Nothing of it has happened. */
+export class ReadTooEarly extends Error {
+  override readonly name = "ReadTooEarly";
+  readonly missing: ReadonlySet<ReplicaDocument>;
+
+  constructor(cause: unknown, missing: ReadonlySet<ReplicaDocument>) {
+    super("a transaction threw that had read documents before they were loaded", { cause });
+    this.missing = missing;
+  }
 }
 
 export class Turns {
@@ -116,14 +130,14 @@ export class Turns {
     if (unit === undefined) return;
     if (address.document.labels !== undefined) unit.label = join(unit.label, labelSeen(address, shallow));
     if (unit.replica !== address.home.replica) return;
-    if (!isDerived(address.home)) unit.claimRead(address, shallow);
-    else for (const edge of sourceReads(address.home)) unit.claimRead(edge.address, edge.shallow);
+    if (!isDerived(address.home)) unit.read(address, shallow);
+    else for (const edge of sourceReads(address.home)) unit.read(edge.address, edge.shallow);
   }
 
   #turn(replica: Replica): AmbientTurn {
     let turn = this.#turns.get(replica);
     if (!turn) {
-      turn = new AmbientTurn(replica, () => this.#seal(replica));
+      turn = new AmbientTurn(replica, () => this.seal(replica));
       this.#turns.set(replica, turn);
       replica.turn = turn;
     }
@@ -147,10 +161,11 @@ export class Turns {
   settle(replica: Replica): void {
     if (this.isTransacting) return;
     this.publish();
-    this.#seal(replica);
+    this.seal(replica);
   }
 
-  #seal(replica: Replica): void {
+  /** Commits what plain code has written so far. */
+  seal(replica: Replica): void {
     const turn = this.#turns.get(replica);
     const unit = turn?.unit;
     if (turn === undefined || unit === undefined || turn === this.#transacting) return;
@@ -168,7 +183,7 @@ export class Turns {
     // A transaction inside a transaction is part of it.
     if (this.#transacting === turn) return { result: code(), commit: undefined };
     if (this.#transacting !== undefined) this.#transactionUnit(turn, replica);
-    this.#seal(replica);
+    this.seal(replica);
     const unit = new WriteUnit(replica);
     turn.unit = unit;
     this.#transacting = turn;
@@ -179,18 +194,16 @@ export class Turns {
         for (const address of unit.addresses()) requireWritable(unit.label, address, "a transaction");
     } catch (error) {
       unit.undo();
-      throw error;
+      throw unit.missing === undefined ? error : new ReadTooEarly(error, unit.missing);
     } finally {
       turn.unit = undefined;
       this.#transacting = undefined;
     }
-    return { result, commit: this.commit(unit, undefined, changeGroup), label: unit.label };
+    return { result, commit: this.commit(unit, undefined, changeGroup), missing: unit.missing, label: unit.label };
   }
 
   /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */
   commit(unit: WriteUnit, source?: SchedulerNode, changeGroup?: string): Commit | undefined {
-    // What plain code had written before a node ran was put in place before, and is committed before.
-    if (source !== undefined) this.#seal(unit.replica);
     unit.publish(this.#invalidation, source, changeGroup);
     const sealed = unit.seal();
     if (sealed.shares.size === 0 && unit.labels.length === 0) return undefined;

@@ -51,6 +51,8 @@ export class WriteUnit implements WriteTarget {
   label: Label = PUBLIC;
   /** Labels that go with the writes. */
   labels: readonly LabelWrite[] = NO_LABELS;
+  /** Documents that it rests on and that are not here. */
+  missing: Set<ReplicaDocument> | undefined;
   /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
   readonly #id = ++lastUnit;
   readonly #records: WriteRecord[] = [];
@@ -133,21 +135,25 @@ export class WriteUnit implements WriteTarget {
 
   /** Adds elements at the end of an array; one that is not there is made, unless somebody else makes it meanwhile. */
   append(address: Address, items: readonly unknown[]): void {
-    const { value, home } = address;
+    const { value } = address;
     if (value !== undefined) return this.splice(address, Array.isArray(value) ? value.length : 0, 0, items);
-    if (home.document.state === "absent") home.replica.touch(home.document);
     this.#claim(address, "deep");
     this.set(address, items);
   }
 
-  /** The commit rests on what lies here now. */
+  /** The code has just read what lies here. */
+  read(address: Address, shallow: boolean): void {
+    if (!this.hasPut(address.home)) this.claimRead(address, shallow);
+  }
+
+  /** The commit rests on what lay here before its own writes. */
   claimRead(address: Address, shallow: boolean): void {
     if (shallow) this.#claimedShallow ??= new Set();
     else this.#claimedDeep ??= new Set();
     const claimed = (shallow ? this.#claimedShallow : this.#claimedDeep) as Set<Address>;
     if (claimed.has(address)) return;
     claimed.add(address);
-    this.#claim(address, shallow ? "shallow" : "deep");
+    this.#restOn(address, shallow ? "shallow" : "deep");
   }
 
   /** Tells readers what has changed since they were told last. */
@@ -251,9 +257,24 @@ export class WriteUnit implements WriteTarget {
   }
 
   #claim(address: Address, depth: ReadClaim["depth"]): void {
-    const { document } = address.home;
-    const sequence = sequenceSeen(document, this.replica.position);
-    this.#claims.push({ scope: document.scope, id: document.id, path: address.path, depth, sequence });
+    if (!this.hasPut(address.home)) this.#restOn(address, depth);
+  }
+
+  /** Whether the unit has itself put a document whole that is not here: what it says of it now, it says of its own. */
+  hasPut({ root, document }: DocumentIndex): boolean {
+    return root.turn === this.#id && !document.isKnown;
+  }
+
+  #restOn({ home, path }: Address, depth: ReadClaim["depth"]): void {
+    const { scope, id } = home.document;
+    if (!home.document.isKnown) this.#ask(home);
+    this.#claims.push({ scope, id, path, depth, sequence: sequenceSeen(home.document, this.replica.position) });
+  }
+
+  #ask({ replica, document }: DocumentIndex): void {
+    if (document.state === "absent") replica.touch(document);
+    this.missing ??= new Set();
+    this.missing.add(document);
   }
 
   #apply(home: DocumentIndex, operation: PathOperation): PathOperation {
@@ -263,9 +284,8 @@ export class WriteUnit implements WriteTarget {
       return inverse;
     } catch (error) {
       if (!(error instanceof PatchError)) throw error;
-      throw misuse(
-        `cannot write ${home.root} /${operation.path.join("/")}: ${error.message}; write what is above it first`,
-      );
+      const advice = `${home.document.isKnown ? "" : "pull it, or "}write what is above it first`;
+      throw misuse(`cannot write ${home.root} /${operation.path.join("/")}: ${error.message}; ${advice}`);
     }
   }
 }

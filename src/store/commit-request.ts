@@ -1,16 +1,16 @@
 /**
  * Turning a transaction into the request that a backend gets: what it read and as of when, what it stands on, what it writes.
  */
-import type { CommitIdentity, CommitRequest, DocumentPatch, ReadClaim } from "./commit.ts";
+import { type CommitIdentity, type CommitRequest, type DocumentPatch, NOT_HERE, type ReadClaim } from "./commit.ts";
 import { PayloadDigest } from "./payload-digest.ts";
 import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import type { CommitExtras, DocumentPart } from "./transaction.ts";
 
-/** As of which sequence the replica's copy of a document is; 0 for one that was read while it was not here. */
+/** As of which sequence the replica's copy of a document is. */
 export function sequenceSeen(document: ReplicaDocument, position: number): number {
-  return document.isKnown ? Math.max(document.loadedAt, position) : 0;
+  return document.isKnown ? Math.max(document.loadedAt, position) : NOT_HERE;
 }
 
 export function readClaims(parts: readonly DocumentPart[], position: number): ReadClaim[] {

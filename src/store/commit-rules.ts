@@ -4,7 +4,7 @@
  * claims come last, so that a backend may learn whether one is held by settling it.
  */
 import type { Path } from "../message/path.ts";
-import type { CommitIdentity, CommitOutcome, CommitRequest, ReadClaim } from "./commit.ts";
+import { type CommitIdentity, type CommitOutcome, type CommitRequest, NOT_HERE, type ReadClaim } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import type { Settlement } from "./journal.ts";
 import { writeTouchesRead } from "./path-operation.ts";
@@ -113,19 +113,18 @@ function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefine
       of = read;
       head = facts.head(read)?.sequence ?? 0;
     }
-    if (head > read.sequence && hasMoved(read, request.session, facts)) {
-      const where = `${read.scope}/${read.id} /${read.path.join("/")}`;
-      return rejected(
-        "stale",
-        "read-moved",
-        `${where} changed after sequence ${read.sequence}; catch up and run again`,
-      );
-    }
+    if (head > Math.max(read.sequence, 0) && hasMoved(read, request.session, facts)) return moved(read);
   }
   return undefined;
 }
 
+function moved({ scope, id, path, sequence }: ReadClaim): Rejection {
+  const since = sequence === NOT_HERE ? "was read before it was loaded" : `changed after sequence ${sequence}`;
+  return rejected("stale", "read-moved", `${scope}/${id} /${path.join("/")} ${since}; catch up and run again`);
+}
+
 function hasMoved(read: ReadClaim, session: string, facts: CommitFacts): boolean {
+  if (read.sequence === NOT_HERE) return true;
   const written = facts.writtenSince(read, read.sequence, session);
   if (!written) return true;
   for (const path of written) if (writeTouchesRead(path, read.path, read.depth)) return true;

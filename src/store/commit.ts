@@ -16,9 +16,15 @@ export type ReadDepth = "deep" | "shallow" | "reach";
 export interface ReadClaim extends DocumentRef {
   readonly path: Path;
   readonly depth: ReadDepth;
-  /** The space's commit sequence that the read saw. */
+  /** The space's commit sequence that the read saw, or `NOT_HERE`. */
   readonly sequence: number;
 }
+
+/**
+ * Stands for the sequence that a read saw of a document which was not loaded: it took it for absent. Whoever has written it since, its
+ * own session too: the replica may have let go of what it wrote.
+ */
+export const NOT_HERE = -1;
 
 export interface DocumentPatch extends DocumentRef {
   readonly operations: readonly PathOperation[];

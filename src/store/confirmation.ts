@@ -184,7 +184,7 @@ export class Confirmation implements Newcomers {
       const labels: LabelChange[] = [];
       behind.forEach((document, i) => {
         const loaded = result.documents[i];
-        if (!loaded) return;
+        if (!loaded || document.state === "dropped") return;
         labels.push(...this.#documents.relabelOn(document, loaded, result.sequence));
         changes.push(...this.#documents.rebaseOn(document, loaded, result.sequence));
       });

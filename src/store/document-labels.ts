@@ -6,7 +6,7 @@
 import type { Path } from "../message/path.ts";
 import type { LabelWrite } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
-import { join, type Label, labelOf, type PlaceLabel, PUBLIC } from "./label.ts";
+import { isWithin, join, type Label, labelOf, type PlaceLabel, PUBLIC } from "./label.ts";
 import { isPrefix } from "./path-operation.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import type { AddressLabels } from "./store.ts";
@@ -38,8 +38,10 @@ export class DocumentLabels {
     return this.#places;
   }
 
-  get isPending(): boolean {
-    return this.#pending.length > 0;
+  /** Whether some of it is known only here: on its way to the store, or declared and not stored yet. */
+  get isUnstored(): boolean {
+    if (this.#pending.length > 0) return true;
+    return this.#declared.some(({ path, labels }) => !isWithin(labelOf(labels), at(this.#confirmed, path)));
   }
 
   /** What a backend has said; what this replica has pending stays on top, but for commits that the answer contains. */

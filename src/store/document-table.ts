@@ -2,6 +2,9 @@
  * The documents of a replica: which are here, which are being loaded, which may be dropped, and what was written to them since
  * the oldest open transaction began. Bounded: beyond its maximum it drops documents that nobody holds and nothing pends on,
  * those not touched since the last sweep first. SPEC: S60-S66.
+ *
+ * Nothing is dropped under the feet of code that runs: a sweep has a microtask of its own, before which every turn is sealed. So whoever
+ * looks a document up may use it until he lets go of the thread, and after that looks it up again or has held it.
  */
 import type { Host } from "../host/host.ts";
 import { isCleanText } from "../message/json.ts";
@@ -37,12 +40,12 @@ export class DocumentTable {
   newcomers: Newcomers | undefined;
   /** Loads of an older state than this come too late: the feed has no more of what lies between. */
   loadsFrom = 0;
-  /** Whether a document that this replica has written was dropped: then one that is not here may be its own work. */
-  hasDroppedOwn = false;
   readonly #documents = new DocumentMap<ReplicaDocument>();
   readonly #residentMax: number;
   /** The size at which to look again for what can be dropped. */
   #sweepAt: number;
+  #isSweepDue = false;
+  readonly #host: Host;
   readonly #notifier: Notifier;
   /** Counts what was applied here, by whomever; reads remember it. */
   #tick = 1;
@@ -54,6 +57,7 @@ export class DocumentTable {
     this.loader = new DocumentLoader(options.store, options.space, options.host, this);
     this.#residentMax = options.residentMax;
     this.#sweepAt = options.residentMax;
+    this.#host = options.host;
     this.#notifier = options.notifier;
   }
 
@@ -88,7 +92,7 @@ export class DocumentTable {
     if (!isCleanText(ref.scope) || !isCleanText(ref.id)) {
       throw new StoreError("STORE_MISUSE", "a document's scope and id must not contain NUL or a lone surrogate");
     }
-    if (this.size >= this.#sweepAt) this.#dropSome();
+    if (this.size >= this.#sweepAt && !this.#isSweepDue) this.#sweepLater();
     const document = new ReplicaDocument(ref);
     this.#documents.add(ref, document);
     this.newcomers?.met(document);
@@ -153,6 +157,7 @@ export class DocumentTable {
     const changes: Change[] = [];
     const labels: LabelChange[] = [];
     documents.forEach((document, i) => {
+      if (document.state === "dropped") return;
       const loaded = result.documents[i] as LoadedDocument;
       const wasLoaded = document.state === "loaded";
       if (!wasLoaded && result.sequence < this.loadsFrom) {
@@ -192,7 +197,24 @@ export class DocumentTable {
 
   // Memory -----------------------------------------------------------------------------------------------------------
 
-  /** Drops up to a tenth of the documents: one sweep spares what was touched since the last, a second does not. */
+  /** Calls back when no code is under way that may have looked something up. */
+  whenUnused(work: () => void): void {
+    this.#host.microtask(() => {
+      // What was written in place is pending from here on, so that it stays.
+      this.turn?.seal();
+      work();
+    });
+  }
+
+  #sweepLater(): void {
+    this.#isSweepDue = true;
+    this.whenUnused(() => {
+      this.#isSweepDue = false;
+      this.#dropSome();
+    });
+  }
+
+  /** Drops what is above the maximum and a tenth: one sweep spares what was touched since the last, a second does not. */
   #dropSome(): void {
     const step = Math.max(1, Math.floor(this.#residentMax / 10));
     const target = this.#residentMax - step;
@@ -209,7 +231,7 @@ export class DocumentTable {
 
   #drop(document: ReplicaDocument): void {
     this.#documents.delete(document);
-    if (document.writtenHere) this.hasDroppedOwn = true;
+    document.dropped();
   }
 }
 
@@ -221,6 +243,6 @@ function isAfter(sequence: number): (commit: PendingCommit) => boolean {
 }
 
 function isDroppable(document: ReplicaDocument): boolean {
-  if (document.labels?.isPending) return false;
+  if (document.labels?.isUnstored) return false;
   return document.state !== "loading" && document.observers === 0 && document.pending.length === 0;
 }

@@ -3,12 +3,13 @@
  * on it, and what was written to it lately.
  *
  * ```
- *   absent ──first read──> loading ──arrives──> loaded ──nobody holds it, memory is short──> dropped (absent)
+ *   absent ──first read──> loading ──arrives──> loaded ──nobody holds it, memory is short──> dropped
  *     │                       │└──load fails──> absent (`loadError` says why; the next read tries again)
  *     └──replaced whole by an own commit that is confirmed──> loaded
  * ```
  *
- * Before it is loaded, the first thing pending on it replaces it whole, since nothing else can be written to it.
+ * Before it is loaded, the first thing pending on it replaces it whole, since nothing else can be written to it. A dropped one is dead:
+ * whoever comes next gets another object for the document, and whoever still has this one has to look it up again.
  */
 import { RECENT_WRITES_MAX } from "../limits.ts";
 import { equal } from "../message/equality.ts";
@@ -44,10 +45,16 @@ const NONE: readonly never[] = Object.freeze([]);
 /** Pending shares that are looked through one by one. */
 const LISTED_MAX = 8;
 
+/** What somebody keeps beside a document. */
+export interface Attachment {
+  /** The document is dropped: it leads nowhere any more. */
+  dropped(): void;
+}
+
 export class ReplicaDocument implements DocumentRef {
   readonly scope: string;
   readonly id: string;
-  state: "absent" | "loading" | "loaded" = "absent";
+  state: "absent" | "loading" | "loaded" | "dropped" = "absent";
   /** Why the last load failed; cleared by one that succeeds. */
   loadError: unknown;
   value: Json | undefined;
@@ -61,12 +68,10 @@ export class ReplicaDocument implements DocumentRef {
   missed: readonly Missed[] = NONE;
   /** How many hold on to it (observers, open transactions); while above zero it is not dropped. */
   observers = 0;
-  /** What the scheduler keeps beside the document; the store never looks at it. */
-  attachment: object | undefined;
+  /** What the scheduler keeps beside the document; the store never looks into it. */
+  attachment: Attachment | undefined;
   /** Read or written since the last sweep of the eviction clock. */
   touched = true;
-  /** Whether this replica has ever sent a commit that changes it, whatever became of that. */
-  writtenHere = false;
   /** Computed here: what others have stored of it comes too late. */
   derived = false;
   /** Others have stored something else than what is here, since that was last asked. */
@@ -183,7 +188,7 @@ export class ReplicaDocument implements DocumentRef {
 
   /** A commit was applied that is pending from now on. */
   addPending(share: PendingShare): void {
-    this.writtenHere = true;
+    this.touched = true;
     if (this.pending.length === 0) this.pending = [share];
     else (this.pending as PendingShare[]).push(share);
     this.#pendingIndex?.add(share);
@@ -228,6 +233,13 @@ export class ReplicaDocument implements DocumentRef {
     const applied = applyOperation(this.value, operation, ownUnlessHandedOut);
     this.value = applied.root;
     return applied;
+  }
+
+  /** The replica has let go of it. Labels stay: whoever still has it must not take it for public. */
+  dropped(): void {
+    this.state = "dropped";
+    this.value = undefined;
+    this.attachment?.dropped();
   }
 
   /** The load came back with nothing; the next read asks again, and that load will show what is missed until then. */

@@ -13,7 +13,15 @@ import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
 import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
-import type { CommitIdentity, CommitOutcome, CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
+import {
+  type CommitIdentity,
+  type CommitOutcome,
+  type CommitRequest,
+  type DocumentPatch,
+  NOT_HERE,
+  type NodeBasis,
+  type ReadClaim,
+} from "./commit.ts";
 import { buildRequest, isNothing, NOTHING_ELSE, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
@@ -195,7 +203,7 @@ export class Replica implements AsyncDisposable {
   /** Applies a transaction and sends it on its way. Called by the transaction itself. */
   commit({ parts, extras, options, receipt }: Transaction): Commit {
     this.#documents.turn?.seal();
-    const rejection = firstMoved(parts) ?? this.#firstNotKnown(parts);
+    const rejection = firstMoved(parts);
     this.#documents.transactionEnded(parts);
     this.#requireOpen();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
@@ -206,11 +214,10 @@ export class Replica implements AsyncDisposable {
     const application: Application = { changes: [], claims };
     const shares = this.#apply(parts, application);
     if (shares.length === 0 && receipt === undefined && isNothing(extras))
-      return { ...identity, outcome: this.#outcomeOfReading(dependsOn) };
+      return { ...identity, outcome: this.#outcomeOfReading(claims, dependsOn) };
 
     const made = { reads: claims, patches: patchesOf(shares), dependsOn, receipt };
     const pending = this.#send(buildRequest(this.#in(identity), made, extras), shares, receipt);
-    if (receipt !== undefined) this.#documents.hasDroppedOwn = true;
     const labels = this.#label(pending);
     this.#notifier.tell({ kind: "commit", changes: application.changes, labels, commit: identity, ...options });
     return pending;
@@ -259,7 +266,6 @@ export class Replica implements AsyncDisposable {
     this.#requireOpen();
     this.#documents.turn?.seal();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
-    for (const patch of patches) this.#documents.place(patch).writtenHere = true;
     const extras = { ...NOTHING_ELSE, ...rows };
     return this.#send(buildRequest(this.#in(identity), { reads, patches, dependsOn: [] }, extras), []);
   }
@@ -267,6 +273,11 @@ export class Replica implements AsyncDisposable {
   /** The recorded basis of nodes, and whether what they read has moved since. */
   basis(nodes: readonly string[]): Promise<readonly RecordedBasis[]> {
     return this.#store.basis(this.space, nodes);
+  }
+
+  /** Calls back when no code is under way that may have looked a document up, or anything that is kept beside one. */
+  whenUnused(work: () => void): void {
+    this.#documents.whenUnused(work);
   }
 
   /** Whoever changes documents in place; asked to seal before anything else happens to them. */
@@ -298,20 +309,14 @@ export class Replica implements AsyncDisposable {
     return shares;
   }
 
-  /** A read of a document that is not here, though the backend may hold what this very session wrote to it. */
-  #firstNotKnown(parts: readonly DocumentPart[]): Rejection | undefined {
-    if (!this.#documents.hasDroppedOwn) return undefined;
-    for (const { document, log } of parts) {
-      if (document.isKnown || log.reads.length === 0) continue;
-      const message = `${document.scope}/${document.id} was read before it was loaded; run it again when it is`;
+  /** A transaction that only read is as good as the commits it read from. */
+  async #outcomeOfReading(claims: readonly ReadClaim[], dependsOn: readonly number[]): Promise<CommitOutcome> {
+    const { position } = this;
+    const unknown = claims.find(({ sequence }) => sequence === NOT_HERE);
+    if (unknown !== undefined) {
+      const message = `${unknown.scope}/${unknown.id} was read before it was loaded; run it again when it is`;
       return rejected("stale", "read-moved", message);
     }
-    return undefined;
-  }
-
-  /** A transaction that only read is as good as the commits it read from. */
-  async #outcomeOfReading(dependsOn: readonly number[]): Promise<CommitOutcome> {
-    const { position } = this;
     for (const beneath of dependsOn.map((local) => this.#confirmation.pending.get(local))) {
       const outcome = await beneath?.outcome;
       if (outcome?.kind !== "rejected") continue;
