@@ -152,7 +152,7 @@ function found({ runs }: Inspected, commits: readonly CommitIdentity[]): TracedC
 }
 
 function pending(loop: EventLoop): PendingView[] {
-  return [...loop.pending].map(({ request: { kind, type, metadata }, origin, actor }) => ({
+  return [...loop.pending].map(({ kind, type, metadata, origin, actor }) => ({
     ...{ id: metadata.id, kind, type, sentAtMs: metadata.timestamp },
     ...(actor === undefined ? {} : { capability: actor.name }),
     askedBy: origin.kind === "actor" || origin.kind === "relay" ? origin.actor.name : origin.kind,

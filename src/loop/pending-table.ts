@@ -8,9 +8,8 @@ import type { Message } from "../message/envelope.ts";
 import type { Connection, Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
-export interface PendingRequest {
-  /** What the answer is made from. Not the object that the actor has: it may do with its own what it likes. */
-  readonly request: Pick<Message, "kind" | "type" | "metadata">;
+/** What the answer is made from, and who gets it. Not the object that the actor has: it may do with its own what it likes. */
+export interface PendingRequest extends Pick<Message, "kind" | "type" | "metadata"> {
   readonly origin: Origin;
   /** The actor it was dispatched to; undefined while it is on its way. */
   actor: SupervisedActor | undefined;
@@ -51,12 +50,11 @@ export class PendingTable {
   }
 
   insert({ kind, type, metadata }: Message, origin: Origin): PendingRequest {
-    const request = { kind, type, metadata: { ...metadata } };
-    const entry: PendingRequest = { request, origin, actor: undefined, timeout: undefined };
+    const entry = { kind, type, metadata: { ...metadata }, origin, actor: undefined, timeout: undefined };
     const slot = this.#free.pop() ?? { entry: undefined, at: 0 };
     slot.entry = entry;
     if (--this.#insertsLeft < 0) this.#renew();
-    this.#requests.set(request.metadata.id, slot);
+    this.#requests.set(entry.metadata.id, slot);
     if (origin.kind === "adapter") this.#index(origin.connection, slot);
     return entry;
   }
@@ -109,7 +107,7 @@ export class PendingTable {
   /** Drops what a connection waits for; says how many. */
   disconnect(connection: Connection): number {
     const waiting = this.waitingFor(connection);
-    for (const { request } of waiting) this.take(request.metadata.id);
+    for (const { metadata } of waiting) this.take(metadata.id);
     return waiting.length;
   }
 
@@ -128,7 +126,7 @@ export class PendingTable {
       if (slots.length === 0) throw new Error(`connection ${connection.id} is indexed without requests`);
       indexed += slots.length;
       for (const [at, slot] of slots.entries()) {
-        const id = slot.entry?.request.metadata.id;
+        const id = slot.entry?.metadata.id;
         if (id === undefined || this.#requests.get(id) !== slot)
           throw new Error(`request ${id} is indexed and not pending`);
         if (slot.at !== at) throw new Error(`request ${id} stands at ${at} and is looked for at ${slot.at}`);

@@ -102,8 +102,8 @@ export class Router {
       return this.#loop.refuse(inbound, 503, whyNot(posted, actor.name));
     }
     const timed = origin.kind === "adapter" || origin.kind === "actor";
-    if (timed && this.#requestTimeoutMs !== undefined && pending.get(entry.request.metadata.id)) {
-      entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry.request));
+    if (timed && this.#requestTimeoutMs !== undefined && pending.get(entry.metadata.id)) {
+      entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
     }
     if (observations.wanted) observations.tell("Sys.Routed", { capability: actor.name, type: message.type }, message);
   }
@@ -130,7 +130,7 @@ export class Router {
     const entry = this.#loop.pending.get(requestId);
     const asker = origin.kind === "relay" ? this.#relays.askerOf(causationOf(message)) : origin;
     const expired = entry !== undefined && mayExpire(asker, entry.origin);
-    if (expired) this.#loop.resolve(requestId, error(this.#host, entry.request, errorData(504)));
+    if (expired) this.#loop.resolve(requestId, error(this.#host, entry, errorData(504)));
     // Whoever asked is told what came of it; the loop's own timers ask for nothing.
     this.#loop.deliver(origin, reply(this.#host, message, { expired }));
   }
@@ -241,8 +241,8 @@ export class Router {
     const id = cause.metadata?.causation;
     const entry = typeof id === "string" ? this.#loop.pending.get(id) : undefined;
     if (!entry || entry.actor !== actor) return;
-    const answer = error(this.#host, entry.request, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
-    this.#loop.resolve(entry.request.metadata.id, answer);
+    const answer = error(this.#host, entry, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
+    this.#loop.resolve(entry.metadata.id, answer);
   }
 }
 

@@ -48,12 +48,12 @@ export function event<Data extends Json>(mint: Mint, type: string, data: Data, l
 
 /** The answer to `request`: its type, and its id as causation. */
 export function reply<Data extends Json>(mint: Mint, request: Answerable, data: Data): Message<Data> {
-  return make(mint, "reply", request.type, data, causedBy(request));
+  return answer(mint, "reply", request, data);
 }
 
 /** The failed answer to `request`: its type, and its id as causation. */
 export function error(mint: Mint, request: Answerable, data: ErrorData): Message<ErrorData> {
-  return make(mint, "error", request.type, data, causedBy(request));
+  return answer(mint, "error", request, data);
 }
 
 /** What a consequence of `parent` carries: the parent's id as causation, its correlation, its trace context, its label. */
@@ -65,6 +65,16 @@ export function causedBy(parent: Pick<Message<unknown>, "metadata">): Lineage {
   if (tracestate !== undefined) lineage["tracestate"] = tracestate;
   if (label !== undefined) lineage.label = label;
   return lineage;
+}
+
+function answer<Data>(mint: Mint, kind: Kind, request: Answerable, data: Data): Message<Data> {
+  const { type, metadata } = request;
+  const { id: causation, correlation, traceparent, tracestate } = metadata;
+  const carriesMore = correlation !== undefined || traceparent !== undefined || tracestate !== undefined;
+  if (carriesMore || !isMessageType(type)) return make(mint, kind, type, data, causedBy(request));
+  // What `make` would make of it, in one piece: most requests carry nothing on, and every one is answered.
+  const timestamp = mint.now();
+  return { kind, type, data, metadata: { causation, id: mint.id(timestamp), timestamp } };
 }
 
 function make<Data>(mint: Mint, kind: Kind, type: string, data: Data, lineage?: Lineage): Message<Data> {

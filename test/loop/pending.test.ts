@@ -45,7 +45,7 @@ describe("duplicates", () => {
   });
 });
 
-const idOf = ({ request }: PendingRequest) => request.metadata.id;
+const idOf = ({ metadata }: PendingRequest) => metadata.id;
 
 describe("the table", () => {
   test("[L10] thousands of requests that come and go in any order are found, and nothing else", () => {
@@ -68,7 +68,7 @@ describe("the table", () => {
           }
           const taken = [...expected.keys()][(choice >> 3) % 40];
           if (taken !== undefined && expected.size > 10) {
-            expect(table.take(taken)?.request.metadata.id).toBe(taken);
+            expect(table.take(taken)?.metadata.id).toBe(taken);
             expected.delete(taken);
           }
         }

@@ -230,8 +230,7 @@ export class LoopSimulation {
     const left = [...this.#open.keys()].filter((id) => !loop.pending.has(id));
     if (left.length > 0) throw new Error(`never answered and not pending: ${left.join(" ")}`);
     // Only the actor that answers nothing by itself may have something left, and only without timeouts.
-    for (const { request } of loop.pending)
-      if (request.type !== "Crash.Ask") throw new Error(`${request.type} is still pending`);
+    for (const { type } of loop.pending) if (type !== "Crash.Ask") throw new Error(`${type} is still pending`);
     for (const [name, handled] of this.#handled) this.#checkOrder(this.#given.get(name) ?? [], handled, name);
   }
 
