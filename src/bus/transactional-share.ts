@@ -14,11 +14,13 @@
  */
 import type { Host } from "../host/host.ts";
 import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS, STALE_WINDOW_MS } from "../limits.ts";
+import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
 import { type Label, LabelError } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
+import { Receipt } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -116,8 +118,7 @@ export class TransactionalShare {
     const receipt = receiptOf(run.facts.message.metadata.id, step.subscriber);
     const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
     try {
-      transaction.preconditions.push({ kind: "absent", ...receipt });
-      transaction.write(receipt, [], value ?? {});
+      transaction.leave(new Receipt(receipt, admit(value ?? {}, undefined)));
     } catch (error) {
       transaction.abort();
       return { kind: "failed", error: `what the handler returned cannot be its receipt: ${messageOf(error)}` };
