@@ -41,7 +41,7 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   const configured = await configuredOptions(settings, directory);
   const store = await openStore(host, directory.databaseFile, settings.durability.value);
   const kernel = await Kernel.open({
-    ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true },
+    ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: true },
     observe: (observation) => complain(observation, terminal),
   });
   // Before anybody can know that it is there.

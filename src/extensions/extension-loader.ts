@@ -10,7 +10,7 @@
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Host, Timer } from "../host/host.ts";
-import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS } from "../limits.ts";
+import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { BootError, RoutingTable } from "../loop/routing-table.ts";
 import { Activity } from "./activity.ts";
@@ -26,7 +26,8 @@ import { loadOrder } from "./load-order.ts";
 import { type Log, type Logger, loggerFor, logToStderr } from "./logger.ts";
 import { MessageRouter } from "./message-router.ts";
 import { schedulesOf, wireProviders } from "./provider-wiring.ts";
-import { type DueTable, ScheduleTable } from "./schedule-table.ts";
+import type { DueTable } from "./schedule-row.ts";
+import { ScheduleTable } from "./schedule-table.ts";
 import { SYSTEM_SUBSCRIBER, wireSystemTopics } from "./system-topics.ts";
 import { within } from "./time-limit.ts";
 
@@ -41,6 +42,10 @@ export interface ExtensionLoaderOptions {
   readonly log?: Log | undefined;
   /** Whose agent answers where several are offered; the first one's unless given. */
   readonly agent?: string | undefined;
+  /** How long a slot of a schedule is held without a sign of life. */
+  readonly leaseMs?: number | undefined;
+  /** No other process has the store open. */
+  readonly alone?: boolean | undefined;
 }
 
 /** The kernel's actors, as far as they end with the extension that brought them. */
@@ -66,13 +71,13 @@ export class ExtensionLoader {
 
   /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
   constructor(options: ExtensionLoaderOptions) {
-    const { host, bus, due, requests, dataDir, log = logToStderr() } = options;
+    const { host, bus, due, requests, dataDir, log = logToStderr(), leaseMs = LEASE_MS, alone = false } = options;
     this.#host = host;
     this.#bus = bus;
     this.#logger = loggerFor("extensions", log);
     const activity = this.#activity;
     this.router = new MessageRouter({ host, logger: this.#logger, activity, agent: options.agent });
-    this.#schedules = new ScheduleTable({ host, due, logger: this.#logger });
+    this.#schedules = new ScheduleTable({ host, due, logger: this.#logger, leaseMs, alone });
     const extension = (id: string) => this.#records.find((one) => one.id === id && !one.closed)?.extension;
     const cause = new Cause();
     this.#parts = { host, bus, router: this.router, activity, cause, requests, log, dataDir, extension };

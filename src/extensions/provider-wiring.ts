@@ -63,13 +63,18 @@ function declaredSchedule(
   parts: WiringParts,
 ): Schedule {
   const timing = { extensionId: id, name, cron, timezone };
-  if (emit !== undefined) return { ...timing, run: (slot) => publishSlot(id, emit, slot, parts) };
+  if (emit !== undefined)
+    return { ...timing, does: `event ${emit}`, run: (slot) => publishSlot(id, emit, slot, parts) };
   if (typeof provider?.executeTask !== "function")
     throw new ExtensionError(
       "EXTENSION_PROVIDER",
       `the schedule ${name} has nobody to run it; give the extension executeTask(task), or the schedule emit: a topic`,
     );
-  return { ...timing, run: (slot) => runTask(id, slot, parts, (one) => provider.executeTask?.(task, one)) };
+  return {
+    ...timing,
+    does: `task ${task}`,
+    run: (slot) => runTask(id, slot, parts, (one) => provider.executeTask?.(task, one)),
+  };
 }
 
 function codeSchedule({ id, manifest }: ExtensionRecord, provider: SchedulerProvider, parts: WiringParts): Schedule {
@@ -84,7 +89,7 @@ function codeSchedule({ id, manifest }: ExtensionRecord, provider: SchedulerProv
       `getSchedule is called ${CODE_SCHEDULE}; rename that of the manifest`,
     );
   return {
-    ...{ extensionId: id, name: CODE_SCHEDULE, cron: String(cron), timezone: undefined },
+    ...{ extensionId: id, name: CODE_SCHEDULE, cron: String(cron), timezone: undefined, does: "execute()" },
     run: (slot) => runTask(id, slot, parts, (one) => provider.execute?.(one)),
   };
 }

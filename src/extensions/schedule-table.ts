@@ -1,9 +1,11 @@
 /**
- * What is due when for schedules: rows of the due table, so that a slot survives the process, and one timer for the earliest. SPEC: X40-X46.
+ * What is due when for schedules: rows of the due table (`schedule-row.ts`), so that a slot survives the process and is run by one of those
+ * that share the store, and one timer for the earliest. SPEC: X40-X47.
  *
  * ```
- *   armed ──slot comes──> running ──task ended, well or not──> armed at the next slot
- *                            └──process ends──> running, found by the next process: tried again, up to three times
+ *   armed ──slot comes──> claiming ──got it──> running ──task ended, well or not──> armed at the next slot
+ *     ^                      │ somebody else has it        └─process ends──> held until its time is up, then claimed by another
+ *     └──what is there now───┘                                               process, or the next: tried again, up to three times
  * ```
  * Which schedules there are it learns anew at every start; their slots it finds in the table. The next slot is computed from now, so that
  * slots which were missed, or passed while a task ran, fire once and not one by one. Not here: what a task does.
@@ -11,38 +13,26 @@
 import type { Host, Timer } from "../host/host.ts";
 import { SCHEDULE_LOOK_MS, SCHEDULE_ROWS_MAX, SLOT_ATTEMPTS_MAX, TIMER_RETRY_MS } from "../limits.ts";
 import { nextSlot } from "../loop/schedule.ts";
-import { isJsonObject, type Json } from "../message/json.ts";
 import type { Slot } from "./extension.ts";
 import { reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
+import {
+  armedRow,
+  type DueTable,
+  heldRow,
+  isArmed,
+  isOfSchedule,
+  isSameTiming,
+  leftRow,
+  NEVER_MS,
+  nameOf,
+  type ScheduleName,
+  type SlotRow,
+  slotsIn,
+  take,
+} from "./schedule-row.ts";
 
-/** The due table of a store, as far as it is needed here. */
-export interface DueTable {
-  changeDue(changes: readonly DueRowChange[]): Promise<readonly boolean[]>;
-  dueRows(nowMs: number, limit: number): Promise<readonly DueTableRow[]>;
-}
-
-type DueRowChange =
-  | { readonly op: "put"; readonly kind: string; readonly key: string; readonly dueAtMs: number; readonly data: Json }
-  | { readonly op: "cancel"; readonly kind: string; readonly key: string };
-
-interface DueTableRow {
-  readonly kind: string;
-  readonly key: string;
-  readonly dueAtMs: number;
-  readonly data: Json;
-}
-
-interface Timing {
-  readonly cron: string;
-  readonly timezone?: string | undefined | null;
-}
-
-export interface Schedule {
-  readonly extensionId: string;
-  readonly name: string;
-  readonly cron: string;
-  readonly timezone: string | undefined;
+export interface Schedule extends ScheduleName {
   /** Does what is to be done. What it throws is logged, and the next slot comes as if it had not. */
   run(slot: Slot): Promise<void>;
 }
@@ -57,32 +47,41 @@ export interface ScheduleStatus {
 interface Armed {
   readonly schedule: Schedule;
   readonly key: string;
-  slotMs: number;
-  attempt: number;
-  state: "armed" | "running" | "over";
+  /** The slot that is waited for, or runs; undefined when it never comes due again. */
+  row: SlotRow | undefined;
+  state: "armed" | "running";
   readonly abort: AbortController;
 }
 
-const ARMED = "schedule";
-const RUNNING = "schedule-running";
-/** A deadline that never comes: a running row waits for no time. */
-const NEVER_MS = Number.MAX_SAFE_INTEGER;
+export interface ScheduleTableParts {
+  readonly host: Host;
+  readonly due: DueTable;
+  readonly logger: Logger;
+  /** How long a slot is held without a sign of life. */
+  readonly leaseMs: number;
+  /** No other process has the store: whatever one holds, it is dead. */
+  readonly alone: boolean;
+}
 
 export class ScheduleTable {
   readonly #host: Host;
   readonly #due: DueTable;
   readonly #logger: Logger;
+  readonly #leaseMs: number;
+  readonly #alone: boolean;
   readonly #armed = new Map<string, Armed>();
   /** What an earlier process left, until somebody claims it. */
-  #found = new Map<string, DueTableRow>();
+  #found: SlotRow[] = [];
   #timer: Timer | undefined;
   #closed = false;
   readonly #running = new Set<Promise<void>>();
 
-  constructor(parts: { host: Host; due: DueTable; logger: Logger }) {
+  constructor(parts: ScheduleTableParts) {
     this.#host = parts.host;
     this.#due = parts.due;
     this.#logger = parts.logger;
+    this.#leaseMs = parts.leaseMs;
+    this.#alone = parts.alone;
   }
 
   get busy(): boolean {
@@ -91,47 +90,39 @@ export class ScheduleTable {
 
   /** Reads what an earlier process has left. `keep` says of which extensions rows are left alone that nobody claims. */
   async open(keep: (extensionId: string) => boolean): Promise<void> {
-    const rows = await this.#due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX);
-    const own = rows.filter(({ kind }) => kind === ARMED || kind === RUNNING);
-    const gone = own.filter(({ key }) => !keep(key.split("/", 1)[0] as string));
+    const rows = (await this.#due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX)).filter(isOfSchedule);
+    this.#found = slotsIn(rows).filter(({ schedule }) => keep(schedule.extensionId));
+    const kept = new Set(this.#found.map(({ key }) => key));
+    const gone = rows.filter(({ key }) => !kept.has(key));
     await this.#due.changeDue(gone.map(({ kind, key }) => ({ op: "cancel", kind, key })));
-    this.#found = new Map(own.filter((row) => !gone.includes(row)).map((row) => [row.key, row]));
   }
 
   /** From now on it fires. A slot that an earlier process left is taken over, unless the schedule was changed. */
   async add(schedule: Schedule): Promise<() => void> {
-    const key = `${schedule.extensionId}/${schedule.name}`;
-    const entry: Armed = { schedule, key, slotMs: 0, attempt: 0, state: "armed", abort: new AbortController() };
-    const row = this.#found.get(key);
-    this.#found.delete(key);
-    const left = row && slotOf(row, schedule);
-    if (left === undefined) await this.#arm(entry);
-    else await this.#takeOver(entry, left);
+    const key = nameOf(schedule);
+    const left = this.#found.filter((row) => nameOf(row.schedule) === key);
+    this.#found = this.#found.filter((row) => !left.includes(row));
+    const changed = left.filter((row) => !isSameTiming(row.schedule, schedule));
+    await this.#due.changeDue(changed.map(({ kind, key }) => ({ op: "cancel", kind, key })));
+    const entry: Armed = { schedule, key, row: undefined, state: "armed", abort: new AbortController() };
+    entry.row = left.find((row) => !changed.includes(row));
+    if (entry.row === undefined) await this.#arm(entry);
     this.#armed.set(key, entry);
     this.#rearm();
     return () => this.#remove(entry);
   }
 
-  async #takeOver(entry: Armed, left: Pick<Armed, "slotMs" | "attempt">): Promise<void> {
-    Object.assign(entry, left);
-    if (left.attempt < SLOT_ATTEMPTS_MAX) return;
-    this.#logger.error(
-      `${entry.key}: its slot was begun ${left.attempt} times and the process never outlived it; left out`,
-    );
-    await this.#arm(entry);
-  }
-
   /** Everything that is here has been added: rows that nobody claimed wait for a process in which somebody does. */
   settle(): void {
-    this.#park([...this.#found.values()].filter(({ kind }) => kind === ARMED));
-    this.#found.clear();
+    for (const row of this.#found) if (isArmed(row)) void this.#letGo(row);
+    this.#found = [];
   }
 
   statuses(extensionId: string): ScheduleStatus[] {
     return [...this.#armed.values()]
       .filter(({ schedule }) => schedule.extensionId === extensionId)
-      .map(({ schedule: { name, cron }, slotMs, state }) => {
-        return { name, cron, nextMs: state === "armed" ? slotMs : undefined };
+      .map(({ schedule: { name, cron }, row, state }) => {
+        return { name, cron, nextMs: state === "armed" ? row?.slotMs : undefined };
       });
   }
 
@@ -144,6 +135,8 @@ export class ScheduleTable {
     await Promise.race([this.idle(), enough]);
     timer.cancel();
     for (const { abort } of this.#armed.values()) abort.abort(new Error("the kernel is shutting down"));
+    const left = [...this.#armed.values()].flatMap(({ state, row }) => (state === "running" && row ? [row] : []));
+    await Promise.all(left.map((row) => this.#letGo(row)));
   }
 
   /** Resolves when no task runs. */
@@ -156,54 +149,47 @@ export class ScheduleTable {
     if (this.#armed.get(entry.key) !== entry) return;
     this.#armed.delete(entry.key);
     this.#rearm();
-    if (entry.state === "armed") this.#park([{ key: entry.key, data: rowData(entry) }]);
+    if (entry.state === "armed" && entry.row && isArmed(entry.row) && !this.#closed) void this.#letGo(entry.row);
   }
 
-  /** Slots that nobody here will fire wait for the next process without a deadline: an overdue row would wake others for nothing. */
-  #park(slots: readonly { readonly key: string; readonly data: Json }[]): void {
-    if (this.#closed || slots.length === 0) return;
-    const changes = slots.flatMap(({ key, data }): DueRowChange[] => [
-      { op: "cancel", kind: ARMED, key },
-      { op: "put", kind: RUNNING, key, dueAtMs: NEVER_MS, data },
-    ]);
-    // Should it fail, the row is as it was, and the next process finds that.
-    this.#due.changeDue(changes).catch((thrown: unknown) => this.#logger.warn(reasonOf(thrown)));
+  /** Leaves a slot to whoever wants it next, without a deadline. Should that fail, the row is as it was, and he waits a little longer. */
+  async #letGo(row: SlotRow): Promise<void> {
+    try {
+      await this.#due.changeDue([take(row), leftRow(row).put]);
+    } catch (thrown) {
+      this.#logger.warn(`${nameOf(row.schedule)}: its slot could not be left to others: ${reasonOf(thrown)}`);
+    }
   }
 
-  /** Puts it down for its first slot after now. */
-  async #arm(entry: Armed): Promise<void> {
-    const { schedule, key } = entry;
-    const { cron, timezone } = schedule;
-    const slotMs = nextSlot({ cron, ...(timezone && { timezone }) }, entry.slotMs, this.#host.now());
-    await this.#due.changeDue([
-      { op: "cancel", kind: RUNNING, key },
-      slotMs === undefined
-        ? { op: "cancel", kind: ARMED, key }
-        : { op: "put", kind: ARMED, key, dueAtMs: slotMs, data: rowData({ schedule, slotMs, attempt: 0 }) },
-    ]);
-    entry.state = slotMs === undefined ? "over" : "armed";
-    entry.slotMs = slotMs ?? 0;
-    entry.attempt = 0;
-  }
+  // Waiting -----------------------------------------------------------------------------------------------------------------
 
   #rearm(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
-    const waiting = [...this.#armed.values()].filter(({ state }) => state === "armed");
-    if (waiting.length === 0 || this.#closed) return;
-    const earliest = Math.min(...waiting.map(({ slotMs }) => slotMs));
+    if (this.#closed) return;
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const entry of this.#armed.values())
+      if (entry.state === "armed") earliest = Math.min(earliest, this.#dueAtMs(entry));
+    if (earliest === Number.POSITIVE_INFINITY) return;
     // Not for long at a time: the wall clock may be put forward, or the machine sleep.
     const waitMs = Math.min(Math.max(0, earliest - this.#host.now()), SCHEDULE_LOOK_MS);
     this.#timer = this.#host.timer(waitMs, () => this.#fireDue());
   }
 
+  /** When it may be claimed: at its slot, and not while somebody holds it. */
+  #dueAtMs({ row }: Armed): number {
+    if (row === undefined) return Number.POSITIVE_INFINITY;
+    return this.#alone ? row.slotMs : Math.max(row.slotMs, row.heldUntilMs);
+  }
+
   #fireDue(): void {
     const now = this.#host.now();
     for (const entry of this.#armed.values()) {
-      if (entry.state !== "armed" || entry.slotMs > now) continue;
+      if (entry.state !== "armed" || this.#dueAtMs(entry) > now) continue;
       entry.state = "running";
       const running = this.#fire(entry).finally(() => {
         this.#running.delete(running);
+        entry.state = "armed";
         this.#rearm();
       });
       this.#running.add(running);
@@ -211,54 +197,110 @@ export class ScheduleTable {
     this.#rearm();
   }
 
+  // Running -----------------------------------------------------------------------------------------------------------------
+
   async #fire(entry: Armed): Promise<void> {
-    const { schedule, key, slotMs, abort } = entry;
-    if (!(await this.#stored(entry, () => this.#begin(entry)))) return;
-    const { attempt } = entry;
+    const claimed = await this.#stored(entry, () => this.#claim(entry));
+    if (claimed === undefined) return;
+    if (!claimed) return void (await this.#stored(entry, () => this.#look(entry)));
+    if (await this.#run(entry)) await this.#stored(entry, () => this.#arm(entry));
+    else await this.#letGo(entry.row as SlotRow);
+  }
+
+  /** Makes the slot this process's; false if somebody else was first. */
+  async #claim(entry: Armed): Promise<boolean> {
+    // Whoever holds it may have said since that he still does.
+    if (entry.row !== undefined && entry.row.heldUntilMs > 0 && !this.#alone) await this.#look(entry);
+    const { row } = entry;
+    const now = this.#host.now();
+    if (row === undefined || this.#dueAtMs(entry) > now) return false;
+    const held = heldRow(row, row.attempt + 1, now + this.#leaseMs);
+    const [taken = false] = await this.#due.changeDue([take(row), held.put]);
+    if (taken) entry.row = held;
+    return taken;
+  }
+
+  /** Runs the task; false if it was broken off, and the slot is to be run again. */
+  async #run(entry: Armed): Promise<boolean> {
+    const { schedule, key, abort } = entry;
+    const { slotMs, attempt } = entry.row as SlotRow;
+    if (attempt > SLOT_ATTEMPTS_MAX) {
+      this.#logger.error(`${key}: its slot was begun ${attempt - 1} times and the process never outlived it; left out`);
+      return true;
+    }
+    const held = this.#hold(entry);
     try {
       abort.signal.throwIfAborted();
       await schedule.run({ schedule: schedule.name, slotMs, attempt, signal: abort.signal });
     } catch (thrown) {
-      // What was broken off is left as running, for the next process.
-      if (abort.signal.aborted) return;
+      if (abort.signal.aborted) return false;
       this.#logger.error(`${key} failed, and comes again at its next slot: ${reasonOf(thrown)}`);
+    } finally {
+      await held.end();
     }
-    await this.#stored(entry, () => this.#arm(entry));
+    return true;
   }
 
-  async #begin(entry: Armed): Promise<void> {
-    const { schedule, key, slotMs } = entry;
-    const attempt = entry.attempt + 1;
-    await this.#due.changeDue([
-      { op: "cancel", kind: ARMED, key },
-      { op: "put", kind: RUNNING, key, dueAtMs: NEVER_MS, data: rowData({ schedule, slotMs, attempt }) },
-    ]);
-    entry.attempt = attempt;
+  /** Says from time to time that the slot is still run here. */
+  #hold(entry: Armed): { end(): Promise<void> } {
+    let saying: Promise<void> = Promise.resolve();
+    let timer: Timer;
+    const wait = () => {
+      timer = this.#host.timer(this.#leaseMs / 3, () => {
+        saying = this.#renew(entry);
+        wait();
+      });
+    };
+    wait();
+    return {
+      end: () => {
+        timer.cancel();
+        return saying;
+      },
+    };
   }
 
-  /** A store that cannot write now is asked again until it can or the schedule ends; says whether it was written. */
-  async #stored({ key, abort }: Armed, write: () => Promise<void>): Promise<boolean> {
+  async #renew(entry: Armed): Promise<void> {
+    const row = entry.row as SlotRow;
+    const renewed = heldRow(row, row.attempt, this.#host.now() + this.#leaseMs);
+    try {
+      const [held] = await this.#due.changeDue([take(row), renewed.put]);
+      if (!held) this.#logger.warn(`${entry.key}: took longer than it was held for, and another process runs it too`);
+    } catch (thrown) {
+      this.#logger.warn(`${entry.key}: the store could not note that it still runs: ${reasonOf(thrown)}`);
+    }
+  }
+
+  /** Puts it down for its first slot after now, in the place of the one that is over. */
+  async #arm(entry: Armed): Promise<void> {
+    const { schedule, row } = entry;
+    const { cron, timezone } = schedule;
+    const nextMs = nextSlot({ cron, ...(timezone && { timezone }) }, row?.slotMs ?? 0, this.#host.now());
+    const next = nextMs === undefined ? undefined : armedRow(schedule, nextMs);
+    const [held] = await this.#due.changeDue([...(row ? [take(row)] : []), ...(next ? [next.put] : [])]);
+    // Somebody has taken it over meanwhile, and sees to what comes next.
+    if (row !== undefined && !held) await this.#look(entry);
+    else entry.row = next;
+  }
+
+  /** Finds out which slot comes next, or who runs the one that has come. */
+  async #look(entry: Armed): Promise<void> {
+    const rows = slotsIn(await this.#due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX));
+    const found = rows.find((row) => nameOf(row.schedule) === entry.key && isSameTiming(row.schedule, entry.schedule));
+    entry.row = found;
+    if (found === undefined) await this.#arm(entry);
+  }
+
+  /** A store that cannot write now is asked again until it can or the schedule ends; undefined when that is first. */
+  async #stored<T>({ key, abort }: Armed, write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
       try {
-        await write();
-        return true;
+        return await write();
       } catch (thrown) {
-        if (abort.signal.aborted) return false;
+        if (abort.signal.aborted) return undefined;
         this.#logger.warn(`${key}: the store could not write, trying again: ${reasonOf(thrown)}`);
         await new Promise<void>((resolve) => this.#host.timer(TIMER_RETRY_MS, resolve, { keepAlive: false }));
       }
     }
   }
-}
-
-function rowData(row: { readonly schedule: Timing; readonly slotMs: number; readonly attempt: number }): Json {
-  const { schedule, slotMs, attempt } = row;
-  return { cron: schedule.cron, timezone: schedule.timezone ?? null, slotMs, attempt };
-}
-
-/** The slot that a row holds, unless it is another schedule's by now or nobody can read it. */
-function slotOf({ data }: DueTableRow, { cron, timezone }: Timing): Pick<Armed, "slotMs" | "attempt"> | undefined {
-  if (!isJsonObject(data) || data["cron"] !== cron || data["timezone"] !== (timezone ?? null)) return undefined;
-  const { slotMs, attempt } = data;
-  return typeof slotMs === "number" && typeof attempt === "number" ? { slotMs, attempt } : undefined;
 }

@@ -85,6 +85,8 @@ export interface KernelOptions {
   readonly requestTimeoutMs?: number;
   /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */
   readonly leaseMs?: number;
+  /** No other process has the store open: what a dead one was running by a schedule is run again at once, not when its lease is over. */
+  readonly alone?: boolean;
   readonly observe?: Observer;
   /** Keeps what recent commits changed and which nodes ran because of them, for `millrace trace`. Off unless asked for. */
   readonly trace?: boolean;
@@ -197,7 +199,7 @@ export class Kernel implements AsyncDisposable {
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
       ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },
-      ...{ sources, dataDir, agent, log },
+      ...{ sources, dataDir, agent, log, leaseMs: options.leaseMs, alone: options.alone },
     });
     return this.#extensions;
   }

@@ -111,6 +111,8 @@ export class SimulatedWorld {
       host,
       store,
       extensions,
+      // A world is one process after the other, unless a test says otherwise.
+      alone: true,
       extensionData: "nowhere",
       log: (entry: LogEntry) => void log.push(entry),
     };

@@ -1,0 +1,137 @@
+/** Schedules of kernels that share a store: in simulated time, with processes that are killed and stopped. */
+import { describe, expect, test } from "vitest";
+import type { Slot } from "../../src/extensions/extension.ts";
+import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
+import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import { LEASE_MS } from "../../src/limits.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { inCode } from "./extension-setup.ts";
+
+const MINUTE = 60_000;
+
+interface Begun extends Pick<Slot, "slotMs" | "attempt"> {
+  readonly by: SimulatedProcess;
+  readonly atMs: number;
+  ended: boolean;
+}
+
+class SharedStore {
+  readonly host: SimulatedHost;
+  readonly begun: Begun[] = [];
+  /** How long a task takes. */
+  takesMs = 1_000;
+  readonly #disk = new MemoryDisk();
+
+  constructor(seed = 1) {
+    this.host = simulatedHost(seed);
+  }
+
+  /** A kernel of its own process, with a task every minute. */
+  async start(cron = "* * * * *"): Promise<SimulatedProcess> {
+    const process = simulatedProcess(this.host);
+    const executeTask = async (_task: string, { slotMs, attempt }: Slot) => {
+      const begun: Begun = { slotMs, attempt, by: process, atMs: this.host.now(), ended: false };
+      this.begun.push(begun);
+      await new Promise<void>((resolve) => process.timer(this.takesMs, resolve));
+      begun.ended = true;
+    };
+    const clock = inCode({ id: "clock", schedules: [{ name: "tick", cron }] }, { executeTask });
+    const store = memoryStore({ host: process, disk: this.#disk });
+    const options = { host: process, store, extensions: [clock], extensionData: "nowhere", log: () => undefined };
+    await this.host.run(() => Kernel.open(options));
+    return process;
+  }
+
+  /** Minutes of the slots that were begun, from the first on. */
+  get minutes(): number[] {
+    return this.begun.map(({ slotMs }) => (slotMs - (this.begun[0]?.slotMs ?? 0)) / MINUTE);
+  }
+}
+
+describe("schedules on a store that several kernels share", () => {
+  test("[X47] each slot is run by one of them, whatever their clocks say", async () => {
+    const shared = new SharedStore();
+    const processes = [await shared.start(), await shared.start(), await shared.start()];
+    processes[1]!.stepClock(700);
+    processes[2]!.stepClock(-700);
+    await shared.host.advance(20 * MINUTE);
+    expect(shared.minutes).toEqual(Array.from({ length: 20 }, (_, minute) => minute));
+    expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
+  });
+
+  test("[X47] a task that outlasts its lease and its period is run once, and by nobody else meanwhile", async () => {
+    const shared = new SharedStore();
+    shared.takesMs = 3.5 * MINUTE;
+    await shared.start();
+    await shared.start();
+    await shared.host.advance(9 * MINUTE);
+    expect(shared.minutes).toEqual([0, 4, 8]);
+  });
+
+  test("[X44] [X47] what a killed process was running is run again by another when its lease is over", async () => {
+    const shared = new SharedStore();
+    await shared.start("0 * * * *");
+    await shared.start("0 * * * *");
+    shared.takesMs = 10_000;
+    await shared.host.advance(60 * MINUTE);
+    const [first] = shared.begun;
+    expect(shared.begun).toHaveLength(1);
+    first?.by.kill();
+    await shared.host.advance(2 * LEASE_MS + 10_000);
+    const [, second] = shared.begun;
+    expect(shared.begun).toMatchObject([{ ended: false }, { slotMs: first?.slotMs, attempt: 2, ended: true }]);
+    expect(second!.atMs - first!.atMs).toBeLessThanOrEqual(2 * LEASE_MS);
+    await shared.host.advance(60 * MINUTE);
+    expect(shared.begun.slice(2)).toMatchObject([{ slotMs: first!.slotMs + 60 * MINUTE, attempt: 1 }]);
+  });
+
+  test("[X47] one that was stopped for longer than its lease finds its slot with another, and takes none twice", async () => {
+    const shared = new SharedStore();
+    await shared.start("0 * * * *");
+    await shared.start("0 * * * *");
+    shared.takesMs = 10_000;
+    await shared.host.advance(60 * MINUTE);
+    const [{ by: stopped } = { by: undefined }] = shared.begun;
+    stopped?.pause();
+    await shared.host.advance(2 * LEASE_MS);
+    stopped?.resume();
+    await shared.host.advance(121 * MINUTE);
+    const told = shared.begun.map(({ slotMs, attempt }) => [(slotMs - shared.begun[0]!.slotMs) / MINUTE, attempt]);
+    expect(told).toEqual([
+      [0, 1],
+      [0, 2],
+      [60, 1],
+      [120, 1],
+    ]);
+  });
+
+  test("[X47] kills, pauses and starts: no attempt is made twice, no slot is done twice, and when they stop one runs each slot", async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const shared = new SharedStore(seed);
+      const { host } = shared;
+      const chance = () => host.random();
+      shared.takesMs = 5_000;
+      const living: SimulatedProcess[] = [await shared.start()];
+      for (let step = 0; step < 40; step++) {
+        const some = living[Math.floor(chance() * living.length)];
+        const act = chance();
+        if (act < 0.3 && living.length > 1 && some) living.splice(living.indexOf(some), 1)[0]?.kill();
+        else if (act < 0.6 && living.length < 3) living.push(await shared.start());
+        else if (act < 0.7) some?.stepClock((chance() - 0.5) * 2_000);
+        await host.advance(chance() * 30_000);
+      }
+      // What was begun is done, or was begun by somebody who is dead.
+      await host.advance(3 * LEASE_MS);
+      const settled = shared.begun.length;
+      await host.advance(10 * MINUTE);
+      const attempts = shared.begun.map(({ slotMs, attempt }) => `${slotMs} ${attempt}`);
+      expect(new Set(attempts).size, `seed ${seed}`).toBe(attempts.length);
+      const done = shared.begun.filter(({ ended }) => ended).map(({ slotMs }) => slotMs);
+      expect(new Set(done).size, `seed ${seed}`).toBe(done.length);
+      expect(shared.minutes.slice(settled).length, `seed ${seed}`).toBeGreaterThanOrEqual(9);
+      expect(new Set(shared.minutes.slice(settled)).size).toBe(shared.minutes.slice(settled).length);
+    }
+  });
+});
