@@ -77,10 +77,13 @@ export class BareSqlite implements Disposable {
     this.#sql.commit.run();
   }
 
-  /** One patch of a document, as many in one transaction as there are. */
+  /** A row for each patch of a document, as many in one transaction as there are. */
   appendPatches(document: number, patches: readonly string[]): void {
     this.#sql.begin.run();
-    for (const patch of patches) this.#sql.patch.run(document, ++this.#lastId, patch);
+    for (const patch of patches) {
+      const sequence = ++this.#lastId;
+      this.#sql.patch.run(sequence, sequence, `\n@${sequence} 1 ${sequence}\n${document} 0 ${patch}`);
+    }
     this.#sql.commit.run();
   }
 
@@ -133,9 +136,7 @@ function statements(database: DatabaseSync) {
       "UPDATE event_journal SET status = 'done', processed_at = ?, lease = NULL " +
         "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ?",
     ),
-    patch: database.prepare(
-      "INSERT INTO change (space, document, sequence, previous, session, patch, sum) VALUES (1, ?, ?, 0, 1, ?, 0)",
-    ),
+    patch: database.prepare("INSERT INTO change (space, first, last, needed, commits, sum) VALUES (1, ?, ?, 1, ?, 0)"),
   };
 }
 

@@ -1,17 +1,29 @@
 /**
- * The patches of documents, one row for each document of each commit, in the order of commits. SPEC: S20, S21, S87.
+ * What commits did to documents, in the order of commits: blocks of several commits of one space (`change-block.ts` is their
+ * text). SPEC: S20, S21, S87, S92.
  *
- * New rows go to the end of the table, whichever document they belong to: keyed by document, every commit would touch a page for
- * each document it writes, and those pages were two fifths of all that a handling wrote. What a document's own order needs is in the
- * rows: each names the change before it, so that a document is read by walking back from its newest change. The walk checks
- * every row that it passes, and one that is missing or was altered ends it with an error.
+ * A batch writes its commits together, a row for about a page of them: a row for each patch made a handling of a message cost two
+ * rows here and one in the log of commits. What a document's own order needs is in the lines: each names the change before it, so that
+ * a document is read by walking back from its newest change. A block is checked when it is read; one that is missing or was
+ * altered ends the walk with an error.
+ *
+ *   open ──full, batch ends, or somebody reads──> written ──the feed leaves it behind──> less of it, or gone
  */
-
-import type { DocumentRef } from "../document.ts";
-import type { PathOperation } from "../path-operation.ts";
 import { StoreError } from "../store.ts";
+import {
+  blockText,
+  type CommitLine,
+  type CommitLines,
+  commitLine,
+  commitsIn,
+  type FoundPatch,
+  findPatch,
+  type PatchLine,
+  patchLine,
+} from "./change-block.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
+import type { TableCache } from "./table-cache.ts";
 
 /** Where a document's changes are. */
 export interface ChangedDocument {
@@ -21,107 +33,198 @@ export interface ChangedDocument {
   readonly sequence: number;
 }
 
-export interface Patch {
+export interface Patch extends FoundPatch {
   readonly sequence: number;
-  readonly session: number;
-  readonly operations: readonly PathOperation[];
 }
 
-export class ChangeTable {
+/** A block takes no further commit from here on: with the last one it fills a page. */
+const BLOCK_TEXT_MAX = 3_000;
+/** Bounds how far before a sequence the block that holds it can begin. */
+const BLOCK_COMMITS_MAX = 100;
+/** Blocks read at a time for the feed. */
+const FEED_BLOCKS = 16;
+
+interface OpenBlock {
+  readonly first: number;
+  last: number;
+  /** Patches that loading may need once the feed has left them behind. */
+  needed: number;
+  text: string;
+}
+
+interface StoredBlock {
+  readonly id: number;
+  readonly space: number;
+  readonly first: number;
+  readonly last: number;
+  readonly text: string;
+}
+
+export class ChangeTable implements TableCache {
+  /** Blocks of the batch under way, by the row of their space. */
+  readonly #open = new Map<number, OpenBlock>();
+  /** The block that was read last: changes that are read together lie together. */
+  #read: StoredBlock | undefined;
   readonly #sql;
 
   constructor(connection: Connection) {
     this.#sql = statements(connection);
   }
 
-  /** Adds a change of a document whose newest one, so far, is that of `document.sequence`. */
-  append({ space, row, sequence: previous }: ChangedDocument, sequence: number, session: number, text: string): void {
-    const sum = checksum(text, { document: row, sequence, previous });
-    this.#sql.append.run(space, sequence, row, previous, session, text, sum);
+  /** Adds a commit; `add` adds what it did. */
+  begin(space: number, commit: CommitLine): void {
+    const open = this.#open.get(space);
+    const line = commitLine(commit);
+    if (open && open.text.length < BLOCK_TEXT_MAX && open.last - open.first < BLOCK_COMMITS_MAX - 1) {
+      open.last = commit.sequence;
+      open.text += line;
+      return;
+    }
+    if (open) this.#writeBlock(space, open);
+    this.#open.set(space, { first: commit.sequence, last: commit.sequence, needed: 0, text: line });
+  }
+
+  /** Adds to the commit that was begun last. `isNeeded`: loading the document may need it for longer than the feed does. */
+  add(space: number, patch: PatchLine, isNeeded: boolean): void {
+    const open = this.#open.get(space)!;
+    open.text += patchLine(patch);
+    if (isNeeded) open.needed++;
   }
 
   /** The changes after a sequence, oldest first. */
-  after(document: ChangedDocument, sequence: number): Patch[] {
-    const end = Math.max(sequence, 0);
+  after({ space, row, sequence: newest }: ChangedDocument, sequence: number): Patch[] {
     const patches: Patch[] = [];
-    let at = document.sequence;
-    for (const row of this.#walkBack(document, end)) {
-      patches.push({ sequence: at, session: Number(row["session"]), operations: operationsIn(row) });
-      at = Number(row["previous"]);
+    for (let at = newest; at > Math.max(sequence, 0); ) {
+      const found = findPatch(this.#blockAt(space, at)?.text ?? "", at, row);
+      // One that names a change after it must not lead the walk round in a circle.
+      if (!found || found.previous >= at) throw damaged(`document row ${row}, sequence ${at}`);
+      patches.push({ ...found, sequence: at });
+      at = found.previous;
     }
-    if (at > end) throw damaged(document.row, at);
     return patches.reverse();
   }
 
-  /** The rows after a sequence, newest first, as far as they are there. */
-  #walkBack({ space, row, sequence }: ChangedDocument, end: number): Row[] {
-    const newest = sequence > end ? this.#sql.change.get(space, sequence, row) : undefined;
-    if (!newest) return [];
-    // Most documents have one change to be read; where there are more, one statement finds them all.
-    const previous = Number(newest["previous"]);
-    return previous > end ? [newest, ...this.#sql.changesBack.all(space, previous, row, end)] : [newest];
+  /** Commits after a sequence, oldest first. */
+  commitsAfter(space: number, sequence: number, limit: number): CommitLines[] {
+    this.#writeOpen();
+    const commits: CommitLines[] = [];
+    let after = sequence;
+    while (commits.length < limit) {
+      const rows = this.#sql.blocksAfter.all(space, after - BLOCK_COMMITS_MAX, after, FEED_BLOCKS);
+      for (const row of rows) {
+        const block = readBlock(row);
+        for (const commit of commitsIn(block.text)) if (commit.sequence > sequence) commits.push(commit);
+        after = block.last;
+      }
+      if (rows.length < FEED_BLOCKS) break;
+    }
+    return commits.slice(0, limit);
   }
 
-  /** What the commit of that sequence did to the document. */
-  at(
-    space: number,
-    row: number,
-    sequence: number,
-  ): { ref: DocumentRef; operations: readonly PathOperation[] } | undefined {
-    const change = this.#sql.namedChange.get(space, sequence, row);
-    if (!change) return undefined;
-    return { ref: { scope: String(change["scope"]), id: String(change["name"]) }, operations: operationsIn(change) };
-  }
-
+  /** Drops one change of a document. */
   drop({ space, row }: ChangedDocument, sequence: number): void {
-    this.#sql.drop.run(space, sequence, row);
+    const block = this.#blockAt(space, sequence);
+    if (block) this.#keep(block, (commit, { document }) => commit.sequence !== sequence || document !== row);
   }
 
   /** Drops the changes of commits after one sequence and up to another, but for those that loading a document, as it stands in its table, needs. */
   dropUnneeded(space: number, after: number, upTo: number): void {
-    this.#sql.dropUnneeded.run(space, after, upTo);
+    this.#writeOpen();
+    this.#read = undefined;
+    const range = [space, after - BLOCK_COMMITS_MAX, after, upTo] as const;
+    this.#sql.dropFree.run(...range);
+    for (const row of this.#sql.leftBehind.all(...range)) {
+      // What is damaged stays, for `verify` to find.
+      if (isSound(row)) this.#keepNeeded(readBlock(row));
+    }
+  }
+
+  flush(): void {
+    this.#writeOpen();
+  }
+
+  forget(): void {
+    this.#open.clear();
+    this.#read = undefined;
+  }
+
+  #keepNeeded(block: StoredBlock): void {
+    const rows = commitsIn(block.text).flatMap(({ patches }) => patches.map(({ document }) => document));
+    const starts = new Map<unknown, number>();
+    for (const { id, start } of this.#sql.starts.all(JSON.stringify(rows))) starts.set(id, Number(start));
+    this.#keep(block, ({ sequence }, { document }) => sequence > (starts.get(document) ?? 0));
+  }
+
+  #keep(block: StoredBlock, stays: (commit: CommitLine, patch: PatchLine) => boolean): void {
+    this.#read = undefined;
+    const kept = commitsIn(block.text)
+      .map((commit) => ({ ...commit, patches: commit.patches.filter((patch) => stays(commit, patch)) }))
+      .filter(({ patches }) => patches.length > 0);
+    if (kept.length === 0) {
+      this.#sql.drop.run(block.id);
+      return;
+    }
+    const text = blockText(kept);
+    const needed = kept.reduce((sum, { patches }) => sum + patches.length, 0);
+    this.#sql.rewrite.run(needed, text, checksum(text, block.space, block.first), block.id);
+  }
+
+  #blockAt(space: number, sequence: number): StoredBlock | undefined {
+    this.#writeOpen();
+    const known = this.#read;
+    if (known && known.space === space && known.first <= sequence && sequence <= known.last) return known;
+    const row = this.#sql.blockAt.get(space, sequence);
+    if (!row || Number(row["last"]) < sequence) return undefined;
+    this.#read = readBlock(row);
+    return this.#read;
+  }
+
+  #writeOpen(): void {
+    if (this.#open.size === 0) return;
+    for (const [space, block] of this.#open) this.#writeBlock(space, block);
+    this.#open.clear();
+  }
+
+  #writeBlock(space: number, { first, last, needed, text }: OpenBlock): void {
+    this.#sql.insert.run(space, first, last, needed, text, checksum(text, space, first));
   }
 }
 
-/** The operations of a row; throws when its bytes, or its place among the changes, are not those that were written. */
-export function operationsIn(row: Row): readonly PathOperation[] {
-  const text = String(row["patch"]);
-  const [document, sequence] = [Number(row["document"]), Number(row["sequence"])];
-  if (checksum(text, { document, sequence, previous: Number(row["previous"]) }) !== row["sum"]) {
-    throw damaged(document, sequence);
-  }
-  return JSON.parse(text);
+/** Throws when its bytes, or its place, are not those that were written. */
+export function readBlock(row: Row): StoredBlock {
+  const [space, first, last] = [Number(row["space"]), Number(row["first"]), Number(row["last"])];
+  if (!isSound(row)) throw damaged(`sequences ${first} to ${last}`);
+  return { id: Number(row["id"]), space, first, last, text: String(row["commits"]) };
 }
 
-export function damaged(document: number, sequence: number): StoreError {
-  const where = `document row ${document}, sequence ${sequence}`;
+function isSound(row: Row): boolean {
+  return checksum(String(row["commits"]), Number(row["space"]), Number(row["first"])) === row["sum"];
+}
+
+export function damaged(where: string): StoreError {
   return new StoreError("STORE_CORRUPT", `Stored bytes have changed (${where}). Run verify, then restore a copy.`);
 }
 
+export const BLOCK_COLUMNS = "id, space, first, last, commits, sum";
+
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
-  const columns = "change.sequence AS sequence, document, previous, session, patch, sum";
-  const key = "change.space = ? AND change.sequence = ? AND document = ?";
+  // A block that holds sequence s begins after s less the most that a block can hold.
+  const inRange = "space = ?1 AND first > ?2 AND last > ?3 AND first <= ?4 AND last <= ?4";
   return {
-    append: prepare(
-      "INSERT INTO change (space, sequence, document, previous, session, patch, sum) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    insert: prepare("INSERT INTO change (space, first, last, needed, commits, sum) VALUES (?, ?, ?, ?, ?, ?)"),
+    blockAt: prepare(`SELECT ${BLOCK_COLUMNS} FROM change WHERE space = ? AND first <= ? ORDER BY first DESC LIMIT 1`),
+    blocksAfter: prepare(
+      `SELECT ${BLOCK_COLUMNS} FROM change WHERE space = ? AND first > ? AND last > ? ORDER BY first LIMIT ?`,
     ),
-    change: prepare(`SELECT ${columns} FROM change WHERE ${key}`),
-    // A row that names one after it is damaged; the walk must not go round in a circle.
-    changesBack: prepare(
-      "WITH RECURSIVE walk(sequence, document, previous, session, patch, sum) AS (" +
-        "SELECT sequence, document, previous, session, patch, sum FROM change WHERE space = ?1 AND sequence = ?2 AND document = ?3 " +
-        "UNION ALL SELECT change.sequence, change.document, change.previous, change.session, change.patch, change.sum " +
-        "FROM walk CROSS JOIN change ON change.space = ?1 AND change.sequence = walk.previous AND change.document = ?3 " +
-        "WHERE walk.previous > ?4 AND walk.previous < walk.sequence) SELECT * FROM walk",
-    ),
-    namedChange: prepare(
-      `SELECT scope, name, ${columns} FROM change JOIN document ON document.id = change.document WHERE ${key}`,
-    ),
-    drop: prepare(`DELETE FROM change WHERE ${key}`),
-    dropUnneeded: prepare(
-      "DELETE FROM change WHERE space = ? AND sequence > ? AND sequence <= ? AND sequence < " +
-        "(SELECT max(base_sequence, snapshot_sequence + 1) FROM document WHERE document.id = change.document)",
+    dropFree: prepare(`DELETE FROM change WHERE ${inRange} AND needed = 0`),
+    leftBehind: prepare(`SELECT ${BLOCK_COLUMNS} FROM change WHERE ${inRange} ORDER BY first`),
+    drop: prepare("DELETE FROM change WHERE id = ?"),
+    rewrite: prepare("UPDATE change SET needed = ?, commits = ?, sum = ? WHERE id = ?"),
+    // The sequence after which a document needs its changes.
+    starts: prepare(
+      "SELECT document.id AS id, base_sequence - (snapshot_sequence = 0 AND base_sum IS NULL) AS start " +
+        "FROM json_each(?) AS one CROSS JOIN document ON document.id = one.value",
     ),
   };
 }

@@ -1,20 +1,19 @@
 /**
- * The checksum of a patch or a snapshot. The engine does not checksum its pages: a changed byte inside a text passes its own
- * check. The sum starts from the row's place, so that two rows that swapped their texts are found as well.
+ * The checksum of a text in the database. The engine does not checksum its pages: a changed byte inside a text passes its own
+ * check. The sum starts from the text's place, so that two rows that swapped their texts are found as well.
  */
 import { crc32 } from "node:zlib";
 
-export interface Place {
-  readonly document: number;
-  readonly sequence: number;
-  /** Of the change before; 0 where there is none. */
-  readonly previous: number;
-}
-
-/** Odd, so that no two numbers of 32 bits times it are the same. `schema.ts` multiplies by it too. */
+/** Odd, so that no two numbers of 32 bits times it are the same. */
 const FACTOR = 0x9e3779b1;
 
-export function checksum(text: string, { document, sequence, previous }: Place): number {
-  const sum = crc32(text, (document * FACTOR + sequence) >>> 0);
+/** `owner` and `sequence` are the text's place: a document or a space, and what of it. */
+export function checksum(text: string, owner: number, sequence: number): number {
+  return crc32(text, (owner * FACTOR + sequence) >>> 0);
+}
+
+/** The sum of a patch in files up to format 4, which had a row for each. */
+export function checksum4(text: string, document: number, sequence: number, previous: number): number {
+  const sum = checksum(text, document, sequence);
   return previous === 0 ? sum : (sum + Math.imul(previous, FACTOR)) >>> 0;
 }

@@ -7,6 +7,7 @@ import type { CommitIdentity } from "../commit.ts";
 import type { CommitFacts, DocumentHead, StoredCommit } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
 import type { Settlement } from "../journal.ts";
+import type { EncodedPatch } from "./document-table.ts";
 import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
@@ -18,6 +19,7 @@ export class SqliteCommitFacts implements CommitFacts {
   readonly #tables: Tables;
   readonly #feedCommits: number;
   #space: Space | undefined;
+  #births: readonly EncodedPatch[] = [];
   #nowMs = 0;
   /** Whether asking for the claims settles them, because nothing after it can be refused. */
   #settles = false;
@@ -27,34 +29,41 @@ export class SqliteCommitFacts implements CommitFacts {
     this.#feedCommits = feedCommits;
   }
 
-  /** Turns to another commit. `settles`: `lostClaim` will be asked for a single claim, and is to settle it. */
-  turnTo(space: string, settles: boolean, nowMs: number): this {
+  /**
+   * Turns to another commit. `births` are patches of documents that it must not find, and asking for their heads creates them.
+   * `settles`: `lostClaim` will be asked for a single claim, and is to settle it.
+   */
+  turnTo(space: string, births: readonly EncodedPatch[], settles: boolean, nowMs: number): this {
     this.#space = this.#tables.spaces.find(space);
+    this.#births = births;
     this.#settles = settles;
     this.#nowMs = nowMs;
     return this;
   }
 
   commitOf(identity: CommitIdentity): StoredCommit | undefined {
-    return this.#tables.spaces.commitOf(identity);
+    return this.#tables.commits.commitOf(identity);
   }
 
   wasMade(identity: CommitIdentity): boolean {
-    return this.#tables.spaces.wasMade(identity);
+    return this.#tables.commits.wasMade(identity);
   }
 
   head(ref: DocumentRef): DocumentHead | undefined {
-    return this.#space && this.#tables.documents.head(this.#space, ref);
+    const space = this.#space;
+    if (!space) return undefined;
+    const birth = this.#births.find(({ scope, id }) => id === ref.id && scope === ref.scope);
+    return birth ? this.#tables.documents.headOrBirth(space, birth) : this.#tables.documents.head(space, ref);
   }
 
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): readonly Path[] | undefined {
-    const { documents, spaces } = this.#tables;
+    const { documents, commits } = this.#tables;
     const space = this.#space;
     const document = space && documents.find(space, ref);
     if (!space || !document) return NOTHING;
     // Beyond the feed's reach nobody can tell, even where the rows are still there: every backend answers alike.
     if (sequence < space.sequence - this.#feedCommits) return undefined;
-    return documents.writtenSince(document, sequence, spaces.findSessionId(exceptSession) ?? NOBODY);
+    return documents.writtenSince(document, sequence, commits.findSessionId(exceptSession) ?? NOBODY);
   }
 
   hasDueRow(kind: string, key: string): boolean {

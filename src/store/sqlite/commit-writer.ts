@@ -13,7 +13,7 @@ import type { Rejection } from "../rejection.ts";
 import { checkCount, checkName, checkRef, checkSettlements } from "../request-check.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
 import { SqliteCommitFacts } from "./commit-facts.ts";
-import type { EncodedPatch } from "./document-table.ts";
+import { type EncodedPatch, fitsRow } from "./document-table.ts";
 import { type EncodedDueChange, encodeDueChange } from "./due-table.ts";
 import { type EncodedEntry, encodeEntries } from "./journal-entry.ts";
 import { jsonText } from "./json-text.ts";
@@ -26,6 +26,8 @@ export interface EncodedCommit {
   readonly kind: "commit";
   readonly request: CommitRequest;
   readonly patches: readonly EncodedPatch[];
+  /** Those that create a small document which must not be there. */
+  readonly births: readonly EncodedPatch[];
   readonly entries: readonly EncodedEntry[];
   readonly due: readonly EncodedDueChange[];
   readonly basis: readonly EncodedBasis[];
@@ -47,6 +49,10 @@ export function encodeCommit(request: CommitRequest, nowMs: number): EncodedComm
     kind: "commit",
     request: ownCopy(request),
     patches,
+    births:
+      request.preconditions.length === 0
+        ? NO_BIRTHS
+        : patches.filter((patch) => fitsRow(patch) && isGuarded(request, patch)),
     entries: entries.entries,
     due: request.due.map(encodeDueChange),
     basis: request.basis.map(encodeBasis),
@@ -55,6 +61,13 @@ export function encodeCommit(request: CommitRequest, nowMs: number): EncodedComm
     moves: patches.length > 0 || request.labels.length > 0,
     bytes: patches.reduce((sum, patch) => sum + patch.bytes, entries.bytes),
   };
+}
+
+const NO_BIRTHS: readonly EncodedPatch[] = [];
+
+/** Whether the commit is made only if the document is not there. */
+function isGuarded({ preconditions }: CommitRequest, ref: DocumentRef): boolean {
+  return preconditions.some((one) => one.kind === "absent" && isSame(one, ref));
 }
 
 function checkNames(request: CommitRequest): void {
@@ -90,14 +103,12 @@ export function ownSettlement(settlement: Settlement): Settlement {
 /** For the planted fault `receipt-outside-transaction`: a commit without the documents it guards, and those by themselves. */
 export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; later: EncodedCommit | undefined } {
   const { request, patches } = commit;
-  const isReceipt = ({ scope, id }: DocumentRef) =>
-    request.preconditions.some((one) => one.kind === "absent" && one.scope === scope && one.id === id);
-  const receipts = patches.filter(isReceipt);
+  const receipts = patches.filter((patch) => isGuarded(request, patch));
   if (receipts.length === 0) return { now: commit, later: undefined };
   const session = `${request.session} later`;
   const later = { ...request, session, reads: [], settlements: [], dependsOn: [], due: [], basisRemoved: [] };
   return {
-    now: { ...commit, patches: patches.filter((patch) => !isReceipt(patch)) },
+    now: { ...commit, patches: patches.filter((patch) => !receipts.includes(patch)), births: NO_BIRTHS },
     later: {
       ...commit,
       request: later,
@@ -148,44 +159,40 @@ export class CommitWriter {
   }
 
   write(commit: EncodedCommit, nowMs: number): CommitOutcome {
-    const { request } = commit;
+    const outcome = this.#decideAndWrite(commit, nowMs);
+    this.#tables.documents.endBirths(outcome.kind === "committed");
+    return outcome;
+  }
+
+  #decideAndWrite(commit: EncodedCommit, nowMs: number): CommitOutcome {
+    const { request, births, moves } = commit;
     // With nothing left that could be refused, settling is the look whether the claim is held: one statement less.
     const settlesFirst = request.settlements.length === 1 && commit.entries.length === 0;
-    const decision = decideCommit(request, this.#facts.turnTo(request.space, settlesFirst, nowMs));
+    const decision = decideCommit(request, this.#facts.turnTo(request.space, births, settlesFirst, nowMs));
     if (decision.kind !== "apply") return decision;
     const appended = this.#tables.journal.append(commit.entries);
     if (appended.kind === "rejected") return appended;
     const journalIds = appended.ids;
 
     const space = this.#tables.spaces.make(request.space);
-    const documents = commit.moves ? this.#writeDocuments(space, commit) : undefined;
+    if (moves) this.#writeDocuments(space, commit);
     this.#writeBasis(space, commit);
     if (!settlesFirst) for (const settlement of request.settlements) this.#tables.journal.settle(settlement, nowMs);
     for (const change of commit.due) this.#tables.due.change(change);
     const { session, localSequence, digest } = request;
-    this.#tables.spaces.log(space, {
-      session,
-      localSequence,
-      digest,
-      journalIds,
-      documents,
-      labels: commit.labelsText,
-    });
-    return { kind: "committed", sequence: space.sequence, journalIds, replayed: false };
+    const { id, sequence } = space;
+    this.#tables.commits.add({ session, localSequence, digest, sequence, journalIds, space: id, moves });
+    return { kind: "committed", sequence, journalIds, replayed: false };
   }
 
-  /** Rows of the documents whose patches were written. */
-  #writeDocuments(space: Space, { request, patches, labels }: EncodedCommit): number[] {
-    const { spaces, documents } = this.#tables;
+  #writeDocuments(space: Space, { request, patches, labels, labelsText }: EncodedCommit): void {
+    const { spaces, commits, documents } = this.#tables;
     spaces.move(space);
-    const session = spaces.sessionId(request.session);
-    const rows = patches.map((patch) => {
-      const document = documents.make(space, patch);
-      documents.append(space, document, patch, session);
-      return document.row;
-    });
+    const session = commits.sessionId(request.session);
+    const { localSequence } = request;
+    documents.changes.begin(space.id, { sequence: space.sequence, session, localSequence, labels: labelsText });
+    for (const patch of patches) documents.append(space, documents.make(space, patch), patch, session);
     for (const write of labels) this.#tables.labels.write(documents.make(space, write).row, write);
-    return rows;
   }
 
   #writeBasis(space: Space, { request, basis }: EncodedCommit): void {

@@ -1,21 +1,24 @@
 /** Reads of documents, the feed and node bases over the tables. SPEC: S2, S17-S21. Each is made inside one read transaction. */
+import type { LabelWrite } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { writeTouchesRead } from "../path-operation.ts";
 import type { FeedCommit, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
 import type { StoredInput } from "./basis-table.ts";
-import type { LoggedCommit, Space } from "./space-table.ts";
+import type { CommitLines } from "./change-block.ts";
+import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
 /** No session has this row, so nobody's writes are left out. */
 const NOBODY = 0;
+const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
 
 export class DocumentReads {
   readonly #tables: Tables;
-  readonly #feedCommits: number;
+  readonly #feedLength: number;
 
   constructor(tables: Tables, feedCommits: number) {
     this.#tables = tables;
-    this.#feedCommits = feedCommits;
+    this.#feedLength = feedCommits;
   }
 
   load(spaceName: string, refs: readonly DocumentRef[]): LoadResult {
@@ -29,9 +32,9 @@ export class DocumentReads {
     const space = this.#tables.spaces.find(spaceName);
     if (!space) return { commits: [], head: 0, gap: false };
     const head = space.sequence;
-    if (sequence < head - this.#feedCommits) return { commits: [], head, gap: true };
-    const logged = this.#tables.spaces.loggedAfter(space, sequence, limit);
-    return { commits: logged.map((commit) => this.#feedCommit(space, commit)), head, gap: false };
+    if (sequence < head - this.#feedLength) return { commits: [], head, gap: true };
+    const commits = this.#tables.documents.changes.commitsAfter(space.id, sequence, limit);
+    return { commits: this.#feedCommits(commits), head, gap: false };
   }
 
   basis(spaceName: string, nodes: readonly string[]): RecordedBasis[] {
@@ -56,12 +59,21 @@ export class DocumentReads {
     return { scope, id, value: documents.value(document), sequence, labels: labels.of(row) };
   }
 
-  #feedCommit(space: Space, { session, localSequence, sequence, documents, labels }: LoggedCommit): FeedCommit {
-    const patches = documents.flatMap((row) => {
-      const patch = this.#tables.documents.changes.at(space.id, row, sequence);
-      return patch ? [{ ...patch.ref, operations: patch.operations }] : [];
+  #feedCommits(commits: readonly CommitLines[]): FeedCommit[] {
+    const rows = new Set(commits.flatMap(({ patches }) => patches.map(({ document }) => document)));
+    const refs = this.#tables.documents.refsOf(rows);
+    const sessions = new Map<number, string>();
+    return commits.map(({ sequence, session: id, localSequence, labels, patches }) => {
+      const session = sessions.get(id) ?? this.#tables.commits.sessionName(id);
+      sessions.set(id, session);
+      return {
+        sequence,
+        session,
+        localSequence,
+        patches: patches.map(({ document, text }) => ({ ...refs.get(document)!, operations: JSON.parse(text) })),
+        labels: labels === undefined ? NO_LABELS : JSON.parse(labels),
+      };
     });
-    return { sequence, session, localSequence, patches, labels };
   }
 
   #isLabelled(space: Space, ref: DocumentRef): boolean {
@@ -70,7 +82,7 @@ export class DocumentReads {
   }
 
   #hasMoved(space: Space, input: StoredInput): boolean {
-    if (input.sequence < space.sequence - this.#feedCommits) return true;
+    if (input.sequence < space.sequence - this.#feedLength) return true;
     const document = this.#tables.documents.find(space, input);
     if (!document) return false;
     const written = this.#tables.documents.writtenSince(document, input.sequence, NOBODY);

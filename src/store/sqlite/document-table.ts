@@ -4,36 +4,30 @@
  * A document's value is what its _base_ gives plus the patches after it. The base is a snapshot, or a patch that begins by
  * setting or removing the whole document. So writing appends a patch and evaluates nothing; when the patches outgrow the base,
  * the document is due for a snapshot (`compact`). Patches at or before the base are kept only as long as the feed needs them.
+ *
+ * A small patch that is a base is kept in the document's own row as well. Most documents are small and are written whole (a
+ * receipt is written once and never again), and so need nothing of what the feed leaves behind.
  */
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
 import type { DocumentHead } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
 import { applyOperation, type Own } from "../patch.ts";
+import type { PathOperation } from "../path-operation.ts";
 import { ChangeTable, damaged } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
+import { DocumentMemory } from "./document-memory.ts";
 import type { Space } from "./space-table.ts";
+import {
+  absentDocument,
+  DOCUMENT_COLUMNS,
+  documentOf,
+  isOvergrown,
+  lastBefore,
+  type StoredDocument,
+} from "./stored-document.ts";
 import type { TableCache } from "./table-cache.ts";
-
-export interface Document extends DocumentRef {
-  /** 0 while it is absent. */
-  row: number;
-  readonly space: number;
-  /** Of the last commit that changed it; 0 when it was only named so far. */
-  sequence: number;
-  baseSequence: number;
-  baseBytes: number;
-  /** Of the patches after the base. */
-  patchBytes: number;
-  /** 0 when it has none; otherwise it is the base. */
-  snapshotSequence: number;
-  /** The session of every change after `soleSince`, as far as this process has seen them; undefined before it has. */
-  soleSession: number | undefined;
-  soleSince: number;
-  /** `absent`: looked for and not there. `new`: not in the table before the batch ends. */
-  state: "absent" | "new" | "moved" | "written";
-}
 
 /** A patch with its operations as text, made before the transaction. */
 export interface EncodedPatch extends DocumentRef {
@@ -48,19 +42,17 @@ export interface Overgrown {
   readonly ref: DocumentRef;
 }
 
-/** Below this, patches are cheaper than a snapshot whatever the size of the document. */
-const PATCH_BYTES_MIN = 4_096;
-const DOCUMENTS_REMEMBERED_MAX = 50_000;
+/** A base up to this size is kept in the document's row: several of them fit a page. `schema.ts` has the same number. */
+const ROW_BASE_BYTES_MAX = 512;
 
 export class DocumentTable implements TableCache {
   readonly changes: ChangeTable;
   readonly #connection: Connection;
-  /** By space row, scope and id: three look-ups of texts that are there are cheaper than making one text of them. */
-  readonly #documents = new Map<number, Map<string, Map<string, Document>>>();
-  /** How many are in the map. */
-  #remembered = 0;
-  /** New and moved documents: what is to be written before the batch ends. */
-  readonly #moved = new Set<Document>();
+  readonly #memory = new DocumentMemory();
+  /** Documents whose rows are to be written before the batch ends. */
+  readonly #moved = new Set<StoredDocument>();
+  /** Documents that the commit under way has brought into being. */
+  readonly #born: StoredDocument[] = [];
   /** The greatest row, given or in the table; undefined when it has to be looked up. */
   #lastRow: number | undefined;
   /** Documents whose patches have outgrown their base, by row. */
@@ -78,28 +70,66 @@ export class DocumentTable implements TableCache {
     return document && document.sequence > 0 ? document : undefined;
   }
 
-  find(space: Space, ref: DocumentRef): Document | undefined {
+  find(space: Space, ref: DocumentRef): StoredDocument | undefined {
     const document = this.#lookUp(space, ref);
     return document.state === "absent" ? undefined : document;
   }
 
+  /** What documents are called, by their rows. */
+  refsOf(rows: Iterable<number>): ReadonlyMap<number, DocumentRef> {
+    const refs = new Map<number, DocumentRef>();
+    for (const { id, scope, name } of this.#sql.names.all(JSON.stringify([...rows]))) {
+      refs.set(Number(id), { scope: String(scope), id: String(name) });
+    }
+    return refs;
+  }
+
   /** The document, whose name need not have been seen before. Its row is written with everything else of the batch. */
-  make(space: Space, ref: DocumentRef): Document {
+  make(space: Space, ref: DocumentRef): StoredDocument {
     const document = this.#lookUp(space, ref);
     if (document.state === "absent") {
-      this.#lastRow ??= Number(this.#sql.lastRow.get()?.["last"] ?? 0);
-      document.row = ++this.#lastRow;
+      document.row = this.#nextRow();
       document.state = "new";
       this.#moved.add(document);
     }
     return document;
   }
 
+  /**
+   * The head of a document that must not be there, and that the commit under way creates with this patch. Where nothing is
+   * remembered of it, writing its row is the look whether it is there: one statement instead of two.
+   */
+  headOrBirth(space: Space, patch: EncodedPatch): DocumentHead | undefined {
+    if (this.#memory.get(space.id, patch)) return this.head(space, patch);
+    const document = absentDocument(space, patch);
+    document.row = this.#nextRow();
+    const sequence = space.sequence + 1;
+    const whole = { ...document, sequence, baseSequence: sequence, baseBytes: patch.bytes, baseText: patch.text };
+    if (this.#insert(whole) === 0) {
+      this.#lastRow = document.row - 1;
+      return this.head(space, patch);
+    }
+    document.state = "born";
+    this.#born.push(this.#memory.add(document));
+    return undefined;
+  }
+
+  /** Whether the commit under way is made: if not, what it brought into being goes. */
+  endBirths(isCommitted: boolean): void {
+    if (this.#born.length === 0) return;
+    for (const document of this.#born.splice(0)) {
+      if (isCommitted) continue;
+      this.#sql.remove.run(document.row);
+      this.#memory.remove(document);
+    }
+  }
+
   /** Adds the patch of the space's newest commit. */
-  append(space: Space, document: Document, patch: EncodedPatch, session: number): void {
+  append(space: Space, document: StoredDocument, patch: EncodedPatch, session: number): void {
     const { text, bytes } = patch;
     const { sequence } = space;
-    this.changes.append(document, sequence, session, text);
+    const isInRow = fitsRow(patch);
+    this.changes.add(space.id, { document: document.row, previous: document.sequence, text }, !isInRow);
     if (patch.isBase) this.#leaveBase(space, document);
     if (session !== document.soleSession) {
       document.soleSession = session;
@@ -110,16 +140,18 @@ export class DocumentTable implements TableCache {
       document.baseSequence = sequence;
       document.baseBytes = bytes;
       document.patchBytes = 0;
+      document.baseIn = isInRow ? "row" : "changes";
+      document.baseText = isInRow ? text : undefined;
     } else {
       document.patchBytes += bytes;
       if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
     }
-    this.#touch(document);
+    this.#touch(document, patch.isBase ? "rebased" : "moved");
     this.#connection.work.bytesWritten += bytes;
   }
 
   /** The paths that others wrote after the sequence. */
-  writtenSince(document: Document, sequence: number, exceptSession: number): Path[] {
+  writtenSince(document: StoredDocument, sequence: number, exceptSession: number): Path[] {
     // Commits of one session stacked on each other, the usual case, need not be looked through by each of them.
     if (exceptSession === document.soleSession && sequence >= document.soleSince) return [];
     const paths: Path[] = [];
@@ -129,12 +161,9 @@ export class DocumentTable implements TableCache {
     return paths;
   }
 
-  value(document: Document): Json | undefined {
-    const { row, snapshotSequence } = document;
-    let value = snapshotSequence > 0 ? this.#snapshot(row, snapshotSequence) : undefined;
-    for (const { operations } of this.changes.after(document, lastBefore(document))) {
-      for (const operation of operations) value = applyOperation(value, operation, inPlace).root;
-    }
+  value(document: StoredDocument): Json | undefined {
+    let value = this.#baseOf(document);
+    for (const { operations } of this.changes.after(document, lastBefore(document))) value = applied(value, operations);
     return value;
   }
 
@@ -153,157 +182,163 @@ export class DocumentTable implements TableCache {
     if (value === undefined) return;
     const text = JSON.stringify(value);
     this.#leaveBase(space, document);
-    this.#sql.putSnapshot.run(document.row, text, snapshotSum(text, document.row, document.sequence));
-    document.baseSequence = document.sequence;
-    document.snapshotSequence = document.sequence;
+    const { row, sequence } = document;
+    this.#sql.putSnapshot.run(row, text, checksum(text, row, sequence));
+    document.baseSequence = sequence;
     document.baseBytes = Buffer.byteLength(text);
     document.patchBytes = 0;
-    this.#touch(document);
+    document.baseIn = "snapshot";
+    document.baseText = undefined;
+    this.#touch(document, "rebased");
     this.#connection.work.bytesWritten += document.baseBytes;
   }
 
   /** Drops the patches of commits up to a sequence that the feed leaves behind, but for those that loading still needs. */
   dropChanges(space: Space, upTo: number): void {
-    // The statement looks at rows of documents, which a commit of the same batch may have moved.
+    // What is needed is told by rows of documents, which a commit of the same batch may have moved.
     this.#writeMoved();
     this.changes.dropUnneeded(space.id, space.floor, upTo);
   }
 
   flush(): void {
+    this.changes.flush();
     this.#writeMoved();
     this.trim();
   }
 
   forget(): void {
-    this.#documents.clear();
-    this.#remembered = 0;
+    this.changes.forget();
+    this.#memory.clear();
     this.#moved.clear();
+    this.#born.length = 0;
     this.#lastRow = undefined;
     this.#overgrown.clear();
   }
 
   /** Bounds what is remembered. Only between transactions: inside one, a document must be one object. */
   trim(): void {
-    if (this.#remembered <= DOCUMENTS_REMEMBERED_MAX) return;
-    this.#documents.clear();
-    this.#remembered = 0;
+    this.#memory.trim();
   }
 
-  #lookUp(space: Space, ref: DocumentRef): Document {
-    const known = this.#documents.get(space.id)?.get(ref.scope)?.get(ref.id);
+  #lookUp(space: Space, ref: DocumentRef): StoredDocument {
+    const known = this.#memory.get(space.id, ref);
     if (known) return known;
     const row = this.#sql.document.get(space.id, ref.scope, ref.id);
-    return this.#remember(row ? documentOf(space, row) : absentDocument(space, ref));
+    return this.#memory.add(row ? documentOf(space, row) : absentDocument(space, ref));
+  }
+
+  #nextRow(): number {
+    this.#lastRow = (this.#lastRow ?? Number(this.#sql.lastRow.get()?.["last"] ?? 0)) + 1;
+    return this.#lastRow;
   }
 
   #writeMoved(): void {
     for (const document of this.#moved) {
-      const { row, space, scope, id, sequence, baseSequence, baseBytes, patchBytes, snapshotSequence } = document;
-      const heads = [sequence, baseSequence, baseBytes, patchBytes, snapshotSequence] as const;
-      if (document.state === "new") this.#sql.makeDocument.run(row, space, scope, id, ...heads);
-      else this.#sql.writeDocument.run(...heads, row);
+      const { row, sequence, baseSequence, baseBytes, patchBytes } = document;
+      if (document.state === "new") this.#insert(document);
+      else if (document.state === "moved") this.#sql.writeHead.run(sequence, patchBytes, row);
+      else {
+        const [snapshotSequence, base, sum] = this.#baseColumns(document);
+        this.#sql.writeBase.run(sequence, patchBytes, baseSequence, baseBytes, snapshotSequence, base, sum, row);
+      }
       document.state = "written";
+      document.baseText = undefined;
     }
     this.#moved.clear();
   }
 
+  /** How many rows were inserted: none when its name is taken. */
+  #insert(document: StoredDocument): number {
+    const { row, space, scope, id, sequence, baseSequence, baseBytes, patchBytes } = document;
+    const [snapshotSequence, base, sum] = this.#baseColumns(document);
+    const head = [sequence, patchBytes, baseSequence, baseBytes, snapshotSequence, base, sum] as const;
+    return this.#sql.insert.run(row, space, scope, id, ...head);
+  }
+
+  #baseColumns(document: StoredDocument): [snapshotSequence: number, base: string | null, sum: number | null] {
+    const { baseText, baseSequence, row } = document;
+    if (baseText === undefined) return [document.baseIn === "snapshot" ? baseSequence : 0, null, null];
+    this.#connection.work.bytesWritten += document.baseBytes;
+    return [0, baseText, checksum(baseText, row, baseSequence)];
+  }
+
   /** Another base takes over: drops the snapshot, and the changes since that only loading has kept from being dropped. */
-  #leaveBase(space: Space, document: Document): void {
+  #leaveBase(space: Space, document: StoredDocument): void {
     if (document.baseSequence > 0 && document.baseSequence <= space.floor) {
       for (const { sequence } of this.changes.after(document, lastBefore(document))) {
         if (sequence <= space.floor) this.changes.drop(document, sequence);
       }
     }
-    if (document.snapshotSequence > 0) this.#sql.dropSnapshot.run(document.row);
-    document.snapshotSequence = 0;
+    if (document.baseIn === "snapshot") this.#sql.dropSnapshot.run(document.row);
   }
 
-  #touch(document: Document): void {
-    if (document.state !== "written") return;
-    document.state = "moved";
-    this.#moved.add(document);
+  #touch(document: StoredDocument, as: "moved" | "rebased"): void {
+    if (document.state === "born") {
+      // Its row was written as this commit leaves it.
+      document.state = "written";
+      document.baseText = undefined;
+    } else if (document.state === "written") {
+      document.state = as;
+      this.#moved.add(document);
+    } else if (document.state === "moved") {
+      document.state = as;
+    }
   }
 
-  #snapshot(row: number, sequence: number): Json {
-    const found = this.#sql.snapshot.get(row);
-    const text = String(found?.["value"]);
-    if (!found || snapshotSum(text, row, sequence) !== found["sum"]) throw damaged(row, sequence);
-    return JSON.parse(text);
+  #baseOf({ row, baseIn, baseText, baseSequence }: StoredDocument): Json | undefined {
+    switch (baseIn) {
+      case "changes":
+        return undefined;
+      case "row":
+        return applied(undefined, JSON.parse(baseText ?? this.#soundText(this.#sql.base.get(row), row, baseSequence)));
+      case "snapshot":
+        return JSON.parse(this.#soundText(this.#sql.snapshot.get(row), row, baseSequence));
+    }
   }
 
-  #remember(document: Document): Document {
-    const ofSpace = this.#documents.get(document.space) ?? new Map<string, Map<string, Document>>();
-    const ofScope = ofSpace.get(document.scope) ?? new Map<string, Document>();
-    this.#documents.set(document.space, ofSpace.set(document.scope, ofScope.set(document.id, document)));
-    this.#remembered++;
-    return document;
+  #soundText(found: Row | undefined, row: number, sequence: number): string {
+    const text = String(found?.["text"]);
+    if (!found || checksum(text, row, sequence) !== found["sum"]) {
+      throw damaged(`document row ${row}, sequence ${sequence}`);
+    }
+    return text;
   }
+}
+
+/** Whether it is a base that is kept in the document's row. */
+export function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
+  return isBase && bytes <= ROW_BASE_BYTES_MAX;
+}
+
+function applied(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
+  let after = value;
+  for (const operation of operations) after = applyOperation(after, operation, inPlace).root;
+  return after;
 }
 
 /** What was parsed just now is nobody else's: copying a wide document for each of its patches took a millisecond each. */
 const inPlace: Own = (container) => container;
 
-function isOvergrown({ patchBytes, baseBytes }: Document): boolean {
-  return patchBytes > Math.max(PATCH_BYTES_MIN, baseBytes);
-}
-
-/** The sequence after which the changes lie that make the document of its base. */
-function lastBefore({ snapshotSequence, baseSequence }: Document): number {
-  return snapshotSequence > 0 ? snapshotSequence : baseSequence - 1;
-}
-
-function snapshotSum(text: string, document: number, sequence: number): number {
-  return checksum(text, { document, sequence, previous: 0 });
-}
-
-function absentDocument(space: Space, { scope, id }: DocumentRef): Document {
-  return {
-    row: 0,
-    space: space.id,
-    scope,
-    id,
-    sequence: 0,
-    baseSequence: 0,
-    baseBytes: 0,
-    patchBytes: 0,
-    snapshotSequence: 0,
-    soleSession: undefined,
-    soleSince: 0,
-    state: "absent",
-  };
-}
-
-function documentOf(space: Space, row: Row): Document {
-  return {
-    space: space.id,
-    row: Number(row["id"]),
-    scope: String(row["scope"]),
-    id: String(row["name"]),
-    sequence: Number(row["sequence"]),
-    baseSequence: Number(row["base_sequence"]),
-    baseBytes: Number(row["base_bytes"]),
-    patchBytes: Number(row["patch_bytes"]),
-    snapshotSequence: Number(row["snapshot_sequence"]),
-    soleSession: undefined,
-    soleSince: 0,
-    state: "written",
-  };
-}
-
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
-  const columns = "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence";
   return {
-    document: prepare(`SELECT ${columns} FROM document WHERE space = ? AND scope = ? AND name = ?`),
-    makeDocument: prepare(
-      "INSERT INTO document (id, space, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence) " +
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    document: prepare(`SELECT ${DOCUMENT_COLUMNS} FROM document WHERE space = ? AND scope = ? AND name = ?`),
+    insert: prepare(
+      "INSERT INTO document (id, space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum) " +
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, scope, name) DO NOTHING",
     ),
+    names: prepare(
+      "SELECT document.id AS id, scope, name FROM json_each(?) AS one CROSS JOIN document ON document.id = one.value",
+    ),
+    remove: prepare("DELETE FROM document WHERE id = ?"),
     lastRow: prepare("SELECT max(id) AS last FROM document"),
-    writeDocument: prepare(
-      "UPDATE document SET sequence = ?, base_sequence = ?, base_bytes = ?, patch_bytes = ?, snapshot_sequence = ? WHERE id = ?",
+    writeHead: prepare("UPDATE document SET sequence = ?, patch_bytes = ? WHERE id = ?"),
+    writeBase: prepare(
+      "UPDATE document SET sequence = ?, patch_bytes = ?, base_sequence = ?, base_bytes = ?, snapshot_sequence = ?, " +
+        "base = ?, base_sum = ? WHERE id = ?",
     ),
-    snapshot: prepare("SELECT value, sum FROM snapshot WHERE document = ?"),
+    base: prepare("SELECT base AS text, base_sum AS sum FROM document WHERE id = ?"),
+    snapshot: prepare("SELECT value AS text, sum FROM snapshot WHERE document = ?"),
     putSnapshot: prepare("REPLACE INTO snapshot (document, value, sum) VALUES (?, ?, ?)"),
     dropSnapshot: prepare("DELETE FROM snapshot WHERE document = ?"),
   };

@@ -4,6 +4,7 @@
  */
 import type { Host } from "../../host/host.ts";
 import { type Store, StoreError } from "../store.ts";
+import { checksum, checksum4 } from "./checksum.ts";
 import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
 import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
 import { type PlantedBug, type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
@@ -114,6 +115,8 @@ function migrate(connection: Connection, options: ResolvedOptions): void {
   try {
     // Another process may have been here between the first look and the lock.
     const version = requireKnownVersion(connection, options);
+    connection.define("checksum", checksum);
+    connection.define("checksum4", checksum4);
     for (const migration of MIGRATIONS.slice(version)) connection.exec(migration);
     connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
     connection.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);

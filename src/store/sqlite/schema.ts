@@ -106,8 +106,8 @@ CREATE TABLE path_set (id INTEGER PRIMARY KEY, reads TEXT NOT NULL UNIQUE, uses 
 const VERSION_2 = `ALTER TABLE commit_log ADD COLUMN labels TEXT`;
 
 /**
- * Changes in the order of commits instead of that of documents, each naming the one before it; `change-table.ts` says why. The sum of a
- * row covers that name: the same arithmetic as in `checksum.ts`.
+ * Changes in the order of commits instead of that of documents, each naming the one before it: keyed by document, a commit touched a page
+ * for each that it wrote. The sum of a row covers that name: the same arithmetic as in `checksum.ts`.
  */
 const VERSION_3 = `
 ALTER TABLE change RENAME TO change_by_document;
@@ -127,7 +127,67 @@ DROP TABLE change_by_document;
 /** How often a row was taken from a holder whose lease had ended, since it was last settled or requeued. */
 const VERSION_4 = `ALTER TABLE event_journal ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0`;
 
+/**
+ * Changes in blocks of commits, replay answers in runs of them, and small bases in the rows of their documents; what each is for is in
+ * `change-table.ts`, `commit-log.ts` and `document-table.ts`. `checksum` and `checksum4` are our own (`open.ts`). A text whose sum was
+ * wrong gets one that is wrong too: damage is not to be healed by moving it.
+ */
+const VERSION_5 = `
+ALTER TABLE document ADD COLUMN base TEXT;          -- the operations of a small base; NULL where it is elsewhere
+ALTER TABLE document ADD COLUMN base_sum INTEGER;
+UPDATE document SET (base, base_sum) = (
+    SELECT patch, iif(checksum4(patch, document, change.sequence, previous) = sum, checksum(patch, document, change.sequence), -1)
+    FROM change WHERE change.space = document.space AND change.sequence = base_sequence AND change.document = document.id)
+  WHERE snapshot_sequence = 0 AND base_sequence > 0 AND base_bytes <= 512;
+
+ALTER TABLE change RENAME TO change_by_commit;
+DELETE FROM change_by_commit
+  WHERE sequence <= (SELECT floor FROM space WHERE space.id = change_by_commit.space)
+    AND sequence <= (SELECT base_sequence FROM document WHERE document.id = change_by_commit.document AND base IS NOT NULL);
+CREATE TABLE change (
+  id INTEGER PRIMARY KEY, space INTEGER NOT NULL,
+  first   INTEGER NOT NULL,            -- sequence of its first commit
+  last    INTEGER NOT NULL,            -- and of its last
+  needed  INTEGER NOT NULL,            -- patches that loading may need when the feed has left them behind
+  commits TEXT    NOT NULL,            -- see change-block.ts
+  sum     INTEGER NOT NULL,
+  UNIQUE (space, first)
+);
+INSERT INTO change (space, first, last, needed, commits, sum)
+  SELECT space, sequence, sequence, needed, commits, iif(is_sound, checksum(commits, space, sequence), -1) FROM (
+    SELECT place.space AS space, place.sequence AS sequence, count(patch) AS needed,
+      ifnull(min(checksum4(patch, document, old.sequence, previous) = sum), 1) AS is_sound,
+      char(10) || '@' || place.sequence || ' ' || coalesce(made.session, old.session) || ' ' || coalesce(made.local_sequence, 0) ||
+        coalesce(' ' || labels, '') ||
+        coalesce(group_concat(char(10) || document || ' ' || previous || ' ' || patch, '' ORDER BY document), '') AS commits
+    FROM (
+      SELECT space, sequence FROM change_by_commit UNION
+      SELECT space, sequence FROM commit_log WHERE documents IS NOT NULL
+        AND sequence > (SELECT floor FROM space WHERE space.id = commit_log.space)
+    ) AS place
+    LEFT JOIN commit_log AS made ON made.space = place.space AND made.sequence = place.sequence AND made.documents IS NOT NULL
+    LEFT JOIN change_by_commit AS old ON old.space = place.space AND old.sequence = place.sequence
+    GROUP BY place.space, place.sequence);
+
+CREATE TABLE commit_run (
+  id INTEGER PRIMARY KEY,              -- the number of its last commit, counted over all
+  session INTEGER NOT NULL,
+  first   INTEGER NOT NULL,            -- local sequence of its first commit
+  last    INTEGER NOT NULL,            -- and of its last; there are no holes between
+  space   INTEGER NOT NULL,
+  moves   INTEGER NOT NULL,            -- whether one of them moved the space
+  answers TEXT    NOT NULL,            -- JSON: digest, sequence, and journal ids if there are any, of each
+  UNIQUE (session, first)
+);
+INSERT INTO commit_run
+  SELECT id, session, local_sequence, local_sequence, space, documents IS NOT NULL,
+    iif(journal_ids IS NULL, json_array(json_array(digest, sequence)), json_array(json_array(digest, sequence, json(journal_ids))))
+  FROM commit_log ORDER BY id;
+DROP TABLE change_by_commit;
+DROP TABLE commit_log;
+`;
+
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */
-export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -71,8 +71,8 @@ export class SqliteStore implements Store {
   readonly #watch: ChangeWatch;
   /** What the jobs of the batch under way have touched. */
   #touched = { spaces: new Set<string>(), journal: false, commits: 0 };
-  /** Up to this row of the log of commits, watchers have been told. */
-  #toldRow: number;
+  /** Of so many commits watchers have been told. */
+  #commitsTold: number;
   #closing: Promise<void> | undefined;
 
   constructor(connection: Connection, options: ResolvedOptions) {
@@ -80,7 +80,7 @@ export class SqliteStore implements Store {
     this.#host = options.host;
     this.#connection = connection;
     this.#tables = new Tables(connection, options.plantedBug === "epoch-not-checked");
-    this.#toldRow = this.#tables.spaces.lastRow();
+    this.#commitsTold = this.#tables.commits.count();
     const events = { foreignWrite: () => this.#foreignWrite(), written: () => this.#written() };
     this.#writer = new GroupCommit(connection, this.#tables, events, options);
     this.#commits = new CommitWriter(this.#tables, options.tuning.feedCommits);
@@ -359,9 +359,9 @@ export class SqliteStore implements Store {
 
   #foreignWrite(): void {
     if (!this.#watch.isListenedTo) return;
-    const row = this.#toldRow;
-    this.#toldRow = this.#tables.spaces.lastRow();
-    this.#watch.note(this.#tables.spaces.movedAfter(row), true);
+    const told = this.#commitsTold;
+    this.#commitsTold = this.#tables.commits.count();
+    this.#watch.note(this.#tables.commits.movedAfter(told), true);
   }
 
   #written(): void {
@@ -369,7 +369,7 @@ export class SqliteStore implements Store {
     this.#touched = { spaces: new Set(), journal: false, commits: 0 };
     if (spaces.size > 0 || journal) this.#watch.note(spaces, journal);
     if (commits === 0) return;
-    if (this.#watch.isListenedTo) this.#toldRow = this.#tables.spaces.lastRow();
+    if (this.#watch.isListenedTo) this.#commitsTold = this.#tables.commits.count();
     this.#upkeep.queue(this.#writer, spaces, commits);
   }
 }

@@ -1,5 +1,6 @@
 /** All tables of one connection, and the two moments that all of them share. */
 import { BasisTable } from "./basis-table.ts";
+import { CommitLog } from "./commit-log.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DueTable } from "./due-table.ts";
@@ -14,6 +15,7 @@ export class Tables implements TableCache {
   readonly leases: LeaseTable;
   readonly due: DueTable;
   readonly spaces: SpaceTable;
+  readonly commits: CommitLog;
   readonly documents: DocumentTable;
   readonly labels: LabelTable;
   readonly basis: BasisTable;
@@ -23,6 +25,7 @@ export class Tables implements TableCache {
     this.leases = new LeaseTable(connection);
     this.due = new DueTable(connection);
     this.spaces = new SpaceTable(connection);
+    this.commits = new CommitLog(connection);
     this.documents = new DocumentTable(connection);
     this.labels = new LabelTable(connection);
     this.basis = new BasisTable(connection);
@@ -31,6 +34,7 @@ export class Tables implements TableCache {
   flush(): void {
     this.journal.flush();
     this.spaces.flush();
+    this.commits.flush();
     this.documents.flush();
     this.basis.flush();
   }
@@ -38,6 +42,7 @@ export class Tables implements TableCache {
   forget(): void {
     this.journal.forget();
     this.spaces.forget();
+    this.commits.forget();
     this.documents.forget();
     this.basis.forget();
   }

@@ -9,7 +9,7 @@ import type { Tables } from "./tables.ts";
 
 /** Commits that one job takes out of the feed. */
 const PRUNE_STEP = 200;
-/** After so many commits the log is looked at, and up to twice as many rows are forgotten: it cannot grow faster than it shrinks. */
+/** After so many commits the log is looked at, and up to twice as many are forgotten: it cannot grow faster than it shrinks. */
 const FORGET_EVERY = 1_000;
 
 export class Upkeep {
@@ -18,7 +18,7 @@ export class Upkeep {
   /** Spaces that have a job queued. */
   readonly #pruning = new Set<string>();
   #commitsSinceForget = 0;
-  /** Rows of the log below this were looked at. */
+  /** Commits up to this number were looked at. */
   #forgottenTo = 0;
 
   constructor(tables: Tables, tuning: SqliteTuning) {
@@ -66,10 +66,10 @@ export class Upkeep {
   }
 
   #forgetCommits(): void {
-    const before = this.#tables.spaces.lastRow() - this.#tuning.commitsRemembered;
-    const to = Math.min(before, this.#forgottenTo + 2 * FORGET_EVERY);
+    const { commits } = this.#tables;
+    const to = Math.min(commits.count() - this.#tuning.commitsRemembered, this.#forgottenTo + 2 * FORGET_EVERY);
     if (to <= this.#forgottenTo) return;
-    this.#tables.spaces.forgetCommits(this.#forgottenTo, to);
+    commits.forgetCommits(this.#forgottenTo, to);
     this.#forgottenTo = to;
   }
 }

@@ -1,11 +1,11 @@
 /**
- * The scrub: walks the journal's hash chain, checks the sum of every patch and snapshot, evaluates every document, and asks the
+ * The scrub: walks the journal's hash chain, checks the sum of every block of changes, base and snapshot, evaluates every document, and asks the
  * engine about its own structure. SPEC: S26, S87. It reads through a connection of its own, so that it sees one moment while
  * writers go on, and yields often, so that a large file does not hold the event loop (but for the engine's own check).
  */
 import type { Host } from "../../host/host.ts";
 import type { VerifyReport } from "../journal.ts";
-import { operationsIn } from "./change-table.ts";
+import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { GENESIS, journalHash } from "./journal-hash.ts";
@@ -37,8 +37,6 @@ class Scrub {
   #rows = 0;
   #unsigned = 0;
   #documents = 0;
-  /** Rows of documents of which something was told. */
-  readonly #damaged = new Set<number>();
 
   constructor(connection: Connection, host: Host) {
     this.#connection = connection;
@@ -93,49 +91,36 @@ class Scrub {
   }
 
   #document(documents: DocumentTable, row: Row): void {
-    const { id, space, space_id, scope, name } = row;
+    const { space, space_id, scope, name } = row;
     if (Number(row["sequence"]) > 0) this.#documents++;
     try {
       // The walk holds its own snapshot, so neither sequence nor floor of the space matter here.
-      const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0, state: "written" } as const;
-      const document = documents.find({ ...of }, { scope: String(scope), id: String(name) });
+      const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0 };
+      const document = documents.find(of, { scope: String(scope), id: String(name) });
       if (document) documents.value(document);
     } catch (error) {
-      this.#damaged.add(Number(id));
       this.report(`Document ${scope}/${name} of space ${space}: ${messageOf(error)}`);
     }
   }
 
-  /** Every patch, also those that no document needs any more: the feed may still give them out. */
+  /** Every block, also those that no document needs any more: the feed may still give them out. */
   async changes(): Promise<void> {
-    const page = this.#connection.prepare(
-      "SELECT change.space AS space, change.sequence AS sequence, document, previous, patch, sum, scope, name FROM change " +
-        "LEFT JOIN document ON document.id = change.document " +
-        "WHERE (change.space, change.sequence, document) > (?, ?, ?) ORDER BY change.space, change.sequence, document LIMIT ?",
-    );
-    const from = (row?: Row) =>
-      page.all(place(row, "space"), place(row, "sequence"), place(row, "document"), STEP_ROWS);
-    for (let rows = from(); rows.length > 0; rows = from(rows.at(-1))) {
-      for (const row of rows) this.#change(row);
+    const page = this.#connection.prepare(`SELECT ${BLOCK_COLUMNS} FROM change WHERE id > ? ORDER BY id LIMIT ?`);
+    let last = 0;
+    for (let rows = page.all(last, STEP_ROWS); rows.length > 0; rows = page.all(last, STEP_ROWS)) {
+      for (const row of rows) this.#block(row);
+      last = Number(rows.at(-1)?.["id"]);
       await this.#host.yield();
     }
   }
 
-  #change(row: Row): void {
-    const document = Number(row["document"]);
-    // Told once, however many of its patches are wrong.
-    if (this.#damaged.has(document)) return;
+  #block(row: Row): void {
     try {
-      operationsIn(row);
+      readBlock(row);
     } catch (error) {
-      this.#damaged.add(document);
-      this.report(`Document ${row["scope"]}/${row["name"]}: ${messageOf(error)}`);
+      this.report(`Changes of space row ${row["space"]}: ${messageOf(error)}`);
     }
   }
-}
-
-function place(row: Row | undefined, column: string): number {
-  return row === undefined ? 0 : Number(row[column]);
 }
 
 /** Walks ids and hashes from the first row to the head. */

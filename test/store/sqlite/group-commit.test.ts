@@ -59,7 +59,7 @@ describe("group commit", () => {
     const store = await file.open();
     await write(store, set("damaged", [], 1));
     await write(store, set("damaged", [], 2));
-    file.database().exec("UPDATE change SET patch = '[]' WHERE sequence = 2");
+    file.database().exec("UPDATE change SET commits = replace(commits, '2', '3') WHERE first = 2");
     const commit = (n: number, parts = {}): Promise<CommitOutcome> =>
       store.commit(
         commitBy(`session ${n}`, 1, { patches: [set(`document ${n}`, [], n)], entries: [entry()], ...parts }),
@@ -87,21 +87,27 @@ describe("group commit", () => {
   test("[S90] nothing remains of a write that throws half-way", async () => {
     await using file = new StoreFile();
     const store = await file.open();
-    await write(store, set("victim", [], 1));
-    // A row where the second commit of the batch wants to put its patch, after it has appended its message.
-    file.database().exec("INSERT INTO change SELECT space, 3, document, previous, session, patch, sum FROM change");
-    const commit = (n: number, id: string): Promise<CommitOutcome> =>
-      store.commit(
-        commitBy(`session ${n}`, 1, { patches: [set(id, [], n)], entries: [entry({ id: `message ${n}` })] }),
-      );
-    const results = await Promise.allSettled([commit(1, "a"), commit(2, "victim"), commit(3, "b")]);
+    await write(store, set("victim", [], {}));
+    // A timer's row cannot be replaced: the second commit of the batch throws when it has written all but that.
+    file.database().exec("CREATE TRIGGER stubborn BEFORE INSERT ON due BEGIN SELECT RAISE(ABORT, 'not this one'); END");
+    const commit = (n: number, parts = {}): Promise<CommitOutcome> => {
+      const preconditions = [{ kind: "absent", ...ref(`document ${n}`) } as const];
+      const patches = [set(`document ${n}`, [], n), set("victim", [`commit ${n}`], n)];
+      const entries = [entry({ id: `message ${n}` })];
+      return store.commit(commitBy(`session ${n}`, 1, { preconditions, patches, entries, ...parts }));
+    };
+    const due = [{ op: "put", kind: "timer", key: "k", dueAtMs: 1, data: null }];
+    const results = await Promise.allSettled([commit(1), commit(2, { due }), commit(3)]);
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
     const rows = await store.query({ limit: 10 });
     expect(rows.map(({ id, message }) => [id, message?.metadata.id])).toEqual([
       [1, "message 1"],
       [2, "message 3"],
     ]);
-    expect((await store.load(SPACE, [ref("b")])).documents[0]).toMatchObject({ value: 3, sequence: 3 });
+    expect((await store.load(SPACE, [ref("document 3")])).documents[0]).toMatchObject({ value: 3, sequence: 3 });
+    expect(await currentValue(store, "document 2")).toBeUndefined();
+    expect(await currentValue(store, "victim")).toEqual({ "commit 1": 1, "commit 3": 3 });
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
   test("[S91] one key of ten thousand costs what the key costs", async () => {

@@ -1,8 +1,10 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { crc32 } from "node:zlib";
+import { crc32, gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { APPLICATION_ID, MIGRATIONS } from "../../../src/store/sqlite/schema.ts";
-import { currentValue, SPACE, set, write } from "../conformance/requests.ts";
+import { commitBy, committed, currentValue, ref, SPACE, set, write } from "../conformance/requests.ts";
 import { StoreFile } from "./store-file.ts";
 
 /** A file as format 2 wrote it: `patches` are those of two documents, in turn. */
@@ -25,6 +27,16 @@ function writeFormat2(path: string, patches: readonly string[]): void {
   }
 }
 
+/**
+ * A file that the store wrote when its format was 4, with a feed of 20 commits: documents that are whole, patched, large, with a
+ * snapshot and removed, of which the feed has left the first 200 commits behind; then two hundred handlings of one book, the
+ * first five and the last five with a receipt, a settled and an emitted event; labels, and a commit that changed nothing.
+ */
+function writeFormat4(path: string): DatabaseSync {
+  writeFileSync(path, gunzipSync(readFileSync(join(import.meta.dirname, "fixtures/format-4.db.gz"))));
+  return new DatabaseSync(path);
+}
+
 describe("a file of an older format", () => {
   test("[S82] format 2, with changes by document, keeps its documents and its feed", async () => {
     await using file = new StoreFile();
@@ -42,5 +54,71 @@ describe("a file of an older format", () => {
       false,
       ["a", "b", "a", "b", "a", "b", "a"],
     ]);
+  });
+
+  test("[S82] format 4, with a row for each change and each commit, keeps all it holds", async () => {
+    await using file = new StoreFile();
+    writeFormat4(file.path).close();
+    const store = await file.open({ tuning: { feedCommits: 20 } });
+    expect(await store.verify()).toEqual({ ok: true, rows: 20, unsigned: 0, documents: 16, problems: [] });
+    expect(await currentValue(store, "plain")).toEqual({ a: 2 });
+    expect(await currentValue(store, "large")).toEqual({ text: "x".repeat(2000), k: 1 });
+    expect(Object.keys((await currentValue(store, "long")) as object)).toHaveLength(60);
+    expect((await store.load(SPACE, [ref("gone")])).documents[0]).toMatchObject({ value: undefined, sequence: 67 });
+    for (const n of [1, 5, 196, 200]) expect(await currentValue(store, `receipt ${n}`)).toEqual({ n });
+    expect((await store.load(SPACE, [ref("book")])).documents[0]).toEqual({
+      ...ref("book"),
+      value: { n: 200 },
+      sequence: 267,
+      labels: [{ path: ["n"], labels: ["l"] }],
+    });
+  });
+
+  test("[S82] format 4: feed, replay answers, conflicts and new commits go on", async () => {
+    await using file = new StoreFile();
+    writeFormat4(file.path).close();
+    const store = await file.open({ tuning: { feedCommits: 20 } });
+    const { commits, head, gap } = await store.changesSince(SPACE, 248, 100);
+    expect([head, gap, commits.map(({ sequence }) => sequence)]).toEqual([
+      268,
+      false,
+      Array.from({ length: 20 }, (_, index) => 249 + index),
+    ]);
+    expect(commits.at(-2)).toEqual({
+      sequence: 267,
+      session: "handler",
+      localSequence: 200,
+      patches: [set("book", [], { n: 200 }), set("receipt 200", [], { n: 200 })],
+      labels: [],
+    });
+    expect(commits.at(-1)).toMatchObject({
+      session: "labels",
+      patches: [],
+      labels: [{ ...ref("book"), labels: ["l"] }],
+    });
+    const again = committed(await store.commit(commitBy("handler", 5, { digest: "handling 5" })));
+    expect(again).toMatchObject({ sequence: 72, replayed: true, journalIds: [10] });
+    expect(committed(await store.commit(commitBy("still", 1)))).toMatchObject({ sequence: 268, replayed: true });
+    const preconditions = [{ kind: "absent", ...ref("receipt 1") } as const];
+    expect(await store.commit(commitBy("new", 1, { preconditions }))).toMatchObject({ reason: "document-exists" });
+    for (let n = 2; n < 500; n++) {
+      committed(await store.commit(commitBy("new", n, { patches: [set("plain", [`k${n % 3}`], n)] })));
+    }
+    expect(await currentValue(store, "plain")).toEqual({ a: 2, k0: 498, k1: 499, k2: 497 });
+    expect(await currentValue(store, "receipt 196")).toEqual({ n: 196 });
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
+  test.each([
+    ["a base", "receipt 1", "UPDATE change SET patch = replace(patch, 'set', 'sat') WHERE sequence = 68"],
+    ["a patch", "large", "UPDATE change SET patch = replace(patch, '1', '2') WHERE sequence = 4"],
+  ])("[S82] [S87] format 4: %s whose bytes had changed is not made sound", async (_, id, damage) => {
+    await using file = new StoreFile();
+    using hand = writeFormat4(file.path);
+    hand.exec(damage);
+    const store = await file.open();
+    expect(await store.verify()).toMatchObject({ ok: false });
+    await expect(currentValue(store, id)).rejects.toMatchObject({ code: "STORE_CORRUPT" });
+    expect(await currentValue(store, "plain")).toEqual({ a: 2 });
   });
 });

@@ -48,8 +48,9 @@ describe("verify", () => {
     ["event_journal", "correlation_id", "id = 1"],
     ["event_journal", "causation_id", "id = 3"],
     ["event_journal", "hash", "id = 3"],
-    ["change", "patch", "document = 1 AND sequence = 1"],
-    ["change", "patch", "document = 1 AND sequence = 2"],
+    ["document", "base", "id = 1"],
+    ["change", "commits", "first = 1"],
+    ["change", "commits", "first = 2"],
     ["snapshot", "value", "document = 3"],
   ])("[S87] every changed byte of %s.%s is found", async (table, column, where) => {
     const { file, store, hand } = await setup();
@@ -79,19 +80,24 @@ describe("verify", () => {
        WHERE id < 3`,
       /row 1 /,
     ],
-    ["a removed patch", "DELETE FROM change WHERE document = 1 AND sequence = 1", /plain/],
-    ["a patch that is passed over", "UPDATE change SET previous = 0 WHERE document = 1 AND sequence = 2", /plain/],
-    ["a patch that follows itself", "UPDATE change SET previous = 1 WHERE document = 1 AND sequence = 1", /plain/],
+    ["a removed patch", "DELETE FROM change WHERE first = 2", /plain/],
+    ["a patch that is passed over", "UPDATE change SET commits = replace(commits, '1 1 [', '1 0 [')", /plain/],
+    ["a patch that follows itself", "UPDATE change SET commits = replace(commits, '1 1 [', '1 2 [')", /plain/],
     ["a removed snapshot", "DELETE FROM snapshot", /long/],
+    ["a removed base", "UPDATE document SET base = NULL WHERE id = 1", /plain/],
     [
-      "a patch with its sum in place of another's",
-      "UPDATE change SET (patch, sum) = (SELECT patch, sum FROM change WHERE document = 2 AND sequence = 4) " +
-        "WHERE document = 1 AND sequence = 2",
+      "a base with its sum in place of another's",
+      "UPDATE document SET (base, base_sum) = (SELECT base, base_sum FROM document AS other WHERE other.id = 2) WHERE id = 1",
       /plain/,
     ],
     [
-      "patches that changed places",
-      "UPDATE change SET sequence = CASE sequence WHEN 1 THEN 1000 ELSE 1 END WHERE document = 1",
+      "a block with its sum in place of another's",
+      "UPDATE change SET (commits, sum) = (SELECT commits, sum FROM change AS other WHERE other.first = 4) WHERE first = 2",
+      /plain/,
+    ],
+    [
+      "blocks that changed places",
+      "UPDATE change SET first = -first WHERE first IN (2, 4); UPDATE change SET (first, last) = (6 + first, 6 + first) WHERE first < 0",
       /plain/,
     ],
   ])("[S87] %s is found", async (_, sql, message) => {
@@ -134,10 +140,12 @@ describe("verify", () => {
   test("[S88] a damaged document is not handed out; others are", async () => {
     const { file, store, hand } = await setup();
     await using _ = file;
-    flip(hand, "change", "patch", "document = 1 AND sequence = 2", 20);
+    flip(hand, "change", "commits", "first = 2", 20);
     await expect(store.load(SPACE, [ref("plain")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });
     flip(hand, "snapshot", "value", "document = 3", 20);
     await expect(store.load(SPACE, [ref("long")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });
+    flip(hand, "document", "base", "id = 2", 20);
+    await expect(store.load(SPACE, [ref("twin")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });
     await write(store, set("other", [], 1));
     expect((await store.load(SPACE, [ref("other")])).documents[0]?.value).toBe(1);
   });

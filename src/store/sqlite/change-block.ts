@@ -1,0 +1,100 @@
+/**
+ * The text of a block of changes: commits of one space that follow each other, a line for each, and below it a line for each
+ * document that the commit changed, with the sequence of that document's change before (0: it is the first) and its operations.
+ *
+ *   @17 3 1204                        sequence, session row, local sequence, and the label writes if there are any
+ *   12 9 [{"op":"set",…}]             document row, sequence of its change before, operations
+ *
+ * JSON has no line breaks outside of its structure, so that a patch is found by searching for the beginning of its line, without
+ * parsing what lies around it. Every line begins with the break, the first one too.
+ */
+import type { PathOperation } from "../path-operation.ts";
+
+/** A commit as its line gives it. */
+export interface CommitLine {
+  readonly sequence: number;
+  readonly session: number;
+  readonly localSequence: number;
+  /** JSON of the label writes. */
+  readonly labels: string | undefined;
+}
+
+export interface PatchLine {
+  readonly document: number;
+  readonly previous: number;
+  /** JSON of the operations. */
+  readonly text: string;
+}
+
+export interface CommitLines extends CommitLine {
+  readonly patches: readonly PatchLine[];
+}
+
+export interface FoundPatch {
+  readonly session: number;
+  readonly previous: number;
+  readonly operations: readonly PathOperation[];
+}
+
+export function commitLine({ sequence, session, localSequence, labels }: CommitLine): string {
+  const line = `\n@${sequence} ${session} ${localSequence}`;
+  return labels === undefined ? line : `${line} ${labels}`;
+}
+
+export function patchLine({ document, previous, text }: PatchLine): string {
+  return `\n${document} ${previous} ${text}`;
+}
+
+/** What one commit did to one document; undefined when it is not there. */
+export function findPatch(text: string, sequence: number, document: number): FoundPatch | undefined {
+  const from = text.indexOf(`\n@${sequence} `);
+  if (from < 0) return undefined;
+  const next = text.indexOf("\n@", from + 1);
+  const line = text.indexOf(`\n${document} `, from + 1);
+  if (line < 0 || (next >= 0 && line > next)) return undefined;
+  const { previous, text: operations } = readPatch(lineAt(text, line));
+  return { session: readCommit(lineAt(text, from)).session, previous, operations: JSON.parse(operations) };
+}
+
+/** Everything in a block, in order. */
+export function commitsIn(text: string): CommitLines[] {
+  const commits: (CommitLine & { readonly patches: PatchLine[] })[] = [];
+  for (const line of text.slice(1).split("\n")) {
+    if (line.startsWith("@")) commits.push({ ...readCommit(line), patches: [] });
+    else commits.at(-1)?.patches.push(readPatch(line));
+  }
+  return commits;
+}
+
+export function blockText(commits: readonly CommitLines[]): string {
+  return commits.map((commit) => commitLine(commit) + commit.patches.map(patchLine).join("")).join("");
+}
+
+/** Without the break before it. */
+function lineAt(text: string, at: number): string {
+  const end = text.indexOf("\n", at + 1);
+  return end < 0 ? text.slice(at + 1) : text.slice(at + 1, end);
+}
+
+function readCommit(line: string): CommitLine {
+  const [sequence, session, localSequence, labels] = parts(line.slice(1), 3);
+  return { sequence: Number(sequence), session: Number(session), localSequence: Number(localSequence), labels };
+}
+
+function readPatch(line: string): PatchLine {
+  const [document, previous, text = ""] = parts(line, 2);
+  return { document: Number(document), previous: Number(previous), text };
+}
+
+/** The first words of a line, so many of them, and what follows. */
+function parts(line: string, words: number): (string | undefined)[] {
+  const found: string[] = [];
+  let at = 0;
+  while (found.length < words) {
+    const end = line.indexOf(" ", at);
+    if (end < 0) return [...found, line.slice(at)];
+    found.push(line.slice(at, end));
+    at = end + 1;
+  }
+  return [...found, line.slice(at)];
+}

@@ -1,0 +1,193 @@
+/**
+ * Which commits were made and what was answered to them, for the replay check. SPEC: S7, S8. What a commit changed is in
+ * `change-table.ts`.
+ *
+ * Commits of one session are numbered in the order it made them, so those of a batch mostly follow each other and are one row: a
+ * _run_. A run has no holes, and runs of a session do not overlap: whoever looks for a commit finds at most one that can hold it.
+ *
+ *   open ──full, another number or space, batch ends──> written ──a million commits later──> forgotten
+ */
+import type { CommitIdentity } from "../commit.ts";
+import type { StoredCommit } from "../commit-rules.ts";
+import type { Connection } from "./connection.ts";
+import type { TableCache } from "./table-cache.ts";
+
+interface Session {
+  readonly id: number;
+  /** The greatest local sequence of its commits: whatever is greater was never made. */
+  last: number;
+  /** Every local sequence from here to the last was made; a commit that stands on a recent one need not look it up. */
+  unbrokenFrom: number;
+  /** Commits of the batch under way that are still to be written. */
+  run: Run | undefined;
+}
+
+interface Run {
+  readonly space: number;
+  /** The local sequence of its first answer. */
+  readonly first: number;
+  readonly answers: Answer[];
+  /** Whether one of them moved the space's sequence. */
+  moves: boolean;
+}
+
+/** Digest, sequence, and journal ids where there are any. */
+type Answer = readonly [digest: string, sequence: number, journalIds?: readonly number[]];
+
+/** What the log keeps of a commit. */
+export interface CommitRecord extends CommitIdentity, StoredCommit {
+  readonly space: number;
+  readonly moves: boolean;
+}
+
+/** Answers in a row of the log: looking one up reads its neighbours too. */
+const RUN_COMMITS_MAX = 64;
+/** Sessions are many over time and few at once. */
+const SESSIONS_REMEMBERED_MAX = 1_000;
+
+export class CommitLog implements TableCache {
+  readonly #sessions = new Map<string, Session>();
+  /** Sessions that have a run to be written. */
+  readonly #running = new Set<Session>();
+  /** How many commits were ever made: the id of a run is the number of its last one. Undefined when it has to be looked up. */
+  #count: number | undefined;
+  readonly #sql;
+
+  constructor(connection: Connection) {
+    this.#sql = statements(connection);
+  }
+
+  commitOf({ session, localSequence }: CommitIdentity): StoredCommit | undefined {
+    const known = this.#findSession(session);
+    if (!known || localSequence > known.last) return undefined;
+    this.#writeRun(known);
+    const run = this.#sql.runOf.get(known.id, localSequence);
+    if (!run || Number(run["last"]) < localSequence) return undefined;
+    const answers: Answer[] = JSON.parse(String(run["answers"]));
+    const [digest, sequence, journalIds = []] = answers[localSequence - Number(run["first"])]!;
+    return { digest, sequence, journalIds };
+  }
+
+  wasMade(identity: CommitIdentity): boolean {
+    const known = this.#findSession(identity.session);
+    if (!known || identity.localSequence > known.last) return false;
+    return identity.localSequence >= known.unbrokenFrom || this.commitOf(identity) !== undefined;
+  }
+
+  /** The number by which changes name the session; undefined when it has made none. */
+  findSessionId(name: string): number | undefined {
+    return this.#findSession(name)?.id;
+  }
+
+  sessionId(name: string): number {
+    return this.#makeSession(name).id;
+  }
+
+  sessionName(id: number): string {
+    return String(this.#sql.sessionName.get(id)?.["name"]);
+  }
+
+  add({ session: name, localSequence, digest, sequence, journalIds, space, moves }: CommitRecord): void {
+    const session = this.#makeSession(name);
+    const answer: Answer = journalIds.length === 0 ? [digest, sequence] : [digest, sequence, journalIds];
+    if (!continues(session, space, localSequence)) this.#writeRun(session);
+    session.run ??= { space, first: localSequence, answers: [], moves };
+    session.run.answers.push(answer);
+    session.run.moves ||= moves;
+    this.#running.add(session);
+    if (localSequence > session.last + 1) session.unbrokenFrom = localSequence;
+    session.last = Math.max(session.last, localSequence);
+  }
+
+  /** How many commits were made; those after a number are what is new since then. */
+  count(): number {
+    this.#count ??= Number(this.#sql.count.get()?.["count"] ?? 0);
+    return this.#count;
+  }
+
+  /** Names of the spaces that were moved by commits after so many. */
+  movedAfter(count: number): string[] {
+    return this.#sql.movedAfter.all(count).map(({ name }) => String(name));
+  }
+
+  /** Forgets runs that ended after one number of commits and before another. */
+  forgetCommits(from: number, before: number): void {
+    this.#sql.forgetCommits.run(from, before);
+  }
+
+  flush(): void {
+    for (const session of this.#running) this.#writeRun(session);
+  }
+
+  forget(): void {
+    this.#sessions.clear();
+    this.#running.clear();
+    this.#count = undefined;
+  }
+
+  #writeRun(session: Session): void {
+    const { run } = session;
+    if (!run) return;
+    const { space, first, answers, moves } = run;
+    this.#count = this.count() + answers.length;
+    const last = first + answers.length - 1;
+    this.#sql.insert.run(this.#count, session.id, first, last, space, moves ? 1 : 0, JSON.stringify(answers));
+    session.run = undefined;
+    this.#running.delete(session);
+  }
+
+  #findSession(name: string): Session | undefined {
+    const known = this.#sessions.get(name);
+    if (known) return known;
+    const row = this.#sql.session.get(name);
+    if (!row) return undefined;
+    const last = Number(row["last"] ?? 0);
+    return this.#remember(name, { id: Number(row["id"]), last, unbrokenFrom: last + 1, run: undefined });
+  }
+
+  #makeSession(name: string): Session {
+    const found = this.#findSession(name);
+    if (found) return found;
+    const id = Number(this.#sql.makeSession.get(name)?.["id"]);
+    return this.#remember(name, { id, last: 0, unbrokenFrom: 1, run: undefined });
+  }
+
+  #remember(name: string, session: Session): Session {
+    if (this.#sessions.size >= SESSIONS_REMEMBERED_MAX) {
+      this.flush();
+      this.#sessions.clear();
+    }
+    this.#sessions.set(name, session);
+    return session;
+  }
+}
+
+/** Whether a commit can be added to the session's run. */
+function continues({ run }: Session, space: number, localSequence: number): boolean {
+  if (run === undefined || run.answers.length >= RUN_COMMITS_MAX) return false;
+  return run.space === space && localSequence === run.first + run.answers.length;
+}
+
+function statements(connection: Connection) {
+  const prepare = (sql: string) => connection.prepare(sql);
+  return {
+    session: prepare(
+      "SELECT id, (SELECT last FROM commit_run WHERE commit_run.session = session.id ORDER BY first DESC LIMIT 1) AS last " +
+        "FROM session WHERE name = ?",
+    ),
+    sessionName: prepare("SELECT name FROM session WHERE id = ?"),
+    makeSession: prepare("INSERT INTO session (name) VALUES (?) RETURNING id"),
+    runOf: prepare(
+      "SELECT first, last, answers FROM commit_run WHERE session = ? AND first <= ? ORDER BY first DESC LIMIT 1",
+    ),
+    insert: prepare(
+      "INSERT INTO commit_run (id, session, first, last, space, moves, answers) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    ),
+    count: prepare("SELECT max(id) AS count FROM commit_run"),
+    movedAfter: prepare(
+      "SELECT DISTINCT space.name AS name FROM commit_run JOIN space ON space.id = commit_run.space " +
+        "WHERE commit_run.id > ? AND moves = 1",
+    ),
+    forgetCommits: prepare("DELETE FROM commit_run WHERE id > ? AND id <= ?"),
+  };
+}

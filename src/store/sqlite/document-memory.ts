@@ -1,0 +1,37 @@
+/** Documents that this process has looked up, found or not, for as long as nobody else has written. */
+import type { DocumentRef } from "../document.ts";
+import type { StoredDocument } from "./stored-document.ts";
+
+const DOCUMENTS_MAX = 50_000;
+
+export class DocumentMemory {
+  /** By space row, scope and id: three look-ups of texts that are there are cheaper than making one text of them. */
+  readonly #documents = new Map<number, Map<string, Map<string, StoredDocument>>>();
+  #count = 0;
+
+  get(space: number, { scope, id }: DocumentRef): StoredDocument | undefined {
+    return this.#documents.get(space)?.get(scope)?.get(id);
+  }
+
+  add(document: StoredDocument): StoredDocument {
+    const ofSpace = this.#documents.get(document.space) ?? new Map<string, Map<string, StoredDocument>>();
+    const ofScope = ofSpace.get(document.scope) ?? new Map<string, StoredDocument>();
+    this.#documents.set(document.space, ofSpace.set(document.scope, ofScope.set(document.id, document)));
+    this.#count++;
+    return document;
+  }
+
+  remove({ space, scope, id }: StoredDocument): void {
+    if (this.#documents.get(space)?.get(scope)?.delete(id)) this.#count--;
+  }
+
+  /** Bounds what is remembered. Only between transactions: inside one, a document must be one object. */
+  trim(): void {
+    if (this.#count > DOCUMENTS_MAX) this.clear();
+  }
+
+  clear(): void {
+    this.#documents.clear();
+    this.#count = 0;
+  }
+}

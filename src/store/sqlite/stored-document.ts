@@ -1,0 +1,83 @@
+/** A document as its row describes it: where it begins, where it ends, and what of it is still to be written. */
+import type { DocumentRef } from "../document.ts";
+import type { Row } from "./connection.ts";
+import type { Space } from "./space-table.ts";
+
+export interface StoredDocument extends DocumentRef {
+  /** 0 while it is absent. */
+  row: number;
+  readonly space: number;
+  /** Of the last commit that changed it; 0 when it was only named so far. */
+  sequence: number;
+  baseSequence: number;
+  baseBytes: number;
+  /** Of the patches after the base. */
+  patchBytes: number;
+  /** Where the base is: a patch of its own among the changes, the text of one in the document's row, or a snapshot. */
+  baseIn: "changes" | "row" | "snapshot";
+  /** A base in the row that is still to be written there. */
+  baseText: string | undefined;
+  /** The session of every change after `soleSince`, as far as this process has seen them; undefined before it has. */
+  soleSession: number | undefined;
+  soleSince: number;
+  /**
+   * - `absent`: looked for and not there;
+   * - `born`: its row is written as the commit under way will leave it, but the commit may still be refused;
+   * - `new`: not in the table before the batch ends;
+   * - `moved`, `rebased`: its row is to be written before the batch ends, without its base or with it;
+   * - `written`: its row says the same.
+   */
+  state: "absent" | "born" | "new" | "moved" | "rebased" | "written";
+}
+
+/** Columns of a document's row, as `documentOf` reads them. */
+export const DOCUMENT_COLUMNS =
+  "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence, base_sum IS NULL AS is_elsewhere";
+
+/** Below this, patches are cheaper than a snapshot whatever the size of the document. */
+const PATCH_BYTES_MIN = 4_096;
+
+export function isOvergrown({ patchBytes, baseBytes }: StoredDocument): boolean {
+  return patchBytes > Math.max(PATCH_BYTES_MIN, baseBytes);
+}
+
+/** The sequence after which the changes lie that loading needs. */
+export function lastBefore({ baseIn, baseSequence }: StoredDocument): number {
+  return baseIn === "changes" ? baseSequence - 1 : baseSequence;
+}
+
+export function absentDocument(space: Space, { scope, id }: DocumentRef): StoredDocument {
+  return {
+    row: 0,
+    space: space.id,
+    scope,
+    id,
+    sequence: 0,
+    baseSequence: 0,
+    baseBytes: 0,
+    patchBytes: 0,
+    baseIn: "changes",
+    baseText: undefined,
+    soleSession: undefined,
+    soleSince: 0,
+    state: "absent",
+  };
+}
+
+export function documentOf(space: Space, row: Row): StoredDocument {
+  return {
+    row: Number(row["id"]),
+    space: space.id,
+    scope: String(row["scope"]),
+    id: String(row["name"]),
+    sequence: Number(row["sequence"]),
+    baseSequence: Number(row["base_sequence"]),
+    baseBytes: Number(row["base_bytes"]),
+    patchBytes: Number(row["patch_bytes"]),
+    baseIn: row["is_elsewhere"] === 0 ? "row" : row["snapshot_sequence"] === 0 ? "changes" : "snapshot",
+    baseText: undefined,
+    soleSession: undefined,
+    soleSince: 0,
+    state: "written",
+  };
+}
