@@ -13,7 +13,7 @@ import { makeEntries, pieces, TOPIC } from "./store/events.ts";
 export const BULK = 1_000;
 /** Documents that transactional handlings write in turn. */
 const BOOKS = 100;
-const SOURCE = "shop";
+export const SOURCE = "shop";
 
 type Handling = "none" | "plain" | "transactional";
 
@@ -74,17 +74,6 @@ export function payloads(count: number): Json[] {
   return makeEntries(count).map((entry) => entry.message.data);
 }
 
-/** Each waits for the one before. */
-export async function publishAlone(store: Store, count: number): Promise<Sample> {
-  const { bus } = await running(store, "none");
-  const tookMs: number[] = [];
-  const events = payloads(count);
-  const totalMs = await elapsedMs(async () => {
-    for (const payload of events) tookMs.push(await elapsedMs(() => bus.publish(TOPIC, SOURCE, payload)));
-  });
-  return { ...latencies(tookMs), "events/s": (count * 1_000) / totalMs };
-}
-
 export async function publishByCallers(store: Store, count: number, callers: number): Promise<Sample> {
   const { bus } = await running(store, "none");
   const events = payloads(count);
@@ -129,27 +118,10 @@ export async function publishToDoneByCallers(store: Store, count: number, caller
   return sample;
 }
 
-/** One event at a time: from publish until its handler is called. */
-export async function publishToHandler(store: Store, count: number): Promise<Sample> {
-  const bus = new EventBus({ store, host: systemHost() });
-  let called: () => void = () => {};
-  bus.subscribe(TOPIC, () => called(), { subscriberId: "bench" });
-  await bus.start();
-  const tookMs: number[] = [];
-  for (const payload of payloads(count)) {
-    const handled = new Promise<void>((resolve) => {
-      called = resolve;
-    });
-    tookMs.push(await elapsedMs(() => Promise.all([bus.publish(TOPIC, SOURCE, payload), handled])));
-  }
-  await bus.stop();
-  return latencies(tookMs);
-}
-
-/** Until the bound on what may wait in a process has grown and code is compiled. */
+/** Until code is compiled. */
 const WARM_UP = 4 * BULK;
 
-function publications(count: number) {
+export function publications(count: number) {
   return payloads(count).map((payload) => ({ topic: TOPIC, source: SOURCE, payload }));
 }
 

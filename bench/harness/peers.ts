@@ -12,9 +12,11 @@ const INSTALL = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--logleve
 const INSTALL_MS_MAX = 120_000;
 
 let installed: string | undefined | "not tried" = "not tried";
+let leftOut = false;
 
 /** Why a peer's package cannot be used, if it cannot. Installs the packages first where they are missing. */
 export function whyPeerMissing(name: string): string | undefined {
+  if (leftOut) return "left out by --no-peers";
   if (versionOf(name) !== undefined) return undefined;
   if (installed === "not tried") installed = install();
   if (installed !== undefined) return installed;
@@ -22,7 +24,7 @@ export function whyPeerMissing(name: string): string | undefined {
 }
 
 export function leaveOutPeers(): void {
-  installed = "left out by --no-peers";
+  leftOut = true;
 }
 
 function versionOf(name: string): string | undefined {

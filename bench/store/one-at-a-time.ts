@@ -17,9 +17,18 @@ import type { SideBySide } from "./side-by-side.ts";
 import { warmLog } from "./warm-log.ts";
 
 const EVENTS: Readonly<Record<Scale, number>> = { quick: 200, full: 1500, long: 3000 };
-const TO_BARE = "p50, of bare by turns";
+/** A metric's name: our median divided by that of the bare engine, which works in between. */
+export const TO_BARE = "p50, of bare by turns";
 
-type Publish = (entry: JournalEntry) => unknown;
+export type Publish = (entry: JournalEntry) => unknown;
+
+/** Who is measured, who is the limit beside him, and both durable alike. */
+export interface Turns {
+  readonly scene: Scene;
+  readonly durability: Durability;
+  ours(entry: JournalEntry): unknown;
+  bare(bare: BareSqlite, entry: JournalEntry): unknown;
+}
 
 export function oneAtATime(durability: Durability): Omit<SideBySide, "group" | "durability"> {
   return {
@@ -31,14 +40,20 @@ export function oneAtATime(durability: Durability): Omit<SideBySide, "group" | "
       { name: TO_BARE, better: "lower", target: { of: "itself", atMost: 1.5 } },
     ],
     bare: async (bare, scene) => {
-      await warmLog(join(scene.directory, "bare.db"), () => bare.append(makeEntries(BULK)));
+      await warmBare(bare, scene.directory);
       return latencies(scene, (entry) => bare.append([entry]));
     },
     store: async (store, scene) => {
       if (store.backend !== "sqlite") return latencies(scene, (entry) => store.append([entry]));
       await warmStore(store, scene.directory);
       const alone = await latencies(scene, (entry) => store.append([entry]));
-      return { ...alone, [TO_BARE]: await besideBare(store, scene, durability) };
+      const turns: Turns = {
+        scene,
+        durability,
+        ours: (entry) => store.append([entry]),
+        bare: (bare, entry) => bare.append([entry]),
+      };
+      return { ...alone, [TO_BARE]: await besideBare(turns) };
     },
     plainjob: async (queue, scene) => {
       await warmLog(join(scene.directory, "plainjob.db"), () => queue.publishMany(makeEntries(BULK)));
@@ -51,7 +66,11 @@ function warmStore(store: Store, directory: string): Promise<void> {
   return warmLog(join(directory, "millrace.db"), () => publishInBulk(store, makeEntries(BULK)));
 }
 
-async function latencies({ scale }: Scene, publish: Publish): Promise<Sample> {
+export function warmBare(bare: BareSqlite, directory: string): Promise<void> {
+  return warmLog(join(directory, "bare.db"), () => bare.append(makeEntries(BULK)));
+}
+
+export async function latencies({ scale }: Scene, publish: Publish): Promise<Sample> {
   const entries = makeEntries(EVENTS[scale]);
   const tookMs: number[] = [];
   const totalMs = await elapsedMs(async () => {
@@ -64,17 +83,16 @@ async function latencies({ scale }: Scene, publish: Publish): Promise<Sample> {
   };
 }
 
-/** Our median divided by that of the bare engine, which publishes in between. */
-async function besideBare(store: Store, { scale, directory }: Scene, durability: Durability): Promise<number> {
-  const beside = join(directory, "beside");
+export async function besideBare({ scene, durability, ours, bare: does }: Turns): Promise<number> {
+  const beside = join(scene.directory, "beside");
   mkdirSync(beside);
   using bare = await BareSqlite.open(beside, durability);
-  await warmLog(join(beside, "bare.db"), () => bare.append(makeEntries(BULK)));
+  await warmBare(bare, beside);
   const bareMs: number[] = [];
   const ourMs: number[] = [];
-  for (const entry of makeEntries(EVENTS[scale])) {
-    bareMs.push(await elapsedMs(() => bare.append([entry])));
-    ourMs.push(await elapsedMs(() => store.append([entry])));
+  for (const entry of makeEntries(EVENTS[scene.scale])) {
+    bareMs.push(await elapsedMs(() => does(bare, entry)));
+    ourMs.push(await elapsedMs(() => ours(entry)));
   }
   return percentile(ourMs, 0.5) / percentile(bareMs, 0.5);
 }
