@@ -129,7 +129,8 @@ export class TransactionalShare {
     }
     transaction.settlements.push(settlement);
     const { entries } = transaction;
-    const outcome = await this.#publisher.send(entries, () => transaction.commit().outcome);
+    const commit = () => transaction.commit().outcome;
+    const outcome = await (entries.length === 0 ? commit() : this.#publisher.send(entries, commit));
     // Whether it is there, only the receipt can tell: the event goes back to the journal with its lease.
     if (outcome.kind === "rejected" && outcome.class === "unknown") this.#lease.doubt(run.lease);
     return verdictOn(outcome, settlement);
