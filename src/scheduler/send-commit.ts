@@ -17,6 +17,9 @@ import type { Handling } from "./handling.ts";
 import type { SendAnswers } from "./send-answers.ts";
 import type { SendQueue } from "./send-queue.ts";
 
+/** The receipt of a handler that returns nothing. */
+const NOTHING: Json = Object.freeze({});
+
 export class SendCommit {
   readonly #answers: SendAnswers;
   readonly #passes: Waker;
@@ -31,7 +34,7 @@ export class SendCommit {
     const { send } = handling;
     let result: Json;
     try {
-      result = value === undefined ? {} : admit(value, undefined);
+      result = value === undefined ? NOTHING : admit(value, undefined);
     } catch (error) {
       handling.abort("what the handler returned cannot be stored");
       return this.#answers.failWith(queue, send, "result", error);

@@ -8,6 +8,7 @@ import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
 import type { ReadClaim } from "./commit.ts";
+import { withOne } from "./few.ts";
 import { narrow } from "./narrow.ts";
 import { isPrefix, type PathOperation } from "./path-operation.ts";
 import type { DocumentShare } from "./pending-commit.ts";
@@ -15,8 +16,8 @@ import type { ReplicaDocument } from "./replica-document.ts";
 
 /** What applying a commit adds to. */
 export interface Application {
-  readonly changes: Change[];
-  readonly claims: ReadClaim[];
+  changes: readonly Change[];
+  claims: readonly ReadClaim[];
 }
 
 /** Undefined when nothing happened to the document. */
@@ -24,31 +25,45 @@ export function applyDraft(
   document: ReplicaDocument,
   operations: readonly PathOperation[],
   sequence: number,
-  { changes, claims }: Application,
+  application: Application,
 ): DocumentShare | undefined {
   const only = operations[0];
   if (operations.length === 1 && only !== undefined && isPlain(only, document.read(only.path))) {
-    return { document, operations: [only], inverses: [document.apply(only, changes)] };
+    return { commit: undefined, document, operations, inverses: [apply(document, only, application)] };
   }
   const applied: PathOperation[] = [];
   const inverses: PathOperation[] = [];
   for (const operation of operations) {
     const before = document.read(operation.path);
     if (isPlain(operation, before)) {
-      inverses.push(document.apply(operation, changes));
+      inverses.push(apply(document, operation, application));
       applied.push(operation);
       continue;
     }
     const effect = effectOf(operation, before as Json);
     if (effect.leavesOut && !isReplacedBy(applied, operation.path)) {
-      claims.push({ scope: document.scope, id: document.id, path: operation.path, depth: "deep", sequence });
+      const claim: ReadClaim = {
+        scope: document.scope,
+        id: document.id,
+        path: operation.path,
+        depth: "deep",
+        sequence,
+      };
+      application.claims = withOne(application.claims, claim);
     }
     for (const effective of effect.operations) {
-      inverses.push(document.apply(effective, changes));
+      inverses.push(apply(document, effective, application));
       applied.push(effective);
     }
   }
-  return applied.length === 0 ? undefined : { document, operations: applied, inverses };
+  return applied.length === 0 ? undefined : { commit: undefined, document, operations: applied, inverses };
+}
+
+/** Applies one operation, adds what changed, and gives what takes it back. */
+function apply(document: ReplicaDocument, operation: PathOperation, application: Application): PathOperation {
+  const { inverse, change } = document.apply(operation);
+  application.changes = withOne(application.changes, change);
+  return inverse;
 }
 
 /** Whether an operation is certain to happen as it stands; so most do. */

@@ -30,9 +30,9 @@ export interface Notification {
   /** Documents whose labels are others than before; absent where there are none, which is almost always. */
   readonly labels?: readonly LabelChange[];
   /** Whoever ran the transaction (a node), for self-suppression; only on `commit`. */
-  readonly source?: object;
+  readonly source?: object | undefined;
   /** The transaction's change group, for subscribers that filter their own edits; only on `commit`. */
-  readonly changeGroup?: string;
+  readonly changeGroup?: string | undefined;
   /** The commit that was applied or taken back; absent on `pull`, and on the `integrate` of a reload. */
   readonly commit?: CommitIdentity;
 }

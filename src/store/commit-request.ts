@@ -1,7 +1,15 @@
 /**
  * Turning a transaction into the request that a backend gets: what it read and as of when, what it stands on, what it writes.
  */
-import { type CommitIdentity, type CommitRequest, type DocumentPatch, NOT_HERE, type ReadClaim } from "./commit.ts";
+import {
+  type CommitIdentity,
+  type CommitRequest,
+  type DocumentPatch,
+  NOT_HERE,
+  type Precondition,
+  type ReadClaim,
+} from "./commit.ts";
+import { NONE, withOne } from "./few.ts";
 import { PayloadDigest } from "./payload-digest.ts";
 import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
@@ -13,12 +21,12 @@ export function sequenceSeen(document: ReplicaDocument, position: number): numbe
   return document.isKnown ? Math.max(document.loadedAt, position) : NOT_HERE;
 }
 
-export function readClaims(parts: readonly DocumentPart[], position: number): ReadClaim[] {
-  const claims: ReadClaim[] = [];
+export function readClaims(parts: readonly DocumentPart[], position: number): readonly ReadClaim[] {
+  let claims: readonly ReadClaim[] = NONE;
   for (const { document, log } of parts) {
     const { scope, id } = document;
     const sequence = sequenceSeen(document, position);
-    for (const { path, depth } of log.reads) claims.push({ scope, id, path, depth, sequence });
+    for (const { path, depth } of log.reads) claims = withOne(claims, { scope, id, path, depth, sequence });
   }
   return claims;
 }
@@ -35,8 +43,6 @@ export function standsOn(parts: readonly DocumentPart[]): readonly number[] {
   return foundation?.localSequences ?? NONE;
 }
 
-const NONE: readonly number[] = [];
-
 export const NOTHING_ELSE: Readonly<CommitExtras> = {
   preconditions: [],
   entries: [],
@@ -48,29 +54,30 @@ export const NOTHING_ELSE: Readonly<CommitExtras> = {
 };
 
 export function buildRequest(
-  identity: CommitIdentity & { readonly space: string },
+  space: string,
+  { session, localSequence }: CommitIdentity,
   parts: {
     readonly reads: readonly ReadClaim[];
     readonly patches: readonly DocumentPatch[];
     readonly dependsOn: readonly number[];
+    /** One of the patches too. */
     readonly receipt?: Receipt | undefined;
   },
   extras: Readonly<CommitExtras> = NOTHING_ELSE,
 ): CommitRequest {
-  const { receipt } = parts;
-  const patches = receipt === undefined ? parts.patches : [...parts.patches, receipt];
+  const { receipt, patches } = parts;
   const digest = new PayloadDigest();
   digest.addPatches(patches);
   if (extras !== NOTHING_ELSE) digest.addExtras(extras);
   return {
-    space: identity.space,
-    session: identity.session,
-    localSequence: identity.localSequence,
+    space,
+    session,
+    localSequence,
     digest: digest.toString(),
     reads: parts.reads,
     patches,
     dependsOn: parts.dependsOn,
-    preconditions: receipt === undefined ? extras.preconditions : [...extras.preconditions, receipt],
+    preconditions: receipt === undefined ? extras.preconditions : withReceipt(extras.preconditions, receipt),
     entries: extras.entries,
     settlements: extras.settlements,
     due: extras.due,
@@ -78,6 +85,10 @@ export function buildRequest(
     basisRemoved: extras.basisRemoved,
     labels: extras.labels,
   };
+}
+
+function withReceipt(preconditions: readonly Precondition[], receipt: Receipt): readonly Precondition[] {
+  return preconditions.length === 0 ? [receipt] : [...preconditions, receipt];
 }
 
 /** Whether there is nothing in it that a backend would have to hear of. */

@@ -5,6 +5,14 @@
  */
 import type { Notification, NotificationListener } from "./change.ts";
 
+interface Subscription {
+  readonly listener: NotificationListener;
+  /** The ordinal of the first notification it is to hear. */
+  readonly from: number;
+  isOver: boolean;
+}
+
+/** What waits until the present notification has reached everybody. */
 interface Queued {
   readonly notification: Notification;
   readonly ordinal: number;
@@ -12,43 +20,59 @@ interface Queued {
 }
 
 export class Notifier {
-  /** With the ordinal of the first notification each is to hear. */
-  readonly #listeners = new Map<NotificationListener, number>();
+  /** Another list with every change of it: the present one may be being gone through. */
+  #subscriptions: readonly Subscription[] = [];
   readonly #queue: Queued[] = [];
   #nextOrdinal = 0;
   #telling = false;
+  #errors: unknown[] | undefined;
 
   subscribe(listener: NotificationListener): () => void {
-    this.#listeners.set(listener, this.#nextOrdinal);
+    const subscription = { listener, from: this.#nextOrdinal, isOver: false };
+    this.#subscriptions = [...this.#subscriptions, subscription];
     return () => {
-      this.#listeners.delete(listener);
+      subscription.isOver = true;
+      this.#subscriptions = this.#subscriptions.filter((other) => other !== subscription);
     };
   }
 
   /** Tells everybody but one listener who knows already; makes the notification only if there is anybody else. */
   tellOthers(except: NotificationListener, make: () => Notification): void {
-    if (this.#listeners.size > (this.#listeners.has(except) ? 1 : 0)) this.tell(make(), except);
+    if (this.#subscriptions.some(({ listener }) => listener !== except)) this.tell(make(), except);
   }
 
   tell(notification: Notification, except?: NotificationListener): void {
-    const { changes, labels = [] } = notification;
-    if ((changes.length === 0 && labels.length === 0) || this.#listeners.size === 0) return;
-    this.#queue.push({ notification, except, ordinal: this.#nextOrdinal++ });
-    if (this.#telling) return;
+    const { changes, labels } = notification;
+    if (changes.length === 0 && (labels === undefined || labels.length === 0)) return;
+    if (this.#subscriptions.length === 0) return;
+    const ordinal = this.#nextOrdinal++;
+    if (this.#telling) {
+      this.#queue.push({ notification, except, ordinal });
+      return;
+    }
     this.#telling = true;
-    let errors: unknown[] | undefined;
+    this.#tellOne(notification, ordinal, except);
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      for (const [listener, from] of this.#listeners) {
-        if (listener === next.except || from > next.ordinal) continue;
-        try {
-          listener(next.notification);
-        } catch (error) {
-          errors ??= [];
-          errors.push(error);
-        }
-      }
+      this.#tellOne(next.notification, next.ordinal, next.except);
     }
     this.#telling = false;
-    if (errors) throw errors.length === 1 ? errors[0] : new AggregateError(errors, "listeners failed");
+    if (this.#errors !== undefined) this.#throw(this.#errors);
+  }
+
+  #tellOne(notification: Notification, ordinal: number, except: NotificationListener | undefined): void {
+    for (const { listener, from, isOver } of this.#subscriptions) {
+      if (isOver || listener === except || from > ordinal) continue;
+      try {
+        listener(notification);
+      } catch (error) {
+        this.#errors ??= [];
+        this.#errors.push(error);
+      }
+    }
+  }
+
+  #throw(errors: readonly unknown[]): never {
+    this.#errors = undefined;
+    throw errors.length === 1 ? errors[0] : new AggregateError(errors, "listeners failed");
   }
 }

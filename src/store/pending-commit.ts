@@ -18,6 +18,8 @@ type OutcomeListener = (outcome: CommitOutcome) => void;
 
 /** What a commit did to one document, and how to take it back. */
 export interface DocumentShare {
+  /** Undefined until it is made. */
+  commit: PendingCommit | undefined;
   readonly document: ReplicaDocument;
   readonly operations: readonly PathOperation[];
   /** Take the operations back, last first; made anew whenever the share is applied again over another base. */
@@ -26,7 +28,7 @@ export interface DocumentShare {
 
 /** A pending commit's share of one document. */
 export interface PendingShare extends DocumentShare {
-  readonly commit: PendingCommit;
+  commit: PendingCommit;
 }
 
 export class PendingCommit implements CommitIdentity {
@@ -34,7 +36,7 @@ export class PendingCommit implements CommitIdentity {
   readonly localSequence: number;
   readonly request: CommitRequest;
   /** What it did to the documents it changed. */
-  readonly shares: PendingShare[];
+  shares: readonly PendingShare[];
   /** What it leaves that is not a document of this replica, as far as that is so. */
   receipt: Receipt | undefined;
   state: "pending" | "integrated" | "confirmed" | "fallen" = "pending";
@@ -54,19 +56,15 @@ export class PendingCommit implements CommitIdentity {
     this.session = request.session;
     this.localSequence = request.localSequence;
     this.request = request;
-    this.shares = shares.map(({ document, operations, inverses }) => ({
-      commit: this,
-      document,
-      operations,
-      inverses,
-    }));
+    for (const share of shares) share.commit = this;
+    this.shares = shares as readonly PendingShare[];
   }
 
   /** Its receipt has become a document of this replica: what it did there, as if it had been written so. */
   shareReceipt(document: ReplicaDocument, receipt: Receipt): void {
-    const [operation] = receipt.operations;
-    const share = { commit: this, document, operations: receipt.operations, inverses: [document.apply(operation, [])] };
-    this.shares.push(share);
+    const { operations } = receipt;
+    const share = { commit: this, document, operations, inverses: [document.apply(operations[0]).inverse] };
+    this.shares = [...this.shares, share];
     this.receipt = undefined;
     document.addPending(share);
   }

@@ -6,28 +6,27 @@
  */
 import type { Path } from "../message/path.ts";
 import type { ReadDepth } from "./commit.ts";
+import { NONE, withOne } from "./few.ts";
 import { isPrefix, writeTouchesRead } from "./path-operation.ts";
 import type { PendingCommit, PendingShare } from "./pending-commit.ts";
 
 /** The commits that one commit stands on, each once; made anew for every commit. */
 export class Foundation {
   static #count = 0;
-  readonly #found: number[] = [];
+  #found: readonly number[] = NONE;
   readonly #mark = ++Foundation.#count;
 
   add(commit: PendingCommit): void {
     // A mark instead of a set: every commit over a pending one pays for this.
     if (commit.mark === this.#mark) return;
     commit.mark = this.#mark;
-    this.#found.push(commit.localSequence);
+    this.#found = withOne(this.#found, commit.localSequence);
   }
 
   get localSequences(): readonly number[] {
-    return this.#found.length < 2 ? this.#found : this.#found.sort((a, b) => a - b);
+    return this.#found.length < 2 ? this.#found : this.#found.toSorted((a, b) => a - b);
   }
 }
-
-const NONE: readonly never[] = [];
 
 /** Empty lists are kept up to here: a map through which entries pass is dear to the garbage collector (`pending-stack.ts`). */
 const EMPTY_LISTS_MAX = 10_000;

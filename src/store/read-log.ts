@@ -4,6 +4,7 @@
  */
 import type { Path } from "../message/path.ts";
 import type { ReadDepth } from "./commit.ts";
+import { NONE, withOne } from "./few.ts";
 
 export interface LoggedRead {
   readonly path: Path;
@@ -15,9 +16,6 @@ export interface LoggedRead {
 /** Reads that are looked through one by one; beyond, a set of their names tells whether one is known. */
 const LISTED_MAX = 16;
 
-/** What a log is while it is empty. A list that begins with its first element has room for that alone; most stay so. */
-const NONE: readonly LoggedRead[] = [];
-
 export class ReadLog {
   /** Each path and depth once: the first read counts, it saw the oldest state. */
   reads: readonly LoggedRead[] = NONE;
@@ -25,9 +23,7 @@ export class ReadLog {
 
   add(path: Path, depth: ReadDepth, tick: number): void {
     if (this.#isKnown(path, depth)) return;
-    const read = { path, depth, tick };
-    if (this.reads === NONE) this.reads = [read];
-    else (this.reads as LoggedRead[]).push(read);
+    this.reads = withOne(this.reads, { path, depth, tick });
     this.#names?.add(nameOf(path, depth));
   }
 

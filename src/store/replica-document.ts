@@ -97,13 +97,12 @@ export class ReplicaDocument implements DocumentRef {
     return this.state === "loaded" || this.pending.length > 0;
   }
 
-  /** Applies one operation in place, adds what changed, and gives what takes it back. */
-  apply(operation: PathOperation, changes: Change[]): PathOperation {
+  /** Applies one operation in place; says what changed, and what takes it back. */
+  apply(operation: PathOperation): { readonly change: Change; readonly inverse: PathOperation } {
     const { path } = operation;
     const before = handOut(this.read(path));
     const { inverse } = this.#apply(operation);
-    changes.push(this.#change(path, before, handOut(this.read(path))));
-    return inverse;
+    return { change: this.#change(path, before, handOut(this.read(path))), inverse };
   }
 
   /** Others' operations, confirmed with that sequence. They go beneath what is pending; the net changes come back. */
@@ -147,13 +146,13 @@ export class ReplicaDocument implements DocumentRef {
   /** Applies an operation from elsewhere, with the identities of what is here already. */
   #take(operation: PathOperation, changes: Change[]): void {
     if (operation.op !== "set") {
-      this.apply(operation, changes);
+      changes.push(this.apply(operation).change);
       return;
     }
     const { op, path } = operation;
     const before = this.read(path);
     const value = before === undefined ? operation.value : admit(operation.value, before);
-    if (!Object.is(value, before)) this.apply({ op, path, value }, changes);
+    if (!Object.is(value, before)) changes.push(this.apply({ op, path, value }).change);
   }
 
   /**

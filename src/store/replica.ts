@@ -14,7 +14,6 @@ import { handOut } from "./admit.ts";
 import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
 import {
-  type CommitIdentity,
   type CommitOutcome,
   type CommitRequest,
   type DocumentPatch,
@@ -27,6 +26,7 @@ import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
 import { DocumentTable, type OpenTurn } from "./document-table.ts";
+import { NONE, withOne } from "./few.ts";
 import { Notifier } from "./notifier.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { type DocumentShare, PendingCommit } from "./pending-commit.ts";
@@ -189,7 +189,7 @@ export class Replica implements AsyncDisposable {
 
   // Committing -------------------------------------------------------------------------------------------------------
 
-  transaction(options: TransactionOptions = {}): Transaction {
+  transaction(options: TransactionOptions = NO_OPTIONS): Transaction {
     this.#requireOpen();
     this.#documents.transactionOpened();
     return new Transaction(this, options);
@@ -210,16 +210,17 @@ export class Replica implements AsyncDisposable {
     if (rejection) return { ...identity, outcome: Promise.resolve(rejection), rejection };
 
     const dependsOn = standsOn(parts);
-    const claims = readClaims(parts, this.position);
-    const application: Application = { changes: [], claims };
+    const application: Application = { changes: NONE, claims: readClaims(parts, this.position) };
     const shares = this.#apply(parts, application);
+    const { changes, claims } = application;
     if (shares.length === 0 && receipt === undefined && isNothing(extras))
       return { ...identity, outcome: this.#outcomeOfReading(claims, dependsOn) };
 
-    const made = { reads: claims, patches: patchesOf(shares), dependsOn, receipt };
-    const pending = this.#send(buildRequest(this.#in(identity), made, extras), shares, receipt);
+    const made = { reads: claims, patches: patchesOf(shares, receipt), dependsOn, receipt };
+    const pending = this.#send(buildRequest(this.space, identity, made, extras), shares, receipt);
     const labels = this.#label(pending);
-    this.#notifier.tell({ kind: "commit", changes: application.changes, labels, commit: identity, ...options });
+    const { source, changeGroup } = options;
+    this.#notifier.tell({ kind: "commit", changes, labels, commit: identity, source, changeGroup });
     return pending;
   }
 
@@ -231,15 +232,16 @@ export class Replica implements AsyncDisposable {
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     const foundation = new Foundation();
     for (const read of reads) this.find(read)?.addPendingBeneath(read.path, read.depth, foundation);
-    const shares = Array.from(done, ([document, share]): DocumentShare => ({ document, ...share }));
-    for (const { document, operations } of shares) {
+    const shares: DocumentShare[] = [];
+    for (const [document, { operations, inverses }] of done) {
+      shares.push({ commit: undefined, document, operations, inverses });
       for (const { path } of operations) {
         document.addPendingBeneath(path, "deep", foundation);
         this.#documents.writtenAt(document, path);
       }
     }
     const parts = { reads, patches: patchesOf(shares), dependsOn: foundation.localSequences };
-    const pending = this.#send(buildRequest(this.#in(identity), parts, extras), shares);
+    const pending = this.#send(buildRequest(this.space, identity, parts, extras), shares);
     this.#notifier.tellOthers(except, () => ({
       kind: "commit",
       changes: shares.flatMap((share) => share.document.changesOf(share)),
@@ -267,7 +269,7 @@ export class Replica implements AsyncDisposable {
     this.#documents.turn?.seal();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     const extras = { ...NOTHING_ELSE, ...rows };
-    return this.#send(buildRequest(this.#in(identity), { reads, patches, dependsOn: [] }, extras), []);
+    return this.#send(buildRequest(this.space, identity, { reads, patches, dependsOn: [] }, extras), []);
   }
 
   /** The recorded basis of nodes, and whether what they read has moved since. */
@@ -293,17 +295,13 @@ export class Replica implements AsyncDisposable {
     return commit;
   }
 
-  #in({ session, localSequence }: CommitIdentity): CommitIdentity & { readonly space: string } {
-    return { space: this.space, session, localSequence };
-  }
-
   /** Applies the drafts in place; documents that nothing happened to are left out. */
-  #apply(parts: readonly DocumentPart[], application: Application): DocumentShare[] {
-    const shares: DocumentShare[] = [];
+  #apply(parts: readonly DocumentPart[], application: Application): readonly DocumentShare[] {
+    let shares: readonly DocumentShare[] = NONE;
     for (const { document, draft } of parts) {
       if (!draft) continue;
       const share = applyDraft(document, draft.operations, sequenceSeen(document, this.position), application);
-      if (share) shares.push(share);
+      if (share) shares = withOne(shares, share);
     }
     this.#documents.written(application.changes);
     return shares;
@@ -354,7 +352,8 @@ export class Replica implements AsyncDisposable {
   }
 }
 
-const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
+const NO_LABELS: readonly LabelChange[] = NONE;
+const NO_OPTIONS: TransactionOptions = {};
 
 /** The first read that somebody in this process has written since. */
 function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
@@ -368,6 +367,16 @@ function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
   return undefined;
 }
 
-function patchesOf(shares: readonly DocumentShare[]): DocumentPatch[] {
-  return shares.map(({ document: { scope, id }, operations }) => ({ scope, id, operations }));
+function patchesOf(shares: readonly DocumentShare[], receipt?: Receipt): readonly DocumentPatch[] {
+  const patches = shares.map(patchOf);
+  // Most commits with a receipt change one document besides.
+  return receipt === undefined
+    ? patches
+    : patches.length === 1
+      ? [patches[0] as DocumentPatch, receipt]
+      : [...patches, receipt];
+}
+
+function patchOf({ document: { scope, id }, operations }: DocumentShare): DocumentPatch {
+  return { scope, id, operations };
 }

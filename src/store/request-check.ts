@@ -6,7 +6,7 @@ import { DEPTH_MAX } from "../limits.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
 import type { CommitRequest } from "./commit.ts";
-import type { DocumentRef } from "./document.ts";
+import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
@@ -28,7 +28,7 @@ export function checkName(what: string, text: string): void {
 }
 
 export function checkRef({ scope, id }: DocumentRef): void {
-  checkName("a document's scope", scope);
+  if (scope !== SHARED_SCOPE) checkName("a document's scope", scope);
   checkName("a document's id", id);
 }
 
@@ -64,12 +64,15 @@ export function checkCommit(request: CommitRequest): void {
 /** Without a walk through what has a known shape; most put a leaf, and need none. */
 function checkOperation(operation: PathOperation): void {
   if (operation.op !== "set") return checkJson("a path operation", operation);
-  for (const step of operation.path) checkName("a step of a path", step);
-  if (!isLeaf(operation.value)) checkJson("the value of a path operation", operation.value);
+  for (let i = 0; i < operation.path.length; i++) checkName("a step of a path", operation.path[i] as string);
+  if (!isPlain(operation.value)) checkJson("the value of a path operation", operation.value);
 }
 
-function isLeaf(value: Json): boolean {
-  return typeof value === "boolean" || value === null || (Number.isInteger(value) && !Object.is(value, -0));
+/** What needs no further look; most values are a number, most receipts `{}`. */
+function isPlain(value: Json): boolean {
+  if (typeof value !== "object" || value === null)
+    return typeof value === "boolean" || value === null || (Number.isInteger(value) && !Object.is(value, -0));
+  return Object.getPrototypeOf(value) === Object.prototype && Reflect.ownKeys(value).length === 0;
 }
 
 export function checkEntries(entries: readonly JournalEntry[]): void {

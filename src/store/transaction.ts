@@ -14,6 +14,7 @@ import type { CommitIdentity, CommitOutcome, LabelWrite, NodeBasis, Precondition
 import type { DocumentRef } from "./document.ts";
 import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
+import { NONE, withOne } from "./few.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import { type Container, childOf } from "./patch.ts";
 import { ReadLog } from "./read-log.ts";
@@ -71,7 +72,7 @@ export interface TransactionHome {
 export class Transaction {
   readonly options: TransactionOptions;
   /** Documents in the order they were first met; each is held in memory until the transaction ends. */
-  readonly parts: DocumentPart[] = [];
+  parts: readonly DocumentPart[] = NONE;
   state: "open" | "committed" | "aborted" = "open";
   /** Made when first asked for: most transactions carry nothing but reads and writes. */
   extras: CommitExtras | undefined;
@@ -224,7 +225,7 @@ export class Transaction {
     if (known) return known;
     const part = { document, log: new ReadLog(), draft: undefined };
     document.observers++;
-    this.parts.push(part);
+    this.parts = withOne(this.parts, part);
     this.#index?.set(document, part);
     return part;
   }

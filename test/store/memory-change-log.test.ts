@@ -9,7 +9,7 @@ function setup() {
   let head = 0;
   const write = (session: string, step: string) => {
     const operations = [{ op: "set", path: [step], value: 1 }] as const;
-    const patch = new LoggedPatch({ scope: "space", id: "a", operations });
+    const patch = new LoggedPatch("space", "a", operations);
     const sequence = ++head;
     const commit: LoggedCommit = {
       get sequence() {

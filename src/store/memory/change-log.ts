@@ -37,7 +37,7 @@ export class LoggedPatch implements DocumentPatch {
   /** The nearest earlier one by another session: a burst of one writer is passed over in one step. */
   earlierByOther: LoggedPatch | undefined;
 
-  constructor({ scope, id, operations }: DocumentPatch) {
+  constructor(scope: string, id: string, operations: readonly PathOperation[]) {
     this.scope = scope;
     this.id = id;
     this.operations = operations;

@@ -20,7 +20,7 @@ export function copyJson<T>(value: T): T {
 
 /** Without listing the keys of records whose shape is known. */
 export function copyOperations(operations: readonly PathOperation[]): PathOperation[] {
-  return operations.map(copyOperation);
+  return operations.length === 1 ? [copyOperation(operations[0] as PathOperation)] : operations.map(copyOperation);
 }
 
 function copyOperation(operation: PathOperation): PathOperation {
@@ -49,7 +49,7 @@ export function jsonBytes(value: unknown): number {
 /** Bytes of the path and of what is put there, without making a text of the small ones. */
 export function operationBytes(operation: PathOperation): number {
   let bytes = 0;
-  for (const step of operation.path) bytes += utf8Bytes(step);
+  for (let i = 0; i < operation.path.length; i++) bytes += utf8Bytes(operation.path[i] as string);
   if (operation.op === "delete") return bytes;
   return bytes + (operation.op === "set" ? valueBytes(operation.value) : jsonBytes(operation.insert));
 }

@@ -2,6 +2,7 @@
  * A commit in memory: decided by the common rules, prepared without touching anything, then stored as a whole. Nothing between
  * the first and the last store can fail, which is what makes it atomic. SPEC: S5-S13.
  */
+import type { Host } from "../../host/host.ts";
 import type { Path } from "../../message/path.ts";
 import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
 import { type CommitFacts, type DocumentHead, decideCommit, type StoredCommit } from "../commit-rules.ts";
@@ -11,9 +12,9 @@ import { PatchError } from "../patch.ts";
 import { StoreError } from "../store.ts";
 import { findRefusal } from "./entry-refusal.ts";
 import type { MemoryDisk } from "./memory-disk.ts";
-import type { PreparedDocument, SpaceTable } from "./space-table.ts";
+import type { PreparedPatch, SpaceTable } from "./space-table.ts";
 
-export function commitTo(disk: MemoryDisk, request: CommitRequest, nowMs: number): CommitOutcome {
+export function commitTo(disk: MemoryDisk, request: CommitRequest, host: Host): CommitOutcome {
   const space = disk.space(request.space);
   const decision = decideCommit(request, new MemoryFacts(disk, space));
   if (decision.kind !== "apply") return decision;
@@ -23,8 +24,8 @@ export function commitTo(disk: MemoryDisk, request: CommitRequest, nowMs: number
 
   disk.spaces.set(request.space, space);
   space.apply(request, prepared);
-  const journalIds = request.entries.length === 0 ? NO_IDS : disk.journal.append(request.entries, nowMs);
-  for (const settlement of request.settlements) disk.journal.settle(settlement, nowMs);
+  const journalIds = request.entries.length === 0 ? NO_IDS : disk.journal.append(request.entries, host.now());
+  for (const settlement of request.settlements) disk.journal.settle(settlement, host.now());
   for (const change of request.due) disk.due.change(change);
   const { session, localSequence, digest } = request;
   const { sequence } = space;
@@ -70,7 +71,7 @@ class MemoryFacts implements CommitFacts {
   }
 }
 
-function prepare(space: SpaceTable, request: CommitRequest): readonly PreparedDocument[] {
+function prepare(space: SpaceTable, request: CommitRequest): readonly PreparedPatch[] {
   try {
     return space.prepare(request);
   } catch (error) {

@@ -92,7 +92,7 @@ class MemoryStore implements Store {
   #commit(request: CommitRequest): CommitOutcome {
     this.#requireOpen();
     checkCommit(request);
-    const outcome = commitTo(this.#disk, request, this.#host.now());
+    const outcome = commitTo(this.#disk, request, this.#host);
     this.#jobs++;
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
     this.#count(request);

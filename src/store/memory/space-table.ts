@@ -30,11 +30,16 @@ interface StoredDocument extends WriteTrail {
 }
 
 /** What a commit makes of a document that it changes: made before anything is stored, so that a bad patch leaves no trace. */
-export interface PreparedDocument {
-  readonly patch: LoggedPatch;
-  readonly value: Json | undefined;
+export class PreparedPatch extends LoggedPatch {
   /** Undefined for one that was not there before. */
   readonly document: StoredDocument | undefined;
+  value: Json | undefined;
+
+  constructor(patch: DocumentPatch, document: StoredDocument | undefined) {
+    super(patch.scope, patch.id, copyOperations(patch.operations));
+    this.document = document;
+    this.value = applyOperations(document?.value, this.operations);
+  }
 }
 
 export class SpaceTable {
@@ -86,37 +91,35 @@ export class SpaceTable {
   }
 
   /** Throws `PatchError` when a patch does not fit its document. */
-  prepare({ patches, preconditions }: CommitRequest): readonly PreparedDocument[] {
-    return onePerDocument(patches).map(({ scope, id, operations }) => {
-      const patch = new LoggedPatch({ scope, id, operations: copyOperations(operations) });
+  prepare({ patches, preconditions }: CommitRequest): readonly PreparedPatch[] {
+    return onePerDocument(patches).map((patch) => {
       // What must be absent has just been looked for.
       const document = isRequiredAbsent(patch, preconditions) ? undefined : this.#documents.get(patch);
-      return { patch, document, value: applyOperations(document?.value, patch.operations) };
+      return new PreparedPatch(patch, document);
     });
   }
 
   /** Stores the space's share of a commit that was decided and prepared. */
-  apply(request: CommitRequest, prepared: readonly PreparedDocument[]): void {
-    if (prepared.length > 0 || request.labels.length > 0) this.#applyChanges(request, prepared);
+  apply(request: CommitRequest, patches: readonly PreparedPatch[]): void {
+    if (patches.length > 0 || request.labels.length > 0) this.#applyChanges(request, patches);
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
 
-  #applyChanges({ session, localSequence, labels }: CommitRequest, prepared: readonly PreparedDocument[]): void {
-    const commit: LoggedCommit = {
-      sequence: ++this.#sequence,
-      session,
-      localSequence,
-      patches: prepared.map(({ patch }) => patch),
-      labels: labels.length === 0 ? NO_LABELS : copyJson(labels),
-    };
-    for (const one of prepared) this.#log.follow(this.#put(one), one.patch, commit);
+  #applyChanges(request: CommitRequest, patches: readonly PreparedPatch[]): void {
+    const { session, localSequence } = request;
+    const labels = request.labels.length === 0 ? NO_LABELS : copyJson(request.labels);
+    const commit: LoggedCommit = { sequence: ++this.#sequence, session, localSequence, patches, labels };
+    for (const patch of patches) this.#log.follow(this.#put(patch), patch, commit);
     this.#log.add(commit);
     for (const write of commit.labels) this.#writeLabels(write);
   }
 
-  #put({ patch, value, document }: PreparedDocument): StoredDocument {
+  #put(patch: PreparedPatch): StoredDocument {
     const sequence = this.#sequence;
+    const { document, value } = patch;
+    // The log keeps what was written, not what came of it.
+    patch.value = undefined;
     if (document === undefined) {
       const made: StoredDocument = { value, sequence, newest: undefined };
       this.#documents.add(patch, made);
@@ -166,7 +169,7 @@ export class SpaceTable {
   }
 }
 
-const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
+const NO_LABELS: readonly LabelWrite[] = [];
 
 function isRequiredAbsent(ref: DocumentRef, preconditions: readonly Precondition[]): boolean {
   for (const condition of preconditions) if (condition.kind === "absent" && isSame(condition, ref)) return true;

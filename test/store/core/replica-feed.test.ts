@@ -237,7 +237,7 @@ describe("changes made in place", () => {
 
       function changeInPlace(): void {
         const operation = { op: "set", path: ["a"], value: 1 } as const;
-        done.set(document, { operations: [operation], inverses: [document.apply(operation, [])] });
+        done.set(document, { operations: [operation], inverses: [document.apply(operation).inverse] });
       }
     });
   }
@@ -249,7 +249,7 @@ describe("changes made in place", () => {
     const read = here.write(DOC, ["a"], 1);
     const written = here.write(DOC, ["b"], 1);
     const document = here.replica.place(DOC);
-    const inverse = document.apply({ op: "set", path: ["b"], value: 2 }, []);
+    const { inverse } = document.apply({ op: "set", path: ["b"], value: 2 });
     const share = { operations: [{ op: "set", path: ["b"], value: 2 } as const], inverses: [inverse] };
     const reads = [{ ...DOC, path: ["a"], depth: "deep", sequence: here.replica.position } as const];
     const commit = here.replica.adopt(new Map([[document, share]]), { reads, except: () => undefined });
