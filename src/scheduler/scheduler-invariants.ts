@@ -48,7 +48,9 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
   }
   for (const [address, count] of edgesAt) {
     ensure(address.edges === count, `${address} counts ${address.edges} reads, there are ${count}`);
+    ensure(!address.gone, `${address} is read and was forgotten`);
   }
+  checkHolds(homes, edgesAt);
   let found = 0;
   for (const home of homes) {
     let inHome = 0;
@@ -62,6 +64,16 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
     checkStamps(home.root, tick);
   }
   ensure(found === linked.size, "a live read is not listed at its address");
+}
+
+/** What is read or written is the replica's own, and held by each of those who do. */
+function checkHolds(homes: ReadonlySet<DocumentIndex>, edgesAt: ReadonlyMap<Address, number>): void {
+  const needed = new Map([...homes].map((home) => [home, home.writers.length]));
+  for (const [{ home }, count] of edgesAt) needed.set(home, (needed.get(home) ?? 0) + count);
+  for (const [{ replica, document, root }, count] of needed) {
+    ensure(replica.find(document) === document, `${root} is used and was dropped`);
+    ensure(document.observers >= count, `${root} is held by ${document.observers}, and needed by ${count}`);
+  }
 }
 
 /** What lies below has not changed later than what is above it, and nothing after now. */

@@ -23,6 +23,8 @@ export interface TrialOptions {
   readonly gates: boolean;
   /** A third of the computations await something before they read. */
   readonly asynchronous?: boolean;
+  /** So few that documents which nobody observes are dropped all the time; then nothing is compared but at rest. */
+  readonly residentDocumentsMax?: number;
   readonly steps: number;
 }
 
@@ -36,6 +38,8 @@ export interface Sightings {
   children: number;
   rejections: number;
   foreign: number;
+  /** Documents that were not here at a rest. */
+  dropped: number;
 }
 
 interface Observer {
@@ -57,6 +61,7 @@ export class Trial {
     children: 0,
     rejections: 0,
     foreign: 0,
+    dropped: 0,
   };
   readonly #seed: number;
   readonly #options: TrialOptions;
@@ -93,8 +98,10 @@ export class Trial {
 
   async #open(): Promise<void> {
     const disk = new MemoryDisk();
-    this.#here = await openSite(this.#host, disk);
-    this.#there = await openSite(this.#host, disk);
+    const { residentDocumentsMax } = this.#options;
+    const site = () => openSite(this.#host, disk, residentDocumentsMax === undefined ? {} : { residentDocumentsMax });
+    this.#here = await site();
+    this.#there = await site();
     for (const id of DOCUMENTS) this.#here.space.cell(id).set(this.#document());
     await this.#host.advance(0);
     for (const id of DOCUMENTS) await this.#there.space.cell(id).pull();
@@ -233,7 +240,8 @@ export class Trial {
       observer.last = value;
       observer.calls++;
       this.sightings.callbacks++;
-      if (!this.#options.circles && !this.#options.gates) this.#compare(observer, "a callback");
+      const { circles, gates, residentDocumentsMax } = this.#options;
+      if (!circles && !gates && residentDocumentsMax === undefined) this.#compare(observer, "a callback");
     });
     this.#observers.push(observer);
   }
@@ -306,10 +314,24 @@ export class Trial {
     await this.#host.advance(5_000);
     this.#here.scheduler.checkInvariants();
     this.#replica(this.#here).checkInvariants();
+    const letGo = this.#bringAll();
+    await this.#host.advance(0);
     const oracle = this.#oracle();
     for (const observer of this.#observers) this.#compare(observer, "an observer at rest", oracle);
     this.#compareNodes(oracle);
     this.#compareSites(oracle);
+    for (const one of letGo) one();
+  }
+
+  /** Everything that is compared is here, in both processes, until it is let go of. */
+  #bringAll(): (() => void)[] {
+    const refs = [...DOCUMENTS, MIRROR].map((id) => ({ scope: SHARED_SCOPE, id }));
+    return [this.#here, this.#there].flatMap((site) =>
+      refs.map((ref) => {
+        if (this.#replica(site).find(ref) === undefined) this.sightings.dropped++;
+        return this.#replica(site).observe(ref);
+      }),
+    );
   }
 
   #compare({ place, last }: Observer, who: string, oracle = this.#oracle()): void {
@@ -372,7 +394,8 @@ export class Trial {
   }
 
   #fail(problem: string): never {
-    const { circles, gates } = this.#options;
-    throw new Error(`seed ${this.#seed}${circles ? ", circles" : ""}${gates ? ", gates" : ""}: ${problem}`);
+    const { circles, gates, residentDocumentsMax } = this.#options;
+    const dropping = residentDocumentsMax === undefined ? "" : ", dropping";
+    throw new Error(`seed ${this.#seed}${circles ? ", circles" : ""}${gates ? ", gates" : ""}${dropping}: ${problem}`);
   }
 }

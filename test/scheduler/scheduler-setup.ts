@@ -12,22 +12,27 @@ export interface Site {
   readonly scheduler: Scheduler;
 }
 
-export async function openSite(host: SimulatedHost, disk: MemoryDisk): Promise<Site> {
+export interface SiteOptions {
+  /** How many documents a process keeps that nobody observes. */
+  readonly residentDocumentsMax?: number;
+}
+
+export async function openSite(host: SimulatedHost, disk: MemoryDisk, options: SiteOptions = {}): Promise<Site> {
   const line = new FaultyLine(memoryStore({ host, disk }));
-  const space = await Space.open({ store: line.store, host, name: "s" });
+  const space = await Space.open({ store: line.store, host, name: "s", ...options });
   return { line, space, scheduler: space.scheduler };
 }
 
-export async function setup({ seed = 1 }: { seed?: number } = {}) {
+export async function setup({ seed = 1, ...options }: { readonly seed?: number } & SiteOptions = {}) {
   const host = simulatedHost(seed);
   const disk = new MemoryDisk();
-  const here = await openSite(host, disk);
+  const here = await openSite(host, disk, options);
   return {
     host,
     disk,
     ...here,
     /** Another process on the same disk. */
-    open: () => openSite(host, disk),
+    open: () => openSite(host, disk, options),
     /** Everything that is ready now has happened, at both ends of the line; no time has passed. */
     quiet: () => host.advance(0),
   };

@@ -1,0 +1,382 @@
+import { describe, expect, test } from "#test";
+import type { Cell } from "../../src/cells/cell.ts";
+import { ADDRESSES_UNREAD_MAX } from "../../src/limits.ts";
+import type { Address } from "../../src/scheduler/address.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { Calls, type Site, setup } from "../scheduler/scheduler-setup.ts";
+import { Gate } from "../store/faulty-store.ts";
+import { CountingProgram } from "./counting-program.ts";
+
+const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+const IDS = isLong ? 200_000 : 5_000;
+const MAX = 50;
+const ref = (id: string) => ({ scope: SHARED_SCOPE, id });
+
+interface Doc {
+  n: number;
+  deep: { x: number };
+  list: number[];
+}
+const DOC: Doc = { n: 1, deep: { x: 2 }, list: [3] };
+
+let fillers = 0;
+
+/** Others come, so many that whatever nobody holds has to go. */
+async function push({ space }: Site, { quiet }: { quiet: () => Promise<void> }): Promise<void> {
+  for (let i = 0; i < 12; i++) {
+    void space.cell(`filler ${++fillers}`).pull();
+    await quiet();
+  }
+}
+
+/** A space that keeps four documents, a cell that is used, and its document dropped after that. */
+async function dropped() {
+  const all = await setup({ residentDocumentsMax: 4 });
+  const doc = all.space.cell<Doc>("doc");
+  const x = doc.key("deep").key("x");
+  doc.set(DOC);
+  await all.quiet();
+  const drop = async () => {
+    await push(all, all);
+    expect(all.space.replica("s").find(ref("doc"))).toBe(undefined);
+  };
+  await drop();
+  const stored = async () => {
+    await all.quiet();
+    const other = await all.open();
+    const value = other.space.cell<Doc>("doc").pull();
+    await all.quiet();
+    return await value;
+  };
+  return { ...all, doc, x, drop, stored };
+}
+
+function addressesOf({ home }: Address): number {
+  let count = 0;
+  const open = [home.root];
+  for (const { children } of open) {
+    count++;
+    for (const child of children?.values() ?? []) open.push(child);
+  }
+  return count;
+}
+
+describe("documents that only cells lead to", () => {
+  test("[R44] are bounded, however many ids there are; each is found again with its value", async () => {
+    const { space, quiet, scheduler } = await setup({ residentDocumentsMax: MAX });
+    const replica = space.replica("s");
+    const cells: Cell<number>[] = [];
+    let most = 0;
+    for (let i = 0; i < IDS; i++) {
+      const cell = space.cell<number>(`id ${i}`);
+      if (i % 100 === 0) cells.push(cell);
+      cell.get();
+      cell.set(i);
+      if (i % 10 === 9) await quiet();
+      most = Math.max(most, replica.residentDocuments);
+    }
+    // What is pending, and what came since the last sweep, is on top.
+    expect(most).toBeLessThanOrEqual(MAX + 20);
+    expect(scheduler.getStats().nodes).toBe(0);
+    for (const [at, cell] of cells.entries()) {
+      const value = cell.pull();
+      await quiet();
+      expect(await value).toBe(at * 100);
+    }
+    expect(replica.residentDocuments).toBeLessThanOrEqual(MAX + 20);
+    scheduler.checkInvariants();
+    replica.checkInvariants();
+  }, 600_000);
+
+  test("[R45] of one document those addresses are bounded at which nobody reads, and those stay at which somebody does", async () => {
+    const { space, quiet } = await setup();
+    const doc = space.cell<Record<string, number>>("doc");
+    doc.set({});
+    const seen = new Calls();
+    doc.key("watched").sink(seen.note);
+    const early = doc.key("k 0");
+    const before = early.address;
+    let most = 0;
+    for (let i = 0; i < 3 * ADDRESSES_UNREAD_MAX; i++) {
+      doc.key(`k ${i}`).set(i);
+      if (i > 0) doc.key(`k ${i - 1}`).delete();
+      if (i % 100 === 0) await quiet();
+      most = Math.max(most, addressesOf(doc.address));
+    }
+    expect(most).toBeLessThan(ADDRESSES_UNREAD_MAX + 300);
+    expect([before.gone, early.address.gone]).toEqual([true, false]);
+    early.set(7);
+    doc.key("watched").set(8);
+    await quiet();
+    expect([doc.key("k 0").get(), seen.take()]).toEqual([7, [undefined, 8]]);
+    early.sink(seen.note);
+    await quiet();
+    doc.key("k 0").set(9);
+    await quiet();
+    expect(seen.take()).toEqual([7, 9]);
+  });
+
+  test("[R44] stay as long as somebody reads or writes them, or a transaction is open", async () => {
+    const { space, quiet, ...site } = await setup({ residentDocumentsMax: 4 });
+    const replica = space.replica("s");
+    const source = space.cell<number>("source");
+    source.set(1);
+    const cancel = space.cell<number>("sunk").sink(() => undefined);
+    const twice = space.computed("twice", () => (source.get() ?? 0) * 2);
+    const first = twice.pull();
+    const open = space.begin();
+    open.get(space.cell("open"));
+    await quiet();
+    expect(await first).toBe(2);
+    await push({ space, ...site }, { quiet });
+    // A dormant computation has read its source: nothing else tells whether it is still true.
+    for (const id of ["sunk", "source", "twice", "open"]) expect(replica.find(ref(id))?.id).toBe(id);
+    cancel();
+    twice.dispose();
+    open.abort();
+    await push({ space, ...site }, { quiet });
+    for (const id of ["sunk", "source", "twice", "open"]) expect(replica.find(ref(id))).toBe(undefined);
+  });
+});
+
+describe("a cell made before its document was dropped", () => {
+  test("[R44] reads as one of a document that is not loaded, and as it is when it has arrived", async () => {
+    const { doc, x, quiet } = await dropped();
+    expect([doc.get(), x.get()]).toEqual([undefined, undefined]);
+    await quiet();
+    expect([doc.get(), x.get()]).toEqual([DOC, 2]);
+  });
+
+  test("[R44] is the same place as one made after: what the one writes the other reads, and a sink hears of both", async () => {
+    const { space, doc, x, quiet } = await dropped();
+    const seen = new Calls();
+    x.sink(seen.note);
+    await quiet();
+    const again = space.cell<Doc>("doc");
+    expect(again.address).toBe(doc.address);
+    again.key("deep").key("x").set(5);
+    await quiet();
+    doc.set({ ...DOC, deep: { x: 6 } });
+    await quiet();
+    expect([seen.take(), again.key("deep").key("x").get()]).toEqual([[undefined, 2, 5, 6], 6]);
+  });
+
+  test("[R44] replaces the document whole at once, and writes below it after a pull", async () => {
+    const { doc, x, drop, stored, quiet } = await dropped();
+    doc.set({ ...DOC, n: 9 });
+    expect(doc.get()).toEqual({ ...DOC, n: 9 });
+    await quiet();
+    await drop();
+    expect(() => x.set(3)).toThrow("pull it, or write what is above it first");
+    // What was refused has asked for it.
+    await quiet();
+    x.set(3);
+    expect(await stored()).toEqual({ ...DOC, n: 9, deep: { x: 3 } });
+  });
+
+  test("[R44] updates and pushes only upon what is there: taken for absent, they do not last and are reported", async () => {
+    const { space, scheduler, doc, drop, stored, quiet } = await dropped();
+    const errors = new Calls();
+    scheduler.onError(errors.note);
+    space.cell<number>("doc").update((n = 0) => n + 1);
+    await quiet();
+    expect([errors.take().map(String), doc.get()]).toEqual([[expect.stringContaining("before it was loaded")], DOC]);
+    await drop();
+    space.cell<number[]>("doc").push(1);
+    expect([await stored(), errors.count]).toEqual([DOC, 1]);
+    space.cell<number>("new").update((n = 0) => n + 1);
+    await quiet();
+    expect([space.cell("new").get(), errors.count]).toEqual([1, 1]);
+  });
+
+  test("[R44] can be linked to, labelled and deleted", async () => {
+    const { space, doc, x, drop, stored, quiet } = await dropped();
+    space.cell<unknown>("link").set(x.asLink());
+    const through = space.cell<number>("link").pull();
+    await quiet();
+    expect(await through).toBe(2);
+    await drop();
+    const labelled = x.label(["secret"]);
+    await quiet();
+    await labelled;
+    await drop();
+    expect(space.labelsOf(x)).toEqual([]);
+    void x.pull();
+    await quiet();
+    expect(space.labelsOf(x)).toEqual(["secret"]);
+    await drop();
+    void doc.pull();
+    await quiet();
+    doc.delete();
+    expect(await stored()).toBe(undefined);
+  });
+
+  test("[R44] that was given its label by the program has it at once", async () => {
+    const { space, quiet, ...site } = await setup({ residentDocumentsMax: 4 });
+    const secret = space.cell<number>("secret", { label: ["s"] });
+    secret.set(1);
+    await quiet();
+    await push({ space, ...site }, { quiet });
+    expect(space.replica("s").find(ref("secret"))).toBe(undefined);
+    expect(space.labelsOf(secret)).toEqual(["s"]);
+  });
+});
+
+describe("whoever comes to a dropped document", () => {
+  test("[R46] a transaction is run again when it is here: it has read, written below it, or only looked", async () => {
+    const { space, doc, x, drop, stored, quiet } = await dropped();
+    const n = space.transact(() => doc.get()?.n);
+    await quiet();
+    expect(await n).toBe(1);
+    await drop();
+    const written = space.transact(() => x.update((value = 0) => value + 1));
+    await quiet();
+    await written;
+    await drop();
+    const below = space.transact(() => doc.key("list").push(4));
+    await quiet();
+    await below;
+    expect(await stored()).toEqual({ n: 1, deep: { x: 3 }, list: [3, 4] });
+  });
+
+  test("[R46] a transaction does not take for absent what its own process has written and dropped", async () => {
+    const { host, space, quiet } = await dropped();
+    const doc = space.cell<Doc>("doc");
+    const made = space.transact(() => {
+      if (doc.get() === undefined) doc.set({ ...DOC, n: 0 });
+    });
+    await host.advance(100);
+    await made;
+    void doc.pull();
+    await quiet();
+    expect(doc.get()).toEqual(DOC);
+  });
+
+  test("[R46] more documents than are kept can be had in one transaction, and by one handler", async () => {
+    const { host, space, ...site } = await setup({ residentDocumentsMax: 2 });
+    const cells = Array.from({ length: 8 }, (_, i) => space.cell<number>(`c ${i}`));
+    for (const [i, cell] of cells.entries()) cell.set(i);
+    await host.advance(0);
+    await push({ space, ...site }, site);
+    const sum = () => cells.reduce((all, cell) => (all < 0 ? all : all + (cell.get() ?? Number.NEGATIVE_INFINITY)), 0);
+    const transacted = space.transact(sum);
+    await host.advance(1_000);
+    expect(await transacted).toBe(28);
+    await push({ space, ...site }, site);
+    const stream = space.stream("sum");
+    stream.handle(() => ({ sum: sum() }));
+    const { outcome } = stream.send(null);
+    await host.advance(1_000);
+    expect(await outcome).toMatchObject({ kind: "handled", result: { sum: 28 } });
+  });
+
+  test("[R46] a computation and an effect see it when it has arrived", async () => {
+    const { space, x, quiet } = await dropped();
+    const next = space.computed("next", () => (x.get() ?? 0) + 1);
+    const seen = new Calls();
+    next.sink(seen.note);
+    await quiet();
+    expect(seen.take().at(-1)).toBe(3);
+    space.computed("dormant", () => x.get());
+  });
+
+  test("[R46] an effect that writes into it without reading it writes when it is here, and once", async () => {
+    const { space, scheduler, x, stored } = await dropped();
+    const errors = new Calls();
+    scheduler.onError(errors.note);
+    const trigger = space.cell<number>("trigger");
+    trigger.set(10);
+    const runs = new Calls();
+    space.effect(() => {
+      x.set(trigger.get() as number);
+      runs.note(trigger.get());
+    });
+    expect(await stored()).toEqual({ ...DOC, deep: { x: 10 } });
+    expect([runs.take(), errors.take()]).toEqual([[10], []]);
+    scheduler.checkInvariants();
+  });
+
+  test("[R46] a handler reads and writes it, and its stream is found again", async () => {
+    const { space, doc, x, drop, stored, quiet } = await dropped();
+    const stream = space.stream<number>("orders");
+    await drop();
+    stream.handle((by) => {
+      x.set((x.get() as number) + by);
+      return { n: doc.get()?.n as number };
+    });
+    await drop();
+    const { outcome } = space.stream<number>("orders").send(5);
+    await quiet();
+    expect(await outcome).toMatchObject({ kind: "handled", result: { n: 1 } });
+    expect(await stored()).toEqual({ ...DOC, deep: { x: 7 } });
+  });
+});
+
+describe("dropping", () => {
+  test("[R44] spares a document while a commit on it is pending, and shows what came of it", async () => {
+    const { space, line, doc, quiet, ...site } = await dropped();
+    const gate = new Gate();
+    line.plan = ({ method }) => (method === "commit" ? { arrives: gate.opened } : {});
+    doc.set({ ...DOC, n: 4 });
+    await push({ space, line, ...site }, { quiet });
+    expect(doc.get()).toEqual({ ...DOC, n: 4 });
+    gate.open();
+    line.plan = () => ({});
+    await quiet();
+    await push({ space, line, ...site }, { quiet });
+    expect(space.replica("s").find(ref("doc"))).toBe(undefined);
+    const value = doc.pull();
+    await quiet();
+    expect(await value).toEqual({ ...DOC, n: 4 });
+  });
+
+  test("[R44] then another process changes it: a cell made before shows that", async () => {
+    const { doc, x, open, quiet } = await dropped();
+    const other = await open();
+    const theirs = other.space.cell<Doc>("doc");
+    void theirs.pull();
+    await quiet();
+    theirs.key("deep").key("x").set(77);
+    await quiet();
+    const value = x.pull();
+    await quiet();
+    expect(await value).toBe(77);
+    theirs.key("n").set(78);
+    await quiet();
+    expect(doc.get()).toEqual({ ...DOC, n: 78, deep: { x: 77 } });
+  });
+
+  test("[R47] what a list hands to its children stays with them, and goes with them", async () => {
+    const { space, quiet, ...site } = await setup({ residentDocumentsMax: 4 });
+    const list = space.cell<{ id: string; n: number }[]>("list");
+    const items = Array.from({ length: 10 }, (_, n) => ({ id: `i ${n}`, n }));
+    list.set(items);
+    const isOn = space.cell<boolean>("on");
+    isOn.set(false);
+    const mapped = space.map("mapped", list, (item) => (isOn.get() ? (item.get()?.n ?? -1) : 0), {
+      key: ({ id }) => id,
+    });
+    const seen = new Calls();
+    const cancel = mapped.sink(seen.note);
+    await quiet();
+    await push({ space, ...site }, { quiet });
+    // They have not read their elements so far.
+    isOn.set(true);
+    await quiet();
+    expect(seen.take().at(-1)).toEqual(items.map(({ n }) => n));
+    cancel();
+    const replica = space.replica("s");
+    for (let i = 0; i < 50; i++) {
+      list.set([{ id: `new ${i}`, n: i }]);
+      const value = mapped.pull();
+      await quiet();
+      expect(await value).toEqual([i]);
+    }
+    await push({ space, ...site }, { quiet });
+    expect(replica.residentDocuments).toBeLessThan(20);
+  });
+
+  test("[R44] [R46] whatever is done in whatever order, by whom: what is stored is what was done", async () => {
+    for (let seed = 1; seed <= (isLong ? 2_000 : 60); seed++) await new CountingProgram(seed).run();
+  }, 600_000);
+});
