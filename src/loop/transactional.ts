@@ -12,8 +12,10 @@ import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, event } from "../message/lineage.ts";
+import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import { Receipt } from "../store/receipt.ts";
 import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { retryRule } from "../store/rejection.ts";
@@ -90,8 +92,7 @@ async function attempt(handling: Handling): Promise<Attempt> {
       continue;
     }
     const receipt = receiptOf(message);
-    transaction.preconditions.push({ kind: "absent", ...receipt });
-    transaction.write(receipt, [], { request: requestOf(message), result });
+    transaction.leave(new Receipt(receipt, admit({ request: requestOf(message), result }, undefined)));
     // What a handler answers is what it has read.
     if (tx.label.length > 0) {
       transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
