@@ -36,15 +36,13 @@ export async function deedsOf(
   call: VerbCall,
   store: KernelStore,
   rows: readonly Row[],
+  subscribersOf: (row: Row) => readonly string[],
 ): Promise<ReadonlyMap<number, Deed>> {
   const stories = new Map<number, readonly StoryCommit[]>();
-  for (const { id, message, deliveries } of rows) {
+  for (const row of rows) {
+    const { id, message } = row;
     if (!message) continue;
-    const commits = await commitsOf(
-      store,
-      message,
-      deliveries.map(({ subscriber }) => subscriber),
-    );
+    const commits = await commitsOf(store, message, subscribersOf(row));
     if (commits.length > 0) stories.set(id, commits);
   }
   const traced = await tracedCommits(call, [...stories.values()].flat());

@@ -11,7 +11,8 @@ const FORMATS = ["text", "mermaid", "dot"] as const;
 export const graph: Verb = {
   name: "graph",
   usage: `[--format ${FORMATS.join("|")}] [--all] [--json]`,
-  summary: "draw the running kernel: capabilities, events between them, derived values and what they read",
+  summary:
+    "draw the running kernel: capabilities and subscribers, events between them, derived values and what they read",
   example: "millrace graph --format mermaid",
   options: { format: { type: "string" }, all: { type: "boolean" }, json: { type: "boolean" } },
   wordsMax: 0,
@@ -19,7 +20,7 @@ export const graph: Verb = {
 };
 
 /** On in every kernel; shown with `--all`. */
-const BUILT_IN = new Set(["syscall", "journal", "timer", "memory", "inspector", "health"]);
+const BUILT_IN = new Set(["syscall", "journal", "timer", "memory", "inspector", "health", "kernel"]);
 
 interface Edge {
   readonly from: string;
@@ -43,18 +44,22 @@ async function run(call: VerbCall): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-function withoutBuiltIn(view: GraphView): GraphView {
-  return { ...view, capabilities: view.capabilities.filter(({ name }) => !BUILT_IN.has(name)) };
+function withoutBuiltIn({ capabilities, subscribers, ...view }: GraphView): GraphView {
+  const isOwn = ({ name }: { readonly name: string }) => !BUILT_IN.has(name);
+  return { ...view, capabilities: capabilities.filter(isOwn), subscribers: subscribers.filter(isOwn) };
 }
 
 // What leads where -----------------------------------------------------------------------------------------------------------
 
-function edgesOf({ capabilities, nodes }: GraphView): Edge[] {
+function edgesOf({ capabilities, subscribers, nodes }: GraphView): Edge[] {
   const edges: Edge[] = [];
   for (const { name, emits, sends } of capabilities) {
-    for (const type of emits)
+    for (const type of emits) {
       for (const other of capabilities)
         if (other.subscribes.includes(type)) edges.push({ from: name, to: other.name, label: type });
+      for (const other of subscribers)
+        if (other.hears.includes(type)) edges.push({ from: name, to: other.name, label: type });
+    }
     for (const request of sends)
       for (const other of capabilities)
         if (other.handles.includes(request)) edges.push({ from: name, to: other.name, label: request });
@@ -75,7 +80,7 @@ function documentOf(address: string): string {
 
 function textLines(view: GraphView): string[] {
   const edges = edgesOf(view);
-  if (view.capabilities.length + view.nodes.length === 0)
+  if (view.capabilities.length + view.subscribers.length + view.nodes.length === 0)
     return ["nothing but what every kernel has; --all shows that, and ls extensions what is loaded"];
   const lines: string[] = [];
   for (const { name, description, handles } of view.capabilities) {
@@ -83,6 +88,10 @@ function textLines(view: GraphView): string[] {
     for (const handle of handles) lines.push(`  takes  ${handle}`);
     for (const { label, to } of edges.filter(({ from, label }) => from === name && label !== ""))
       lines.push(`  ${label.includes(" ") ? "asks " : "emits"}  ${label} -> ${to}`);
+  }
+  for (const [name, heard] of Map.groupBy(view.subscribers, ({ name }) => name)) {
+    lines.push(`${name}   subscribes by itself`);
+    for (const { pattern } of heard) lines.push(`  hears  ${pattern}`);
   }
   if (view.nodes.length > 0) lines.push("");
   for (const { id, kind, live, status } of view.nodes) {
@@ -106,6 +115,7 @@ function pictureOf(view: GraphView): Picture {
   const nodes = new Set(view.nodes.map(({ id }) => id));
   const names = new Set([
     ...view.capabilities.map(({ name }) => name),
+    ...view.subscribers.map(({ name }) => name),
     ...nodes,
     ...edges.flatMap(({ from, to }) => [from, to]),
   ]);

@@ -24,13 +24,14 @@ export function dueText(dueAtMs: number): string {
   return dueAtMs <= DATE_MS_MAX ? new Date(dueAtMs).toISOString() : "fired";
 }
 
-/** What a timer sends; other kinds of due rows keep other data. */
+/** What a timer sends, or a schedule of an extension does; other kinds of due rows keep other data. */
 function messageText(data: Json): string {
-  const { template } = (data ?? {}) as { template?: { kind?: string; type?: string } };
-  return template ? `${template.kind} ${template.type}` : "";
+  const { template, does } = (data ?? {}) as { template?: { kind?: string; type?: string }; does?: string };
+  return template ? `${template.kind} ${template.type}` : (does ?? "");
 }
 
 function repeatText(data: Json): string {
-  const { schedule } = (data ?? {}) as { schedule?: JsonObject };
+  const { schedule, cron, timezone } = (data ?? {}) as { schedule?: JsonObject; cron?: string; timezone?: string };
+  if (cron !== undefined) return JSON.stringify({ cron, ...(timezone ? { timezone } : {}) });
   return schedule === undefined ? "" : JSON.stringify(schedule);
 }

@@ -4,6 +4,7 @@
  */
 
 import { table } from "./journal-lines.ts";
+import { documents } from "./list-documents.ts";
 import { events, failures, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types } from "./list-kernel.ts";
 import { timers } from "./list-timers.ts";
@@ -15,6 +16,7 @@ import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./ver
 const KINDS: Readonly<Record<string, Listing<any>>> = {
   events,
   requests,
+  documents,
   actors,
   nodes,
   timers,
@@ -26,13 +28,16 @@ const NAMES = Object.keys(KINDS);
 
 export const ls: Verb = {
   name: "ls",
-  usage: `${NAMES.join("|")} [--status S] [--topic T] [--limit N] [--json]`,
-  summary: "list events, requests, timers and failures from the file; actors, nodes and types of the running kernel",
-  example: "millrace ls events --status failed --limit 5\nmillrace ls nodes",
+  usage: `${NAMES.join("|")} [--status S] [--topic T] [--space S] [--prefix P] [--limit N] [--json]`,
+  summary:
+    "list events, requests, documents, timers and failures from the file; actors, nodes and types of the running kernel",
+  example: "millrace ls events --status failed --limit 5\nmillrace ls documents --prefix tasks/\nmillrace ls nodes",
   options: {
     json: { type: "boolean" },
     status: { type: "string" },
     topic: { type: "string" },
+    space: { type: "string" },
+    prefix: { type: "string" },
     limit: { type: "string" },
   },
   wordsMax: 1,
@@ -44,7 +49,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const [kind] = words;
   const listing = kind === undefined ? undefined : KINDS[kind];
   if (!listing) throw new UsageError(`name what to list: ${NAMES.join(", ")}`);
-  for (const name of ["status", "topic", "limit"])
+  for (const name of ["status", "topic", "space", "prefix", "limit"])
     if (options[name] !== undefined && !listing.takes.includes(name))
       throw new UsageError(`--${name} says nothing about ${kind}; usage: millrace ls ${kind} [--json]`);
   const items = await listing.find(call);

@@ -55,8 +55,8 @@ async function run({ words, options, environment, terminal }: VerbCall): Promise
   return EXIT.failed;
 }
 
-const LIST_HINT = '"millrace ls" lists events, requests and timers; a document has the name of its cell';
-const DOCUMENT_HINT = 'a document has the name of its cell; "millrace ls nodes" shows those that are read';
+const LIST_HINT = '"millrace ls" lists events, requests, timers and documents';
+const DOCUMENT_HINT = 'a document has the name of its cell; "millrace ls documents" lists them';
 
 function isKind(word: string): boolean {
   return KINDS.some((name) => name === word);

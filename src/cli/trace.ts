@@ -4,14 +4,13 @@
  * correlation. Queries, and commands to plain handlers, leave no row in the journal: what they caused begins a tree of its own. SPEC: K18.
  */
 import { systemHost } from "../host/system-host.ts";
-import type { GraphView } from "../kernel/inspect-capability.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
-import { askIfRunning } from "./connection.ts";
 import { type Branch, CONVERSATION_ROWS_MAX, conversation, treesOf } from "./conversation.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Deed, type DeedRun, deedsOf } from "./deeds.ts";
 import { timeOf, troubleOf } from "./journal-lines.ts";
+import { Listeners } from "./listeners.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -39,8 +38,8 @@ async function run(call: VerbCall): Promise<ExitCode> {
     terminal.complain(`nothing in the journal has the id ${id}, is caused by it, or correlates with it`);
     return EXIT.failed;
   }
-  const deeds = await deedsOf(call, store, rows);
-  const listeners = await listenersOf(call);
+  const listeners = await Listeners.of(call);
+  const deeds = await deedsOf(call, store, rows, (row) => listeners.subscribers(row));
   for (const tree of trees) {
     if (options["json"]) terminal.line(JSON.stringify(withDeeds(tree, deeds)));
     else print(lineOf(tree, { first, deeds, listeners, terminal }), terminal.line);
@@ -54,15 +53,6 @@ async function run(call: VerbCall): Promise<ExitCode> {
 async function messageIdOf(store: KernelStore, id: string): Promise<string> {
   const [row] = /^\d{1,15}$/.test(id) ? await store.query({ id: Number(id), limit: 1 }) : [];
   return row?.message?.metadata.id ?? id;
-}
-
-/** Capabilities by the type of event that they subscribe to; empty when no kernel runs. */
-async function listenersOf(call: VerbCall): Promise<ReadonlyMap<string, readonly string[]>> {
-  const listeners = new Map<string, string[]>();
-  const { capabilities = [] } = (await askIfRunning<GraphView>(call, "Kernel.Graph")) ?? {};
-  for (const { name, subscribes } of capabilities)
-    for (const type of subscribes) listeners.set(type, [...(listeners.get(type) ?? []), name]);
-  return listeners;
 }
 
 interface JsonBranch extends Branch {
@@ -86,7 +76,7 @@ interface Line {
 interface Telling {
   readonly first: Branch;
   readonly deeds: ReadonlyMap<number, Deed>;
-  readonly listeners: ReadonlyMap<string, readonly string[]>;
+  readonly listeners: Listeners;
   readonly terminal: Terminal;
 }
 
@@ -96,7 +86,7 @@ function lineOf(branch: Branch, telling: Telling): Line {
   const { kind = "?", type = row.topic } = row.message ?? {};
   const when = branch === first ? timeOf(row) : `+${row.createdAtMs - first.row.createdAtMs} ms`;
   const trouble = troubleOf(row);
-  const heardBy = kind === "event" ? (listeners.get(type) ?? []) : [];
+  const heardBy = kind === "event" ? listeners.names(row) : [];
   const cells = [`${kind} ${type}`, row.status, row.source, when];
   if (heardBy.length > 0) cells.push(`-> ${heardBy.join(", ")}`);
   if (trouble !== "") cells.push(terminal.bad(trouble));

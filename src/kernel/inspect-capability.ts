@@ -14,6 +14,7 @@ import { findHandles } from "../loop/handles.ts";
 import { dataSchema } from "../loop/message-schema.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
 import type { NodeSnapshot, WhyNot, WhyStep } from "../scheduler/introspection.ts";
 import type { CommitIdentity } from "../store/commit.ts";
 import type { Store } from "../store/store.ts";
@@ -28,6 +29,8 @@ export interface Inspected {
   readonly store: Store;
   readonly space: Space;
   readonly runs: RunLog | undefined;
+  /** The topic under which events of a type are journaled. */
+  topicOf(type: string): string;
   /** Known only once the loop has booted. */
   loop(): EventLoop;
 }
@@ -45,8 +48,20 @@ export interface CapabilityView {
   readonly waiting: number;
 }
 
+/** Code that hears of events by itself: `bus.subscribe`, and extensions. */
+export interface SubscriberView {
+  readonly name: string;
+  /** The topic, or the pattern of topics. */
+  readonly pattern: string;
+  /** Types of events that capabilities emit and that come to it. */
+  readonly hears: readonly string[];
+  /** Under which its share of an event is known in the journal. */
+  readonly subscriber: string;
+}
+
 export interface GraphView {
   readonly capabilities: readonly CapabilityView[];
+  readonly subscribers: readonly SubscriberView[];
   /** Of those that were asked for; a node that reads a great deal has the first of it. */
   readonly nodes: readonly NodeSnapshot[];
   /** How many nodes there are. */
@@ -118,7 +133,7 @@ function plain(value: unknown): Json {
 
 // Answers --------------------------------------------------------------------------------------------------------------------
 
-function graph({ loop, space }: Inspected, fromNode: number): GraphView {
+function graph({ loop, space, bus, topicOf }: Inspected, fromNode: number): GraphView {
   const capabilities = [...loop().actors].map(([name, actor]): CapabilityView => {
     const { description, inbound, outbound, subscribes } = actor.capability;
     const out = findHandles(outbound).handles;
@@ -134,7 +149,17 @@ function graph({ loop, space }: Inspected, fromNode: number): GraphView {
   });
   const all = space.scheduler.getGraphSnapshot();
   const nodes = all.slice(fromNode, fromNode + GRAPH_NODES_MAX).map(readable);
-  return { capabilities, nodes, nodeCount: all.length };
+  const emitted = [...new Set(capabilities.flatMap(({ emits }) => emits))];
+  const subscribers = bus
+    .subscriptions()
+    // What capabilities subscribe to is among their own.
+    .filter(({ subscriberId }) => !loop().actors.has(subscriberId))
+    .slice(0, GRAPH_NODES_MAX)
+    .map(({ subscriberId: name, pattern }): SubscriberView => {
+      const hears = emitted.filter((type) => matchesTopic(pattern, topicOf(type)));
+      return { name, pattern, hears, subscriber: isWildcard(pattern) ? `${name} ${pattern}` : name };
+    });
+  return { capabilities, subscribers, nodes, nodeCount: all.length };
 }
 
 function readable(node: NodeSnapshot): NodeSnapshot {

@@ -235,7 +235,7 @@ export class Kernel implements AsyncDisposable {
         shutdown: () => this.#host.task(() => void this.close().catch(() => undefined)),
       })),
       inspector: inspectCapability({
-        ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs },
+        ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
         loop: () => this.#loop,
       }),
       journal: journalCapability(this.#bus, this.#topicOf),

@@ -20,6 +20,10 @@ export default ({ space, bus }: KernelParts) => {
     },
     { subscriberId: "printer" },
   );
+  // A transaction of the bus, by a pattern.
+  bus.subscribe("Order.*", ({ payload }, tx) => tx.write({ scope: "space", id: "last-order" }, [], payload), {
+    ...{ subscriberId: "ledger", space: space.replica(space.name) },
+  });
   const held: (() => void)[] = [];
   return {
     shop: transactional({

@@ -2,6 +2,11 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { timers } from "../../src/cli/list-timers.ts";
+import { armedRow } from "../../src/extensions/schedule-row.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { openStore } from "../../src/kernel/open-store.ts";
+import { Replica } from "../../src/store/replica.ts";
 import { setup } from "./cli-setup.ts";
 
 /** A kernel that has taken two orders, refused one, and has a timer and a request waiting. */
@@ -25,6 +30,7 @@ describe("a running kernel", () => {
     const { millrace, json, timerId, client } = await busyKernel();
     const lists = {
       events: /^\d+ +done +1 .* event +Order\.Placed +shop$/m,
+      documents: /^orders +space +\d+ +\[30,12\]$/m,
       requests: /^\S+ +waiting +\S+ +command +Gate\.Hold +gate$/m,
       actors: /^shop +running +0 +1 +0 +takes orders$/m,
       nodes: /^sum +computation +clean +somebody +\d+ +orders$/m,
@@ -48,7 +54,10 @@ describe("a running kernel", () => {
       "├─ orders   [30] -> [30,12]",
       "│  └─ sum   ran   because orders",
       "│     └─ sink of sum   ran   because sum",
-      expect.stringMatching(/^└─ event Order\.Placed {3}done {3}shop {3}\+\d+ ms {3}-> audit$/),
+      expect.stringMatching(/^└─ event Order\.Placed {3}done {3}shop {3}\+\d+ ms {3}-> audit, ledger$/),
+      "   ├─ audit   done",
+      "   ├─ ledger Order.*   done",
+      '   └─ last-order   {"price":30} -> {"price":12}',
       "",
     ]);
     const [tree] = await json("trace", orderId);
@@ -84,13 +93,15 @@ describe("a running kernel", () => {
   test("[K43] graph draws who emits what to whom and what reads what, in three languages", async () => {
     const { millrace, json, client } = await busyKernel();
     expect((await millrace("graph")).stdout).toMatch(
-      /^shop {3}takes orders\n {2}takes {2}command Shop\.Order\n {2}emits {2}Order\.Placed -> audit$/m,
+      /^shop {3}takes orders\n {2}takes {2}command Shop\.Order\n {2}emits {2}Order\.Placed -> audit\n {2}emits {2}Order\.Placed -> ledger$/m,
     );
+    expect((await millrace("graph")).stdout).toMatch(/^printer {3}subscribes by itself\n {2}hears {2}Order\.Refused$/m);
     const mermaid = (await millrace("graph", "--format", "mermaid")).stdout;
     expect(mermaid).toMatch(/^flowchart LR\n/);
     const [, shop] = mermaid.match(/^ {2}(n\d+)\["shop"\]$/m) ?? [];
     const [, audit] = mermaid.match(/^ {2}(n\d+)\["audit"\]$/m) ?? [];
     expect(mermaid).toContain(`  ${shop} -->|"Order.Placed"| ${audit}\n`);
+    expect(mermaid).toMatch(new RegExp(`^ {2}${shop} -->\\|"Order.Placed"\\| n\\d+\\n`, "m"));
     const dot = (await millrace("graph", "--format", "dot")).stdout;
     expect(dot).toMatch(/^digraph millrace \{\n[\s\S]*label="sum", shape=ellipse[\s\S]*\}\n$/);
     expect(await json("graph")).toMatchObject([{ capabilities: expect.any(Array), nodes: expect.any(Array) }]);
@@ -99,7 +110,54 @@ describe("a running kernel", () => {
   });
 });
 
+test("[K41] a timer is listed with what it sends, a schedule of an extension with what it does", () => {
+  const schedule = {
+    extensionId: "clock",
+    name: "tick",
+    cron: "* * * * *",
+    timezone: "Europe/Berlin",
+    does: "task water",
+  };
+  const { put } = armedRow(schedule, 60_000);
+  if (put.op !== "put") throw new Error("a row is put");
+  expect(timers.cells({ ...put, order: 1 })).toEqual([
+    ...["clock/tick/60000", "1970-01-01T00:01:00.000Z", "schedule", "task water"],
+    '{"cron":"* * * * *","timezone":"Europe/Berlin"}',
+  ]);
+});
+
 describe("a stopped kernel's file", () => {
+  test("[K41] documents are listed by space, prefix and number; receipts only by their prefix, deleted ones not at all", async () => {
+    const { cwd, millrace, json } = setup();
+    const host = systemHost();
+    const store = await openStore(host, join(cwd, ".millrace", "kernel.db"));
+    const replica = await Replica.open({ store, host, space: "kernel" });
+    const transaction = replica.transaction();
+    const names = ["a", "b/1", "b/2", "b_2", "gone", "receipt/x", "long"];
+    for (const id of names) transaction.write({ scope: "space", id }, [], id === "long" ? "x".repeat(100) : { id });
+    transaction.labels.push({ scope: "space", id: "a", path: ["id"], labels: ["hr"] });
+    await transaction.commit().outcome;
+    const removal = replica.transaction();
+    removal.remove({ scope: "space", id: "gone" }, []);
+    await removal.commit().outcome;
+    await replica.close();
+    await store.close();
+    const ids = async (...args: string[]) =>
+      (await json("ls", "documents", ...args)).map((one) => (one as { id: string }).id);
+    expect(await ids()).toEqual(["a", "b/1", "b/2", "b_2", "long"]);
+    expect(await ids("--prefix", "b/")).toEqual(["b/1", "b/2"]);
+    expect(await ids("--prefix", "receipt")).toEqual(["receipt/x"]);
+    expect(await ids("--limit", "2")).toEqual(["a", "b/1"]);
+    expect(await ids("--prefix", "gone")).toEqual([]);
+    const { stdout } = await millrace("ls", "documents");
+    expect(stdout).toMatch(/^a +space +1 +\{"id":"a"\} +\/id hr$/m);
+    expect(stdout).toMatch(/^long +space +1 +"x{58}…$/m);
+    expect(await millrace("ls", "documents", "--space", "other")).toMatchObject({
+      code: 2,
+      stderr: 'millrace: there is no space "other"; there are: kernel\n',
+    });
+  });
+
   test("[K42] [K18] show, trace and why tell what the file knows", async () => {
     const { millrace, json, kernel, orderId, timerId, client } = await busyKernel();
     await client.close();

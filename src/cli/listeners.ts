@@ -1,0 +1,34 @@
+/** Who hears of an event now: capabilities by its type, and code that subscribed by itself. Nobody is known while no kernel runs. */
+import type { GraphView } from "../kernel/inspect-capability.ts";
+import { matchesTopic } from "../message/topic-pattern.ts";
+import { askIfRunning } from "./connection.ts";
+import type { Row } from "./journal-lines.ts";
+import type { VerbCall } from "./verb.ts";
+
+export class Listeners {
+  readonly #capabilities: GraphView["capabilities"];
+  readonly #subscribers: GraphView["subscribers"];
+
+  static async of(call: VerbCall): Promise<Listeners> {
+    return new Listeners(await askIfRunning<GraphView>(call, "Kernel.Graph"));
+  }
+
+  private constructor(graph: GraphView | undefined) {
+    this.#capabilities = graph?.capabilities ?? [];
+    this.#subscribers = graph?.subscribers ?? [];
+  }
+
+  /** By name, each once. */
+  names({ message, topic }: Row): string[] {
+    const type = message?.type ?? topic;
+    const capabilities = this.#capabilities.filter(({ subscribes }) => subscribes.includes(type));
+    const others = this.#subscribers.filter(({ pattern }) => matchesTopic(pattern, topic));
+    return [...new Set([...capabilities, ...others].map(({ name }) => name))];
+  }
+
+  /** Names under which shares of the event may be known in the journal. */
+  subscribers({ topic, deliveries }: Row): string[] {
+    const others = this.#subscribers.filter(({ pattern }) => matchesTopic(pattern, topic));
+    return [...new Set([...deliveries, ...others].map(({ subscriber }) => subscriber))];
+  }
+}
