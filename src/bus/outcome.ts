@@ -37,7 +37,9 @@ function settle(run: EventRun, outcome: Settlement["outcome"], deliveries: reado
 }
 
 const ALL_DONE: Settlement["outcome"] = { kind: "done" };
-const NOBODY: Settlement["outcome"] = { kind: "done", note: "no subscriber" };
+/** Why an event is done that nobody has handled. */
+export const NO_SUBSCRIBER = "no subscriber";
+const NOBODY: Settlement["outcome"] = { kind: "done", note: NO_SUBSCRIBER };
 
 function outcomeOf(run: EventRun, results: readonly StepResult[]): Settlement["outcome"] {
   if (run.steps.length === 0) return NOBODY;

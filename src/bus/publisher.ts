@@ -25,6 +25,7 @@ import type { EmitOptions, Emitter } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import { NO_SUBSCRIBER } from "./outcome.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import type { Topics } from "./topics.ts";
 
@@ -57,6 +58,7 @@ export type HandOver = "all" | "half" | "none";
 /** Events in one call: short enough to share a transaction with others. */
 const PUBLISHED_TOGETHER_MAX = 256;
 const PENDING: JournalEntry["as"] = { status: "pending" };
+const UNHEARD: JournalEntry["as"] = { status: "done", note: NO_SUBSCRIBER };
 /** A payload stands one level deep in its message, and the message is what is bounded. */
 const PAYLOAD_LIMITS: JsonLimits = { bytesMax: PAYLOAD_BYTES_MAX, depthMax: DEPTH_MAX - 1, keysMax: OBJECT_KEYS_MAX };
 
@@ -154,7 +156,9 @@ export class Publisher implements Emitter {
     entries: JournalEntry[],
     send: () => Promise<Outcome>,
   ): Promise<Outcome> {
-    const lease = this.handOver === "none" ? undefined : this.#lease.current;
+    if (this.handOver === "none") return this.#sent(entries, await send());
+    this.#settleUnheard(entries);
+    const lease = this.#lease.current;
     const pending = countPending(entries);
     const granted = lease === undefined ? 0 : this.#held.reserve(pending, this.handOver === "all" ? 1 : 0.5);
     if (lease === undefined || granted === 0) return this.#sent(entries, await send());
@@ -169,6 +173,14 @@ export class Publisher implements Emitter {
       if (!answered) this.#lease.doubt(lease);
       this.#held.claimEnds(lease);
       this.#held.unreserve(granted);
+    }
+  }
+
+  /** What nobody subscribes to is done as it is written: claiming and settling it would cost as much again (J53). */
+  #settleUnheard(entries: JournalEntry[]): void {
+    for (const [at, entry] of entries.entries()) {
+      const isUnheard = entry.as.status === "pending" && this.#subscriptions.stepsFor(entry.topic).length === 0;
+      if (isUnheard) entries[at] = { ...entry, as: UNHEARD };
     }
   }
 

@@ -20,7 +20,7 @@ export interface JournalEntry {
   readonly as:
     | { readonly status: "pending" }
     | { readonly status: "claimed"; readonly lease: number }
-    | { readonly status: "done" }
+    | { readonly status: "done"; readonly note?: string }
     | { readonly status: "failed"; readonly error: string };
 }
 

@@ -95,7 +95,7 @@ function initialState(as: JournalEntry["as"], nowMs: number): JournalState {
     case "claimed":
       return claimed(PENDING, as.lease);
     case "done":
-      return { ...PENDING, status: "done", processedAtMs: nowMs };
+      return { ...PENDING, status: "done", processedAtMs: nowMs, error: as.note };
     case "failed":
       return { ...PENDING, status: "failed", processedAtMs: nowMs, error: as.error };
   }

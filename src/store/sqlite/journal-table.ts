@@ -175,7 +175,7 @@ export class JournalTable implements TableCache {
       as.status === "claimed" ? "processing" : as.status,
       createdAt,
       settled ? createdAt : null,
-      as.status === "failed" ? as.error : null,
+      as.status === "failed" ? as.error : as.status === "done" ? (as.note ?? null) : null,
       entry.messageId,
       entry.kind,
       entry.type,

@@ -104,7 +104,7 @@ export function journalCases(open: OpenStore): void {
       expect((await at.store.count()).pending).toBe(1);
     });
 
-    test("[J13] a row starts as pending, claimed, done or failed", async () => {
+    test("[J13] a row starts as pending, claimed, done (with a note or without) or failed", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(1_000);
       const list = [
@@ -112,6 +112,7 @@ export function journalCases(open: OpenStore): void {
         entry({}, { status: "claimed", lease }),
         entry({}, { status: "done" }),
         entry({}, { status: "failed", error: "boom" }),
+        entry({}, { status: "done", note: "unheard" }),
       ];
       await append(at.store, ...list);
       const common = { topic: "test.happened", source: "suite", createdAtMs: START_MS, deliveries: [] };
@@ -127,6 +128,15 @@ export function journalCases(open: OpenStore): void {
           attempts: 0,
           processedAtMs: START_MS,
           error: "boom",
+        },
+        {
+          ...common,
+          id: 5,
+          message: list[4]!.message,
+          status: "done",
+          attempts: 0,
+          processedAtMs: START_MS,
+          error: "unheard",
         },
       ]);
       expect(await at.store.settle([{ id: 2, lease, attempt: 1, outcome: { kind: "done" } }])).toEqual(["settled"]);
