@@ -3,6 +3,7 @@ import type { Cell } from "../../src/cells/cell.ts";
 import { ADDRESSES_UNREAD_MAX } from "../../src/limits.ts";
 import type { Address } from "../../src/scheduler/address.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { rejected } from "../../src/store/rejection.ts";
 import { Calls, type Site, setup } from "../scheduler/scheduler-setup.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { CountingProgram } from "./counting-program.ts";
@@ -328,6 +329,23 @@ describe("dropping", () => {
     const value = doc.pull();
     await quiet();
     expect(await value).toEqual({ ...DOC, n: 4 });
+  });
+
+  test("[R44] spares what was written in the same breath", async () => {
+    const { space } = await setup({ residentDocumentsMax: 4 });
+    const cells = Array.from({ length: 12 }, (_, i) => space.cell<number>(`c ${i}`));
+    for (const [i, cell] of cells.entries()) cell.set(i);
+    for (let i = 0; i < 3; i++) await undefined;
+    expect(cells.map((cell) => cell.get())).toEqual(cells.map((_, i) => i));
+  });
+
+  test("[R44] [S66] spares a document whose label is not stored", async () => {
+    const { space, line, x, quiet, ...site } = await dropped();
+    line.plan = ({ method }) => (method === "commit" ? { instead: rejected("refused", "protocol", "not now") } : {});
+    const labelled = x.label(["secret"]);
+    await Promise.all([expect(labelled).rejects.toThrow("not now"), quiet()]);
+    await push({ space, line, ...site }, { quiet });
+    expect(space.labelsOf(x)).toEqual(["secret"]);
   });
 
   test("[R44] then another process changes it: a cell made before shows that", async () => {
