@@ -29,8 +29,14 @@ export function cronProblem(expression: unknown, timezone?: unknown): string | u
 
 /** The first moment after `afterMs` that fits, in milliseconds since 1970; undefined when there is none. Throws what `cronProblem` names. */
 export function nextOccurrence(expression: string, afterMs: number, timezone = "UTC"): number | undefined {
-  const schedule = new Cron(expression, { paused: true, timezone });
-  return schedule.nextRun(new Date(afterMs))?.getTime();
+  return next(new Cron(expression, { paused: true, timezone }), new Date(afterMs))?.getTime();
+}
+
+/** `nextRun` also reads the clock, for those who do not say after when; what it calls is told the time, so that a simulation stays one. */
+function next(schedule: Cron, after: Date): Date | null {
+  const target: unknown = schedule["_nextTarget"];
+  if (typeof target !== "function") return schedule.nextRun(after);
+  return target.call(schedule, after, after) as Date | null;
 }
 
 function isTimeZone(name: unknown): name is string {

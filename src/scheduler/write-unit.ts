@@ -7,7 +7,7 @@
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
-import { admit, handOut, ownUnlessHandedOut } from "../store/admit.ts";
+import { admit, handOut, notAdmitted, ownUnlessHandedOut } from "../store/admit.ts";
 import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
 import { type Label, PUBLIC } from "../store/label.ts";
@@ -78,6 +78,14 @@ export class WriteUnit implements WriteTarget {
   }
 
   set(address: Address, value: unknown): void {
+    try {
+      this.#set(address, value);
+    } catch (error) {
+      throw notAdmitted(error, address);
+    }
+  }
+
+  #set(address: Address, value: unknown): void {
     const before = address.value;
     const { home, level } = address;
     if (typeof value === "object" && value !== before && this.#setNarrow(address, before, value)) return;

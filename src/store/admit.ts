@@ -21,6 +21,15 @@ export function admit(value: unknown, previous: Json | undefined, depth = 0): Js
   return new Admission().admit(value, previous, depth);
 }
 
+/** The same error with the place that the value was for, and what to do; any other as it is. */
+export function notAdmitted(error: unknown, place: { toString(): string }): unknown {
+  if (!(error instanceof StoreError) || !error.message.startsWith(THE_VALUE)) return error;
+  const hint = error.message.endsWith("got undefined") ? "; to take away what is there, delete it" : "";
+  return new StoreError(error.code, `cannot write ${place}: ${error.message}${hint}`, { cause: error });
+}
+
+const THE_VALUE = "the value";
+
 /** How deep a shareable value may be: it must fit wherever it is put. */
 const SHAREABLE_DEPTH_MAX = 8;
 /** How many values each shareable value holds. */
@@ -162,7 +171,7 @@ class Admission {
   }
 
   #refuse(problem: string): StoreError {
-    const where = this.#at.length === 0 ? "the value" : `the value at /${this.#at.join("/")}`;
+    const where = this.#at.length === 0 ? THE_VALUE : `${THE_VALUE} at /${this.#at.join("/")}`;
     return new StoreError("STORE_MISUSE", `${where} ${problem}`);
   }
 }

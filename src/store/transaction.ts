@@ -9,7 +9,7 @@
  */
 import { isCleanText, type Json } from "../message/json.ts";
 import { arrayIndex, type Path } from "../message/path.ts";
-import { admit, handOut } from "./admit.ts";
+import { admit, handOut, notAdmitted } from "./admit.ts";
 import type { CommitIdentity, CommitOutcome, LabelWrite, NodeBasis, Precondition, ReadDepth } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import { Draft } from "./draft.ts";
@@ -114,7 +114,12 @@ export class Transaction {
   /** Puts a value. Its parent must be there; the empty path makes or replaces the document. */
   write(ref: DocumentRef, path: Path, value: unknown): void {
     const part = path.length === 0 ? this.#part(this.#place(ref)) : this.#writingInto(ref, path, "write");
-    const admitted = admit(value, this.#peek(part, path), path.length);
+    let admitted: Json;
+    try {
+      admitted = admit(value, this.#peek(part, path), path.length);
+    } catch (error) {
+      throw notAdmitted(error, show(ref, path));
+    }
     this.#draft(part).write({ op: "set", path, value: admitted }, this.#home.tick);
   }
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Benchmark, Metric, Sample, System } from "../../bench/harness/benchmark.ts";
 import { measure } from "../../bench/harness/measure.ts";
 import { parseOptions } from "../../bench/harness/options.ts";
+import { leaveOutPeers, whyPeerMissing } from "../../bench/harness/peers.ts";
 import { report } from "../../bench/harness/report.ts";
 import { renderReport } from "../../bench/harness/table.ts";
 
@@ -86,6 +87,13 @@ describe("the command line", () => {
       options: { names: ["store"], scale: "quick", rounds: 3, json: false },
     });
     expect(parse("--long", "--rounds", "7")).toMatchObject({ kind: "run", options: { scale: "long", rounds: 7 } });
+  });
+
+  test("--no-peers leaves peers out, also those that are installed", () => {
+    expect(parse("--no-peers")).toMatchObject({ kind: "run", options: { peers: false } });
+    leaveOutPeers();
+    // Any package that is there.
+    expect(whyPeerMissing("vitest")).toBe("left out by --no-peers");
   });
 
   test("what is wrong is said, with what there is", () => {

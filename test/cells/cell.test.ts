@@ -58,6 +58,20 @@ describe("cells", () => {
     expect(() => space.cell("doc").set(Number.NaN)).toThrow("finite number");
   });
 
+  test("[R20] a value that cannot be one is refused with the place it was for; undefined with what to do", async () => {
+    const { space } = await setup();
+    const doc = space.cell<unknown>("doc");
+    const place = space.cell<{ a: unknown }>("doc").key("a");
+    doc.set({ a: 1 });
+    using transaction = space.begin();
+    const hint =
+      "cannot write doc /a: the value must be a JSON value, got undefined; to take away what is there, delete it";
+    expect(() => place.set(undefined)).toThrow(hint);
+    expect(() => doc.set({ a: [() => 1] })).toThrow("cannot write doc: the value at /a/0 must be a JSON value");
+    expect(() => transaction.set(doc, undefined)).toThrow(/^cannot write space\/doc \/: the value .* delete it$/);
+    expect(doc.get()).toEqual({ a: 1 });
+  });
+
   test("[R21] a schema checks what is written to its cell, and nothing happens if it does not fit", async () => {
     const { space } = await setup();
     const price = space.cell("price", { schema: amount });

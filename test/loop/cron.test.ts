@@ -1,5 +1,6 @@
 /** The next moment of a cron expression: calendars, time zones, and what is refused. */
 import { describe, expect, test } from "#test";
+import { forbidRealTime } from "../../src/host/real-time-guard.ts";
 import { cronProblem, nextOccurrence } from "../../src/loop/cron.ts";
 
 const next = (expression: string, after: string, timezone?: string) => {
@@ -53,6 +54,17 @@ describe("cron", () => {
   test("[T8] the moment itself is not after itself", () => {
     expect(next("0 0 * * *", "2026-01-01T00:00:00Z")).toBe("2026-01-02T00:00:00.000Z");
     expect(next("0 0 * * *", "2025-12-31T23:59:59.999Z")).toBe("2026-01-01T00:00:00.000Z");
+  });
+
+  test("[T8] it is told the time and reads no clock, so that it can be simulated", () => {
+    const guard = forbidRealTime();
+    try {
+      expect(next("0 9 * * 1-5", "2026-11-16T08:00:00Z", "Europe/Berlin")).toBe("2026-11-17T08:00:00.000Z");
+      expect(cronProblem("*/5 * * * *")).toBe(undefined);
+    } finally {
+      guard.release();
+    }
+    expect(guard.violation).toBe(undefined);
   });
 
   test("[T8] a schedule that has an end has no moment after it", () => {

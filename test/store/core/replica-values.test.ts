@@ -205,6 +205,7 @@ describe("values", () => {
     ];
     for (const [value, message] of bad) {
       expect(refusal(() => transaction.write(DOC, ["a"], value))).toContain(message);
+      expect(refusal(() => transaction.write(DOC, ["a"], value))).toMatch(/cannot write \S*doc \/a: the value /);
       expect(refusal(() => transaction.write(DOC, ["a"], value))).toContain("STORE_MISUSE");
     }
     expect(refusal(() => transaction.write(DOC, ["b\0"], 1))).toContain("a key must not contain NUL");
