@@ -83,6 +83,8 @@ async function make(space: Space): Promise<void> {
   // Rejected where it is there already, which is all that was wanted.
   await transaction.commit().outcome;
   await replica.load([ref]);
+  // Keys are set in it by handlers that do not look at it before.
+  replica.observe(ref);
 }
 
 /** Data with a key, and what else it must have. */

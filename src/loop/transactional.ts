@@ -3,9 +3,11 @@
  * Its writes, the events it emits, the command's journal row and its receipt are one commit. The receipt is the answer: a request
  * that comes again, anywhere, gets it again and does nothing. Another request under the same id is refused. SPEC: L32.
  */
+
 import type { Cell } from "../cells/cell.ts";
 import type { BeginOptions, CellTransaction } from "../cells/cell-transaction.ts";
 import type { Space } from "../cells/space.ts";
+import { pause } from "../host/pause.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
@@ -15,9 +17,9 @@ import { causedBy, event } from "../message/lineage.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
-import { Receipt } from "../store/receipt.ts";
 import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
+import { Receipt } from "../store/receipt.ts";
 import { retryRule } from "../store/rejection.ts";
 import type { Capability, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
@@ -86,11 +88,13 @@ async function attempt(handling: Handling): Promise<Attempt> {
   for (;;) {
     using tx = space.begin(begun(definition, message));
     const { transaction } = tx;
-    const result = (await dispatch(definition, message, contextOf(handling, tx))) ?? null;
+    const ended = await endOf(() => dispatch(definition, message, contextOf(handling, tx)));
     if (transaction.parts.some(({ document }) => document.state === "loading")) {
       await replica.loadsSettled();
       continue;
     }
+    if (ended.threw) throw ended.error;
+    const result = ended.value ?? null;
     const receipt = receiptOf(message);
     transaction.leave(new Receipt(receipt, admit({ request: requestOf(message), result }, undefined)));
     // What a handler answers is what it has read.
@@ -103,6 +107,19 @@ async function attempt(handling: Handling): Promise<Attempt> {
     // The command's own row is done; the others are events.
     const handOver = entries.length > 1 ? handling.commitWith : undefined;
     return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result };
+  }
+}
+
+type End =
+  | { readonly threw: false; readonly value: Json | undefined }
+  | { readonly threw: true; readonly error: unknown };
+
+/** What it came to: a handler that throws may have done so because of what was not here. */
+async function endOf(run: () => ReturnType<typeof dispatch>): Promise<End> {
+  try {
+    return { threw: false, value: await run() };
+  } catch (error) {
+    return { threw: true, error };
   }
 }
 
@@ -131,9 +148,7 @@ async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstR
       throw new Failure(outcome.class === "refused" ? 422 : 503, `${became}: ${outcome.message}`);
     }
     await replica.catchUp();
-    await new Promise<void>((resolve) => {
-      host.timer(TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random(), resolve);
-    });
+    await pause(host, TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random());
     ({ committed, result } = await attempt(handling));
   }
 }

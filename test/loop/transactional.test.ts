@@ -73,6 +73,26 @@ describe("transactional capabilities", () => {
     expect(await ask(query("Count.Total", "q"))).toBe("reply q 5");
   });
 
+  test("[L32] a handler that wrote into what was not here yet runs again when it is", async () => {
+    const host = simulatedHost(1);
+    const store = memoryStore({ host });
+    const before = await host.run(() => Space.open({ store, host, name: "test" }));
+    before.cell("stock").set({ tea: 1 });
+    await host.advance(10);
+    const space = await host.run(() => Space.open({ store, host, name: "test" }));
+    const stock = space.cell<Record<string, number>>("stock");
+    const keeping = transactional({
+      space,
+      description: "keeps stock",
+      commands: { "Stock.Put": { handle: (data: Json, tx) => tx.set(stock.key("tea"), data as number) } },
+    });
+    const { loop, client } = await setup({ keeping }, { host });
+    const one = client();
+    loop.receive(command("Stock.Put", "a", 7), one);
+    await host.advance(1_000);
+    expect([one.answers, stock.get()]).toEqual([["reply a null"], { tea: 7 }]);
+  });
+
   test("[L32] nothing of a handler that fails stays, and it may be tried again", async () => {
     const { ask, rows } = await counter();
     expect(await ask(command("Count.Add", "a", 13))).toBe("error a 422");
