@@ -13,6 +13,7 @@
  * proves nothing, whatever came of it: it is run again when they are here.
  */
 import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
 import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS, STALE_WINDOW_MS } from "../limits.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
@@ -141,7 +142,7 @@ export class TransactionalShare {
     await replica.loadsSettled();
     if (round > 0) {
       const boundMs = Math.min(STALE_BACKOFF_START_MS * 2 ** (round - 1), STALE_BACKOFF_MAX_MS);
-      await new Promise<void>((resolve) => this.#host.timer(this.#host.random() * boundMs, resolve));
+      await pause(this.#host, this.#host.random() * boundMs);
     }
     await replica.catchUp();
   }

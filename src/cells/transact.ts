@@ -4,6 +4,7 @@
  * and has thrown or written nothing, is run again when they are.
  */
 import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
@@ -81,10 +82,4 @@ function tryOnce<T>(transact: () => Transacted<T>): Transacted<T> | ReadTooEarly
 async function loaded(replica: Replica, documents: ReadonlySet<ReplicaDocument>): Promise<void> {
   await replica.loadsSettled();
   for (const document of documents) if (document.loadError !== undefined) throw document.loadError;
-}
-
-function pause(host: Host, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    host.timer(ms, resolve);
-  });
 }

@@ -13,6 +13,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
 import { systemHost } from "../host/system-host.ts";
 import { AppError } from "../kernel/load-app.ts";
 import { DRAIN_MS } from "../limits.ts";
@@ -85,7 +86,7 @@ class DevSession {
     }
     if (this.#ending) return;
     // All that one save writes is one reason.
-    await new Promise<void>((calm) => this.#host.timer(CALM_MS, calm));
+    await pause(this.#host, CALM_MS);
     this.#terminal.line(`${[...this.#changed].join(", ")} changed; starting again`);
     this.#changed.clear();
   }

@@ -11,6 +11,7 @@
  * slots which were missed, or passed while a task ran, fire once and not one by one. Not here: what a task does.
  */
 import type { Host, Timer } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
 import { SCHEDULE_LOOK_MS, SCHEDULE_ROWS_MAX, SLOT_ATTEMPTS_MAX, TIMER_RETRY_MS } from "../limits.ts";
 import { nextSlot } from "../loop/schedule.ts";
 import type { Slot } from "./extension.ts";
@@ -299,7 +300,7 @@ export class ScheduleTable {
       } catch (thrown) {
         if (abort.signal.aborted) return undefined;
         this.#logger.warn(`${key}: the store could not write, trying again: ${reasonOf(thrown)}`);
-        await new Promise<void>((resolve) => this.#host.timer(TIMER_RETRY_MS, resolve, { keepAlive: false }));
+        await pause(this.#host, TIMER_RETRY_MS, { keepAlive: false });
       }
     }
   }

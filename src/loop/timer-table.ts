@@ -15,6 +15,7 @@
  * whoever set it was told so. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
 import { TIMER_CHUNK_MS, TIMER_RETRY_MAX_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange } from "../store/due.ts";
@@ -206,7 +207,7 @@ export class TimerTable {
         return await deed();
       } catch {
         this.#pausing++;
-        await new Promise<void>((resolve) => this.#host.timer(pauseMs, resolve));
+        await pause(this.#host, pauseMs);
         this.#pausing--;
       }
     }

@@ -13,6 +13,7 @@
  * Whatever is not committed cancels what that attempt launched. SPEC: I10, I11.
  */
 import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
 import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitOutcome } from "../store/commit.ts";
@@ -120,7 +121,7 @@ export class SendAnswers {
     await this.#caughtUp(replica.catchUp());
     await replica.loadsSettled();
     const boundMs = Math.min(STALE_BACKOFF_START_MS * 2 ** (send.attempts - 1), STALE_BACKOFF_MAX_MS);
-    await new Promise<void>((resolve) => this.#host.timer(this.#host.random() * boundMs, resolve));
+    await pause(this.#host, this.#host.random() * boundMs);
   }
 
   /** A feed that cannot be read now is no reason to stop: the next rejection says so again. */

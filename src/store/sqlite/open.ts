@@ -2,7 +2,7 @@
  * Opening: what the file is, whether this engine and this version may use it, its settings, its schema. Everything that can be
  * wrong with a file is found here, before anything is written to it, and said in a sentence.
  */
-import type { Host } from "../../host/host.ts";
+import { pause } from "../../host/pause.ts";
 import { type Store, StoreError } from "../store.ts";
 import { checksum, checksum4 } from "./checksum.ts";
 import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
@@ -38,7 +38,7 @@ async function openWith(options: ResolvedOptions): Promise<Store> {
     } catch (error) {
       const isBusy = engineTrouble(error) === "busy";
       if (!isBusy || options.host.monotonic() - startMs > options.tuning.lockWaitMs) throw asStoreError(error, options);
-      await pause(options.host);
+      await pause(options.host, RETRY_MS);
     }
   }
 }
@@ -143,10 +143,4 @@ function asStoreError(error: unknown, { path }: ResolvedOptions): unknown {
     default:
       return openFailed(`${path} cannot be opened: ${message}.`, error);
   }
-}
-
-function pause(host: Host): Promise<void> {
-  return new Promise((resolve) => {
-    host.timer(RETRY_MS, resolve);
-  });
 }
