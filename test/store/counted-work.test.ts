@@ -108,7 +108,7 @@ describe("statements", () => {
     expect(await at.store.commit(late)).toMatchObject({ reason: "read-moved" });
   });
 
-  test("[S99] a handling with document, receipt and settled event takes two statements and a bit", async () => {
+  test("[S99] a handling with document, receipt and settled event takes one statement and a bit", async () => {
     await using at = await setup();
     const { lease } = await at.store.openLease(60_000);
     const ids = await append(at.store, ...Array.from({ length: 100 }, () => entry({}, { status: "claimed", lease })));
@@ -124,7 +124,7 @@ describe("statements", () => {
       ),
     );
     expect(batches).toBe(1);
-    expect(statements).toBeLessThanOrEqual(2.1 * ids.length + PER_BATCH_MAX);
+    expect(statements).toBeLessThanOrEqual(1.1 * ids.length + PER_BATCH_MAX);
   });
 });
 

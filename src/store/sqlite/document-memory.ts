@@ -21,10 +21,6 @@ export class DocumentMemory {
     return document;
   }
 
-  remove({ space, scope, id }: StoredDocument): void {
-    if (this.#documents.get(space)?.get(scope)?.delete(id)) this.#count--;
-  }
-
   /** Bounds what is remembered. Only between transactions: inside one, a document must be one object. */
   trim(): void {
     if (this.#count > DOCUMENTS_MAX) this.clear();

@@ -86,7 +86,7 @@ export class DocumentTable implements TableCache {
 
   /** The document, whose name need not have been seen before. Its row is written with everything else of the batch. */
   make(space: Space, ref: DocumentRef): StoredDocument {
-    const document = this.#lookUp(space, ref);
+    const document = this.#bornAs(ref) ?? this.#lookUp(space, ref);
     if (document.state === "absent") {
       document.row = this.#nextRow();
       document.state = "new";
@@ -100,6 +100,7 @@ export class DocumentTable implements TableCache {
    * remembered of it, writing its row is the look whether it is there: one statement instead of two.
    */
   headOrBirth(space: Space, patch: EncodedPatch): DocumentHead | undefined {
+    if (this.#bornAs(patch)) return undefined;
     if (this.#memory.get(space.id, patch)) return this.head(space, patch);
     const document = absentDocument(space, patch);
     document.row = this.#nextRow();
@@ -110,18 +111,18 @@ export class DocumentTable implements TableCache {
       return this.head(space, patch);
     }
     document.state = "born";
-    this.#born.push(this.#memory.add(document));
+    this.#born.push(document);
     return undefined;
   }
 
-  /** Whether the commit under way is made: if not, what it brought into being goes. */
+  /**
+   * Whether the commit under way is made: if not, what it brought into being goes. Nothing of it is remembered, because its
+   * row says everything and hardly anybody asks for a receipt again.
+   */
   endBirths(isCommitted: boolean): void {
     if (this.#born.length === 0) return;
-    for (const document of this.#born.splice(0)) {
-      if (isCommitted) continue;
-      this.#sql.remove.run(document.row);
-      this.#memory.remove(document);
-    }
+    if (!isCommitted) for (const { row } of this.#born) this.#sql.remove.run(row);
+    this.#born.length = 0;
   }
 
   /** Adds the patch of the space's newest commit. */
@@ -225,6 +226,11 @@ export class DocumentTable implements TableCache {
     if (known) return known;
     const row = this.#sql.document.get(space.id, ref.scope, ref.id);
     return this.#memory.add(row ? documentOf(space, row) : absentDocument(space, ref));
+  }
+
+  #bornAs({ scope, id }: DocumentRef): StoredDocument | undefined {
+    if (this.#born.length === 0) return undefined;
+    return this.#born.find((document) => document.id === id && document.scope === scope);
   }
 
   #nextRow(): number {

@@ -32,7 +32,8 @@ export function equallyDoneFrom(settlements: readonly Settlement[], start: numbe
   return count;
 }
 
-function isDone({ outcome, deliveries }: Settlement): boolean {
+/** Whether it says no more than that the event is done, and perhaps a note. */
+export function isDone({ outcome, deliveries }: Settlement): boolean {
   return outcome.kind === "done" && (deliveries === undefined || deliveries.length === 0);
 }
 

@@ -15,7 +15,8 @@ import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import type { Connection, Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
-import { equallyDoneFrom, noteOf, rangesOf } from "./id-ranges.ts";
+import { type DoneRows, HeldClaims } from "./held-claims.ts";
+import { equallyDoneFrom, isDone, noteOf, rangesOf } from "./id-ranges.ts";
 import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
 import { journalHash } from "./journal-hash.ts";
 import type { TableCache } from "./table-cache.ts";
@@ -34,6 +35,7 @@ export class JournalTable implements TableCache {
   readonly #connection: Connection;
   /** A planted fault: settles are taken from anybody. */
   readonly #trustsEverybody: boolean;
+  readonly #held = new HeldClaims();
   #head: Head | undefined;
   /** A skipped duplicate moves the engine's own id counter; ids that we never gave must not be skipped. */
   #counterAhead = false;
@@ -65,16 +67,26 @@ export class JournalTable implements TableCache {
     const deliveries = deliveriesOf(this.#connection, claimed);
     const ids = claimed.map(({ id }) => Number(id));
     for (const { first, last } of rangesOf(ids)) this.#sql.claim.run(lease, first, last);
-    return claimed.map((row) => claimOf(row, lease, deliveries));
+    const claims = claimed.map((row) => claimOf(row, lease, deliveries));
+    for (const { row, attempt } of claims) this.#held.hold(row.id, lease, attempt);
+    return claims;
   }
 
-  holdsClaim({ id, lease, attempt }: Settlement): boolean {
-    if (this.#trustsEverybody) return true;
+  holdsClaim(settlement: Settlement): boolean {
+    if (this.#trustsEverybody || this.#held.isHeld(settlement)) return true;
+    this.#writeDone();
+    const { id, lease, attempt } = settlement;
     return this.#sql.held.get(id, lease, attempt) !== undefined;
   }
 
   /** False, and nothing changed, when the claim is no longer held. */
   settle(settlement: Settlement, nowMs: number): boolean {
+    if (isDone(settlement) && this.#held.isHeld(settlement)) {
+      this.#held.done(settlement.id, noteOf(settlement), nowMs);
+      return true;
+    }
+    this.#writeDone();
+    this.#held.release(settlement.id);
     if (this.#trustsEverybody) this.#sql.seize.run(settlement.lease, settlement.attempt, settlement.id);
     if (!this.#settleRow(settlement, nowMs)) return false;
     for (const delivery of settlement.deliveries ?? []) this.#putDelivery(settlement.id, delivery);
@@ -83,6 +95,11 @@ export class JournalTable implements TableCache {
 
   /** Settles many, in order; says for each whether its claim was still held. */
   settleAll(settlements: readonly Settlement[], nowMs: number): boolean[] {
+    if (settlements.every((one) => isDone(one) && this.#held.isHeld(one))) {
+      return settlements.map((one) => this.settle(one, nowMs));
+    }
+    this.#writeDone();
+    for (const { id } of settlements) this.#held.release(id);
     const held: boolean[] = [];
     while (held.length < settlements.length) {
       const start = held.length;
@@ -100,11 +117,15 @@ export class JournalTable implements TableCache {
 
   /** Sends the rows of one lease back to pending. */
   abandonHeldBy(lease: number): number {
+    this.#writeDone();
+    this.#held.forget();
     return this.#sql.abandon.run(lease);
   }
 
   /** Sends rows back to pending whose lease is not in the lease table. */
   abandonUnheld(): number {
+    this.#writeDone();
+    this.#held.forget();
     return this.#sql.abandonUnheld.run();
   }
 
@@ -123,6 +144,7 @@ export class JournalTable implements TableCache {
   }
 
   flush(): void {
+    this.#writeDone();
     const head = this.#head;
     if (head?.state === "moved") {
       this.#sql.writeHead.run(head.lastId, head.hash);
@@ -135,6 +157,7 @@ export class JournalTable implements TableCache {
   }
 
   forget(): void {
+    this.#held.forget();
     this.#head = undefined;
     this.#counterAhead = false;
   }
@@ -154,6 +177,7 @@ export class JournalTable implements TableCache {
 
   /** A later entry was refused, so the earlier ones go too. By their ids: a savepoint for every call would cost as much as a row. */
   #takeBack(before: Head): void {
+    for (let id = before.lastId + 1; id <= this.#readHead().lastId; id++) this.#held.release(id);
     this.#sql.removeAfter.run(before.lastId);
     this.#head = before;
     this.#counterAhead = true;
@@ -193,6 +217,7 @@ export class JournalTable implements TableCache {
     head.lastId = id;
     head.hash = hash;
     head.state = "moved";
+    if (as.status === "claimed") this.#held.hold(id, as.lease, 1);
     this.#connection.work.bytesWritten += entry.bytes;
     return id;
   }
@@ -221,20 +246,26 @@ export class JournalTable implements TableCache {
 
   /** Settles rows of one lease, ids ascending, if all of their claims are held; otherwise changes nothing. */
   #settleTogether(settlements: readonly Settlement[], nowMs: number): boolean {
-    const { id: first, lease, attempt } = settlements[0]!;
-    const note = noteOf(settlements[0]!) ?? null;
-    const count = settlements.length;
-    const last = settlements[count - 1]!.id;
-    if (last - first + 1 === count) {
-      if (this.#sql.heldInRange.get(first, last, lease, attempt)?.["held"] !== count) return false;
-      this.#sql.settleRange.run(nowMs / 1_000, note, first, last);
-      return true;
-    }
-    // Rows of others lie in between: the commands that emitted them, for one.
-    const ids = JSON.stringify(settlements.map(({ id }) => id));
-    if (this.#sql.heldAmong.get(ids, lease, attempt)?.["held"] !== count) return false;
-    this.#sql.settleAmong.run(nowMs / 1_000, note, ids);
+    const [first] = settlements;
+    if (!first) return true;
+    const ids = settlements.map(({ id }) => id);
+    const found = this.#sql.heldAmong.get(JSON.stringify(ids), first.lease, first.attempt);
+    if (found?.["held"] !== ids.length) return false;
+    this.#settleRows({ ids, note: noteOf(first), atMs: nowMs });
     return true;
+  }
+
+  /** Writes what was settled because its claim was known to be held; whoever looks at claims in the table asks for it first. */
+  #writeDone(): void {
+    for (const rows of this.#held.takeDone()) this.#settleRows(rows);
+  }
+
+  #settleRows({ ids, note = null, atMs }: Omit<DoneRows, "note"> & { readonly note: string | null | undefined }): void {
+    const [first = 0, last = 0] = [ids[0], ids.at(-1)];
+    const areNeighbours = ids.every((id, index) => id === first + index);
+    if (areNeighbours) this.#sql.settleRange.run(atMs / 1_000, note, first, last);
+    // Rows of others lie in between: the commands that emitted them, for one.
+    else this.#sql.settleAmong.run(atMs / 1_000, note, JSON.stringify(ids));
   }
 
   #putDelivery(event: number, { subscriber, status, attempts, error }: Delivery): void {
@@ -290,10 +321,6 @@ function statements(connection: Connection) {
     held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
     settle: prepare(
       `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL, deaths = 0 WHERE ${HELD}`,
-    ),
-    heldInRange: prepare(
-      "SELECT count(*) AS held FROM event_journal " +
-        "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ? AND attempts = ?",
     ),
     settleRange: prepare(
       "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +

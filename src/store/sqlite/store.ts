@@ -220,7 +220,11 @@ export class SqliteStore implements Store {
     let run = startRetention(retention);
     do {
       const from = run;
-      run = await this.#write("nothing", () => () => this.#retention.advance(from));
+      run = await this.#write("nothing", () => () => {
+        // It looks at what was settled, also by jobs of the same batch.
+        this.#tables.journal.flush();
+        return this.#retention.advance(from);
+      });
     } while (run.phase !== "finished");
     return run.removed;
   }
