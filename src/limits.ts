@@ -159,6 +159,8 @@ export const ADDRESSES_UNREAD_MAX = 1_024;
 export const LINK_HOPS_MAX = 32;
 /** Sends of one space that wait or are on their way to the store; the next one is refused. */
 export const SENDS_WAITING_MAX = 100_000;
+/** Sends of one space that stand aside because nothing handles their streams; the next one is refused. */
+export const SENDS_ASIDE_MAX = 10_000;
 /** Handlings of one space whose commit has no answer yet; beyond, the next waits. */
 export const SENDS_IN_FLIGHT_MAX = 1_024;
 /** Sends dispatched in a row before nodes get to run: observers see their changes together. */

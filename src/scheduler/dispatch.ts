@@ -8,6 +8,7 @@
  * ```
  * One step at a time and only forwards: a send that waits is taken up again from the start, which costs little.
  */
+import { SENDS_ASIDE_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { isWithin } from "../store/label.ts";
 import { refusal } from "../store/label-checks.ts";
@@ -83,8 +84,12 @@ export class Dispatch {
       return true;
     }
     const loading = this.handlerLoader?.(link);
-    send.wait = { kind: loading ? "handler-load" : "handler" };
-    loading?.then(
+    if (loading === undefined) {
+      this.#setAside(queue, send);
+      return true;
+    }
+    send.wait = { kind: "handler-load" };
+    loading.then(
       () => {
         if (send.stream.handler === undefined && send.state === "queued") {
           this.#answers.drop(queue, send, "no-handler", `nothing handles ${send.stream}`);
@@ -94,6 +99,18 @@ export class Dispatch {
       (error: unknown) => this.#fail(queue, send, "load", error),
     );
     return false;
+  }
+
+  /** A handler may come or never: until then the send waits beside the queue and holds up nobody. */
+  #setAside(queue: SendQueue, send: Send): void {
+    const { stream } = send;
+    if (queue.aside >= SENDS_ASIDE_MAX) {
+      const message = `nothing handles ${stream}, and ${SENDS_ASIDE_MAX} sends of its space wait for handlers already`;
+      return this.#answers.refuse(queue, send, message);
+    }
+    if (stream.asideCount === 0) this.#introspection.say(`nothing handles ${stream}; what is sent to it waits`);
+    queue.remove(send);
+    stream.setAside(send);
   }
 
   // Before the handler -------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ export interface QueueSnapshot {
   readonly space: string;
   readonly waiting: number;
   readonly inFlight: number;
+  /** Streams that nothing handles, and how many of their sends stand aside. */
+  readonly unhandled: readonly { readonly stream: string; readonly sends: number }[];
   /** The stream of the head, and what it waits for. */
   readonly head?: { readonly stream: string; readonly id: string; readonly waitsFor?: Wait["kind"] };
 }
@@ -97,8 +99,7 @@ export class Events implements FallListener {
   addHandler(stream: StreamRecord, run: EventHandler, options: HandlerOptions): () => void {
     const handler = { ...options, name: options.name ?? (run.name || "a handler without a name"), run };
     stream.register(handler);
-    const { head } = stream.queue;
-    if (head?.wait?.kind === "handler" && head.stream === stream) head.wait = undefined;
+    if (stream.asideCount > 0) stream.queue.takeBack(stream.takeAside());
     this.#work.wake();
     return () => {
       if (stream.handler === handler) stream.handler = undefined;
@@ -106,14 +107,13 @@ export class Events implements FallListener {
   }
 
   /**
-   * Nobody will handle it: what waits is dropped when its turn comes, and what is still sent at once, so that neither holds up the others
-   * of the space. Not before its turn: it may be one whose commit is there, and only the answer is not.
+   * Nobody will handle it: what waits is dropped when its turn comes, or has come, and what is still sent at once. Not before its turn:
+   * it may be one whose commit is there, and only the answer is not.
    */
   closeStream(stream: StreamRecord, why: string): void {
     if (stream.handler !== undefined) return;
     stream.closed = why;
-    const { head } = stream.queue;
-    if (head?.wait?.kind === "handler" && head.stream === stream) head.wait = undefined;
+    for (const send of stream.takeAside()) this.#answers.drop(stream.queue, send, "closed", why);
     this.#work.wake();
   }
 
@@ -199,7 +199,7 @@ export class Events implements FallListener {
 
   /** What runs, or is on its way to the store, is stopped there. */
   #cancel(send: Send, why: string): void {
-    if (send.state === "launched" || send.state === "queued" || send.state === "running") {
+    if (send.state !== "committing" && send.state !== "over") {
       this.#answers.drop(send.stream.queue, send, "origin-failed", why);
     }
   }
@@ -229,11 +229,10 @@ export class Events implements FallListener {
     return moved;
   }
 
-  /** Whether nothing is about to be handled. One that waits for a handler nobody is looking for may wait forever. */
+  /** Whether nothing is about to be handled. What stands aside, for a handler that nobody is looking for, may do so forever. */
   get isIdle(): boolean {
-    for (const { running, head } of this.#queues.values()) {
-      if (running !== undefined || (head !== undefined && head.wait?.kind !== "handler")) return false;
-    }
+    for (const { running, head } of this.#queues.values())
+      if (running !== undefined || head !== undefined) return false;
     return true;
   }
 
@@ -242,14 +241,22 @@ export class Events implements FallListener {
     for (const queue of this.#queues.values()) {
       if (replica !== undefined && queue.replica !== replica) continue;
       queue.closed = true;
-      for (const send of queue.waiting()) this.#answers.drop(queue, send, "closed", "closed before it was handled");
+      const aside = this.#asideOf(queue).flatMap((stream) => stream.takeAside());
+      for (const send of [...aside, ...queue.waiting()])
+        this.#answers.drop(queue, send, "closed", "closed before it was handled");
     }
+  }
+
+  #asideOf(queue: SendQueue): StreamRecord[] {
+    if (queue.aside === 0) return [];
+    return [...this.#streams.values()].filter((stream) => stream.queue === queue && stream.asideCount > 0);
   }
 
   snapshot(): readonly QueueSnapshot[] {
     return [...this.#queues.values()].map((queue) => {
       const { replica, size: waiting, inFlight, head } = queue;
-      const basic = { space: replica.space, waiting, inFlight };
+      const unhandled = this.#asideOf(queue).map((stream) => ({ stream: String(stream), sends: stream.asideCount }));
+      const basic = { space: replica.space, waiting, inFlight, unhandled };
       if (head === undefined) return basic;
       const shown = { stream: String(head.stream), id: head.id };
       return { ...basic, head: head.wait ? { ...shown, waitsFor: head.wait.kind } : shown };

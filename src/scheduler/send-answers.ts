@@ -201,7 +201,8 @@ export class SendAnswers {
 
   #end(queue: SendQueue, send: Send, outcome: SendOutcome): void {
     // One on its way to the store stands in no queue, and looking for it costs as much as the queue is long.
-    if (send.state !== "committing") queue.remove(send);
+    if (send.state === "aside") send.stream.letGo(send);
+    else if (send.state !== "committing") queue.remove(send);
     try {
       send.end(outcome);
     } catch (error) {

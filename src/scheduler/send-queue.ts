@@ -18,6 +18,8 @@ export class SendQueue {
   running: Send | undefined;
   /** Handlings whose commit has no answer yet. */
   inFlight = 0;
+  /** Sends that stand aside, at their streams. */
+  aside = 0;
   closed = false;
   /** A commit has fallen and those who made it have not heard of it: what comes back may belong before the head. */
   isShaken = false;
@@ -72,6 +74,13 @@ export class SendQueue {
     this.#sends.splice(at, 0, send);
   }
 
+  /** Puts back what stood aside, in order, each where it was. */
+  takeBack(sends: readonly Send[]): void {
+    for (const send of sends) send.state = "queued";
+    this.#sends = [...sends, ...this.waiting()].sort((a, b) => a.order - b.order);
+    this.#first = 0;
+  }
+
   /** Takes a send out, wherever it stands. */
   remove(send: Send): void {
     if (send === this.head) return this.shift();
@@ -102,5 +111,6 @@ export class SendQueue {
       order = send.order;
     }
     if (this.inFlight < 0) throw new Error("more commits were answered than made");
+    if (this.aside < 0) throw new Error("more sends have come back than stood aside");
   }
 }

@@ -3,8 +3,9 @@
  *
  * ```
  *   launched ──its attempt's commit is applied──> queued ──handler ran──> committing ──confirmed──> over
- *      (only where an attempt sent it)              ^  └─ waiting at the head for something: `wait`
- *                                                   └──── stale: again, at its old place
+ *      (only where an attempt sent it)            ^ │ ^└─ waiting at the head for something: `wait`
+ *                                                 │ │ └── stale: again, at its old place
+ *                              there is a handler └aside: nothing handles its stream
  * ```
  */
 import type { Json } from "../message/json.ts";
@@ -81,8 +82,6 @@ export type Wait =
   | { readonly kind: "nodes" }
   /** Documents it reads are being loaded. */
   | { readonly kind: "load"; readonly missing: readonly DocumentIndex[] }
-  /** No handler is registered yet. */
-  | { readonly kind: "handler" }
   /** A handler is being looked for. */
   | { readonly kind: "handler-load" }
   /** The commit that it was sent by is not confirmed. */
@@ -101,7 +100,7 @@ export class Send implements Sent {
   readonly #sentUnder: Label;
   /** Its place in the queue, given when it is queued and kept when it comes back. */
   order = 0;
-  state: "launched" | "queued" | "running" | "committing" | "over" = "launched";
+  state: "launched" | "queued" | "aside" | "running" | "committing" | "over" = "launched";
   wait: Wait | undefined;
   /** What its handler reads, demanded while it waits and while it runs. */
   closure: Closure | undefined;

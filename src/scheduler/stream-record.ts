@@ -7,6 +7,7 @@ import type { PrefixHash } from "../message/sha256.ts";
 import type { Address } from "./address.ts";
 import { causalEventIds, linkText } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
+import type { Send } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
 
 /** Handles one event; what it returns is the receipt's value. */
@@ -56,6 +57,8 @@ export class StreamRecord {
   handler: RegisteredHandler | undefined;
   /** Why nobody will handle it any more, until somebody registers a handler again. */
   closed: string | undefined;
+  /** Sends whose turn came while there was no handler, in order. They wait here, so that they hold up nobody. */
+  #aside: Send[] = [];
   /** Of what plain code sends here. */
   #eventIds: PrefixHash | undefined;
 
@@ -71,6 +74,32 @@ export class StreamRecord {
   eventId(number: number): string {
     this.#eventIds ??= causalEventIds(this.queue.session, this.link);
     return this.#eventIds.withNumber(number);
+  }
+
+  get asideCount(): number {
+    return this.#aside.length;
+  }
+
+  setAside(send: Send): void {
+    send.state = "aside";
+    this.#aside.push(send);
+    this.queue.aside++;
+  }
+
+  /** All that stand aside; they do no longer. */
+  takeAside(): readonly Send[] {
+    const sends = this.#aside;
+    this.#aside = [];
+    this.queue.aside -= sends.length;
+    return sends;
+  }
+
+  /** Takes one out that is over. */
+  letGo(send: Send): void {
+    const at = this.#aside.indexOf(send);
+    if (at < 0) return;
+    this.#aside.splice(at, 1);
+    this.queue.aside--;
   }
 
   register(handler: RegisteredHandler): void {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "#test";
+import { SENDS_ASIDE_MAX } from "../../src/limits.ts";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Gate } from "../store/faulty-store.ts";
@@ -271,19 +272,48 @@ describe("order and consistency of sends", () => {
     expect(seen.take()).toEqual(["fails", "works"]);
   });
 
-  test("[I4] sends wait for their handler, and others wait behind them; idle does not wait for what nobody brings", async () => {
-    const { space } = await setup();
+  test("[I4] sends that nothing handles stand aside, in order, for as long as it takes; others and idle do not wait for them", async () => {
+    const { space, scheduler } = await setup();
     const [a, b] = [space.stream<number>("a"), space.stream<number>("b")];
     const seen = new Calls<string>();
+    const said: string[] = [];
+    scheduler.onConsole((line) => said.push(line));
     b.handle((value) => seen.note(`b ${value}`));
-    a.send(1);
-    b.send(2);
+    const first = a.send(1);
+    for (const [stream, value] of [
+      [b, 2],
+      [a, 3],
+      [b, 4],
+    ] as const)
+      stream.send(value);
     await space.idle();
-    expect(seen.take()).toEqual([]);
-    expect(space.scheduler.getQueues()[0]?.head?.waitsFor).toBe("handler");
+    expect(seen.take()).toEqual(["b 2", "b 4"]);
+    expect(scheduler.getQueues()[0]).toMatchObject({
+      waiting: 0,
+      unhandled: [{ stream: `${a} of space "s"`, sends: 2 }],
+    });
+    expect(said).toEqual([`nothing handles ${a} of space "s"; what is sent to it waits`]);
+    b.send(5);
+    a.send(6);
     a.handle((value) => seen.note(`a ${value}`));
     await space.idle();
-    expect(seen.take()).toEqual(["a 1", "b 2"]);
+    expect(seen.take()).toEqual(["a 1", "a 3", "b 5", "a 6"]);
+    expect((await first.outcome).kind).toBe("handled");
+    expect(scheduler.getQueues()[0]?.unhandled).toEqual([]);
+  });
+
+  test("[I4] as many may stand aside as the bound says; more are refused, and a closed space drops them all", async () => {
+    const { space } = await setup();
+    const [lost, found] = [space.stream<number>("lost"), space.stream<number>("found")];
+    const seen = new Calls<number>();
+    found.handle(seen.note);
+    const sent = Array.from({ length: SENDS_ASIDE_MAX + 1 }, (_, i) => lost.send(i));
+    found.send(1);
+    await space.idle();
+    expect(seen.take()).toEqual([1]);
+    expect(await sent.at(-1)?.outcome).toMatchObject({ kind: "refused", reason: "queue-full" });
+    await space.close();
+    expect(await sent[0]?.outcome).toMatchObject({ kind: "dropped", reason: "closed" });
   });
 
   test("[I4] a handler that is being loaded is waited for; where none can exist the send is dropped, once", async () => {
@@ -662,6 +692,7 @@ describe("order and consistency of sends", () => {
   test("[I4] what is over the bound is refused where the sender sees it", async () => {
     const { space, quiet } = await setup();
     const stream = space.stream<number>("stream");
+    stream.handle(() => {}, { presync: () => new Promise(() => {}) });
     const outcomes = new Map<string, number>();
     const count = ({ kind }: SendOutcome) => outcomes.set(kind, (outcomes.get(kind) ?? 0) + 1);
     for (let i = 0; i < 100_010; i++) stream.send(i, { onOutcome: count });
