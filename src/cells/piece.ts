@@ -11,7 +11,7 @@
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
-import type { Run } from "../scheduler/run.ts";
+import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Cell, type CellOptions } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import type { LinkTargets } from "./links.ts";
@@ -162,13 +162,13 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return this.#home.space.cell<T>(this.#named(name), options);
   }
 
-  computed<T>(name: string, compute: (run: Run) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
+  computed<T>(name: string, compute: (run: RunHandle) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
     const made = this.#home.space.computed(this.#named(name), compute, options);
     this.#undo.push(() => made.dispose());
     return made;
   }
 
-  effect(run: (run: Run) => unknown, options: NodeOptions & { readonly name?: string } = {}): () => void {
+  effect(run: (run: RunHandle) => unknown, options: NodeOptions & { readonly name?: string } = {}): () => void {
     const { name = `effect ${++this.#effects}`, ...rest } = options;
     const cancel = this.#home.space.effect(run, { ...rest, id: this.#named(name) });
     this.#undo.push(cancel);

@@ -4,7 +4,7 @@
 import type { Host } from "../host/host.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
-import type { Run } from "../scheduler/run.ts";
+import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import { Replica } from "../store/replica.ts";
@@ -103,7 +103,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
-  computed<T>(id: string, compute: (run: Run) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
+  computed<T>(id: string, compute: (run: RunHandle) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
     const known = this.#madeBefore(id);
     if (known) return new Computed<Awaited<T>>(known, this);
     const basic: NodeSpec = { kind: "computation", id, run: compute, outputIn: this.#replica };
@@ -112,7 +112,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     return new Computed<Awaited<T>>(node, this);
   }
 
-  #kept(spec: NodeSpec, code: (run: Run) => unknown, options: NodeOptions = {}): NodeSpec {
+  #kept(spec: NodeSpec, code: (run: RunHandle) => unknown, options: NodeOptions = {}): NodeSpec {
     if (this.#fingerprints === undefined || options.persist === false) return spec;
     const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id: spec.id });
     const fingerprint = this.#fingerprints.of(code, options.fingerprint);
@@ -141,7 +141,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /** Runs now and whenever something it read has changed, until cancelled. */
-  effect(run: (run: Run) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
+  effect(run: (run: RunHandle) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
     const { id = `effect ${++this.#effects}`, ...rest } = options;
     const node = this.scheduler.register(specOf({ kind: "effect", id, run }, rest));
     return () => this.scheduler.remove(node);

@@ -109,7 +109,7 @@ export class Address {
 
   /** The list of this address alone, made once: for nodes of which it is the only cause, or the only output. */
   get alone(): readonly Address[] {
-    this.#alone ??= Object.freeze([this]);
+    this.#alone ??= [this];
     return this.#alone;
   }
 
@@ -140,8 +140,10 @@ export class Address {
 
   /** The current value, as it lies in the document. */
   get value(): Json | undefined {
-    if (this.parent === null) return this.document.value;
-    const container = this.parent.value;
+    return this.parent === null ? this.document.value : this.#valueIn(this.parent.value);
+  }
+
+  #valueIn(container: Json | undefined): Json | undefined {
     return typeof container === "object" && container !== null ? childOf(container, this.step) : undefined;
   }
 

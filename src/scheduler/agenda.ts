@@ -30,16 +30,22 @@ export class Agenda {
   offer(node: SchedulerNode): void {
     // One that runs is offered again by the runner, when it has ended.
     if (node.slot === RUNNING) return;
-    if (node.gate !== undefined && this.#isHeld(node)) return;
+    if (node.particulars !== null && this.#isHeld(node)) return;
     if (node.slot >= 0) return;
     this.#queueOf(node).push(node);
     this.#waker?.wake();
   }
 
   #isHeld(node: SchedulerNode): boolean {
-    const isHeld = this.#gates.hold(node);
+    const isHeld = node.gate !== undefined && this.#gates.hold(node);
     if (isHeld) this.#unqueue(node);
     return isHeld;
+  }
+
+  /** Takes a queued node, to run it. */
+  take(node: SchedulerNode): void {
+    if (node.particulars === null) this.primary.remove(node);
+    else this.withdraw(node);
   }
 
   /** The node became clean by other means, dormant, or is gone. */
@@ -50,11 +56,12 @@ export class Agenda {
 
   #unqueue(node: SchedulerNode): void {
     if (node.slot >= 0) this.#queueOf(node).remove(node);
-    node.promoted = false;
+    if (node.promoted) node.promoted = false;
   }
 
   #queueOf(node: SchedulerNode): WorkQueue {
-    return node.envelope === undefined || node.promoted ? this.primary : this.idle;
+    const isPrimary = node.particulars === null || node.envelope === undefined || node.promoted;
+    return isPrimary ? this.primary : this.idle;
   }
 
   /** A materializer that primary work is about to read runs with it. */

@@ -13,9 +13,10 @@ import type { DocumentRef } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
 import { type Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
+import { addCause } from "./causes.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
-import { addCause, Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { Edge, RUNNING, type SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 
 const SPARE_EDGES_MAX = 1024;

@@ -21,9 +21,10 @@ import type { Replica } from "../store/replica.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
+import { addCause } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import { addCause, type Edge, type SchedulerNode } from "./node.ts";
+import type { Edge, SchedulerNode } from "./node.ts";
 import type { Trace, TraceLog } from "./trace.ts";
 
 /** A place below a change, with its values on either side. */
@@ -218,10 +219,7 @@ export class Invalidation {
   #mark(edge: Edge, source?: object, group?: string): void {
     this.visited++;
     const { node, address: cause } = edge;
-    if (node === source) return;
-    if (node.changeGroup !== undefined && node.changeGroup === group) return;
-    // A change that it may not know of must not show in its being woken.
-    if (node.clearance !== undefined && !isWithin(labelSeen(cause, edge.shallow), node.clearance)) return;
+    if (node === source || (node.particulars !== null && isNotTold(edge, group))) return;
     this.#invalid(node, cause);
   }
 
@@ -230,12 +228,18 @@ export class Invalidation {
     node.status = "invalid";
     addCause(node, cause);
     if (this.#trace.on) this.#trace.note({ node: node.id, kind: "invalidated", because: cause.alone });
-    if (node.gate !== undefined) this.#gates.invalidated(node);
+    if (node.particulars !== null) this.#gates.invalidated(node);
     this.#agenda.offer(node);
   }
 }
 
 const NO_CHANGES: readonly never[] = Object.freeze([]);
+
+function isNotTold({ node, address, shallow }: Edge, group: string | undefined): boolean {
+  if (node.changeGroup !== undefined && node.changeGroup === group) return true;
+  // A change that it may not know of must not show in its being woken.
+  return node.clearance !== undefined && !isWithin(labelSeen(address, shallow), node.clearance);
+}
 
 /** Whether a reader with this clearance, or with every one, notices that a place is labelled otherwise. */
 function differs(before: Label, after: Label, clearance: Label | undefined): boolean {

@@ -6,7 +6,7 @@ import type { Agenda } from "./agenda.ts";
 import type { Documents } from "./documents.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import { NO_CAUSES, type NodeSpec, type SchedulerNode } from "./node.ts";
+import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import type { ProvisionalDemand } from "./provisional-demand.ts";
 import type { Registry } from "./registry.ts";
@@ -84,7 +84,7 @@ export class Lifecycle {
     this.#graph.dropReads(node, null);
     this.#documents.release(node);
     node.live = false;
-    node.causes = NO_CAUSES;
+    node.reason = null;
     this.#graph.heights.forget(node);
     this.#settle.forget(node);
     this.#persistence.removed(node);

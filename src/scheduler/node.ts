@@ -11,32 +11,34 @@
 import { type Label, labelOf, PUBLIC } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
+import { causesIn, type Reason } from "./causes.ts";
 import type { GateState } from "./gates.ts";
 import type { NodeRecord, Persisted } from "./node-record.ts";
-import type { Run } from "./run.ts";
+import type { RunHandle } from "./run-handle.ts";
 
 export type NodeKind = "computation" | "effect";
 export type NodeStatus = "never-ran" | "clean" | "invalid";
 
 /** A read that a node registered; in the node's list in read order and, while the node is live, in the address's list. */
 export class Edge {
-  // Written again only when the graph uses a dropped edge for another read.
-  node: SchedulerNode;
+  // First what a run and a change look at, so that it is fetched together. The node, the address and the depth are written again only
+  // when the graph uses a dropped edge for another read.
   address: Address;
-  shallow: boolean;
-  /** While dormant: the graph's tick up to which the node knows the address. */
-  seen = 0;
-  linked = false;
   /** The node's next read. */
   next: Edge | null = null;
+  shallow: boolean;
+  node: SchedulerNode;
   /** Neighbours among the address's live readers, by when they were linked; the oldest has the newest for its older. */
   newer: Edge | null = null;
   older: Edge | null = null;
+  linked = false;
+  /** While dormant: the graph's tick up to which the node knows the address. */
+  seen = 0;
 
   constructor(node: SchedulerNode, address: Address, shallow: boolean) {
-    this.node = node;
     this.address = address;
     this.shallow = shallow;
+    this.node = node;
   }
 }
 
@@ -45,7 +47,7 @@ export interface NodeSpec {
   /** Durable name, unique among the registered nodes of its space; for people and for persistence. */
   readonly id: string;
   /** Runs the node. A computation's result goes to its primary output. May return a promise. */
-  readonly run: (run: Run) => unknown;
+  readonly run: (run: RunHandle) => unknown;
   /** Documents it writes: the primary output first, then static side-write targets. None for an effect. */
   readonly outputs?: readonly Address[];
   /**
@@ -70,8 +72,6 @@ export interface NodeSpec {
   readonly clearance?: readonly string[];
 }
 
-/** Shared by all nodes without causes, so that a node at rest owns no array. */
-export const NO_CAUSES: readonly Address[] = Object.freeze([]);
 const NO_ADDRESSES: readonly Address[] = Object.freeze([]);
 
 /** The slot of a node that is not queued. */
@@ -79,104 +79,63 @@ export const UNQUEUED = -1;
 /** The slot of a node that runs, or awaits its asynchronous run: it is not queued before that has ended. */
 export const RUNNING = -2;
 
-/** One more reason to run. A single one is shared by all that have it, so that most invalidations allocate nothing. */
-export function addCause(node: SchedulerNode, cause: Address): void {
-  if (node.causes.length === 0) node.causes = cause.alone;
-  else addAnother(node, cause);
-}
-
-/** Lists of one or two are shared, and nobody changes them; a longer one is the node's own until a run takes it. */
-function addAnother(node: SchedulerNode, cause: Address): void {
-  const { causes } = node;
-  if (causes.length === 1) {
-    const first = causes[0] as Address;
-    if (first !== cause) node.causes = pairOf(first, cause, node.lastCauses);
-  } else if (causes.length === 2) {
-    if (causes[0] !== cause && causes[1] !== cause) node.causes = [...causes, cause];
-  } else if (isMissing(causes, cause)) {
-    (causes as Address[]).push(cause);
-  }
-}
-
-/** Causes that are looked through one by one. */
-const LISTED_MAX = 16;
-/** What is in longer lists: a node that reads a hundred thousand places may be told of each. */
-const members = new WeakMap<readonly Address[], Set<Address>>();
-
-/** Whether the list lacks the cause, which the caller adds then. */
-function isMissing(causes: readonly Address[], cause: Address): boolean {
-  if (causes.length > LISTED_MAX) return isMissingInLong(causes, cause);
-  for (let i = causes.length - 1; i >= 0; i--) if (causes[i] === cause) return false;
-  return true;
-}
-
-function isMissingInLong(causes: readonly Address[], cause: Address): boolean {
-  const known = members.get(causes) ?? new Set(causes);
-  if (known.has(cause)) return false;
-  members.set(causes, known.add(cause));
-  return true;
-}
-
-/** Takes the causes for a run. */
-export function takeCauses(node: SchedulerNode): readonly Address[] {
-  const { causes } = node;
-  node.causes = NO_CAUSES;
-  node.lastCauses = causes;
-  if (causes.length > LISTED_MAX) members.delete(causes);
-  return causes;
-}
-
-/** What runs for two causes mostly runs for the same two the next time. */
-function pairOf(first: Address, second: Address, known: readonly Address[]): readonly Address[] {
-  return known.length === 2 && known[0] === first && known[1] === second ? known : [first, second];
-}
-
-/** Gives back the causes that a run took, because it is repeated; each stands there once. */
-export function restoreCauses(node: SchedulerNode, causes: readonly Address[]): void {
-  if (causes.length === 0) return;
-  node.causes = node.causes.length === 0 ? [...causes] : [...new Set([...causes, ...node.causes])];
-}
-
 /** A node whose runs show by themselves, whatever it reads: an effect, or a materializer. */
 export function isProcess({ kind, envelope }: SchedulerNode): boolean {
   return kind === "effect" || envelope !== undefined;
 }
 
+/** What few nodes have. It stands apart: a node with nothing of it is smaller, and one look tells. */
+class Particulars {
+  envelope: readonly Address[] | undefined;
+  parent: SchedulerNode | undefined;
+  changeGroup: string | undefined;
+  clearance: Label | undefined;
+  /** Owned by gates; absent until one is needed. */
+  gate: GateState | undefined;
+  /** Owned by persistence; only of nodes that are kept. */
+  record: NodeRecord | undefined;
+  /** A materializer that primary work waits for: it stands in the primary queue (§4.3). */
+  promoted = false;
+}
+
+/**
+ * First what every run touches, in about that order: the processor fetches it in few pieces, and running a node is mostly waiting for
+ * memory (`docs/decisions/0006`).
+ */
 export class SchedulerNode {
-  // Static.
-  readonly id: string;
-  readonly kind: NodeKind;
-  readonly run: (run: Run) => unknown;
-  /** Where a computation's result goes; undefined also while nobody has looked at it (`outputIn`). */
-  output: Address | undefined;
-  readonly outputIn: Replica | undefined;
-  /** All that it writes, where that is more than the output or not the output. */
-  readonly #outputs: readonly Address[] | undefined;
-  readonly envelope: readonly Address[] | undefined;
-  readonly parent: SchedulerNode | undefined;
-  readonly changeGroup: string | undefined;
-  /** Order of registration, persistent while the node is registered; decides ties. */
-  readonly ordinal: number;
-
-  // Information flow, owned by it.
-  readonly clearance: Label | undefined;
-  /** What the node itself carries: that of the run that made it and, for a process, all that it has read and was triggered by. */
-  label: Label = PUBLIC;
-
   // Status, owned by invalidation and runner.
   status: NodeStatus = "never-ran";
+  /** Position in the work queue, or `UNQUEUED` or `RUNNING`; owned by settle. */
+  slot = UNQUEUED;
+  /** What made it invalid (the trigger reads of §10), and what it ran for last; owned by `causes.ts`. */
+  reason: Reason = null;
+  lastReason: Reason = null;
+  /** What its function gets; made by the first run. */
+  handle: RunHandle | null = null;
+  readonly run: (run: RunHandle) => unknown;
+  /** What it has read, in that order; owned by graph. */
+  reads: Edge | null = null;
+  /** Where a computation's result goes; undefined also while nobody has looked at it (`outputIn`). */
+  output: Address | undefined;
+  /** Absent while there is nothing particular about the node; the accessors below are what others use. */
+  particulars: Particulars | null = null;
+  /** How often it ran in the pass in which it ran last; owned by settle. */
+  passRuns = 0;
+  pass = 0;
+  /** All runs, for introspection. */
+  runs = 0;
   registered = true;
-  /** Addresses whose changes made it invalid (the trigger reads of §10); taken by the run, given back when it is repeated. */
-  causes: readonly Address[] = NO_CAUSES;
-  /** Why it ran last. */
-  lastCauses: readonly Address[] = NO_CAUSES;
   /** What its function threw at the last run; undefined after a run that did not. */
   error: unknown;
+  /** What the node itself carries: that of the run that made it and, for a process, all that it has read and was triggered by. */
+  label: Label = PUBLIC;
+  readonly kind: NodeKind;
 
-  // Reads and place in the graph, owned by graph.
-  reads: Edge | null = null;
+  // Place in the graph, owned by graph.
   /** Greater than that of every node whose output it reads, cycles aside. */
   height: number;
+  /** Order of registration, persistent while the node is registered; decides ties. */
+  readonly ordinal: number;
   live = false;
   /** Linked edges on its outputs, plus the standing demands below. */
   demand = 0;
@@ -185,22 +144,10 @@ export class SchedulerNode {
   /** Created by the run of a live node and not yet through its creating pass and first run (§5.3). */
   provisional = false;
 
-  // Place in the work, owned by settle.
-  /** Position in the work queue's heap, or one of the two below it. */
-  slot = UNQUEUED;
-  /** A materializer that primary work waits for: it stands in the primary queue (§4.3). */
-  promoted = false;
-  passRuns = 0;
-  pass = 0;
-
-  // Gates, owned by gates; absent until one is needed.
-  gate: GateState | undefined;
-
-  // Persistence, owned by it; only of nodes that are kept.
-  record: NodeRecord | undefined;
-
-  // Counts, for introspection.
-  runs = 0;
+  readonly id: string;
+  readonly outputIn: Replica | undefined;
+  /** All that it writes, where that is more than the output or not the output. */
+  readonly #outputs: readonly Address[] | undefined;
 
   constructor(spec: NodeSpec, ordinal: number) {
     this.id = spec.id;
@@ -209,16 +156,80 @@ export class SchedulerNode {
     this.output = spec.kind === "computation" ? spec.outputs?.[0] : undefined;
     this.outputIn = spec.outputIn;
     this.#outputs = spec.outputs?.length === 1 && this.output !== undefined ? undefined : spec.outputs;
-    this.envelope = spec.envelope;
-    this.parent = spec.parent;
-    this.changeGroup = spec.changeGroup;
-    this.clearance = spec.clearance === undefined ? undefined : labelOf(spec.clearance);
     this.ordinal = ordinal;
     this.height = ordinal;
+    if (isParticular(spec)) this.#specify(spec);
+  }
+
+  #specify({ envelope, parent, changeGroup, clearance }: NodeSpec): void {
+    const particulars = this.#particular();
+    particulars.envelope = envelope;
+    particulars.parent = parent;
+    particulars.changeGroup = changeGroup;
+    particulars.clearance = clearance === undefined ? undefined : labelOf(clearance);
+  }
+
+  #particular(): Particulars {
+    this.particulars ??= new Particulars();
+    return this.particulars;
+  }
+
+  /** Addresses whose changes made it invalid. */
+  get causes(): readonly Address[] {
+    return causesIn(this.reason);
+  }
+
+  /** Why it ran last. */
+  get lastCauses(): readonly Address[] {
+    return causesIn(this.lastReason);
+  }
+
+  get envelope(): readonly Address[] | undefined {
+    return this.particulars === null ? undefined : this.particulars.envelope;
+  }
+
+  get parent(): SchedulerNode | undefined {
+    return this.particulars === null ? undefined : this.particulars.parent;
+  }
+
+  get changeGroup(): string | undefined {
+    return this.particulars === null ? undefined : this.particulars.changeGroup;
+  }
+
+  get clearance(): Label | undefined {
+    return this.particulars === null ? undefined : this.particulars.clearance;
+  }
+
+  get gate(): GateState | undefined {
+    return this.particulars === null ? undefined : this.particulars.gate;
+  }
+
+  set gate(gate: GateState) {
+    this.#particular().gate = gate;
+  }
+
+  get record(): NodeRecord | undefined {
+    return this.particulars === null ? undefined : this.particulars.record;
+  }
+
+  set record(record: NodeRecord | undefined) {
+    this.#particular().record = record;
+  }
+
+  get promoted(): boolean {
+    return this.particulars?.promoted ?? false;
+  }
+
+  set promoted(promoted: boolean) {
+    this.#particular().promoted = promoted;
   }
 
   /** Documents it writes: the output first, then static side-write targets. */
   get outputs(): readonly Address[] {
     return this.#outputs ?? (this.output === undefined ? NO_ADDRESSES : this.output.alone);
   }
+}
+
+function isParticular({ envelope, parent, changeGroup, clearance }: NodeSpec): boolean {
+  return envelope !== undefined || parent !== undefined || changeGroup !== undefined || clearance !== undefined;
 }

@@ -20,7 +20,7 @@ export class Precedence {
 
   /** Whether something turned out that has to run before the node; then the order has been changed. */
   comesLater(node: SchedulerNode): boolean {
-    const mayHaveToWait = node.parent !== undefined || this.#agenda.idle.size > 0 || this.#graph.heights.hasCircles;
+    const mayHaveToWait = node.particulars !== null || this.#agenda.idle.size > 0 || this.#graph.heights.hasCircles;
     return mayHaveToWait && this.#hasToWait(node);
   }
 

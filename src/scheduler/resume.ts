@@ -9,9 +9,10 @@ import type { RecordedBasis } from "../store/store.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { digestOf, type Observation, observationOf, readsByDocument } from "./basis-row.ts";
+import { addCause } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import { addCause, NO_CAUSES, type SchedulerNode } from "./node.ts";
+import type { SchedulerNode } from "./node.ts";
 import type { NodeRecord } from "./node-record.ts";
 
 export class Resume {
@@ -121,7 +122,7 @@ export class Resume {
     if (phase !== "restored" || observation === undefined || observation.creates) return false;
     if (digestOf(readsByDocument(node), new Map()) !== observation.digest) return false;
     node.status = "clean";
-    node.causes = NO_CAUSES;
+    node.reason = null;
     record.restoring = false;
     return true;
   }

@@ -14,10 +14,11 @@ import { whenOver } from "../store/pending-commit.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Agenda } from "./agenda.ts";
+import { type Reason, restoreCauses } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import { isDerived } from "./graph-walk.ts";
 import type { Introspection } from "./introspection.ts";
-import { restoreCauses } from "./node.ts";
+import type { SchedulerNode } from "./node.ts";
 import type { Run } from "./run.ts";
 import type { Turns } from "./turns.ts";
 import { WriteUnit } from "./write-unit.ts";
@@ -25,6 +26,12 @@ import { WriteUnit } from "./write-unit.ts";
 /** Keeps `idle` from resolving while work goes on. */
 export interface Background {
   background(work: Promise<unknown>): void;
+}
+
+/** What is left of a run when its commit is answered: the node may have run again since. */
+interface Writing {
+  readonly node: SchedulerNode;
+  readonly reason: Reason;
 }
 
 export class RunCommits {
@@ -65,10 +72,11 @@ export class RunCommits {
       if (home.replica === unit.replica && !isDerived(home)) unit.claimRead(edge.address, edge.shallow);
     }
     const commit = this.#turns.commit(unit, node, node.changeGroup);
-    if (commit !== undefined) whenOver(commit, (outcome) => this.#answered(run, unit.replica, outcome));
+    const writing = { node, reason: node.lastReason };
+    if (commit !== undefined) whenOver(commit, (outcome) => this.#answered(writing, unit.replica, outcome));
   }
 
-  #answered(run: Run, replica: Replica, outcome: CommitOutcome): void {
+  #answered(run: Writing, replica: Replica, outcome: CommitOutcome): void {
     const { node } = run;
     if (outcome.kind === "committed") return this.#gates.committed(node);
     if (!node.registered) return;
@@ -78,16 +86,16 @@ export class RunCommits {
     else this.#again(run, replica);
   }
 
-  #again({ node, causes }: Run, replica: Replica): void {
+  #again({ node, reason }: Writing, replica: Replica): void {
     if (node.status === "clean") node.status = "invalid";
-    restoreCauses(node, causes);
+    restoreCauses(node, reason);
     if (node.live) this.#agenda.offer(node);
     // A feed that cannot be read now is no reason to wait: the next rejection says so again.
     const open = () => this.#gates.caughtUp(node);
     this.#background.background(replica.catchUp().then(open, open));
   }
 
-  #giveUp({ node }: Run, { message }: Rejection): void {
+  #giveUp({ node }: Writing, { message }: Rejection): void {
     this.#gates.committed(node);
     const error = new Error(`what node ${node.id} wrote was taken back: ${message}`);
     node.error = error;

@@ -12,9 +12,10 @@
 import type { Json } from "../message/json.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
+import { dropCause } from "./causes.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
-import { NO_CAUSES, type SchedulerNode } from "./node.ts";
+import type { SchedulerNode } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { Run } from "./run.ts";
@@ -26,6 +27,8 @@ export const START_OVER = Symbol("start over");
 /** Runs the next piece of work; the settle component. */
 export interface UpstreamWork {
   runNext(node: SchedulerNode): Promise<void> | undefined;
+  /** Whether others may run inside the run, now. */
+  mayNest(run: Run): boolean;
   /** An asynchronous run is awaited: nothing else may run. */
   readonly isWaiting: boolean;
 }
@@ -97,10 +100,8 @@ export class RunReads {
   }
 
   #disregard(node: SchedulerNode, address: Address): void {
-    node.causes = node.causes.filter((cause) => cause !== address);
-    if (node.causes.length > 0) return;
+    if (!dropCause(node, address)) return;
     node.status = "clean";
-    node.causes = NO_CAUSES;
     this.#agenda.withdraw(node);
   }
 
@@ -111,7 +112,7 @@ export class RunReads {
     if (this.#agenda.idle.size > 0 && node.envelope === undefined) this.#precedence.promoteBefore(node);
     for (let first = this.#agenda.primary.first; first !== undefined; first = this.#agenda.primary.first) {
       if (first.height >= node.height) break;
-      if (!run.mayNest) throw START_OVER;
+      if (!upstream.mayNest(run)) throw START_OVER;
       // An asynchronous run cannot be waited for inside a synchronous read, and nothing runs beside it.
       if (upstream.isWaiting || upstream.runNext(first) !== undefined) throw START_OVER;
     }

@@ -1,71 +1,45 @@
 /**
- * One run of one node: the cursor over its registered reads, its side-writes, its reasons. The node's function gets it as its
- * handle; synchronous code need not use it, since reads find the current run by themselves. What comes after an await has lost
- * that context and takes it up again with `within`.
+ * One run of one node: the cursor over its registered reads, its side-writes, its label. The runner keeps one for each depth of nesting
+ * and uses it again for the next run there, so that running makes nothing and looks at little; one that is awaited is the node's until
+ * it has ended. Whoever must know of a run after that keeps what he needs of it. Functions get a `RunHandle` instead.
  */
-import { NESTED_RUNS_MAX } from "../limits.ts";
-import type { Json } from "../message/json.ts";
 import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 import type { WriteUnit } from "./write-unit.ts";
 
-/** What a run asks of the runner. */
-export interface RunHome {
-  /** The run whose synchronous part is executing. */
-  readonly current: Run | null;
-  /** Runs inside runs, now. */
-  readonly depth: number;
-  readAs(run: Run, address: Address, shallow: boolean): Json | undefined;
-  within<T>(run: Run, code: () => T): T;
-}
-
 export class Run {
-  readonly node: SchedulerNode;
+  node: SchedulerNode;
   /** Unique per run; addresses remember it. */
-  readonly id: number;
-  /** The addresses whose changes caused it (I8). */
-  readonly causes: readonly Address[];
+  id: number;
   /** What it has read so far, and was made of, is labelled with (§10). */
   label: Label;
   /** The last registered read that this run has confirmed or made; null before the first. */
   tail: Edge | null = null;
-  /** It has ended: whoever still holds it registers no more reads. */
+  /** It has ended: whoever still reads through it registers nothing. */
   isOver = false;
-  /** Side-writes, once there are any. */
+  /** Side-writes, once there are any; none when it has ended. */
   unit: WriteUnit | null = null;
   /** Looks but leaves no trace: the idempotency check's second run. */
   readonly rehearsal: boolean;
-  readonly #home: RunHome;
 
-  constructor(home: RunHome, node: SchedulerNode, id: number, causes: readonly Address[], rehearsal: boolean) {
-    this.#home = home;
+  constructor(node: SchedulerNode, id: number, rehearsal = false) {
     this.node = node;
     this.id = id;
-    this.causes = causes;
-    this.rehearsal = rehearsal;
     this.label = node.label;
+    this.rehearsal = rehearsal;
   }
 
-  /**
-   * Whether others may run inside it, now: it has written nothing that they would see, it is not nested too deeply, and its code is
-   * what executes. A read through the handle after an await, outside of `within`, comes from nowhere.
-   */
-  get mayNest(): boolean {
-    if (this.unit !== null && !this.unit.isEmpty) return false;
-    return this.#home.depth < NESTED_RUNS_MAX && this.#home.current === this;
+  /** Serves as the next run. */
+  begin(node: SchedulerNode, id: number): void {
+    this.node = node;
+    this.id = id;
+    this.label = node.label;
+    this.tail = null;
   }
 
-  /**
-   * Runs synchronous code as part of this run: its reads are registered, its writes are one commit. Not for code that awaits; each
-   * stretch between two awaits needs its own.
-   */
-  within<T>(code: () => T): T {
-    return this.#home.within(this, code);
-  }
-
-  /** A logged read, for code that runs after an await. */
-  read(address: Address, shallow = false): Json | undefined {
-    return this.#home.readAs(this, address, shallow);
+  /** The addresses whose changes caused it (I8). */
+  get causes(): readonly Address[] {
+    return this.node.lastCauses;
   }
 }

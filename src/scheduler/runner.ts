@@ -12,18 +12,22 @@
  * ```
  */
 import type { Host } from "../host/host.ts";
+import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
+import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
+import { restoreCauses, takeCauses } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
-import { isProcess, NO_CAUSES, RUNNING, restoreCauses, type SchedulerNode, takeCauses, UNQUEUED } from "./node.ts";
+import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
-import { Run, type RunHome } from "./run.ts";
+import { Run } from "./run.ts";
+import { RunHandle, type RunHome } from "./run-handle.ts";
 import { type RunReads, START_OVER } from "./run-reads.ts";
 import type { RunWrites } from "./run-writes.ts";
 import type { Turns } from "./turns.ts";
@@ -43,7 +47,9 @@ export class Runner implements RunHome {
   /** The handling of a send whose synchronous part is executing; what nodes do meanwhile is their own. */
   handling: Handling | null = null;
   /** Runs inside runs, now. */
-  depth = 0;
+  #depth = 0;
+  /** One for each depth, as far as it has ever been. */
+  readonly #runs: Run[] = [];
   #lastRun = 0;
   readonly #host: Host;
   readonly #graph: Graph;
@@ -96,8 +102,34 @@ export class Runner implements RunHome {
   }
 
   /** A read by a run that code holds in its hand, after an await. */
-  readAs(run: Run, address: Address, shallow: boolean): Json | undefined {
-    return this.#reads.read(run, address, shallow);
+  readAs(handle: RunHandle, address: Address, shallow: boolean): Json | undefined {
+    return this.#reads.read(this.#runOf(handle), address, shallow);
+  }
+
+  labelOf(handle: RunHandle): Label {
+    return this.#runOf(handle).label;
+  }
+
+  /** The run that the node is in; between two, one that is over. */
+  #runOf({ node, awaited }: RunHandle): Run {
+    if (this.current?.node === node) return this.current;
+    if (awaited !== null) return awaited;
+    for (let depth = this.#depth - 1; depth >= 0; depth--) {
+      const run = this.#runs[depth] as Run;
+      if (run.node === node) return run;
+    }
+    const over = new Run(node, ++this.#lastRun);
+    over.isOver = true;
+    return over;
+  }
+
+  /**
+   * Whether others may run inside the run, now: it has written nothing that they would see, it is not nested too deeply, and its code is
+   * what executes. A read through the handle after an await, outside of `within`, comes from nowhere.
+   */
+  mayNest(run: Run): boolean {
+    if (run.unit !== null && !run.unit.isEmpty) return false;
+    return this.#depth < NESTED_RUNS_MAX && this.current === run;
   }
 
   /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
@@ -135,39 +167,58 @@ export class Runner implements RunHome {
 
   /** Runs a node that the agenda has given out; a promise if its function is asynchronous. */
   run(node: SchedulerNode): Promise<void> | undefined {
-    const causes = takeCauses(node);
+    takeCauses(node);
     const wasNew = node.status === "never-ran";
     // Before the run: what it changes itself is not its business, what others change meanwhile is.
     node.status = "clean";
     node.slot = RUNNING;
-    const run = new Run(this, node, ++this.#lastRun, causes, false);
-    if (causes.length > 0 && isProcess(node)) this.#flow.triggered(run);
-    const isTimed = node.kind === "effect" && isWorthTiming(node);
+    const run = this.#begin(node);
+    const isPlain = node.output !== undefined && node.particulars === null;
+    if (!isPlain && node.lastReason !== null && isProcess(node)) this.#flow.triggered(run);
+    const isTimed = !isPlain && node.kind === "effect" && isWorthTiming(node);
     const started = isTimed ? this.#host.monotonic() : 0;
     const outer = this.current;
     this.current = run;
-    this.depth++;
+    this.#depth++;
     let result: unknown;
     let thrown: unknown;
     let threw = false;
     try {
-      result = node.run(run);
+      result = node.run(node.handle ?? this.#handle(node));
     } catch (error) {
       thrown = error;
       threw = true;
     }
     this.current = outer;
-    this.depth--;
+    this.#depth--;
     if (!threw && isPromise(result)) return this.#finishLater(run, result, wasNew);
-    if (node.gate !== undefined || isTimed) this.#gates.ran(node, isTimed ? this.#host.monotonic() - started : 0);
+    if (!isPlain && (isTimed || node.gate !== undefined))
+      this.#gates.ran(node, isTimed ? this.#host.monotonic() - started : 0);
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result);
     this.#ended(run);
     return undefined;
   }
 
+  #begin(node: SchedulerNode): Run {
+    const id = ++this.#lastRun;
+    if (this.#depth === this.#runs.length) this.#runs.push(new Run(node, id));
+    const run = this.#runs[this.#depth] as Run;
+    run.begin(node, id);
+    return run;
+  }
+
+  #handle(node: SchedulerNode): RunHandle {
+    node.handle ??= new RunHandle(this, node);
+    return node.handle;
+  }
+
   async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
     const { node } = run;
+    const handle = this.#handle(node);
+    handle.awaited = run;
+    // Nobody else's from now on; it had the place that is the next to be used.
+    this.#runs[this.#depth] = new Run(node, 0);
     const started = this.#host.monotonic();
     let result: unknown;
     let thrown: unknown;
@@ -189,12 +240,16 @@ export class Runner implements RunHome {
     this.#gates.ran(node, this.#host.monotonic() - started);
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result);
+    run.isOver = true;
+    handle.awaited = null;
     this.#ended(run);
   }
 
   /** Synchronous code of an asynchronous run, after an await. */
-  within<T>(run: Run, code: () => T): T {
-    if (!run.node.registered) throw new Error(`node ${run.node.id} was removed while it ran`);
+  within<T>(handle: RunHandle, code: () => T): T {
+    const { node } = handle;
+    if (!node.registered) throw new Error(`node ${node.id} was removed while it ran`);
+    const run = this.#runOf(handle);
     const outer = this.current;
     this.current = run;
     try {
@@ -212,7 +267,6 @@ export class Runner implements RunHome {
   /** Its node may be queued again, and has to be if something it read has changed meanwhile. */
   #ended(run: Run): void {
     const { node } = run;
-    run.isOver = true;
     node.slot = UNQUEUED;
     if (node.status !== "clean" && node.live && node.registered) this.#agenda.offer(node);
   }
@@ -225,11 +279,11 @@ export class Runner implements RunHome {
   #finish(run: Run, result: unknown): void {
     const { node, tail } = run;
     if (!node.registered) return this.#writes.takeBack(run);
-    if (node.record !== undefined && this.#hasReadTooEarly(run)) return;
+    if (node.particulars !== null && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
     const { output } = node;
     try {
-      if (run.unit !== null || node.envelope !== undefined) this.#writes.commit(run);
+      if (run.unit !== null || (node.particulars !== null && node.envelope !== undefined)) this.#writes.commit(run);
       if (output !== undefined) this.#writes.put(run, output, result);
     } catch (error) {
       return this.#failed(run, error);
@@ -238,17 +292,17 @@ export class Runner implements RunHome {
     if (node.error !== undefined) node.error = undefined;
     node.runs++;
     this.#introspection.ran(run);
-    if (node.record !== undefined) this.#persistence.ran(node, node.record);
+    if (node.particulars !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
   }
 
   /** Runs a computation again on what it has just read; it must write the same. Asynchronous ones are not checked. */
   #rehearse(node: SchedulerNode): void {
-    const run = new Run(this, node, ++this.#lastRun, NO_CAUSES, true);
+    const run = new Run(node, ++this.#lastRun, true);
     const outer = this.current;
     this.current = run;
     try {
-      const result = node.run(run);
+      const result = node.run(this.#handle(node));
       if (isPromise(result)) return;
       const output = result === undefined ? undefined : admit(result, node.output?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
@@ -265,7 +319,7 @@ export class Runner implements RunHome {
   #failed(run: Run, error: unknown): void {
     const { node } = run;
     if (!node.registered) return this.#writes.takeBack(run);
-    if (node.record !== undefined && this.#hasReadTooEarly(run)) return;
+    if (this.#hasReadTooEarly(run)) return;
     this.#writes.takeBack(run);
     this.#graph.dropRepeatedReads(run);
     node.error = error;
@@ -279,17 +333,17 @@ export class Runner implements RunHome {
 
   /** What is kept is not computed from documents that are on their way: the run goes on to find all of them, and starts over. */
   #hasReadTooEarly(run: Run): boolean {
-    if (!this.#reads.hasReadTooEarly(run)) return false;
+    if (run.node.record === undefined || !this.#reads.hasReadTooEarly(run)) return false;
     this.#startOver(run, run.node.runs === 0 && run.causes.length === 0);
     return true;
   }
 
   #startOver(run: Run, wasNew: boolean): void {
-    const { node, causes } = run;
+    const { node } = run;
     if (!node.registered) return this.#writes.takeBack(run);
     this.#writes.takeBack(run);
     node.status = wasNew ? "never-ran" : "invalid";
-    restoreCauses(node, causes);
+    restoreCauses(node, node.lastReason);
   }
 }
 

@@ -24,6 +24,7 @@ import type { Holder, Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { ProvisionalDemand } from "./provisional-demand.ts";
 import type { Activity, Quiescence } from "./quiescence.ts";
+import type { Run } from "./run.ts";
 import type { Background } from "./run-commits.ts";
 import type { RunReads, UpstreamWork } from "./run-reads.ts";
 import type { Runner } from "./runner.ts";
@@ -208,19 +209,26 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     return this.#agenda.primary.first ?? this.#agenda.idle.first;
   }
 
-  /** Runs a node of the agenda, or finds that it may not run now. */
+  mayNest(run: Run): boolean {
+    return this.#runner.mayNest(run);
+  }
+
+  /** Runs a node of the agenda, which wants to run and is live, or finds that it may not run now. */
   runNext(node: SchedulerNode): Promise<void> | undefined {
     if (this.#precedence.comesLater(node)) return undefined;
-    this.#agenda.withdraw(node);
-    if (node.status === "clean" || !node.live || !node.registered) return undefined;
-    if (node.gate !== undefined && this.#gates.hold(node)) return undefined;
+    this.#agenda.take(node);
+    if (node.particulars !== null && this.#hasToWait(node)) return this.#inFlight;
     if (!this.#episode.allows(node, this.#pass)) return undefined;
-    if (node.record !== undefined && this.#isResumed(node, node.record)) return this.#inFlight;
     node.passRuns++;
     const run = this.#runner.run(node);
     if (run !== undefined) this.#inFlight = this.#await(run);
     else if (this.#reads.loads !== undefined) this.#awaitLoads(node, this.#reads.loads);
     return this.#inFlight;
+  }
+
+  #hasToWait(node: SchedulerNode): boolean {
+    if (node.gate !== undefined && this.#gates.hold(node)) return true;
+    return node.record !== undefined && this.#isResumed(node, node.record);
   }
 
   /** Whether a resumed node has nothing to run for, or has to wait for what it needs. */

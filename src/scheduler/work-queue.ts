@@ -34,10 +34,14 @@ export class WorkQueue {
 
   get first(): SchedulerNode | undefined {
     if (this.#size === 0) return undefined;
-    const inHeap = this.#heap[0];
+    if (this.#heap.length > 0) return this.#firstOfBoth(this.#heap[0] as SchedulerNode);
+    return this.#line[this.#head];
+  }
+
+  #firstOfBoth(inHeap: SchedulerNode): SchedulerNode {
     if (this.#head === this.#tail) return inHeap;
     const inLine = this.#line[this.#head] as SchedulerNode;
-    return inHeap === undefined || comesBefore(inLine, inHeap) ? inLine : inHeap;
+    return comesBefore(inLine, inHeap) ? inLine : inHeap;
   }
 
   push(node: SchedulerNode): void {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
-import type { Run } from "../../src/scheduler/run.ts";
+import type { RunHandle } from "../../src/scheduler/run-handle.ts";
 import { isWithin, join, LabelError, labelOf, PUBLIC } from "../../src/store/label.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
@@ -151,7 +151,7 @@ describe("an effect", () => {
     later.set(1);
     const causes = new Calls();
     let isFirst = true;
-    space.effect((run: Run) => {
+    space.effect((run: RunHandle) => {
       causes.note(run.causes.map(String));
       if (isFirst) later.get();
       isFirst = false;
@@ -174,7 +174,7 @@ describe("an effect", () => {
       const out = space.cell<number>("out", { label: ["s"] });
       const labels = new Calls();
       let runs = 0;
-      space.effect((run: Run) => {
+      space.effect((run: RunHandle) => {
         runs++;
         if (runs === 1) secret.get();
         out.set(runs);
@@ -216,7 +216,7 @@ describe("writes", () => {
       low.set(1);
       if (secret.get() === 7) throw new Error("seven");
     });
-    space.effect(async (run: Run) => {
+    space.effect(async (run: RunHandle) => {
       open.get();
       await undefined;
       run.within(() => low.set(secret.get() as number));
@@ -404,7 +404,7 @@ describe("clearance", () => {
     const chosen = space.computed("chosen", () => (flag.get() ? secret.get() : open.get()));
     const seen = new Calls();
     space.effect(
-      (run: Run) => {
+      (run: RunHandle) => {
         const causes = run.causes.map(String);
         seen.note([causes, codeOf(() => chosen.get())]);
       },

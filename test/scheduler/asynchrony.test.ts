@@ -1,5 +1,5 @@
 import { describe, expect, test } from "#test";
-import type { Run } from "../../src/scheduler/run.ts";
+import type { RunHandle } from "../../src/scheduler/run-handle.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
@@ -56,7 +56,7 @@ describe("asynchronous nodes", () => {
     const twice = space.computed("twice", () => (b.get() ?? 0) * 2);
     const link = space.cell<number>("link");
     space.cell<unknown>("link").set(twice.asLink());
-    const sum = space.computed("sum", async (run: Run) => {
+    const sum = space.computed("sum", async (run: RunHandle) => {
       const first = a.get() ?? 0;
       await Promise.resolve();
       return first + run.within(() => link.get() ?? Number.NaN);
@@ -79,7 +79,7 @@ describe("asynchronous nodes", () => {
     await quiet();
     const far = space.cell("far").address;
     const seen = new Calls();
-    space.effect(async (run: Run) => {
+    space.effect(async (run: RunHandle) => {
       await Promise.resolve();
       seen.note(run.read(far));
     });
@@ -96,7 +96,7 @@ describe("asynchronous nodes", () => {
     const before = line.arrived.length;
     const gate = new Gate();
     const runs = new Calls();
-    space.effect(async (run: Run) => {
+    space.effect(async (run: RunHandle) => {
       const value = a.get() ?? 0;
       runs.note(value);
       out.push(value);
@@ -124,7 +124,7 @@ describe("asynchronous nodes", () => {
     const other = await open();
     await other.space.cell("doc").pull();
     const gate = new Gate();
-    space.effect(async (run: Run) => {
+    space.effect(async (run: RunHandle) => {
       doc.key("x").set(1);
       await gate.opened;
       run.within(() => {

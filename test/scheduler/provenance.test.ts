@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
 import type { SchedulerNode } from "../../src/scheduler/node.ts";
-import type { Run } from "../../src/scheduler/run.ts";
+import type { RunHandle } from "../../src/scheduler/run-handle.ts";
 import type { Notification } from "../../src/store/change.ts";
 import { type RejectionClass, rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
@@ -30,7 +30,7 @@ describe("every run knows who and why", () => {
     a.set(1);
     const causes = new Calls();
     let isFirst = true;
-    space.effect((run: Run) => {
+    space.effect((run: RunHandle) => {
       causes.note(run.causes.map(String));
       if (isFirst) a.get();
       isFirst = false;
@@ -51,7 +51,7 @@ describe("every run knows who and why", () => {
       a.set(1);
       await quiet();
       const causes = new Calls();
-      space.effect((run: Run) => {
+      space.effect((run: RunHandle) => {
         causes.note(run.causes.map(String));
         b.set((a.get() ?? 0) * 2);
       });
@@ -77,7 +77,7 @@ describe("every run knows who and why", () => {
     a.set(1);
     const late = space.computed("late", () => 5);
     const causes = new Calls();
-    space.effect((run: Run) => {
+    space.effect((run: RunHandle) => {
       causes.note(run.causes.map(String));
       if (a.get() === 1) return;
       // Having written, it cannot wait inside the read for what never ran.
