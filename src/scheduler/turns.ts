@@ -71,6 +71,8 @@ export class Turns {
   readonly #turns = new Map<Replica, AmbientTurn>();
   /** The one that was asked for last: mostly the one that is asked for next. */
   #latest: AmbientTurn | undefined;
+  /** The unit of the last write, as long as the next one in its space may just follow. */
+  #ready: WriteUnit | undefined;
   #waker: Waker | undefined;
   /** Turns with writes that readers have not been told of. */
   readonly #untold: AmbientTurn[] = [];
@@ -90,8 +92,17 @@ export class Turns {
 
   /** The unit that plain code in this space writes into, now. */
   ambient(replica: Replica): WriteUnit {
+    const ready = this.#ready;
+    return ready !== undefined && ready.replica === replica ? ready : this.#makeReady(replica);
+  }
+
+  #makeReady(replica: Replica): WriteUnit {
     const turn = this.#latest?.replica === replica ? this.#latest : this.#turn(replica);
-    if (this.#transacting !== undefined) return this.#transactionUnit(turn, replica);
+    this.#ready = this.#transacting === undefined ? this.#unitToTell(turn) : this.#transactionUnit(turn, replica);
+    return this.#ready;
+  }
+
+  #unitToTell(turn: AmbientTurn): WriteUnit {
     if (!turn.untold) {
       turn.untold = true;
       this.#untold.push(turn);
@@ -151,6 +162,7 @@ export class Turns {
 
   /** Tells readers of what plain code has written so far. */
   publish(): void {
+    this.#ready = undefined;
     for (let turn = this.#untold.pop(); turn !== undefined; turn = this.#untold.pop()) {
       turn.untold = false;
       turn.unit?.publish(this.#invalidation);
@@ -170,6 +182,7 @@ export class Turns {
     const unit = turn?.unit;
     if (turn === undefined || unit === undefined || turn === this.#transacting) return;
     turn.unit = undefined;
+    this.#ready = undefined;
     const commit = this.commit(unit);
     if (commit === undefined) return;
     whenOver(commit, (outcome) => {
@@ -186,6 +199,7 @@ export class Turns {
     this.seal(replica);
     const unit = new WriteUnit(replica);
     turn.unit = unit;
+    this.#ready = unit;
     this.#transacting = turn;
     let result: T;
     try {
@@ -197,6 +211,7 @@ export class Turns {
       throw unit.missing === undefined ? error : new ReadTooEarly(error, unit.missing);
     } finally {
       turn.unit = undefined;
+      this.#ready = undefined;
       this.#transacting = undefined;
     }
     return { result, commit: this.commit(unit, undefined, changeGroup), missing: unit.missing, label: unit.label };
