@@ -14,7 +14,7 @@ import type { Host } from "../host/host.ts";
 import { CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX_LINUX } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
-import { errorData } from "../message/error-data.ts";
+import { errorData, thrownText } from "../message/error-data.ts";
 import { FairShare } from "./fair-share.ts";
 import { NdjsonConnection } from "./ndjson-connection.ts";
 import { SocketStream } from "./socket-stream.ts";
@@ -157,7 +157,7 @@ function makePrivate(folder: string): void {
     if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
     chmodSync(folder, 0o700);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = thrownText(error);
     throw new SocketError("SOCKET_FAILED", `the socket's folder ${folder} cannot be used: ${why}`, { cause: error });
   }
 }

@@ -14,7 +14,7 @@ import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
 import { LANE_MAX, MICROTASK_DRAIN_MAX } from "../limits.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
+import { type ErrorData, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import { type JsonLimits, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
 import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
 import { error } from "../message/lineage.ts";
@@ -80,7 +80,7 @@ export class EventLoop implements ActorHome {
         actor.start();
         loop.actors.set(name, actor);
       } catch (thrown) {
-        problems.push(`capability ${name}: spawn failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+        problems.push(`capability ${name}: spawn failed: ${thrownText(thrown)}`);
         break;
       }
     }
@@ -215,7 +215,7 @@ export class EventLoop implements ActorHome {
     try {
       this.#router.route(inbound);
     } catch (thrown) {
-      this.refuse(inbound, 500, thrown instanceof Error ? thrown.message : String(thrown));
+      this.refuse(inbound, 500, thrownText(thrown));
     }
   }
 

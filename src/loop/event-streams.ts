@@ -11,7 +11,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { STREAM_NAMES_MAX, STREAM_STALLED_MS, STREAMS_MAX } from "../limits.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
-import { errorData, Failure } from "../message/error-data.ts";
+import { errorData, Failure, thrownText } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { error } from "../message/lineage.ts";
 import { checkTopicPattern, matchesTopic } from "../message/topic-pattern.ts";
@@ -69,7 +69,7 @@ export class EventStreams {
     const events = this.#journal.follow(follow)[Symbol.asyncIterator]();
     // Asked for now, so that what comes after our answer is not missed.
     this.#pump(stream, events, events.next()).catch((thrown: unknown) => {
-      this.#fail(stream, `the journal cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+      this.#fail(stream, `the journal cannot be read: ${thrownText(thrown)}`);
     });
     return { subscription: stream.id };
   }
@@ -158,7 +158,7 @@ function readWanted(data: Json): Wanted {
     try {
       checkTopicPattern(topic);
     } catch (thrown) {
-      throw new Failure(422, `data.topics: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+      throw new Failure(422, `data.topics: ${thrownText(thrown)}`);
     }
   }
   if (from !== undefined && !(Number.isSafeInteger(from) && (from as number) >= 0)) {

@@ -3,6 +3,7 @@
  * of branches, each with literal kind and type. Everything that is wrong is reported, precisely and together.
  */
 import { isKind, isMessageType, type Kind } from "../message/envelope.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { MessageSchema } from "./capability.ts";
 
 export interface Handle {
@@ -66,7 +67,7 @@ function jsonSchemaOf(schema: MessageSchema): JsonSchema | string {
     // Through text: libraries hang hidden fields on what they describe (zod its validator), and it is sent to whoever asks.
     return JSON.parse(JSON.stringify(described)) as JsonSchema;
   } catch (error) {
-    return `has no JSON Schema: ${error instanceof Error ? error.message : String(error)}`;
+    return `has no JSON Schema: ${thrownText(error)}`;
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
@@ -110,7 +110,7 @@ export class Router {
 
   /** The actor could not even take it: the requester hears so at once. */
   #postFailed(actor: SupervisedActor, inbound: Inbound, thrown: unknown): void {
-    const reason = `postMessage failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+    const reason = `postMessage failed: ${thrownText(thrown)}`;
     this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason }, inbound.message);
     this.#loop.refuse(inbound, 500, `${actor.name}: ${reason}`);
   }
@@ -151,7 +151,7 @@ export class Router {
       origin.connection.deliver(reply(this.#host, message, answer(message, origin.connection)));
     } catch (thrown) {
       const code = thrown instanceof Failure && thrown.code === 422 ? 422 : 503;
-      this.#loop.refuse(inbound, code, thrown instanceof Error ? thrown.message : String(thrown));
+      this.#loop.refuse(inbound, code, thrownText(thrown));
     }
   }
 
@@ -165,7 +165,7 @@ export class Router {
       return;
     }
     this.#events.publish(message, source).catch((thrown: unknown) => {
-      const reason = `not journaled: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+      const reason = `not journaled: ${thrownText(thrown)}`;
       this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
     });
   }
@@ -182,7 +182,7 @@ export class Router {
       reason = whyNot(posted, name);
       this.#loop.observations.tell("Sys.Overload", { capability: name, reason }, message);
     } catch (thrown) {
-      reason = `postMessage of ${name} failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`;
+      reason = `postMessage of ${name} failed: ${thrownText(thrown)}`;
       this.#loop.observations.tell("Sys.ActorFault", { capability: name, reason }, message);
     }
     if (this.#events) throw new Error(reason);

@@ -10,7 +10,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, MAILBOX_MAX, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
-import type { ErrorData } from "../message/error-data.ts";
+import { type ErrorData, thrownText } from "../message/error-data.ts";
 import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
 import { MadeMessageEvent } from "./mailbox-actor.ts";
@@ -154,11 +154,7 @@ export class SupervisedActor {
       } catch (error) {
         this.state = "unhealthy";
         this.#waiting = [];
-        this.#home.crashed(
-          this,
-          `spawn failed: ${error instanceof Error ? error.message : String(error)}`,
-          "unhealthy",
-        );
+        this.#home.crashed(this, `spawn failed: ${thrownText(error)}`, "unhealthy");
         this.#tellSettled();
       }
     });

@@ -62,7 +62,7 @@ export function errorData(code: SystemErrorCode, message: string = ERROR_MEANING
 export function fromError(thrown: unknown): ErrorData {
   const links: ErrorData[] = [];
   for (let link = thrown; link !== undefined && links.length <= ERROR_CAUSE_DEPTH_MAX; link = causeOf(link)) {
-    links.push({ code: link instanceof Failure ? link.code : 500, message: messageOf(link) });
+    links.push({ code: link instanceof Failure ? link.code : 500, message: thrownText(link) });
   }
   if (links.length === 0) return { code: 500, message: "undefined was thrown" };
   return links.reduceRight((cause, link) => ({ ...link, cause }));
@@ -90,7 +90,8 @@ function causeOf(thrown: unknown): unknown {
   return thrown instanceof Error ? readOr(() => thrown.cause, undefined) : undefined;
 }
 
-function messageOf(thrown: unknown): string {
+/** What something thrown says, as text that a message may carry; it may be anything. */
+export function thrownText(thrown: unknown): string {
   const read = thrown instanceof Error ? () => thrown.message || thrown.name : () => thrown;
   return cleanErrorText(readOr(() => String(read()), "something unprintable was thrown"));
 }

@@ -11,7 +11,7 @@
 
 import { DEPTH_MAX, LINE_BYTES_MAX, OBJECT_KEYS_MAX } from "../limits.ts";
 import { type Checked, checkEnvelope, checkMessage, type Refused } from "./envelope.ts";
-import { cleanErrorText } from "./error-data.ts";
+import { thrownText } from "./error-data.ts";
 import type { JsonLimits } from "./json.ts";
 import { scanJsonText } from "./line-scan.ts";
 
@@ -72,7 +72,7 @@ function parseScanned(text: string, verdict: "clean" | "inspect", limits: JsonLi
     value = JSON.parse(text);
   } catch (error) {
     // The engine's own words help a person and differ between engines; nothing may depend on them.
-    return refused(400, cleanErrorText(`malformed JSON: ${error instanceof Error ? error.message : String(error)}`));
+    return refused(400, `malformed JSON: ${thrownText(error)}`);
   }
   return verdict === "clean" ? checkEnvelope(value) : checkMessage(value, limits);
 }
