@@ -13,13 +13,13 @@ import type { Capability } from "./capability.ts";
 import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, messageSchema } from "./message-schema.ts";
 
-/** How one command or query is handled. */
+/** How one command or query is handled: `handle(data, context, request)`, where `request` is the whole message, with its id and metadata. */
 export interface RequestHandler<Input, Output, Context = HandlerContext> {
   readonly input?: DataSchema<Input>;
   /** Checks the answer, and tells tools what it looks like. */
   readonly output?: DataSchema<Output>;
   readonly description?: string;
-  handle(data: Input, context: Context, message: Message): Output | Promise<Output>;
+  handle(data: Input, context: Context, request: Message): Output | Promise<Output>;
 }
 
 // A handler's own schema fixes its types; a list of handlers can only say "some handler".
