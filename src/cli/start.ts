@@ -33,6 +33,7 @@ export const start: Verb = {
 async function run({ words: [appPath], environment, terminal }: VerbCall): Promise<ExitCode> {
   const host = systemHost();
   const began = host.monotonic();
+  const stops = new StopSignals(terminal);
   const directory = dataDirectory(environment);
   if (makeDataDirectory(directory))
     terminal.complain(`${directory.path} was open to others; it is its owner's alone now`);
@@ -42,10 +43,16 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   const store = await openStore(host, directory.databaseFile, settings.durability.value);
   const kernel = await Kernel.open({
     ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: true },
-    observe: (observation) => complain(observation, terminal),
+    ...{ observe: (observation: Message) => complain(observation, terminal), signal: stops.boot },
+  }).catch((error: unknown) => {
+    if (error !== stops.boot.reason) throw error;
   });
+  if (kernel === undefined) {
+    terminal.line("stopped before it was ready");
+    return EXIT.ok;
+  }
   // Before anybody can know that it is there.
-  stopOnSignals(kernel, terminal);
+  stops.end(kernel);
   sayReady(terminal, { directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) });
   if (settings.app.value === undefined && configured.extensions === undefined)
     terminal.line("  no app was named: only what every kernel has is on; millrace start app.ts");
@@ -89,20 +96,41 @@ function complain({ type, data }: Message, terminal: Terminal): void {
   terminal.complain(`${type} ${capability ?? ""}: ${reason ?? JSON.stringify(data)}`);
 }
 
-function stopOnSignals(kernel: Kernel, terminal: Terminal): void {
-  let stopping = false;
-  const stop = () => {
-    if (stopping) process.exit(EXIT.ok);
-    stopping = true;
-    terminal.line("stopping: work under way finishes first; once more ends it at once");
-    kernel.close().catch((error: unknown) => {
-      terminal.complain(error instanceof Error ? error.message : String(error));
+/** A first signal ends a boot or a kernel in good order, a second one the process at once. */
+class StopSignals {
+  readonly #terminal: Terminal;
+  readonly #boot = new AbortController();
+  #kernel: Kernel | undefined;
+  #isStopping = false;
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal;
+    const stop = () => this.#stop();
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
+    // Started by `millrace dev`: when that is gone, nobody would end this one.
+    process.once("disconnect", stop);
+    // The channel alone does not keep a kernel that has closed.
+    process.channel?.unref();
+  }
+
+  /** Aborted by a signal that comes before the kernel is there. */
+  get boot(): AbortSignal {
+    return this.#boot.signal;
+  }
+
+  /** From now on a signal ends this kernel. */
+  end(kernel: Kernel): void {
+    this.#kernel = kernel;
+  }
+
+  #stop(): void {
+    if (this.#isStopping) process.exit(EXIT.ok);
+    this.#isStopping = true;
+    this.#terminal.line("stopping: work under way finishes first; once more ends it at once");
+    if (this.#kernel === undefined) return this.#boot.abort();
+    this.#kernel.close().catch((error: unknown) => {
+      this.#terminal.complain(error instanceof Error ? error.message : String(error));
       process.exit(EXIT.failed);
     });
-  };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
-  // Started by `millrace dev`: when that is gone, nobody would end this one.
-  process.once("disconnect", stop);
-  // The channel alone does not keep a kernel that has closed.
-  process.channel?.unref();
+  }
 }

@@ -12,6 +12,7 @@ import type { EventBus } from "../bus/event-bus.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
+import { MailboxActor } from "../loop/mailbox-actor.ts";
 import { BootError, RoutingTable } from "../loop/routing-table.ts";
 import { Activity } from "./activity.ts";
 import { Cause } from "./cause.ts";
@@ -151,7 +152,9 @@ export class ExtensionLoader {
         requireOwnName(record.id, all);
         const provider = asProvider("capability", record.extension!);
         const own = Object.entries(provider?.getCapabilities(parts as never) ?? {});
-        record.capabilities = Object.fromEntries(own.map(([name, one]) => [`${record.id}.${name}`, one]));
+        record.capabilities = Object.fromEntries(
+          own.map(([name, one]) => [`${record.id}.${name}`, this.#contained(record, one)]),
+        );
         for (const name of Object.keys(record.capabilities)) requireOwnName(name, all);
         if (own.length > 0) RoutingTable.build(new Map(Object.entries({ ...all, ...record.capabilities })));
         all = { ...all, ...record.capabilities };
@@ -163,11 +166,30 @@ export class ExtensionLoader {
     return Object.fromEntries(Object.entries(all).filter(([name]) => !failed.includes(name)));
   }
 
+  /** An actor that does not start with the kernel is the failure of its extension, and not of the kernel. */
+  #contained(record: ExtensionRecord, one: Capability): Capability {
+    let hasStarted = false;
+    const spawn: Capability["spawn"] = (context) => {
+      try {
+        return one.spawn(context);
+      } catch (thrown) {
+        if (hasStarted) throw thrown;
+        this.#condemn(record, `spawn of ${context.name}: ${reasonOf(thrown)}`);
+        // Nobody talks to it: it is stopped as soon as there is somebody who can.
+        return new MailboxActor(context.host, () => null);
+      } finally {
+        hasStarted = true;
+      }
+    };
+    return { ...one, spawn };
+  }
+
   /** Gives them their contexts and wires them. Nothing is delivered before this is through. */
   async initialize(actors: Actors = new Map()): Promise<void> {
     this.#actors = actors;
     wireSystemTopics(this.#bus, this.router);
     for (const record of this.#order) {
+      if (!record.usable) await this.#silence(record);
       await this.#step(record, "initialize", async () => {
         record.progress = "initialized";
         await record.extension?.initialize?.(new ExtensionContext(record, this.#parts));
@@ -241,9 +263,7 @@ export class ExtensionLoader {
     if (!record.usable) return [];
     record.fail(reason);
     record.unwire();
-    for (const [name, { subscribes = [] }] of Object.entries(record.capabilities)) {
-      for (const type of subscribes) this.#bus.unsubscribe(this.topics.topicOf(type), name);
-    }
+    this.#unsubscribe(record);
     this.#logger.error(`${record.id} failed: ${reason}`);
     const dependents = this.#order.filter(({ manifest }) => manifest?.dependsOn.includes(record.id)).toReversed();
     const further = `depends on ${record.id}, which failed: ${reason}`;
@@ -279,9 +299,19 @@ export class ExtensionLoader {
     if (record.service) await this.#ending(record, "its service", () => record.service);
     if (progress === "started") await this.#ending(record, "stop", () => extension?.stop?.());
     if (began) await this.#ending(record, "destroy", () => extension?.destroy?.());
-    if (record.state !== "ERROR") return;
+    if (record.state === "ERROR") await this.#silence(record);
+  }
+
+  /** Its capabilities hear nothing more, and answer 503. */
+  async #silence(record: ExtensionRecord): Promise<void> {
+    this.#unsubscribe(record);
     for (const name of Object.keys(record.capabilities))
       await this.#ending(record, name, () => this.#actors.get(name)?.stop());
+  }
+
+  #unsubscribe({ capabilities }: ExtensionRecord): void {
+    for (const [name, { subscribes = [] }] of Object.entries(capabilities))
+      for (const type of subscribes) this.#bus.unsubscribe(this.topics.topicOf(type), name);
   }
 
   async #ending(record: ExtensionRecord, what: string, work: () => unknown): Promise<void> {

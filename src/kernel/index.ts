@@ -2,7 +2,8 @@
 export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
 export { Stdio, type StdioOptions } from "../adapters/stdio.ts";
 export { SocketError } from "../adapters/unix-socket.ts";
-export { Kernel, type KernelHealth, type KernelOptions, type KernelParts } from "./kernel.ts";
+export { FolderError } from "./folder.ts";
+export { Kernel, KernelClosedError, type KernelHealth, type KernelOptions, type KernelParts } from "./kernel.ts";
 export {
   listSettings,
   readSettings,

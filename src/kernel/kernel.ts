@@ -92,6 +92,14 @@ export interface KernelOptions {
   readonly trace?: boolean;
   /** Name of the kernel's own space. */
   readonly space?: string;
+  /** Gives up the boot: what was opened is closed again, and `open` rejects with the signal's reason. After the boot it means nothing. */
+  readonly signal?: AbortSignal;
+}
+
+/** It was asked to close while it booted: by a timer, an extension, whoever sends `Syscall.Shutdown`. */
+export class KernelClosedError extends Error {
+  override readonly name = "KernelClosedError";
+  readonly code = "KERNEL_CLOSED";
 }
 
 export interface KernelHealth {
@@ -132,9 +140,18 @@ export class Kernel implements AsyncDisposable {
   #state: KernelHealth["state"] = "running";
   #closing: Promise<void> | undefined;
   readonly #whenClosed: (() => void)[] = [];
+  #isBooting = true;
+  /** Why the boot is given up, where it is. */
+  #givenUp: { readonly reason: unknown } | undefined;
 
   static async open(options: KernelOptions): Promise<Kernel> {
     const kernel = new Kernel(options.host);
+    const { signal } = options;
+    const giveUp = () => {
+      kernel.#givenUp ??= { reason: signal?.reason };
+    };
+    signal?.addEventListener("abort", giveUp, { once: true });
+    if (signal?.aborted) giveUp();
     try {
       await kernel.#boot(options);
       return kernel;
@@ -144,6 +161,9 @@ export class Kernel implements AsyncDisposable {
         throw new AggregateError([error, ...unwinding.errors], "the kernel did not start, and did not close cleanly");
       });
       throw error;
+    } finally {
+      signal?.removeEventListener("abort", giveUp);
+      if (kernel.#isBooting) kernel.#ended();
     }
   }
 
@@ -162,6 +182,7 @@ export class Kernel implements AsyncDisposable {
     const persist = version === undefined ? {} : { persist: { version } };
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...persist });
     this.#opened("space", () => this.#space.close());
+    this.#goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
     const given = await this.#space.restore(() =>
@@ -169,6 +190,7 @@ export class Kernel implements AsyncDisposable {
     );
     const extensions = this.#findExtensions(options);
     await extensions?.load();
+    this.#goOn();
     const own = { ...this.#builtIn(clearance), ...given };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
@@ -181,17 +203,31 @@ export class Kernel implements AsyncDisposable {
     // They end before the bus does: what they emit on their way out is journaled.
     this.#opened("extensions", async (graceMs) => extensions?.stop(graceMs));
     await extensions?.initialize(this.#loop.actors);
+    this.#goOn();
     this.#piecesLeft = (await this.#space.resume(options.patterns ?? [])).left;
+    this.#goOn();
     await this.#bus.start();
+    this.#goOn();
     await extensions?.start();
-    if (socketPath === undefined) return;
-    makeFolder(dirname(socketPath), { mode: 0o700, advice: "choose another path for the socket" });
+    this.#goOn();
+    if (socketPath !== undefined) await this.#listen(socketPath, clearance);
+    this.#goOn();
+    this.#isBooting = false;
+  }
+
+  async #listen(path: string, clearance: readonly string[] | undefined): Promise<void> {
+    makeFolder(dirname(path), { mode: 0o700, advice: "choose another path for the socket" });
     const socket = await UnixSocket.open({
-      ...{ host, loop: this.#loop, path: socketPath },
+      ...{ host: this.#host, loop: this.#loop, path },
       ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
     });
     this.#socket = socket;
     this.#opened("socket", () => socket.close());
+  }
+
+  /** Between two steps of the boot. */
+  #goOn(): void {
+    if (this.#givenUp) throw this.#givenUp.reason;
   }
 
   #findExtensions({ extensions: sources, agent, log, ...options }: KernelOptions): ExtensionLoader | undefined {
@@ -351,8 +387,14 @@ export class Kernel implements AsyncDisposable {
 
   /** Stops in good order: no new requests, work under way finishes within the grace, then everything closes. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
-    this.#closing ??= this.#close(graceMs);
+    this.#closing ??= this.#isBooting ? this.#closeWhileBooting() : this.#close(graceMs);
     return this.#closing;
+  }
+
+  /** The boot gives up at its next step, and closes what it has opened. */
+  #closeWhileBooting(): Promise<void> {
+    this.#givenUp ??= { reason: new KernelClosedError("the kernel was asked to close while it booted; open it again") };
+    return new Promise((resolve) => this.#whenClosed.push(resolve));
   }
 
   /** Resolves when the kernel has closed, whoever asked for it; rejects if it did not close cleanly. */
@@ -368,9 +410,13 @@ export class Kernel implements AsyncDisposable {
       await this.#drain(graceMs);
       await this.#unwind(graceMs);
     } finally {
-      this.#state = "stopped";
-      for (const resolve of this.#whenClosed.splice(0)) resolve();
+      this.#ended();
     }
+  }
+
+  #ended(): void {
+    this.#state = "stopped";
+    for (const resolve of this.#whenClosed.splice(0)) resolve();
   }
 
   /** Lets what is under way finish, for as long as the grace lasts. */

@@ -209,6 +209,41 @@ describe("health and services", () => {
   });
 });
 
+describe("boot", () => {
+  test("[X14] an actor that does not start is the failure of its extension: its dependents go with it, the kernel starts", async () => {
+    const world = new SimulatedWorld();
+    const heard: string[] = [];
+    const well = capability({
+      description: "hears",
+      queries: { "Well.Ask": { handle: () => 1 } },
+      on: { "Some.Thing": () => void heard.push("well") },
+    });
+    const ill = capability({
+      description: "does not start",
+      queries: { "Ill.Ask": { handle: () => 1 } },
+      on: { "Some.Thing": () => void heard.push("ill") },
+    });
+    const spawn = () => {
+      throw new Error("no memory");
+    };
+    const bad = inCode({ id: "bad" }, { getCapabilities: () => ({ well, ill: { ...ill, spawn } }) });
+    const child = inCode({ id: "child", depends_on: ["bad"] });
+    const other = inCode({ id: "other" });
+    const { states, status, kernel } = await world.open(bad, child, other);
+    expect(states()).toEqual({ bad: "ERROR", child: "ERROR", other: "ACTIVE" });
+    expect(status("bad").reason).toBe("spawn of bad.ill: no memory");
+    for (const type of ["Well.Ask", "Ill.Ask"]) {
+      const asked = world.act(() => kernel.query(type, null).catch(({ code }: { code: number }) => code));
+      expect(await asked).toBe(503);
+    }
+    const id = await world.act(() => kernel.publish("Some.Thing", null));
+    const [row] = await world.act(() => kernel.bus.query({ id, limit: 1 }));
+    expect([heard, row?.status]).toEqual([[], "done"]);
+    await world.host.run(() => kernel.close());
+    expect(world.host.pendingTimers).toBe(0);
+  });
+});
+
 describe("the end", () => {
   test("[K20] [X18] a boot that fails after them ends them too", async () => {
     const told: string[] = [];

@@ -1,13 +1,17 @@
 /** Boots and ends that fail: whatever the store refuses, nothing stays open and everybody who waits hears of it. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
-import { Kernel } from "../../src/kernel/kernel.ts";
+import { Kernel, type KernelOptions } from "../../src/kernel/kernel.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { inCode } from "../extensions/extension-setup.ts";
+import { scratchFolder } from "../repo/program.ts";
 
 const REST_MS = 120_000;
 
@@ -16,8 +20,12 @@ const counter = pattern("counter", (_: Cell<object>, piece) => {
   return { count, doubled: piece.computed("doubled", () => (count.get() ?? 0) * 2) };
 });
 
-/** Counts the calls of a store, and fails one of them. */
-function failing(store: Store, failAt: number) {
+/** Counts the calls of a store, and does something else at one of them: fails it, unless told. */
+function failing(
+  store: Store,
+  failAt: number,
+  instead: (key: string) => unknown = (key) => Promise.reject(new Error(`${key} failed`)),
+) {
   const seen = { calls: 0, closes: 0 };
   const proxy = new Proxy(store, {
     get(target, key) {
@@ -26,7 +34,8 @@ function failing(store: Store, failAt: number) {
       return (...values: unknown[]) => {
         if (key === "close") seen.closes++;
         else if (key !== "watch" && key !== "stats" && seen.calls++ === failAt) {
-          return Promise.reject(new Error(`${String(key)} failed`));
+          const answer = instead(String(key));
+          if (answer !== undefined) return answer;
         }
         return value.apply(target, values);
       };
@@ -35,9 +44,9 @@ function failing(store: Store, failAt: number) {
   return { seen, store: proxy };
 }
 
-function open(host: SimulatedHost, store: Store): Promise<Kernel> {
+function open(host: SimulatedHost, store: Store, options: Partial<KernelOptions> = {}): Promise<Kernel> {
   return Kernel.open({
-    ...{ host, store, version: "1", patterns: [counter] },
+    ...{ host, store, version: "1", patterns: [counter], ...options },
     capabilities: { clerk: capability({ description: "hears", on: { "Order.Placed": () => undefined } }) },
   });
 }
@@ -77,6 +86,65 @@ describe("a boot that fails", () => {
       if (callsOfBoot <= failAt) break;
     }
     expect(failed).toBeGreaterThan(2);
+  });
+});
+
+describe("a boot that is given up", () => {
+  test("[K52] whenever its signal comes, it goes through or rejects with the reason, and leaves no timer and no open store", async () => {
+    const host = simulatedHost(1);
+    const disk = await used(host);
+    let givenUp = 0;
+    for (let at = 0; ; at++) {
+      const controller = new AbortController();
+      const reason = new Error(`enough at ${at}`);
+      const { store, seen } = failing(memoryStore({ host, disk }), at, () => void controller.abort(reason));
+      const opening = open(host, store, { signal: controller.signal }).catch((error: unknown) => error);
+      await host.advance(100);
+      const opened = await opening;
+      const callsOfBoot = seen.calls;
+      if (opened instanceof Kernel) await settled(host, opened.close());
+      else {
+        expect(opened).toBe(reason);
+        givenUp++;
+      }
+      await host.advance(0);
+      expect({ at, timers: host.pendingTimers, closes: seen.closes }).toEqual({ at, timers: 0, closes: 1 });
+      if (callsOfBoot <= at) break;
+    }
+    expect(givenUp).toBeGreaterThan(2);
+  });
+
+  test("[K52] a signal that has come before opens nothing, and closes the store that it was given", async () => {
+    const host = simulatedHost(1);
+    const { store, seen } = failing(memoryStore({ host }), -1);
+    const opening = open(host, store, { signal: AbortSignal.abort(new Error("never mind")) });
+    expect(await settled(host, opening)).toMatchObject({ failed: { message: "never mind" } });
+    expect([seen.closes, host.pendingTimers]).toEqual([1, 0]);
+  });
+
+  test("[K52] an extension that shuts the kernel down as it starts ends the boot, and everything that had begun", async () => {
+    const host = simulatedHost(1);
+    const told: string[] = [];
+    const life = (name: string) => ({
+      start: () => void told.push(`${name} start`),
+      stop: () => void told.push(`${name} stop`),
+    });
+    const first = inCode({ id: "first" }, life("first"));
+    const ender = inCode(
+      { id: "ender", depends_on: ["first"] },
+      { ...life("ender"), start: () => ender.context.command("Syscall.Shutdown", null) },
+    );
+    const later = inCode({ id: "later", depends_on: ["ender"] }, life("later"));
+    const { store, seen } = failing(memoryStore({ host }), -1);
+    const socketPath = join(scratchFolder(), "kernel.sock");
+    const extensions = [first, ender, later];
+    const opening = open(host, store, { extensions, extensionData: "nowhere", log: () => undefined, socketPath });
+    expect(await settled(host, opening)).toMatchObject({ failed: { code: "KERNEL_CLOSED" } });
+    expect(told).toContain("first stop");
+    expect(told.filter((line) => line.endsWith("stop")).length).toBe(
+      told.filter((line) => line.endsWith("start")).length + 1,
+    );
+    expect([seen.closes, host.pendingTimers, existsSync(socketPath)]).toEqual([1, 0, false]);
   });
 });
 

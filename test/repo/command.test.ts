@@ -63,6 +63,18 @@ describe("start", () => {
     expect(await held).toBe("never answered");
   });
 
+  test("[K14] [K52] a signal that comes before it is ready ends it in good order too", async () => {
+    const { cwd, millrace } = setup();
+    writeFileSync(join(cwd, "app.mjs"), 'process.kill(process.pid, "SIGTERM");\nexport default {};\n');
+    const ended = await millrace(["start", "app.mjs"]);
+    expect(ended).toMatchObject({
+      code: 0,
+      stderr: "",
+      stdout: expect.stringMatching(/\nstopped before it was ready\n$/),
+    });
+    expect(readdirSync(join(cwd, ".millrace"))).not.toContain("kernel.sock");
+  });
+
   test("[K22] a second kernel in the same directory is refused, and the first goes on", async () => {
     const { cwd, millrace } = setup();
     const kernel = await KernelProcess.start(cwd);
