@@ -1,6 +1,6 @@
 /** What `ls` asks of the running kernel: types, actors, nodes, extensions. */
 import type { CapabilityView, GraphView } from "../kernel/inspect-capability.ts";
-import type { KernelHealth } from "../kernel/kernel.ts";
+import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { askGraph, askKernel } from "./connection.ts";
 import type { Listing } from "./listing.ts";
 

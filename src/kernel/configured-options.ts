@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { logToStderr } from "../extensions/logger.ts";
 import type { DataDirectory } from "./data-directory.ts";
-import type { KernelOptions } from "./kernel.ts";
+import type { KernelOptions } from "./kernel-options.ts";
 import { loadApp } from "./load-app.ts";
 import type { Settings } from "./settings.ts";
 

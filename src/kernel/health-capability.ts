@@ -2,7 +2,7 @@
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { Json } from "../message/json.ts";
-import type { KernelHealth } from "./kernel.ts";
+import type { KernelHealth } from "./kernel-options.ts";
 
 export function healthCapability(health: () => KernelHealth): Capability {
   return capability({

@@ -3,7 +3,8 @@ export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
 export { Stdio, type StdioOptions } from "../adapters/stdio.ts";
 export { SocketError } from "../adapters/unix-socket.ts";
 export { FolderError } from "./folder.ts";
-export { Kernel, KernelClosedError, type KernelHealth, type KernelOptions, type KernelParts } from "./kernel.ts";
+export { Kernel, KernelClosedError } from "./kernel.ts";
+export type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 export {
   listSettings,
   readSettings,

@@ -7,7 +7,7 @@ import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Pattern } from "../cells/pattern.ts";
-import type { KernelOptions } from "./kernel.ts";
+import type { KernelOptions } from "./kernel-options.ts";
 
 export interface App extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
   readonly capabilities: NonNullable<KernelOptions["capabilities"]>;

@@ -1,6 +1,6 @@
 /** An app with something of everything that the looking verbs explain: a commit, derived values seen and unseen, an event that fails, a timer. */
 import { existsSync } from "node:fs";
-import type { KernelParts } from "../../src/kernel/kernel.ts";
+import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Event } from "../../src/bus/event.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
-import type { KernelParts } from "../../src/kernel/kernel.ts";
+import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Json } from "../../src/message/json.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
-import type { KernelHealth } from "../../src/kernel/kernel.ts";
+import type { KernelHealth } from "../../src/kernel/kernel-options.ts";
 import { openStoreForReading } from "../../src/kernel/open-store.ts";
 import { KernelProcess } from "../kernel/kernel-process.ts";
 import { scratchFolder } from "../repo/program.ts";

@@ -1,6 +1,6 @@
 /** An app whose state can be checked from outside: entries that are added up, events that are counted, work that lasts until it is told. */
 
-import type { KernelParts } from "../../src/kernel/kernel.ts";
+import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Json } from "../../src/message/json.ts";

@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import type { Cell } from "../../src/cells/cell.ts";
 import { pattern } from "../../src/cells/pattern.ts";
 import { systemHost } from "../../src/host/system-host.ts";
-import { Kernel, type KernelOptions } from "../../src/kernel/kernel.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { scratchFolder } from "../repo/program.ts";
 

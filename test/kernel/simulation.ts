@@ -4,7 +4,8 @@
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
-import { Kernel, type KernelParts } from "../../src/kernel/kernel.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";

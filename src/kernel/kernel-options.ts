@@ -1,0 +1,81 @@
+/** What a kernel is opened with, what its capabilities are built from, and what it says of itself. */
+import type { EventBus } from "../bus/event-bus.ts";
+import type { Pattern } from "../cells/pattern.ts";
+import type { Resumed } from "../cells/pieces.ts";
+import type { Space } from "../cells/space.ts";
+import type { ExtensionSources } from "../extensions/discovery.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
+import type { Log } from "../extensions/logger.ts";
+import type { Host } from "../host/host.ts";
+import type { Capability } from "../loop/capability.ts";
+import type { Observer } from "../loop/observation.ts";
+import type { Store } from "../store/store.ts";
+
+/** What capabilities may be built from. */
+export interface KernelParts {
+  readonly host: Host;
+  readonly store: Store;
+  readonly bus: EventBus;
+  readonly space: Space;
+}
+
+export interface KernelOptions {
+  readonly host: Host;
+  /** Opened by the caller, who may want another backend; closed by the kernel. */
+  readonly store: Store;
+  readonly capabilities?:
+    | Readonly<Record<string, Capability>>
+    | ((parts: KernelParts) => Readonly<Record<string, Capability>>);
+  /** A folder of extensions, or each by itself. */
+  readonly extensions?: ExtensionSources;
+  /** Whose agent answers where several extensions offer one; the first one's unless given. */
+  readonly agent?: string;
+  /** Where extensions keep files of their own; `.millrace/extensions`, or below `MILLRACE_DIR`, unless given. */
+  readonly extensionData?: string;
+  /** What extensions say; warnings and errors go to the error output unless given. */
+  readonly log?: Log;
+  /** Patterns whose pieces are taken up again at boot; those of others are left as they are, and named by `health`. */
+  readonly patterns?: readonly Pattern[];
+  /**
+   * Keeps what is computed over a restart; without it, values are computed again when somebody looks. Names the app's code: a computation
+   * is taken up again if its function and this version are the same, so change it with whatever the functions call.
+   */
+  readonly version?: string;
+  /** Where to listen; no socket unless given. */
+  readonly socketPath?: string;
+  /**
+   * What clients of the socket may know, by the names of labels; without one, everything. They reach `Memory.*`, which then answers
+   * what lies within, and capabilities that have a clearance within it themselves; the rest is refused with 403.
+   */
+  readonly clearance?: readonly string[];
+  /** After this long a client's request is answered with 504. */
+  readonly requestTimeoutMs?: number;
+  /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */
+  readonly leaseMs?: number;
+  /** No other process has the store open: what a dead one was running by a schedule is run again at once, not when its lease is over. */
+  readonly alone?: boolean;
+  readonly observe?: Observer;
+  /** Keeps what recent commits changed and which nodes ran because of them, for `millrace trace`. Off unless asked for. */
+  readonly trace?: boolean;
+  /** Name of the kernel's own space. */
+  readonly space?: string;
+  /** Gives up the boot: what was opened is closed again, and `open` rejects with the signal's reason. After the boot it means nothing. */
+  readonly signal?: AbortSignal;
+}
+
+export interface KernelHealth {
+  readonly state: "running" | "stopping" | "stopped";
+  readonly quiescent: boolean;
+  readonly recovered: number;
+  readonly routes: number;
+  readonly subscriptions: number;
+  readonly actors: Readonly<Record<string, string>>;
+  readonly connections: number;
+  readonly extensions: readonly ExtensionStatus[];
+  /** Pieces that run, and those that could not be taken up again. */
+  readonly pieces: number;
+  readonly piecesLeft: Resumed["left"];
+  /** Computations and effects, and how many of them somebody looks at. */
+  readonly nodes: number;
+  readonly liveNodes: number;
+}
