@@ -3,7 +3,7 @@
  * are collected in a unit, which is committed or taken back as a whole (Scheduler v2 §4.3, §7.3). What becomes of the commit is
  * in `run-commits.ts`.
  */
-import { admit } from "../store/admit.ts";
+import { admitFrozen } from "../store/admit.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import { PUBLIC } from "../store/label.ts";
 import { overlap } from "../store/path-operation.ts";
@@ -39,7 +39,7 @@ export class RunWrites {
     const { document } = root;
     if (label !== PUBLIC || document.labels !== undefined) this.#flow.derive(node, root, label);
     const before = document.value;
-    const after = value === undefined ? undefined : admit(value, before);
+    const after = value === undefined ? undefined : admitFrozen(value, before);
     // What was admitted is neither NaN nor -0.
     if (before === after) return;
     document.value = after;

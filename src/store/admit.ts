@@ -1,13 +1,14 @@
 /**
  * Letting values in and out of a replica.
  *
- * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Where
- * the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
+ * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Fields
+ * that are not enumerable stay behind, as with a message (M32): finding them takes longer than all else that a wide object costs.
+ * Where the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
  * Out: `handOut` freezes what a reader gets, down to what is frozen already. A frozen container is never changed again, an
  * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place. SPEC: S41-S43.
  */
 import { DEPTH_MAX, DOCUMENT_VALUES_MAX } from "../limits.ts";
-import { isCleanText, isJsonObject, type Json, type JsonArray } from "../message/json.ts";
+import { isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { type Container, childOf, setOwn, shallowCopy } from "./patch.ts";
 import { StoreError } from "./store.ts";
@@ -19,6 +20,12 @@ import { StoreError } from "./store.ts";
 export function admit(value: unknown, previous: Json | undefined, depth = 0): Json {
   if (isPlainLeaf(value, previous)) return value;
   return new Admission().admit(value, previous, depth);
+}
+
+/** The same for a value that is replaced whole or not at all: it is frozen at once, which costs less than a second walk. */
+export function admitFrozen(value: unknown, previous: Json | undefined): Json {
+  if (isPlainLeaf(value, previous)) return value;
+  return new Admission(true).admit(value, previous, 0);
 }
 
 /** The same error with the place that the value was for, and what to do; any other as it is. */
@@ -60,8 +67,13 @@ function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json 
 
 class Admission {
   visited = 0;
+  readonly #freezes: boolean;
   /** Steps to the value being admitted, for the error message. */
   readonly #at: (string | number)[] = [];
+
+  constructor(freezes = false) {
+    this.#freezes = freezes;
+  }
 
   admit(value: unknown, previous: Json | undefined, depth: number): Json {
     if (++this.visited > DOCUMENT_VALUES_MAX) throw this.#refuse(`holds more than ${DOCUMENT_VALUES_MAX} values`);
@@ -85,9 +97,8 @@ class Admission {
   }
 
   #isShareable(value: object, depth: number): boolean {
-    if (!isHandedOut(value) || depth > DEPTH_MAX - SHAREABLE_DEPTH_MAX) return false;
     const values = shareable.get(value);
-    if (values === undefined) return false;
+    if (values === undefined || depth > DEPTH_MAX - SHAREABLE_DEPTH_MAX) return false;
     this.visited += values - 1;
     return true;
   }
@@ -119,7 +130,11 @@ class Admission {
       same &&= Object.is(item, old?.[index]);
       copy.push(item);
     }
-    return same ? handOut(old as Json) : copy;
+    return same ? handOut(old as Json) : this.#made(copy);
+  }
+
+  #made(copy: Json): Json {
+    return this.#freezes ? Object.freeze(copy) : copy;
   }
 
   #admitElement(array: readonly unknown[], index: number, before: Json | undefined, depth: number): Json {
@@ -140,12 +155,12 @@ class Admission {
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype !== Object.prototype && prototype !== null)
       throw this.#refuse(`must be a plain object, got ${show(value)}`);
+    if (Object.getOwnPropertySymbols(value).length > 0) throw this.#refuse("has a symbol for a key");
     const keys = Object.keys(value);
-    if (hasHidden(value, keys.length)) throw this.#refuse("has a symbol or a hidden property for a key");
     const old = isJsonObject(previous) ? previous : undefined;
     // Copied whole, as memory, and then put right where a child is another: half the cost of building it key by key.
     const copy = { ...value } as { [key: string]: Json };
-    let same = old !== undefined && Object.keys(old).length === keys.length;
+    let same = old !== undefined;
     for (const key of keys) {
       const before = old && childOf(old, key);
       const given: unknown = copy[key];
@@ -153,7 +168,8 @@ class Admission {
       if (item !== given) setOwn(copy, key, item);
       same &&= item === before;
     }
-    return same ? handOut(old as Json) : copy;
+    same &&= Object.keys(old as JsonObject).length === keys.length;
+    return same ? handOut(old as Json) : this.#made(copy);
   }
 
   #admitChild(key: string, value: unknown, before: Json | undefined, depth: number): Json {
@@ -174,11 +190,6 @@ class Admission {
     const where = this.#at.length === 0 ? THE_VALUE : `${THE_VALUE} at /${this.#at.join("/")}`;
     return new StoreError("STORE_MISUSE", `${where} ${problem}`);
   }
-}
-
-/** Whether it has keys besides the enumerable ones: two calls that look at the shape, where one that lists all keys lists them. */
-function hasHidden(value: object, enumerable: number): boolean {
-  return Object.getOwnPropertyNames(value).length !== enumerable || Object.getOwnPropertySymbols(value).length > 0;
 }
 
 /** Whether readers may hold it: then it is frozen, with everything below it, and is never changed again. */

@@ -27,12 +27,12 @@ export function narrow(path: Path, before: Json | undefined, after: Json): PathO
 export function narrowIncoming(path: Path, before: Json | undefined, value: unknown): PathOperation[] | undefined {
   if (!isJsonObject(before) || typeof value !== "object" || value === null) return undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype) return undefined;
-  const keys = Reflect.ownKeys(value);
+  if (Object.getOwnPropertySymbols(value).length > 0) return undefined;
+  const keys = Object.keys(value);
   if (keys.length < NARROW_FROM_CHILDREN || keys.length > DOCUMENT_VALUES_MAX) return undefined;
   const operations: PathOperation[] = [];
   let met = 0;
   for (const key of keys) {
-    if (typeof key === "symbol" || !Object.prototype.propertyIsEnumerable.call(value, key)) return undefined;
     const now: unknown = (value as { readonly [key: string]: unknown })[key];
     const old = childOf(before, key);
     if (old !== undefined) met++;

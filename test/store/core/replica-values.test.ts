@@ -200,7 +200,7 @@ describe("values", () => {
       [{ x: [1, , 2] }, "the value at /x/1 is a hole"],
       [{ "a\0": 1 }, "key must not contain NUL"],
       [{ x: "\ud800" }, "the value at /x must not contain NUL or a lone surrogate"],
-      [{ [Symbol("s")]: 1 }, "has a symbol or a hidden property"],
+      [{ [Symbol("s")]: 1 }, "has a symbol for a key"],
       [cycle, "is nested deeper than 64, or contains itself"],
     ];
     for (const [value, message] of bad) {
@@ -210,6 +210,18 @@ describe("values", () => {
     }
     expect(refusal(() => transaction.write(DOC, ["b\0"], 1))).toContain("a key must not contain NUL");
     expect(transaction.read(DOC)).toEqual({ a: 1 });
+  });
+
+  test("[S43] what is not enumerable stays behind, in a narrow object and in a wide one", async () => {
+    const { here } = await setup();
+    const wide = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`k${i}`, i]));
+    for (const value of [{ a: 1 }, wide]) {
+      await here.put(DOC, [], value);
+      const next = { ...value, more: 2 };
+      await here.put(DOC, [], Object.defineProperty({ ...next }, "hidden", { value: 3, enumerable: false }));
+      expect(here.replica.peek(DOC)).toEqual(next);
+      expect(Object.getOwnPropertyNames(here.replica.peek(DOC))).not.toContain("hidden");
+    }
   });
 
   test("[S43] no document becomes deeper than values may be, however it is put together", async () => {
