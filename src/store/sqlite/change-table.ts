@@ -37,12 +37,14 @@ export interface Patch extends FoundPatch {
   readonly sequence: number;
 }
 
-/** A block takes no further commit from here on: with the last one it fills a page. */
-const BLOCK_TEXT_MAX = 3_000;
+/** A longer text would not fit a page with the row's other columns, and take a second one. */
+const BLOCK_TEXT_MAX = 4_000;
+/** About what the beginning of a line takes. */
+const LINE_START = 16;
 /** Bounds how far before a sequence the block that holds it can begin. */
 const BLOCK_COMMITS_MAX = 100;
 /** Blocks read at a time for the feed. */
-const FEED_BLOCKS = 16;
+const FEED_BLOCKS = 64;
 
 interface OpenBlock {
   readonly first: number;
@@ -71,11 +73,13 @@ export class ChangeTable implements TableCache {
     this.#sql = statements(connection);
   }
 
-  /** Adds a commit; `add` adds what it did. */
-  begin(space: number, commit: CommitLine): void {
+  /** Adds a commit; `add` adds the patches that are announced here. */
+  begin(space: number, commit: CommitLine, patches: readonly { readonly text: string }[]): void {
     const open = this.#open.get(space);
     const line = commitLine(commit);
-    if (open && open.text.length < BLOCK_TEXT_MAX && open.last - open.first < BLOCK_COMMITS_MAX - 1) {
+    const length = patches.reduce((sum, { text }) => sum + LINE_START + text.length, line.length);
+    const hasRoom = open && open.text.length + length <= BLOCK_TEXT_MAX;
+    if (hasRoom && open.last - open.first < BLOCK_COMMITS_MAX - 1) {
       open.last = commit.sequence;
       open.text += line;
       return;

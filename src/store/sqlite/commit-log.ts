@@ -27,6 +27,8 @@ interface Run {
   /** The local sequence of its first answer. */
   readonly first: number;
   readonly answers: Answer[];
+  /** About how long the text of the answers is. */
+  length: number;
   /** Whether one of them moved the space's sequence. */
   moves: boolean;
 }
@@ -40,8 +42,9 @@ export interface CommitRecord extends CommitIdentity, StoredCommit {
   readonly moves: boolean;
 }
 
-/** Answers in a row of the log: looking one up reads its neighbours too. */
-const RUN_COMMITS_MAX = 64;
+/** Text of the answers in a row of the log, which with its other columns is to fit a page, and about what one takes beside its digest. */
+const RUN_TEXT_MAX = 3_900;
+const ANSWER_TEXT = 14;
 /** Sessions are many over time and few at once. */
 const SESSIONS_REMEMBERED_MAX = 1_000;
 
@@ -91,8 +94,9 @@ export class CommitLog implements TableCache {
     const session = this.#makeSession(name);
     const answer: Answer = journalIds.length === 0 ? [digest, sequence] : [digest, sequence, journalIds];
     if (!continues(session, space, localSequence)) this.#writeRun(session);
-    session.run ??= { space, first: localSequence, answers: [], moves };
+    session.run ??= { space, first: localSequence, answers: [], length: 0, moves };
     session.run.answers.push(answer);
+    session.run.length += digest.length + ANSWER_TEXT * (1 + journalIds.length);
     session.run.moves ||= moves;
     this.#running.add(session);
     if (localSequence > session.last + 1) session.unbrokenFrom = localSequence;
@@ -164,7 +168,7 @@ export class CommitLog implements TableCache {
 
 /** Whether a commit can be added to the session's run. */
 function continues({ run }: Session, space: number, localSequence: number): boolean {
-  if (run === undefined || run.answers.length >= RUN_COMMITS_MAX) return false;
+  if (run === undefined || run.length >= RUN_TEXT_MAX) return false;
   return run.space === space && localSequence === run.first + run.answers.length;
 }
 

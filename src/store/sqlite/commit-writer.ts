@@ -190,7 +190,8 @@ export class CommitWriter {
     spaces.move(space);
     const session = commits.sessionId(request.session);
     const { localSequence } = request;
-    documents.changes.begin(space.id, { sequence: space.sequence, session, localSequence, labels: labelsText });
+    const line = { sequence: space.sequence, session, localSequence, labels: labelsText };
+    documents.changes.begin(space.id, line, patches);
     for (const patch of patches) documents.append(space, documents.make(space, patch), patch, session);
     for (const write of labels) this.#tables.labels.write(documents.make(space, write).row, write);
   }

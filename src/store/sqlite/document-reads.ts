@@ -33,6 +33,8 @@ export class DocumentReads {
     if (!space) return { commits: [], head: 0, gap: false };
     const head = space.sequence;
     if (sequence < head - this.#feedLength) return { commits: [], head, gap: true };
+    // Whoever made the last commits himself asks too, after each batch.
+    if (sequence >= head) return { commits: [], head, gap: false };
     const commits = this.#tables.documents.changes.commitsAfter(space.id, sequence, limit);
     return { commits: this.#feedCommits(commits), head, gap: false };
   }
