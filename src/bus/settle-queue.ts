@@ -1,11 +1,14 @@
 /**
- * Settles of one turn, sent to the store together, so that they land in the next group commit. SPEC: J55, J71.
+ * Settles of one turn, sent to the store together, so that they land in the next group commit. SPEC: J55, J71, J90.
+ *
+ * A few events that went well need no commit of their own: the next one takes them along, be it that of the next event. Should the
+ * process die before, they are delivered again, as at any time. What somebody waits for goes at once.
  *
  * A settle that the store could not take now is offered again; one that comes too late changes nothing. Either way the run is
  * over once the store has answered.
  */
 import type { Host } from "../host/host.ts";
-import { SETTLE_RETRY_MS } from "../limits.ts";
+import { SETTLE_RETRY_MS, SETTLES_WAITING_MAX } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Settlement } from "../store/journal.ts";
 import { type Store, StoreError } from "../store/store.ts";
@@ -58,7 +61,8 @@ export class SettleQueue {
   async #send(due: readonly Due[]): Promise<void> {
     this.#unanswered += due.length;
     try {
-      const results = await this.#store.settle(due.map(({ settlement }) => settlement));
+      const settlements = due.map(({ settlement }) => settlement);
+      const results = await this.#store.settle(settlements, canWait(due) ? "soon" : "now");
       for (const [at, { run, settlement }] of due.entries()) {
         this.#answered(run, settlement, results[at] === "settled");
       }
@@ -91,6 +95,21 @@ export class SettleQueue {
       if (left.length > 0) void this.#send(left);
     });
   }
+}
+
+/** Whether nobody waits for them: later events of a serial key, the next suspect (J88), others for the room that many would take. */
+function canWait(due: readonly Due[]): boolean {
+  return (
+    due.length <= SETTLES_WAITING_MAX && due.every(({ run, settlement }) => isDone(settlement) && isUnawaited(run))
+  );
+}
+
+function isDone({ outcome }: Settlement): boolean {
+  return outcome.kind === "done";
+}
+
+function isUnawaited({ claimAttempt, lanes }: EventRun): boolean {
+  return claimAttempt === 1 && !lanes?.some((lane) => lane !== undefined);
 }
 
 /** Whether the store will take nothing any more. */

@@ -68,7 +68,7 @@ export interface Store extends AsyncDisposable {
   claim(request: ClaimRequest): Promise<readonly Claim[]>;
 
   /** Settles claims. The result says, claim by claim, whether it was still held. */
-  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>;
+  settle(settlements: readonly Settlement[], urgency?: Urgency): Promise<readonly SettleResult[]>;
 
   /** Sends rows whose lease is not live back to pending; resolves with how many. Never touches a live process's rows. */
   recover(): Promise<number>;
@@ -173,6 +173,9 @@ export interface Lease {
 export type AppendOutcome = { readonly kind: "appended"; readonly ids: readonly number[] } | Rejection;
 
 export type SettleResult = "settled" | "lease-lost";
+
+/** `soon`: nobody waits for it, so that it may go with whatever is written next, if that comes within milliseconds. `now` unless given. */
+export type Urgency = "now" | "soon";
 
 export interface StoreStats {
   /** Group commits that reached the disk. */

@@ -9,15 +9,16 @@
  *                      waiting (timer)              stopped (for good)
  *
  * A batch starts in a task of its own, so that everybody whom the last batch woke has queued again before it does, and lets tasks go
- * first while each brings it more: a flush costs the same, however much is in it. It never waits for nothing to do. Batches run
- * synchronously, so nobody sees a half-made one, and are bounded in time, so that the event loop is not held.
+ * first while each brings it more: a flush costs the same, however much is in it. It never waits for nothing to do. A job that can
+ * wait is left for a few milliseconds to the batch that another one starts. Batches run synchronously, so nobody sees a half-made
+ * one, and are bounded in time, so that the event loop is not held.
  *
  * A job that throws unexpectedly rolls the batch back; its jobs then run again in one transaction with a savepoint each, so
  * that only the guilty one fails. Jobs are therefore run at least once and must have no effect but on the database.
  */
-import type { Host } from "../../host/host.ts";
+import type { Host, Timer } from "../../host/host.ts";
 import { type Rejection, rejected } from "../rejection.ts";
-import { StoreError } from "../store.ts";
+import { StoreError, type Urgency } from "../store.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, Statement } from "./connection.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
@@ -55,6 +56,8 @@ const ASK_AFTER_MS = 2;
 const RETRY_MS = 1;
 /** How long a batch that still grows lets others go first. */
 const GATHER_MS = 10;
+/** How long a job that can wait waits for another to share a flush with. */
+const SOON_MS = 5;
 
 export class GroupCommit {
   readonly #connection: Connection;
@@ -72,6 +75,8 @@ export class GroupCommit {
   #refusedSince: number | undefined;
   /** When the pause for another process began; undefined outside one. */
   #pausedSince: number | undefined;
+  /** Starts a batch for jobs that can wait, should nobody else have done it by then. */
+  #soon: Timer | undefined;
   #dataVersion: unknown;
   readonly #drained: (() => void)[] = [];
   readonly #begin: Statement;
@@ -95,7 +100,7 @@ export class GroupCommit {
     this.#dataVersion = this.#readVersion();
   }
 
-  submit(job: Job): void {
+  submit(job: Job, urgency: Urgency = "now"): void {
     const refusal = this.#refusalOf(job);
     if (refusal) {
       job.fail(refusal);
@@ -103,7 +108,8 @@ export class GroupCommit {
     }
     this.#queue.push(job);
     this.#queueBytes += job.bytes;
-    this.#schedule();
+    if (urgency === "now") this.#schedule();
+    else this.#scheduleSoon();
   }
 
   /** Runs a read as of one moment. The engine's own lock is never refused to a reader, but for a moment of recovery. */
@@ -134,6 +140,7 @@ export class GroupCommit {
 
   /** Writes what is queued; afterwards nothing is taken any more. */
   async drain(): Promise<void> {
+    this.#schedule();
     if (this.#queue.length > 0 || this.#state.kind === "committing") {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
@@ -168,6 +175,15 @@ export class GroupCommit {
     this.#state = { kind: "scheduled" };
     const until = this.#host.monotonic() + GATHER_MS;
     this.#gather(this.#queue.length, until);
+  }
+
+  /** Leaves the queue to a batch that somebody else is about to need, if one comes in time. */
+  #scheduleSoon(): void {
+    // It keeps the process alive: what was asked for is written, whoever waits.
+    this.#soon ??= this.#host.timer(SOON_MS, () => {
+      this.#soon = undefined;
+      this.#schedule();
+    });
   }
 
   /** Starts the batch in the next task, or in a later one as long as the queue grows beyond what it was. */

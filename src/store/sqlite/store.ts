@@ -32,6 +32,7 @@ import {
   type StoreChange,
   StoreError,
   type StoreStats,
+  type Urgency,
 } from "../store.ts";
 import { CommitWriter, type EncodedCommit, encodeCommit, ownSettlement, splitReceipts } from "./commit-writer.ts";
 import type { Connection } from "./connection.ts";
@@ -174,14 +175,15 @@ export class SqliteStore implements Store {
     });
   }
 
-  settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]> {
-    return this.#write("journal", () => {
+  settle(settlements: readonly Settlement[], urgency: Urgency = "now"): Promise<readonly SettleResult[]> {
+    const prepare = () => {
       const own = settlements.map(ownSettlement);
       return () => {
         const held = this.#tables.journal.settleAll(own, this.#host.now());
-        return held.map((isHeld) => (isHeld ? "settled" : "lease-lost"));
+        return held.map((isHeld): SettleResult => (isHeld ? "settled" : "lease-lost"));
       };
-    });
+    };
+    return this.#write("journal", prepare, urgency);
   }
 
   recover(): Promise<number> {
@@ -301,7 +303,7 @@ export class SqliteStore implements Store {
    * A write that answers with a result, or throws. `prepare` checks and copies what the caller gave, before he goes on; what it
    * returns does the work inside the transaction. `touches` is what watchers are told of.
    */
-  #write<T>(touches: "journal" | "nothing", prepare: () => () => T): Promise<T> {
+  #write<T>(touches: "journal" | "nothing", prepare: () => () => T, urgency: Urgency = "now"): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#requireWritable();
       const prepared = prepare();
@@ -310,7 +312,7 @@ export class SqliteStore implements Store {
         return prepared();
       };
       const fail = (cause: Rejection | Error) => reject(cause instanceof Error ? cause : errorOf(cause));
-      this.#writer.submit(new PendingJob(0, work, resolve, fail));
+      this.#writer.submit(new PendingJob(0, work, resolve, fail), urgency);
     });
   }
 

@@ -14,6 +14,7 @@ import {
   set,
   write,
 } from "../conformance/requests.ts";
+import { HeldTimers } from "../held-timers.ts";
 import { StoreFile } from "./store-file.ts";
 
 describe("group commit", () => {
@@ -52,6 +53,33 @@ describe("group commit", () => {
     const before = store.stats().batches;
     await Promise.all(Array.from({ length: 20 }, () => append(store, entry({ data: "x".repeat(600) }))));
     expect(store.stats().batches - before).toBeGreaterThanOrEqual(10);
+  });
+
+  test("[S89] a settle that can wait goes with the next write, or soon by itself, and before the store is closed", async () => {
+    await using file = new StoreFile();
+    const host = new HeldTimers();
+    const store = await file.open({ host });
+    const { lease } = await store.openLease(60_000);
+    const as = { status: "claimed", lease } as const;
+    const [first, second, third] = await append(store, entry({}, as), entry({}, as), entry({}, as));
+    const settled: number[] = [];
+    const settleSoon = (id = 0) => {
+      const settlement = { id, lease, attempt: 1, outcome: { kind: "done" } } as const;
+      void store.settle([settlement], "soon").then(() => settled.push(id));
+    };
+    const { batches } = store.stats();
+    settleSoon(first);
+    await host.tasks();
+    expect([store.stats().batches - batches, settled]).toEqual([0, []]);
+    await append(store, entry());
+    expect([store.stats().batches - batches, settled]).toEqual([1, [first]]);
+    settleSoon(second);
+    host.fire();
+    await host.tasks();
+    expect([store.stats().batches - batches, settled]).toEqual([2, [first, second]]);
+    settleSoon(third);
+    await store.close();
+    expect(settled).toEqual([first, second, third]);
   });
 
   test("[S90] a write that throws fails alone", async () => {
