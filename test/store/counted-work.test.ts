@@ -119,7 +119,8 @@ describe("statements", () => {
           const patches = [set("book", [`entry-${id}`], id), set(`receipt-${id}`, [], { handled: true })];
           const preconditions = [{ kind: "absent", ...ref(`receipt-${id}`) } as const];
           const settlements = [{ id, lease, attempt: 1, outcome: DONE }];
-          committed(await at.store.commit(commitBy("handler", id, { patches, preconditions, settlements })));
+          const parts = { digest: `handling ${id}`, patches, preconditions, settlements };
+          committed(await at.store.commit(commitBy("handler", id, parts)));
         }),
       ),
     );
