@@ -1,107 +1,197 @@
 /**
- * The index of a space's pieces: the document `millrace/pieces` names every piece that was started and not stopped, with its pattern and
- * its owner. It alone says which pieces live: a process takes them up by it, and lets go of one whose entry somebody has taken out.
- * Nested pieces are built by the pieces they belong to and are not in it. SPEC: P2, P4, P6, P7.
+ * The index of a space's pieces: names every piece that was started and not stopped, with its pattern, its owner and what it owns. It alone
+ * says which pieces live: a process takes them up by it, and lets go of one whose entry somebody has taken out. Nested pieces are
+ * built by the pieces they belong to and are not in it. SPEC: P2, P4, P6, P7, P9.
+ *
+ * It lies in as many documents as there are buckets, each with the entries of the pieces whose ids fall into it, so that a start copies
+ * and stores a few of ten thousand entries and no backend has to list documents. All of them are held from the first use on: who
+ * lives is asked at any time, by code that cannot wait.
  */
 import type { Json } from "../message/json.ts";
-import type { Notification } from "../store/change.ts";
+import type { Address } from "../scheduler/address.ts";
+import type { Change, Notification } from "../store/change.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Cell } from "./cell.ts";
 import { PieceError } from "./pattern.ts";
 import type { Space } from "./space.ts";
 
-export const PIECES_DOCUMENT = "millrace/pieces";
+/** In how many documents the index lies. Stored: another number would look for pieces where they are not. */
+const BUCKETS = 256;
+/** The whole index, as versions before the buckets wrote it; and where the buckets are. */
+const UNDIVIDED = "millrace/pieces";
+const BUCKET_PREFIX = `${UNDIVIDED}/`;
 
-/** What the index says of a piece: the name of its pattern, and the piece whose handler launched it and with which it stops. */
-export type PieceEntry = { readonly pattern: string; readonly owner?: string };
+/** What the index says of a piece. */
+export type PieceEntry = {
+  /** The name of its pattern. */
+  readonly pattern: string;
+  /** The piece whose handler launched it and with which it stops. */
+  readonly owner?: string;
+  /** The pieces of which it is the owner. */
+  readonly owns: Readonly<Record<string, true>>;
+};
 
 export type PieceEntries = Readonly<Record<string, PieceEntry>>;
 
+/** An entry as versions before the buckets wrote it. */
+type UndividedEntry = Omit<PieceEntry, "owns">;
+
 export class PieceIndex {
   readonly #space: Space;
-  readonly #cell: Cell<PieceEntries>;
+  readonly #buckets: (Cell<PieceEntries> | undefined)[] = new Array(BUCKETS).fill(undefined);
+  #ready: Promise<void> | undefined;
 
   constructor(space: Space) {
     this.#space = space;
-    this.#cell = space.cell(PIECES_DOCUMENT);
-    // Who lives is asked at any time, by code that cannot wait.
-    this.#cell.address.hold();
   }
 
-  pull(): Promise<PieceEntries | undefined> {
-    return this.#cell.pull();
+  /** Resolves when all of it is here; what is here stays. */
+  ready(): Promise<void> {
+    this.#ready ??= this.#bring().catch((error: unknown) => {
+      this.#ready = undefined;
+      throw error;
+    });
+    return this.#ready;
+  }
+
+  async #bring(): Promise<void> {
+    const buckets = Array.from({ length: BUCKETS }, (_, at) => this.#bucket(at).address.document);
+    await this.#space.replica(this.#space.name).load([...buckets, { scope: SHARED_SCOPE, id: UNDIVIDED }]);
+    await this.#space.transact(() => this.#divide());
+  }
+
+  /** Takes over what an older version wrote. */
+  #divide(): void {
+    const undivided = this.#space.cell<Readonly<Record<string, UndividedEntry>>>(UNDIVIDED);
+    const entries = Object.entries(undivided.get() ?? {});
+    if (entries.length === 0) return;
+    const owned = Map.groupBy(entries, ([, { owner }]) => owner);
+    for (const [id, entry] of entries) {
+      const owns = Object.fromEntries((owned.get(id) ?? []).map(([other]) => [other, true] as const));
+      this.#put(id, { ...entry, owns });
+    }
+    undivided.delete();
   }
 
   /** Resolves when it is here with what others have committed by now. */
   async catchUp(): Promise<void> {
     await this.#space.replica(this.#space.name).catchUp();
-    await this.pull();
+    await this.ready();
+  }
+
+  /** All entries, by id. */
+  async pull(): Promise<PieceEntries> {
+    await this.ready();
+    const all = this.#buckets.flatMap((bucket) => Object.entries((bucket?.address.value ?? {}) as PieceEntries));
+    return Object.fromEntries(all.toSorted(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   /** As it is known here now, with what is on its way; no read of whoever asks. */
   has(id: string, pattern?: string): boolean {
-    const entry = ownEntry(this.#cell.address.value, id);
+    const entry = this.#known(id);
     return entry !== undefined && (pattern === undefined || entry.pattern === pattern);
   }
 
-  /** A read of this entry alone. */
-  entry(id: string): PieceEntry | undefined {
-    return this.#space.scheduler.read(this.#cell.address.child(id)) as PieceEntry | undefined;
+  #known(id: string): PieceEntry | undefined {
+    return entryIn(this.#bucketOf(id).address.value, id);
+  }
+
+  /** The pattern of a piece that lives: a read of that alone. */
+  patternOf(id: string): string | undefined {
+    return this.#space.scheduler.read(this.#placeOf(id).child("pattern")) as string | undefined;
   }
 
   /** A piece keeps the owner that it was entered with: who launches it again only gives it other inputs. */
-  enter(id: string, entry: PieceEntry): void {
-    this.#requireSamePattern(id, entry.pattern);
-    if (this.entry(id) !== undefined) return;
-    // Only whoever makes the index rests on there being none: pieces that start at once do not stand in each other's way.
-    const { address } = this.#cell;
-    if (address.value !== undefined) this.#space.scheduler.write(address.child(id), entry);
-    else this.#cell.set({ ...this.#cell.get(), [id]: entry });
+  enter(id: string, pattern: string, owner?: string): void {
+    const stored = this.patternOf(id);
+    if (stored === pattern) return;
+    if (stored !== undefined) {
+      throw new PieceError(
+        "PIECE_OTHER_PATTERN",
+        `"${id}" is a piece of pattern "${stored}"; stop it before a piece of "${pattern}" takes its id`,
+      );
+    }
+    this.#put(id, owner === undefined ? { pattern, owns: {} } : { pattern, owner, owns: {} });
+    // Into what the owner's stop takes out: of the two, at the same time, one sees the other.
+    if (owner !== undefined) this.#space.scheduler.write(this.#ownedBy(owner).child(id), true);
   }
 
-  /** Takes a piece out, and what it owns. Rests on the whole index: what is launched meanwhile may belong to it. */
+  /** Only whoever makes a bucket rests on there being none: pieces that start at once do not stand in each other's way. */
+  #put(id: string, entry: PieceEntry): void {
+    const bucket = this.#bucketOf(id);
+    if (bucket.address.value !== undefined) this.#space.scheduler.write(this.#placeOf(id), entry);
+    else bucket.set({ ...bucket.get(), [id]: entry });
+  }
+
+  /** Takes a piece out, and what it owns. Rests on their entries: what is launched meanwhile may belong to one of them. */
   leave(id: string): void {
-    const entries = this.#cell.get() ?? {};
-    for (const one of withOwned(entries, id)) {
-      if (Object.hasOwn(entries, one)) this.#space.scheduler.erase(this.#cell.address.child(one));
-    }
+    const { scheduler } = this.#space;
+    const read = (one: string) => scheduler.read(this.#placeOf(one)) as PieceEntry | undefined;
+    const owner = read(id)?.owner;
+    for (const one of withOwned(id, read)) if (read(one) !== undefined) scheduler.erase(this.#placeOf(one));
+    if (owner !== undefined && this.patternOf(owner) !== undefined) scheduler.erase(this.#ownedBy(owner).child(id));
   }
 
   /** A piece and what it owns, as far as is known here. */
   withOwned(id: string): Iterable<string> {
-    return withOwned((this.#cell.address.value ?? {}) as PieceEntries, id);
+    return withOwned(id, (one) => this.#known(one));
   }
 
-  /** Tells of ids that others may have taken out; undefined stands for any. Call what is returned to hear no more. */
-  onOthers(listener: (id: string | undefined) => void): () => void {
+  /** Tells of pieces that others have taken out. Call what is returned to hear no more. */
+  onOthers(listener: (id: string) => void): () => void {
     return this.#space.replica(this.#space.name).subscribe(({ kind, changes }: Notification) => {
       if (kind !== "integrate" && kind !== "pull") return;
-      for (const { id, scope, path, after } of changes) {
-        if (id === PIECES_DOCUMENT && scope === SHARED_SCOPE && (after === undefined || path.length === 0))
-          listener(path[0]);
+      for (const change of changes) {
+        if (change.scope !== SHARED_SCOPE || !change.id.startsWith(BUCKET_PREFIX)) continue;
+        for (const id of takenOut(change)) listener(id);
       }
     });
   }
 
-  #requireSamePattern(id: string, wanted: string): void {
-    const stored = this.entry(id)?.pattern;
-    if (stored === undefined || stored === wanted) return;
-    throw new PieceError(
-      "PIECE_OTHER_PATTERN",
-      `"${id}" is a piece of pattern "${stored}"; stop it before a piece of "${wanted}" takes its id`,
-    );
+  #placeOf(id: string): Address {
+    return this.#bucketOf(id).address.child(id);
+  }
+
+  #ownedBy(id: string): Address {
+    return this.#placeOf(id).child("owns");
+  }
+
+  #bucketOf(id: string): Cell<PieceEntries> {
+    return this.#bucket(bucketOf(id));
+  }
+
+  #bucket(at: number): Cell<PieceEntries> {
+    const known = this.#buckets[at];
+    if (known !== undefined) return known;
+    const bucket = this.#space.cell<PieceEntries>(`${BUCKET_PREFIX}${at}`);
+    bucket.address.hold();
+    this.#buckets[at] = bucket;
+    return bucket;
   }
 }
 
-function ownEntry(index: Json | undefined, id: string): PieceEntry | undefined {
-  const entries = (index ?? {}) as PieceEntries;
+/** FNV-1a of the id, folded. Stored, like the number of buckets. */
+function bucketOf(id: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
+  return (hash ^ (hash >>> 16)) & (BUCKETS - 1);
+}
+
+function entryIn(bucket: Json | undefined, id: string): PieceEntry | undefined {
+  const entries = (bucket ?? {}) as PieceEntries;
   return Object.hasOwn(entries, id) ? entries[id] : undefined;
 }
 
+/** The ids that are not in the index after a change of a bucket, and were before. */
+function takenOut({ path, before, after }: Change): string[] {
+  const [id] = path;
+  if (id !== undefined) return path.length === 1 && after === undefined ? [id] : [];
+  return Object.keys(before ?? {}).filter((one) => entryIn(after, one) === undefined);
+}
+
 /** A piece and all that it owns, those that they own too. */
-function withOwned(entries: PieceEntries, id: string): Set<string> {
+function withOwned(id: string, entryOf: (id: string) => PieceEntry | undefined): Set<string> {
   const all = new Set([id]);
-  const owned = Map.groupBy(Object.entries(entries), ([, { owner }]) => owner);
-  for (const one of all) for (const [other] of owned.get(one) ?? []) all.add(other);
+  for (const one of all) for (const other of Object.keys(entryOf(one)?.owns ?? {})) all.add(other);
   return all;
 }

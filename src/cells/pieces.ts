@@ -69,11 +69,11 @@ export class Pieces implements PieceHome, Launcher {
     id: string,
   ): Promise<Piece<Parts>> {
     const record = recordOf<Inputs>(this.space, id);
-    await Promise.all([record.pull(), this.#index.pull()]);
+    await Promise.all([record.pull(), this.#index.ready()]);
     const before = this.#running.get(id);
     let built: Piece<Parts> | undefined;
     const attempt = () => {
-      this.#index.enter(id, { pattern: pattern.name });
+      this.#index.enter(id, pattern.name);
       record.set({ pattern: pattern.name, inputs: storedInputs(inputs) });
       const running = this.#running.get(id);
       const piece = running?.isOf(pattern) ? running : this.#build(id, pattern);
@@ -119,15 +119,15 @@ export class Pieces implements PieceHome, Launcher {
       );
     }
     this.#requireLiving(owner);
-    this.#index.enter(id, { pattern: pattern.name, ...(owner && { owner: owner.root }) });
+    this.#index.enter(id, pattern.name, owner?.root);
     recordOf<Inputs>(this.space, id).set({ pattern: pattern.name, inputs: storedInputs(inputs) });
     const result = this.space.cell<never>(id);
     return { id, result, asLink: () => result.asLink() };
   }
 
-  /** A read of the owner's entry: a launch does not last if somebody stops the owner before it. */
+  /** A read of the owner's entry, though not of what else it owns: a launch does not last if somebody stops the owner before it. */
   #requireLiving(owner: Piece | undefined): void {
-    if (owner === undefined || (owner.state !== "stopped" && this.#index.entry(owner.root) !== undefined)) return;
+    if (owner === undefined || (owner.state !== "stopped" && this.#index.patternOf(owner.root) !== undefined)) return;
     throw new PieceError(
       "PIECE_MISUSE",
       `piece "${owner.root}" has stopped, and what it launches stops with it; launch with \`space.launch\` what is to outlive it`,
@@ -169,7 +169,7 @@ export class Pieces implements PieceHome, Launcher {
   /** Builds the pieces that were started and not stopped, those of the given patterns. Starts nothing anew. */
   async resume(patterns: readonly Pattern[]): Promise<Resumed> {
     const byName = new Map(patterns.map((pattern) => [pattern.name, pattern]));
-    const index = (await this.#index.pull()) ?? {};
+    const index = await this.#index.pull();
     const waiting = Object.entries(index).filter(([id]) => !this.#running.has(id));
     const records = await Promise.all(waiting.map(([id]) => recordOf(this.space, id).pull()));
     const pieces: Piece[] = [];
@@ -232,10 +232,9 @@ export class Pieces implements PieceHome, Launcher {
   }
 
   /** Others have changed the index: what it does not name any more ends here too. */
-  #letGo(gone: string | undefined): void {
-    for (const id of gone === undefined ? [...this.#running.keys()] : [gone]) {
-      if (!this.#index.has(id)) this.#running.get(id)?.discard();
-    }
+  #letGo(gone: string): void {
+    // It may have been started again since.
+    if (!this.#index.has(gone)) this.#running.get(gone)?.discard();
   }
 
   #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {

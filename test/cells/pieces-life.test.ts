@@ -3,6 +3,7 @@ import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import { type Pattern, pattern } from "../../src/cells/pattern.ts";
 import type { Piece } from "../../src/cells/piece.ts";
+import { PieceIndex } from "../../src/cells/piece-index.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 import { Gate } from "../store/faulty-store.ts";
@@ -30,7 +31,7 @@ async function office() {
     return promise;
   };
   const nodes = () => site.scheduler.getStats().nodes;
-  const index = (space = site.space) => done(space.cell<Record<string, unknown>>("millrace/pieces").pull());
+  const index = (space = site.space) => done(new PieceIndex(space).pull());
   return { ...site, ran, job, desk, done, nodes, index };
 }
 
@@ -128,7 +129,7 @@ describe("the life of pieces", () => {
     await quiet();
     gate.open();
     await done(stopping);
-    expect([piece.state, Object.keys((await index())!)]).toEqual(["stopped", ["j"]]);
+    expect([piece.state, Object.keys(await index())]).toEqual(["stopped", ["j"]]);
   });
 
   test("[P6] two resumes at once build each piece once, and one that is stopped meanwhile is not built", async () => {
@@ -210,7 +211,7 @@ describe("owners", () => {
     await done(space.settled());
     expect([space.pieces.size, ran.seen]).toEqual([3, ["tea", "milk"]]);
     await done(space.stop("two"));
-    expect([[...space.pieces.keys()].toSorted(), Object.keys((await index())!).toSorted()]).toEqual([
+    expect([[...space.pieces.keys()].toSorted(), Object.keys(await index()).toSorted()]).toEqual([
       ["one", "t"],
       ["one", "t"],
     ]);
@@ -310,7 +311,7 @@ describe("what pieces are called", () => {
       const bad = pattern("bad", (_: Cell<object>, piece) => ({ part: part(piece) }));
       await expect(done(space.run(bad, {}, { id: "b" }))).rejects.toMatchObject({ code: "PATTERN_FAILED" });
     }
-    expect(await index()).toBe(undefined);
+    expect(await index()).toEqual({});
   });
 });
 

@@ -5,7 +5,7 @@
  */
 import type { Cell } from "../../src/cells/cell.ts";
 import { type Pattern, pattern } from "../../src/cells/pattern.ts";
-import { PIECES_DOCUMENT, type PieceEntries } from "../../src/cells/piece-index.ts";
+import { type PieceEntries, PieceIndex } from "../../src/cells/piece-index.ts";
 import { Space } from "../../src/cells/space.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
@@ -239,7 +239,7 @@ export class PiecesModel {
     await this.#world.advance(REST_MS);
 
     const last = running.at(-1)!;
-    const entries = (await this.#now(last.space.cell<PieceEntries>(PIECES_DOCUMENT).pull())) ?? {};
+    const entries = await this.#now(new PieceIndex(last.space).pull());
     for (const [id, { life }] of this.#known) {
       if (life !== "unknown" && Object.hasOwn(entries, id) !== (life === "in"))
         throw new Error(`${id} should be ${life}`);
