@@ -17,26 +17,15 @@
  * that only the guilty one fails. Jobs are therefore run at least once and must have no effect but on the database.
  */
 import type { Host, Timer } from "../../host/host.ts";
-import { type Rejection, rejected } from "../rejection.ts";
+import { rejected } from "../rejection.ts";
 import { StoreError, type Urgency } from "../store.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, Statement } from "./connection.ts";
+import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
 import { engineTrouble, failureOf, messageOf } from "./sqlite-error.ts";
 import type { TableCache } from "./table-cache.ts";
-import { TurnFile } from "./turn-file.ts";
-
-export interface Job {
-  /** Does the work and keeps the result; may be called again after a rollback. */
-  run(): void;
-  /** Called once, after COMMIT. */
-  succeed(): void;
-  /** Called once instead: what kept the job from being written. An `Error` is what `run` itself threw. */
-  fail(cause: Rejection | Error): void;
-  readonly bytes: number;
-  /** Upkeep is the store's own work: not counted, never refused. */
-  readonly isUpkeep: boolean;
-}
+import { type LockAnswer, WriteLock } from "./write-lock.ts";
 
 export interface WriterEvents {
   /** Another process has written since the last look. Called inside the transaction. */
@@ -49,11 +38,6 @@ type State =
   | { readonly kind: "idle" | "scheduled" | "waiting" | "committing" | "closed" }
   | { readonly kind: "stopped"; readonly reason: string };
 
-/** How long a process pauses for another one, and how often it looks meanwhile. */
-const PAUSE_MS = 5;
-/** Refused for this long, a process asks for a turn. */
-const ASK_AFTER_MS = 2;
-const RETRY_MS = 1;
 /** How long a batch that still grows lets others go first. */
 const GATHER_MS = 10;
 /** How long a job that can wait waits for another to share a flush with. */
@@ -65,21 +49,15 @@ export class GroupCommit {
   readonly #events: WriterEvents;
   readonly #host: Host;
   readonly #tuning: SqliteTuning;
-  readonly #turn: TurnFile;
+  readonly #lock: WriteLock;
   readonly #checkpoints: Checkpoints;
   readonly #answersEarly: boolean;
-  #queue: Job[] = [];
-  #queueBytes = 0;
+  readonly #queue: JobQueue;
   #state: State = { kind: "idle" };
-  /** When the lock was first refused; undefined while it is not. */
-  #refusedSince: number | undefined;
-  /** When the pause for another process began; undefined outside one. */
-  #pausedSince: number | undefined;
   /** Starts a batch for jobs that can wait, should nobody else have done it by then. */
   #soon: Timer | undefined;
   #dataVersion: unknown;
   readonly #drained: (() => void)[] = [];
-  readonly #begin: Statement;
   readonly #beginRead: Statement;
   readonly #commit: Statement;
   readonly #version: Statement;
@@ -90,10 +68,10 @@ export class GroupCommit {
     this.#events = events;
     this.#host = options.host;
     this.#tuning = options.tuning;
-    this.#turn = new TurnFile(options.path, options.host);
+    this.#lock = new WriteLock(connection, options);
+    this.#queue = new JobQueue(options.tuning);
     this.#checkpoints = new Checkpoints(connection, options.tuning.checkpointPages);
     this.#answersEarly = options.plantedBug === "ack-before-commit";
-    this.#begin = connection.prepare("BEGIN IMMEDIATE");
     this.#beginRead = connection.prepare("BEGIN");
     this.#commit = connection.prepare("COMMIT");
     this.#version = connection.prepare("PRAGMA data_version");
@@ -101,20 +79,19 @@ export class GroupCommit {
   }
 
   submit(job: Job, urgency: Urgency = "now"): void {
-    const refusal = this.#refusalOf(job);
+    const refusal = this.#stopped() ?? this.#queue.push(job);
     if (refusal) {
       job.fail(refusal);
       return;
     }
-    this.#queue.push(job);
-    this.#queueBytes += job.bytes;
     if (urgency === "now") this.#schedule();
     else this.#scheduleSoon();
   }
 
   /** Runs a read as of one moment. The engine's own lock is never refused to a reader, but for a moment of recovery. */
   read<T>(run: () => T): T {
-    this.#requireRunning();
+    const stopped = this.#stopped();
+    if (stopped) throw stopped;
     if (this.#connection.inTransaction) return run();
     this.#beginRead.run();
     try {
@@ -144,7 +121,7 @@ export class GroupCommit {
     if (this.#queue.length > 0 || this.#state.kind === "committing") {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
-    this.#turn.take();
+    this.#lock.giveUp();
     if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
   }
 
@@ -157,17 +134,8 @@ export class GroupCommit {
     return this.#state.kind === "stopped";
   }
 
-  #requireRunning(): void {
-    if (this.#state.kind === "stopped") throw new StoreError("STORE_STOPPED", this.#state.reason);
-  }
-
-  #refusalOf(job: Job): Rejection | Error | undefined {
-    if (this.#state.kind === "stopped") return new StoreError("STORE_STOPPED", this.#state.reason);
-    const { queueJobsMax, queueBytesMax } = this.#tuning;
-    const isFull = this.#queue.length >= queueJobsMax || this.#queueBytes + job.bytes > queueBytesMax;
-    if (!isFull || job.isUpkeep || this.#queue.length === 0) return undefined;
-    const message = `${this.#queue.length} writes wait already; wait for some of them`;
-    return rejected("failed", "store-busy", message);
+  #stopped(): StoreError | undefined {
+    return this.#state.kind === "stopped" ? new StoreError("STORE_STOPPED", this.#state.reason) : undefined;
   }
 
   #schedule(): void {
@@ -200,7 +168,7 @@ export class GroupCommit {
       this.#rest();
       return;
     }
-    if (this.#pausesForOthers() || !this.#acquireLock()) return;
+    if (!this.#takeLock()) return;
     const jobs = this.#runJobs() ?? [];
     if (this.#answersEarly && jobs.length > 0) {
       this.#state = { kind: "committing" };
@@ -232,53 +200,23 @@ export class GroupCommit {
     else for (const resolve of this.#drained.splice(0)) resolve();
   }
 
-  /** True while another process should go first; tries again by itself. */
-  #pausesForOthers(): boolean {
-    if (this.#refusedSince !== undefined || !this.#turn.isAskedFor()) {
-      this.#pausedSince = undefined;
-      return false;
-    }
-    const now = this.#host.monotonic();
-    this.#pausedSince ??= now;
-    if (now - this.#pausedSince >= PAUSE_MS) {
-      this.#pausedSince = undefined;
-      return false;
-    }
-    this.#retryIn(RETRY_MS);
-    return true;
-  }
-
-  #acquireLock(): boolean {
+  /** False when the lock is not ours yet: it is tried again, or everybody was told that it cannot be had. */
+  #takeLock(): boolean {
+    let answer: LockAnswer;
     try {
-      this.#begin.run();
+      answer = this.#lock.take();
     } catch (error) {
-      this.#lockRefused(error);
+      this.#failBatch(this.#queue.takeAll(), error);
+      this.#rest();
       return false;
     }
-    this.#refusedSince = undefined;
-    this.#turn.take();
-    return true;
-  }
-
-  #lockRefused(error: unknown): void {
-    if (engineTrouble(error) !== "busy") {
-      this.#failBatch(this.#takeAll(), error);
+    if (answer.kind === "again") this.#retryIn(answer.inMs);
+    if (answer.kind === "refused") {
+      const message = `another process has held the write lock for ${Math.round(answer.waitedMs)} ms`;
+      for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-busy", message));
       this.#rest();
-      return;
     }
-    const now = this.#host.monotonic();
-    this.#refusedSince ??= now;
-    const waited = now - this.#refusedSince;
-    if (waited >= this.#tuning.lockWaitMs) {
-      this.#refusedSince = undefined;
-      this.#turn.take();
-      const message = `another process has held the write lock for ${Math.round(waited)} ms`;
-      for (const job of this.#takeAll()) job.fail(rejected("failed", "store-busy", message));
-      this.#rest();
-      return;
-    }
-    if (waited >= ASK_AFTER_MS) this.#turn.leave();
-    this.#retryIn(RETRY_MS * (0.5 + this.#host.random()));
+    return answer.kind === "held";
   }
 
   #retryIn(delayMs: number): void {
@@ -302,10 +240,10 @@ export class GroupCommit {
         job.run();
       }
       this.#tables.flush();
-      this.#dequeue(jobs.length);
+      this.#queue.drop(jobs.length);
       return jobs;
     } catch (error) {
-      this.#dequeue(jobs.length);
+      this.#queue.drop(jobs.length);
       this.#undo();
       if (engineTrouble(error) === undefined) return this.#runOneByOne(jobs);
       this.#failBatch(jobs, error);
@@ -322,7 +260,7 @@ export class GroupCommit {
   #runOneByOne(jobs: readonly Job[]): Job[] | undefined {
     const unanswered = new Set(jobs);
     try {
-      this.#begin.run();
+      this.#lock.takeAgain();
       for (const job of jobs) if (!this.#runAlone(job)) unanswered.delete(job);
       return unanswered.size > 0 ? [...unanswered] : this.#nothingLeft();
     } catch (error) {
@@ -384,8 +322,8 @@ export class GroupCommit {
   #stop(error: unknown): void {
     const reason = `The store stopped: ${messageOf(error)}. Check the disk, then open the store again.`;
     this.#state = { kind: "stopped", reason };
-    this.#turn.take();
-    for (const job of this.#takeAll()) job.fail(rejected("failed", "store-stopped", reason));
+    this.#lock.giveUp();
+    for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));
     for (const resolve of this.#drained.splice(0)) resolve();
   }
 
@@ -397,18 +335,6 @@ export class GroupCommit {
     } catch (error) {
       this.#stop(error);
     }
-  }
-
-  #takeAll(): Job[] {
-    const jobs = this.#queue;
-    this.#queue = [];
-    this.#queueBytes = 0;
-    return jobs;
-  }
-
-  #dequeue(count: number): void {
-    const taken = this.#queue.splice(0, count);
-    for (const job of taken) this.#queueBytes -= job.bytes;
   }
 
   #checkpoint(): void {

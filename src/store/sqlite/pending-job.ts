@@ -1,7 +1,7 @@
 /** A caller's job: it keeps the result of its last run and answers the caller's promise itself, without a step in between. */
 import type { Rejection } from "../rejection.ts";
 import { StoreError, type StoreErrorCode } from "../store.ts";
-import type { Job } from "./group-commit.ts";
+import type { Job } from "./job-queue.ts";
 
 export class PendingJob<T> implements Job {
   readonly bytes: number;

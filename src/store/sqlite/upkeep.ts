@@ -3,7 +3,8 @@
  * their base, patches that the feed has left behind, commits that are too old to be asked for. Losing any of it (a crash, a
  * full disk) costs nothing: the next write finds it due again.
  */
-import type { GroupCommit, Job } from "./group-commit.ts";
+import type { GroupCommit } from "./group-commit.ts";
+import type { Job } from "./job-queue.ts";
 import type { SqliteTuning } from "./options.ts";
 import type { Tables } from "./tables.ts";
 

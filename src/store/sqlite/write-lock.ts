@@ -1,0 +1,94 @@
+/**
+ * The engine's write lock, which processes on one file take in turn. SPEC: S93, S97. There is no busy handler, because it would
+ * sleep on the event loop: a lock that is refused is tried again after a moment, by whoever asks here.
+ *
+ *   free ──take──> held ──COMMIT, ROLLBACK──> free          the engine's part
+ *    │  ^
+ *    │  └── again, in a moment: refused so far, or somebody else left a note (`turn-file.ts`) and goes first
+ *    └────── refused for too long
+ */
+import type { Host } from "../../host/host.ts";
+import type { Connection, Statement } from "./connection.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { engineTrouble } from "./sqlite-error.ts";
+import { TurnFile } from "./turn-file.ts";
+
+export type LockAnswer =
+  | { readonly kind: "held" }
+  | { readonly kind: "again"; readonly inMs: number }
+  | { readonly kind: "refused"; readonly waitedMs: number };
+
+const HELD: LockAnswer = { kind: "held" };
+
+/** How long a process pauses for another one, and how often it looks meanwhile. */
+const PAUSE_MS = 5;
+/** Refused for this long, a process asks for a turn. */
+const ASK_AFTER_MS = 2;
+const RETRY_MS = 1;
+
+export class WriteLock {
+  readonly #host: Host;
+  readonly #waitMs: number;
+  readonly #turn: TurnFile;
+  readonly #begin: Statement;
+  /** When the lock was first refused; undefined while it is not. */
+  #refusedSince: number | undefined;
+  /** When the pause for another process began; undefined outside one. */
+  #pausedSince: number | undefined;
+
+  constructor(connection: Connection, { path, host, tuning }: ResolvedOptions) {
+    this.#host = host;
+    this.#waitMs = tuning.lockWaitMs;
+    this.#turn = new TurnFile(path, host);
+    this.#begin = connection.prepare("BEGIN IMMEDIATE");
+  }
+
+  /** Begins a transaction that may write. Throws what is not about others. */
+  take(): LockAnswer {
+    if (this.#pausesForOthers()) return { kind: "again", inMs: RETRY_MS };
+    try {
+      this.#begin.run();
+    } catch (error) {
+      if (engineTrouble(error) !== "busy") throw error;
+      return this.#refused();
+    }
+    this.giveUp();
+    return HELD;
+  }
+
+  /** Begins another transaction right after a rollback, for the same work. */
+  takeAgain(): void {
+    this.#begin.run();
+  }
+
+  /** The lock came, or is no longer wanted. */
+  giveUp(): void {
+    this.#refusedSince = undefined;
+    this.#turn.take();
+  }
+
+  /** True while another process should go first. */
+  #pausesForOthers(): boolean {
+    if (this.#refusedSince !== undefined || !this.#turn.isAskedFor()) {
+      this.#pausedSince = undefined;
+      return false;
+    }
+    const now = this.#host.monotonic();
+    this.#pausedSince ??= now;
+    if (now - this.#pausedSince < PAUSE_MS) return true;
+    this.#pausedSince = undefined;
+    return false;
+  }
+
+  #refused(): LockAnswer {
+    const now = this.#host.monotonic();
+    this.#refusedSince ??= now;
+    const waitedMs = now - this.#refusedSince;
+    if (waitedMs >= this.#waitMs) {
+      this.giveUp();
+      return { kind: "refused", waitedMs };
+    }
+    if (waitedMs >= ASK_AFTER_MS) this.#turn.leave();
+    return { kind: "again", inMs: RETRY_MS * (0.5 + this.#host.random()) };
+  }
+}
