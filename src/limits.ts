@@ -159,6 +159,10 @@ export const TRANSACT_PAUSE_MS = 5;
 export const ADDRESSES_UNREAD_MAX = 1_024;
 /** Links followed by one read; a longer chain of links is a circle. */
 export const LINK_HOPS_MAX = 32;
+/** Streams that were closed, of pieces that have stopped, for which that is remembered; a send to an older one stands aside. */
+export const CLOSED_STREAMS_MAX = 10_000;
+/** Texts of functions whose fingerprint is remembered; beyond, they are worked out again. */
+export const FINGERPRINTS_REMEMBERED_MAX = 10_000;
 /** Sends of one space that wait or are on their way to the store; the next one is refused. */
 export const SENDS_WAITING_MAX = 100_000;
 /** Sends of one space that stand aside because nothing handles their streams; the next one is refused. */

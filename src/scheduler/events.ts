@@ -5,7 +5,7 @@
  * One queue for each space, and nothing here speaks of "the" head: every queue has its own. SPEC: I4, I10, I11.
  */
 import type { Host } from "../host/host.ts";
-import { SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
+import { CLOSED_STREAMS_MAX, SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
 import { admit } from "../store/admit.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
@@ -41,6 +41,8 @@ export class Events implements FallListener {
   readonly #queues = new Map<Replica, SendQueue>();
   /** By address, of a document: the record holds that, so that there is one for each link. */
   readonly #streams = new Map<Address, StreamRecord>();
+  /** Those that nobody handles and nobody will, the one that was closed first before the others. */
+  readonly #closed = new Set<StreamRecord>();
   /** Sends of plain code. */
   #sends = 0;
 
@@ -99,6 +101,7 @@ export class Events implements FallListener {
   addHandler(stream: StreamRecord, run: EventHandler, options: HandlerOptions): () => void {
     const handler = { ...options, name: options.name ?? (run.name || "a handler without a name"), run };
     stream.register(handler);
+    this.#closed.delete(stream);
     if (stream.asideCount > 0) stream.queue.takeBack(stream.takeAside());
     this.#work.wake();
     return () => {
@@ -114,7 +117,19 @@ export class Events implements FallListener {
     if (stream.handler !== undefined) return;
     stream.closed = why;
     for (const send of stream.takeAside()) this.#answers.drop(stream.queue, send, "closed", why);
+    this.#closed.add(stream);
+    for (const oldest of this.#closed) {
+      if (this.#closed.size <= CLOSED_STREAMS_MAX) break;
+      this.#forget(oldest);
+    }
     this.#work.wake();
+  }
+
+  /** What was sent to it so far knows that it is closed; what is sent from now on has no handler. */
+  #forget(stream: StreamRecord): void {
+    this.#closed.delete(stream);
+    this.#streams.delete(stream.address);
+    stream.address.letGo();
   }
 
   // Sending --------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
-import { ADDRESSES_UNREAD_MAX } from "../../src/limits.ts";
+import { ADDRESSES_UNREAD_MAX, CLOSED_STREAMS_MAX } from "../../src/limits.ts";
 import type { Address } from "../../src/scheduler/address.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { rejected } from "../../src/store/rejection.ts";
@@ -115,6 +115,24 @@ describe("documents that only cells lead to", () => {
     doc.key("k 0").set(9);
     await quiet();
     expect(seen.take()).toEqual([7, 9]);
+  });
+
+  test("[R44] are held by streams that have a handler, and by so many that were closed", async () => {
+    const { space, scheduler, quiet } = await setup({ residentDocumentsMax: MAX });
+    const replica = space.replica("s");
+    space.stream("handled").handle(() => null);
+    for (let i = 0; i < CLOSED_STREAMS_MAX + 500; i++) {
+      scheduler.closeStream(space.stream(`s ${i}`).address, "it is over");
+      if (i % 100 === 0) await quiet();
+    }
+    await quiet();
+    expect(replica.residentDocuments).toBeLessThanOrEqual(CLOSED_STREAMS_MAX + MAX);
+    const sent = [space.stream("handled"), space.stream(`s ${CLOSED_STREAMS_MAX}`)].map((stream) => stream.send(1));
+    await quiet();
+    expect((await Promise.all(sent.map(({ outcome }) => outcome))).map(({ kind }) => kind)).toEqual([
+      "handled",
+      "dropped",
+    ]);
   });
 
   test("[R44] stay as long as somebody reads or writes them, or a transaction is open", async () => {
