@@ -1,6 +1,6 @@
 /**
  * A receipt: the document that a commit leaves as the witness of what was done, once. It must be absent, and its value is what a later
- * comer gets (rules I11, J21, L30).
+ * comer gets (rules I11, J57, L32, S77).
  *
  * Most receipts are never read by the process that leaves them. So a receipt goes to the backend with its commit and is not made a document of
  * the replica, unless it is one already. Whoever meets the document while the commit is pending gets it as if it had been written

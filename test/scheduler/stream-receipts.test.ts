@@ -86,6 +86,24 @@ describe("receipts", () => {
     expect(await space.cell(receiptOf(none.id).id).pull()).toEqual({});
   });
 
+  test("[I11] a thousand handlings leave a thousand receipts in the store and no document in the replica", async () => {
+    const { space, line } = await setup();
+    const count = space.cell<number>("count");
+    const stream = space.stream<number>("stream");
+    stream.handle(() => count.update((value = 0) => value + 1));
+    stream.send(0);
+    await space.settled();
+    const before = space.replica(space.name).residentDocuments;
+    const sent = Array.from({ length: 1_000 }, (_, i) => stream.send(i));
+    await space.settled();
+    expect([count.get(), space.replica(space.name).residentDocuments - before]).toEqual([1_001, 0]);
+    const { documents } = await line.store.load(
+      space.name,
+      sent.map(({ id }) => receiptOf(id)),
+    );
+    expect(documents.filter(({ value }) => value !== undefined)).toHaveLength(1_000);
+  });
+
   test("[I11] what cannot be stored is no result: nothing is committed and the sender hears it", async () => {
     const { space, quiet } = await setup();
     const a = space.cell<number>("a");
