@@ -139,8 +139,7 @@ async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstR
     const outcome = await committed;
     if (outcome.kind === "committed") return result;
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
-      await replica.load([receiptOf(message)]);
-      return answerOf(replica.peek(receiptOf(message)), message);
+      return answerOf(await replica.pull(receiptOf(message)), message);
     }
     if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
       const became =

@@ -169,15 +169,15 @@ export class SendAnswers {
 
   async #readReceipt(queue: SendQueue, send: Send): Promise<void> {
     const { replica } = queue;
-    const receipt = receiptOf(send.id);
+    let result: Json | undefined;
     try {
       await replica.catchUp();
-      await replica.load([receipt]);
+      result = await replica.pull(receiptOf(send.id));
     } catch (error) {
       const message = `handled before, and the result cannot be read: ${String(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });
     }
-    this.#end(queue, send, { kind: "already", id: send.id, result: replica.peek(receipt) ?? {} });
+    this.#end(queue, send, { kind: "already", id: send.id, result: result ?? {} });
   }
 
   failWith(queue: SendQueue, send: Send, reason: SendFailure, error: unknown): void {

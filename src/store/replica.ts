@@ -129,9 +129,22 @@ export class Replica implements AsyncDisposable {
   /** Loads documents and waits for them; throws when one of them cannot be loaded. */
   async load(refs: readonly DocumentRef[]): Promise<void> {
     const documents = refs.map((ref) => this.touch(ref));
+    for (const document of documents) document.observers++;
     await this.loadsSettled();
+    for (const document of documents) document.observers--;
     const failed = documents.find((document) => document.state !== "loaded");
     if (failed) throw failed.loadError;
+  }
+
+  /** The value of a document, which is loaded if it is not here; throws when it cannot be. */
+  async pull(ref: DocumentRef): Promise<Json | undefined> {
+    const letGo = this.observe(ref);
+    try {
+      await this.load([ref]);
+      return this.peek(ref);
+    } finally {
+      letGo();
+    }
   }
 
   /** Grows whenever a read starts a load, so that a caller can tell whether what he did started one. */

@@ -248,6 +248,18 @@ describe("memory", () => {
     expect(here.replica.find(doc(1))).toBe(undefined);
   });
 
+  test("[S66] whoever waits for more documents than are kept gets them, each with its value", async () => {
+    const { here, there } = await setup({ residentDocumentsMax: 2 });
+    const refs = Array.from({ length: 12 }, (_, i) => doc(i));
+    for (const [i, ref] of refs.entries()) await there.put(ref, [], i);
+    await here.replica.load(refs);
+    expect(await Promise.all(refs.map((ref) => here.replica.pull(ref)))).toEqual(refs.map((_, i) => i));
+    await quiet();
+    expect(here.replica.residentDocuments).toBeLessThanOrEqual(12);
+    for (const [i, ref] of refs.entries()) expect(await here.replica.pull(ref)).toBe(i);
+    expect(here.replica.residentDocuments).toBeLessThanOrEqual(3);
+  });
+
   test("[S66] the own work that was dropped is not taken for absent", async () => {
     const { here } = await setup({ residentDocumentsMax: 4 });
     await here.put(DOC, [], { n: 1 });
