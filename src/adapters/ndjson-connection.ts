@@ -19,6 +19,9 @@ import { parseLineAt } from "../message/line.ts";
 import { FairShare } from "./fair-share.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
 
+/** Characters that are worth a write before the slice of turns is over: the client can go to work while the rest is answered. */
+const WRITTEN_EARLY = 16_384;
+
 /** The transport under a connection: a socket, or standard input and output. */
 export interface ByteStream {
   write(text: string): void;
@@ -62,7 +65,7 @@ export class NdjsonConnection implements Connection, LineSink {
   #burst = LINES_A_BURST_SHARED;
   #burstLeft = LINES_A_BURST_SHARED;
   #inBurst = false;
-  /** Answers of this slice of turns, written together. */
+  /** Answers of this slice of turns that are not written yet. */
   #outgoing: string[] = [];
   #outgoingLength = 0;
   /** Requests that were handed to the loop and not answered. */
@@ -211,17 +214,24 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#outgoing.push(text);
     this.#outgoingLength += text.length;
     if (this.#outgoing.length === 1) this.#loop.atSliceEnd(() => this.#flush());
+    if (this.#outgoingLength >= WRITTEN_EARLY) this.#write();
   }
 
   /** Everything that waits to be written goes out now. */
   #flush(): void {
-    if (this.#outgoing.length === 0 || this.state === "closed" || this.#ended) return;
+    if (this.state === "closed" || this.#ended) return;
+    this.#write();
+    this.#balance();
+    this.#finishIfDone();
+  }
+
+  /** Only that: it may be called while lines are taken, which is no time to take more. */
+  #write(): void {
+    if (this.#outgoing.length === 0) return;
     const text = this.#outgoing.join("");
     this.#outgoing = [];
     this.#outgoingLength = 0;
     this.#stream.write(text);
-    this.#balance();
-    this.#finishIfDone();
   }
 
   #refuse({ code, message, id, type, correlation }: Refused): void {
