@@ -254,9 +254,8 @@ describe("memory", () => {
     for (const [i, ref] of refs.entries()) await there.put(ref, [], i);
     await here.replica.load(refs);
     expect(await Promise.all(refs.map((ref) => here.replica.pull(ref)))).toEqual(refs.map((_, i) => i));
-    await quiet();
-    expect(here.replica.residentDocuments).toBeLessThanOrEqual(12);
-    for (const [i, ref] of refs.entries()) expect(await here.replica.pull(ref)).toBe(i);
+    // They are let go of, and dropped when others come.
+    for (let i = 12; i < 16; i++) await here.replica.pull(doc(i));
     expect(here.replica.residentDocuments).toBeLessThanOrEqual(3);
   });
 
