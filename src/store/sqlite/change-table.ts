@@ -7,7 +7,7 @@
  * a document is read by walking back from its newest change. A block is checked when it is read; one that is missing or was
  * altered ends the walk with an error.
  *
- *   open ──full, batch ends, or somebody reads──> written ──the feed leaves it behind──> less of it, or gone
+ *   open ──full, batch ends, or the feed is read or left behind──> written ──the feed leaves it behind──> less of it, or gone
  */
 import { StoreError } from "../store.ts";
 import {
@@ -99,7 +99,7 @@ export class ChangeTable implements TableCache {
   after({ space, row, sequence: newest }: ChangedDocument, sequence: number): Patch[] {
     const patches: Patch[] = [];
     for (let at = newest; at > Math.max(sequence, 0); ) {
-      const found = findPatch(this.#blockAt(space, at)?.text ?? "", at, row);
+      const found = findPatch(this.#textAt(space, at), at, row);
       // One that names a change after it must not lead the walk round in a circle.
       if (!found || found.previous >= at) throw damaged(`document row ${row}, sequence ${at}`);
       patches.push({ ...found, sequence: at });
@@ -125,7 +125,7 @@ export class ChangeTable implements TableCache {
     return commits.slice(0, limit);
   }
 
-  /** Drops one change of a document. */
+  /** Drops one change of a document, which the feed has left behind. */
   drop({ space, row }: ChangedDocument, sequence: number): void {
     const block = this.#blockAt(space, sequence);
     if (block) this.#keep(block, (commit, { document }) => commit.sequence !== sequence || document !== row);
@@ -173,8 +173,13 @@ export class ChangeTable implements TableCache {
     this.#sql.rewrite.run(needed, text, checksum(text, block.space, block.first), block.id);
   }
 
+  /** The text that holds a commit. An open block is looked at as it is: the commit under way, which looks too, is still adding to it. */
+  #textAt(space: number, sequence: number): string {
+    const open = this.#open.get(space);
+    return (open && open.first <= sequence ? open : this.#blockAt(space, sequence))?.text ?? "";
+  }
+
   #blockAt(space: number, sequence: number): StoredBlock | undefined {
-    this.#writeOpen();
     const known = this.#read;
     if (known && known.space === space && known.first <= sequence && sequence <= known.last) return known;
     const row = this.#sql.blockAt.get(space, sequence);
