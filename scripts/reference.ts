@@ -106,10 +106,22 @@ function commandPage(): string {
     "also work on the file of a stopped kernel, with what that knows. Made by `node scripts/reference.ts command`.",
   ];
   for (const verb of verbs) {
-    const [usage = "", summary = "", , , ...example] = help(verb).trimEnd().split("\n");
+    const [head = "", example = ""] = help(verb).split("\nexample:\n");
+    const [usage = "", summary = "", ...options] = head.trimEnd().split("\n");
     const sentence = summary.trim();
     lines.push("", `## \`millrace ${verb}\``, "", `${sentence[0]?.toUpperCase()}${sentence.slice(1)}.`, "");
-    lines.push("```text", usage, "", ...example.map((line) => line.trim()), "```");
+    const examples = example
+      .trimEnd()
+      .split("\n")
+      .map((line) => line.trim());
+    lines.push(
+      "```text",
+      usage,
+      ...options.filter((line) => line !== "options:" && line !== ""),
+      "",
+      ...examples,
+      "```",
+    );
   }
   return lines.join("\n");
 }

@@ -9,7 +9,7 @@ import { dataDirectory } from "../kernel/data-directory.ts";
 import { makeFolder } from "../kernel/folder.ts";
 import { type Measured, measureKernel } from "../kernel/measurement.ts";
 import { DURABILITY, openStore } from "../kernel/open-store.ts";
-import { EXIT, type ExitCode, readNumber, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
 
 const SECONDS_DEFAULT = 2;
 
@@ -18,7 +18,10 @@ export const bench: Verb = {
   usage: "[--seconds N] [--json]",
   summary: "measure this disk for a few seconds: events published, events handled, commands answered per second",
   example: "millrace bench --seconds 5",
-  options: { seconds: { type: "string" }, json: { type: "boolean" } },
+  options: {
+    seconds: { type: "string", value: "N", about: `how long; ${SECONDS_DEFAULT} unless given` },
+    json: JSON_OPTION,
+  },
   wordsMax: 0,
   run,
 };

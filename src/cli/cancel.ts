@@ -3,14 +3,14 @@
  * end the waiting (N1), and work under way is not interrupted. SPEC: K44.
  */
 import { withOwner } from "./journal-owner.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const cancel: Verb = {
   name: "cancel",
   usage: "<timer id> [--json]",
   summary: "cancel a timer that has not fired yet",
   example: "millrace cancel 019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b",
-  options: { json: { type: "boolean" } },
+  options: { json: JSON_OPTION },
   wordsMax: 1,
   run,
 };

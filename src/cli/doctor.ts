@@ -14,14 +14,14 @@ import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
 import { type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
-import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
 export const doctor: Verb = {
   name: "doctor",
   usage: "[--json]",
   summary: "check the runtime, the data directory and the store file, and do a little real work",
   example: "millrace doctor",
-  options: { json: { type: "boolean" } },
+  options: { json: JSON_OPTION },
   wordsMax: 0,
   run,
 };

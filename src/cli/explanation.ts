@@ -1,10 +1,10 @@
 /** The sentences of `millrace why`: for rows of the journal, for requests that wait, for nodes. */
 import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
-import type { GraphView, PendingView, WhyView } from "../kernel/inspect-capability.ts";
+import type { PendingView, WhyView } from "../kernel/inspect-capability.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
-import { askIfRunning } from "./connection.ts";
 import { causesOf } from "./conversation.ts";
 import { type Row, timeOf } from "./journal-lines.ts";
+import { Listeners } from "./listeners.ts";
 import type { VerbCall } from "./verb.ts";
 
 export interface Explanation {
@@ -20,15 +20,15 @@ export interface Explanation {
 
 export async function explainRow(call: VerbCall, store: KernelStore, row: Row): Promise<Explanation> {
   const { message, topic } = row;
-  const view = await askIfRunning<GraphView>(call, "Kernel.Graph");
+  const listeners = await Listeners.of(call);
   const causes = (await causesOf(store, row)).map(
     (cause) => `caused by ${cause.message?.kind ?? "?"} ${cause.topic} (${cause.message?.metadata.id ?? cause.id})`,
   );
   const kind = message?.kind === "command" ? "request" : "event";
-  const about = kind === "request" ? await requestLines(store, row) : eventLines(row, view);
+  const about = kind === "request" ? await requestLines(store, row) : eventLines(row, listeners);
   return {
     ...{ kind, name: `${row.id} ${message?.type ?? topic}` },
-    verdict: verdictOn(row, view !== undefined),
+    verdict: verdictOn(row, listeners.areKnown),
     because: [...about, `${kind === "event" ? "published" : "handled"} by ${row.source} at ${timeOf(row)}`, ...causes],
   };
 }
@@ -51,18 +51,18 @@ function verdictOn(row: Row, running: boolean): string {
   return running ? "waits for its turn" : "waits for a kernel: none is running here";
 }
 
-function eventLines({ message, deliveries }: Row, view: GraphView | undefined): string[] {
+function eventLines(row: Row, listeners: Listeners): string[] {
+  const { deliveries } = row;
   const lines = deliveries.map(({ subscriber, status, attempts, error }) => {
     const trouble = error === undefined ? "" : `: ${error}`;
     return `${subscriber}: ${status} after ${times(attempts)}${trouble}`;
   });
-  if (!view || !message) return lines;
-  const wanted = view.capabilities
-    .filter(({ subscribes }) => subscribes.includes(message.type))
-    .map(({ name }) => name)
-    .filter((name) => !deliveries.some(({ subscriber }) => subscriber === name));
+  if (!listeners.areKnown) return lines;
+  // A subscriber by pattern is known in the journal with its pattern.
+  const isThere = (name: string) => deliveries.some(({ subscriber }) => subscriber.split(" ", 1)[0] === name);
+  const wanted = listeners.names(row).filter((name) => !isThere(name));
   if (wanted.length > 0) return [...lines, `goes to ${wanted.join(", ")}`];
-  return lines.length > 0 ? lines : ["no capability subscribes to it"];
+  return lines.length > 0 ? lines : ["nobody subscribes to it"];
 }
 
 async function requestLines(store: KernelStore, { message }: Row): Promise<string[]> {

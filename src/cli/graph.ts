@@ -4,7 +4,7 @@
  */
 import type { GraphView } from "../kernel/inspect-capability.ts";
 import { askGraph } from "./connection.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const FORMATS = ["text", "mermaid", "dot"] as const;
 
@@ -14,7 +14,11 @@ export const graph: Verb = {
   summary:
     "draw the running kernel: capabilities and subscribers, events between them, derived values and what they read",
   example: "millrace graph --format mermaid",
-  options: { format: { type: "string" }, all: { type: "boolean" }, json: { type: "boolean" } },
+  options: {
+    format: { type: "string", value: "F", about: "as text, or in the language of Mermaid or Graphviz" },
+    all: { type: "boolean", about: "what every kernel has, too" },
+    json: JSON_OPTION,
+  },
   wordsMax: 0,
   run,
 };

@@ -2,10 +2,18 @@
 import type { Terminal } from "./terminal.ts";
 import type { Verb } from "./verb.ts";
 
-export function sayVerbHelp({ name, usage, summary, example }: Verb, terminal: Terminal): void {
+export function sayVerbHelp({ name, usage, summary, options, example }: Verb, terminal: Terminal): void {
   terminal.line(`usage: millrace ${name} ${usage}`.trimEnd());
   terminal.line(`  ${summary}`);
   terminal.line();
+  const shown = Object.entries(options).map(([option, { value, about }]): [string, string] => [
+    value === undefined ? `--${option}` : `--${option} ${value}`,
+    about,
+  ]);
+  const width = Math.max(0, ...shown.map(([option]) => option.length));
+  if (shown.length > 0) terminal.line("options:");
+  for (const [option, about] of shown) terminal.line(`  ${option.padEnd(width)}  ${about}`);
+  if (shown.length > 0) terminal.line();
   terminal.line("example:");
   for (const line of example.split("\n")) terminal.line(`  ${line}`);
 }

@@ -13,12 +13,12 @@ const VALUE_CHARACTERS_MAX = 60;
 type Loaded = Awaited<ReturnType<KernelStore["load"]>>["documents"][number];
 
 export const documents: Listing<Loaded> = {
-  head: ["document", "scope", "sequence", "value", "labels"],
+  head: ["document", "scope", "sequence", "value", ""],
   takes: ["space", "prefix", "limit"],
   find,
   cells: ({ id, scope, sequence, value, labels }) => [
     ...[id, scope, String(sequence), cut(JSON.stringify(value))],
-    labels.map(({ path, labels: names }) => `/${path.join("/")} ${names.join(",")}`).join(" "),
+    labels.map(({ path, labels: names }) => `/${path.join("/")} labelled ${names.join(", ")}`).join("; "),
   ],
 };
 

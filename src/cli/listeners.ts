@@ -6,6 +6,8 @@ import type { Row } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
 
 export class Listeners {
+  /** Whether a kernel runs that could be asked. */
+  readonly areKnown: boolean;
   readonly #capabilities: GraphView["capabilities"];
   readonly #subscribers: GraphView["subscribers"];
 
@@ -14,6 +16,7 @@ export class Listeners {
   }
 
   private constructor(graph: GraphView | undefined) {
+    this.areKnown = graph !== undefined;
     this.#capabilities = graph?.capabilities ?? [];
     this.#subscribers = graph?.subscribers ?? [];
   }

@@ -9,7 +9,8 @@ import { events, failures, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types } from "./list-kernel.ts";
 import { timers } from "./list-timers.ts";
 import type { Listing } from "./listing.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { nearWord } from "./near-word.ts";
+import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 // Each listing has items of its own type; what it finds goes into nothing but its own cells.
 // biome-ignore lint/suspicious/noExplicitAny: a list of listings can only say "some listing"
@@ -33,12 +34,16 @@ export const ls: Verb = {
     "list events, requests, documents, timers and failures from the file; actors, nodes and types of the running kernel",
   example: "millrace ls events --status failed --limit 5\nmillrace ls documents --prefix tasks/\nmillrace ls nodes",
   options: {
-    json: { type: "boolean" },
-    status: { type: "string" },
-    topic: { type: "string" },
-    space: { type: "string" },
-    prefix: { type: "string" },
-    limit: { type: "string" },
+    status: { type: "string", value: "S", about: "events at this status: pending, processing, done or failed" },
+    topic: { type: "string", value: "T", about: "events and failures of this topic" },
+    space: { type: "string", value: "S", about: "documents of this space; kernel unless given" },
+    prefix: {
+      type: "string",
+      value: "P",
+      about: "documents whose name begins so; receipts are listed by theirs alone",
+    },
+    limit: { type: "string", value: "N", about: "at most so many; 20 unless given" },
+    json: JSON_OPTION,
   },
   wordsMax: 1,
   run,
@@ -48,7 +53,10 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const { words, options, terminal } = call;
   const [kind] = words;
   const listing = kind === undefined ? undefined : KINDS[kind];
-  if (!listing) throw new UsageError(`name what to list: ${NAMES.join(", ")}`);
+  if (!listing) {
+    const near = kind === undefined ? undefined : nearWord(kind, NAMES);
+    throw new UsageError(`${near === undefined ? "" : `did you mean ${near}? `}name what to list: ${NAMES.join(", ")}`);
+  }
   for (const name of ["status", "topic", "space", "prefix", "limit"])
     if (options[name] !== undefined && !listing.takes.includes(name))
       throw new UsageError(`--${name} says nothing about ${kind}; usage: millrace ls ${kind} [--json]`);

@@ -8,7 +8,7 @@ import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import type { Row } from "./journal-lines.ts";
 import { type PurgeBounds, withOwner } from "./journal-owner.ts";
-import { EXIT, type ExitCode, readAge, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const purge: Verb = {
   name: "purge",
@@ -16,10 +16,10 @@ export const purge: Verb = {
   summary: "remove settled rows of the journal, by age or number (counted first; --yes does it)",
   example: "millrace purge --older 30d\nmillrace purge --older 30d --keep 100000 --yes",
   options: {
-    older: { type: "string" },
-    keep: { type: "string" },
-    yes: { type: "boolean" },
-    json: { type: "boolean" },
+    older: { type: "string", value: "AGE", about: "settled longer ago than 90s, 15m, 12h or 30d" },
+    keep: { type: "string", value: "N", about: "all but the last so many" },
+    yes: { type: "boolean", about: "do it, and do not only count" },
+    json: JSON_OPTION,
   },
   wordsMax: 0,
   run,

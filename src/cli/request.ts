@@ -8,9 +8,12 @@ import { command, event, query } from "../message/lineage.ts";
 import { connect, readData } from "./connection.ts";
 import type { TypeItem } from "./list-kernel.ts";
 import { nearWord } from "./near-word.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
-const OPTIONS = { json: { type: "boolean" }, timeout: { type: "string" } } as const;
+const OPTIONS: Verb["options"] = {
+  timeout: { type: "string", value: "MS", about: "wait for the answer so many milliseconds at most" },
+  json: JSON_OPTION,
+};
 const USAGE = "<Type> [json] [--timeout MS] [--json]";
 
 /** Nobody handles the type, or the handler did not find what it was asked about. */

@@ -7,7 +7,7 @@ import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { inRequests, type JournalOwner, withOwner } from "./journal-owner.ts";
-import { EXIT, type ExitCode, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const IDS_MAX = 10_000;
 
@@ -17,12 +17,12 @@ export const requeue: Verb = {
   summary: "put failed events back: by id, or all that a filter finds (counted first; --yes does it)",
   example: "millrace requeue 12\nmillrace requeue --topic Email.Received --newer 2h --yes",
   options: {
-    all: { type: "boolean" },
-    topic: { type: "string" },
-    correlation: { type: "string" },
-    newer: { type: "string" },
-    yes: { type: "boolean" },
-    json: { type: "boolean" },
+    all: { type: "boolean", about: "every event that has failed" },
+    topic: { type: "string", value: "T", about: "those of this topic" },
+    correlation: { type: "string", value: "C", about: "those of this conversation" },
+    newer: { type: "string", value: "AGE", about: "those that failed within the last 90s, 15m, 12h or 30d" },
+    yes: { type: "boolean", about: "do it, and do not only count" },
+    json: JSON_OPTION,
   },
   wordsMax: IDS_MAX,
   run,

@@ -7,7 +7,7 @@ import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import type { Json } from "../message/json.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 /** In this order an id without a kind is looked for. */
 const KINDS = ["event", "request", "timer", "receipt", "document"] as const;
@@ -24,7 +24,15 @@ export const show: Verb = {
   usage: `[${KINDS.join("|")}] <id> [--space S] [--scope S] [--json]`,
   summary: "show one event, request, document, receipt or timer in full",
   example: "millrace show event 12\nmillrace show document tasks/list",
-  options: { json: { type: "boolean" }, space: { type: "string" }, scope: { type: "string" } },
+  options: {
+    space: { type: "string", value: "S", about: "the space of the document or receipt; kernel unless given" },
+    scope: {
+      type: "string",
+      value: "S",
+      about: "the scope of the document; space, which everybody shares, unless given",
+    },
+    json: JSON_OPTION,
+  },
   wordsMax: 2,
   run,
 };

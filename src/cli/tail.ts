@@ -5,7 +5,7 @@ import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
-import { EXIT, type ExitCode, readNumber, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
 
 const LAST_DEFAULT = 10;
 const LAST_MAX = 10_000;
@@ -18,10 +18,10 @@ export const tail: Verb = {
   summary: "show the journal's last rows and then every new one, until Ctrl-C",
   example: "millrace tail --topic Email.Received",
   options: {
-    json: { type: "boolean" },
-    last: { type: "string" },
-    topic: { type: "string" },
-    "no-follow": { type: "boolean" },
+    last: { type: "string", value: "N", about: "begin with the last so many" },
+    topic: { type: "string", value: "T", about: "rows of this topic" },
+    "no-follow": { type: "boolean", about: "show what is there, and end" },
+    json: JSON_OPTION,
   },
   wordsMax: 0,
   run,

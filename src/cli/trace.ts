@@ -12,7 +12,7 @@ import { type Deed, type DeedRun, deedsOf } from "./deeds.ts";
 import { timeOf, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
 import type { Terminal } from "./terminal.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const trace: Verb = {
   name: "trace",
@@ -20,7 +20,7 @@ export const trace: Verb = {
   summary:
     "show what a message set off, by its id, its number in the journal or its correlation: messages, changes, runs",
   example: "millrace trace 019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b\nmillrace trace 12",
-  options: { json: { type: "boolean" } },
+  options: { json: JSON_OPTION },
   wordsMax: 1,
   run,
 };

@@ -1,11 +1,21 @@
 /**
  * What a verb of the command is, and the codes it may end with (SPEC: K11).
  */
-import type { ParseArgsConfig } from "node:util";
 import type { Terminal } from "./terminal.ts";
 
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** An option, and what `--help` says of it. */
+export interface VerbOption {
+  readonly type: "boolean" | "string";
+  /** What stands for its value in a usage line; only with a text. */
+  readonly value?: string;
+  readonly about: string;
+}
+
+/** Every verb that prints has it. */
+export const JSON_OPTION: VerbOption = { type: "boolean", about: "print JSON, one value a line" };
 
 export interface Verb {
   readonly name: string;
@@ -14,7 +24,7 @@ export interface Verb {
   readonly summary: string;
   /** A call that works, for `--help`; several lines if one is not enough. */
   readonly example: string;
-  readonly options: NonNullable<ParseArgsConfig["options"]>;
+  readonly options: Readonly<Record<string, VerbOption>>;
   /** How many words may stand after the verb. */
   readonly wordsMax: number;
   run(call: VerbCall): Promise<ExitCode>;

@@ -2,14 +2,14 @@
 import { systemHost } from "../host/system-host.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
 export const verify: Verb = {
   name: "verify",
   usage: "[file] [--json]",
   summary: "read a whole store file: hash chain of the journal, checksums, structure",
   example: "millrace verify .millrace/kernel.db",
-  options: { json: { type: "boolean" } },
+  options: { json: JSON_OPTION },
   wordsMax: 1,
   run,
 };

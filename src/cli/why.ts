@@ -10,14 +10,14 @@ import { askIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Explanation, explainNode, explainPending, explainRecordedNode, explainRow } from "./explanation.ts";
 import type { Row } from "./journal-lines.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const why: Verb = {
   name: "why",
   usage: "<node | event | request> [--json]",
   summary: "explain why a node ran or did not, where an event stands, what became of a request",
   example: "millrace why totals\nmillrace why 12\nmillrace why 019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b",
-  options: { json: { type: "boolean" } },
+  options: { json: JSON_OPTION },
   wordsMax: 1,
   run,
 };

@@ -150,7 +150,7 @@ describe("a stopped kernel's file", () => {
     expect(await ids("--limit", "2")).toEqual(["a", "b/1"]);
     expect(await ids("--prefix", "gone")).toEqual([]);
     const { stdout } = await millrace("ls", "documents");
-    expect(stdout).toMatch(/^a +space +1 +\{"id":"a"\} +\/id hr$/m);
+    expect(stdout).toMatch(/^a +space +1 +\{"id":"a"\} +\/id labelled hr$/m);
     expect(stdout).toMatch(/^long +space +1 +"x{58}…$/m);
     expect(await millrace("ls", "documents", "--space", "other")).toMatchObject({
       code: 2,

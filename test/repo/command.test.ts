@@ -372,7 +372,12 @@ describe("calls", () => {
       expect(help.stdout).toMatch(new RegExp(`^  ${verb} `, "m"));
       const { code, stdout } = await millrace([verb, "--help"]);
       expect(code).toBe(0);
-      expect(stdout).toMatch(new RegExp(`^usage: millrace ${verb}.*\\n.*\\n\\nexample:\\n  millrace ${verb}`));
+      expect(stdout).toMatch(new RegExp(`^usage: millrace ${verb}.*\\n.*\\n\\n[^]*example:\\n {2}millrace ${verb}`));
+      // Each option of the usage line is explained, and no other is.
+      const [usage = "", ...rest] = stdout.split("\n");
+      const named = [...usage.matchAll(/--[a-z-]+/g)].map(([option]) => option);
+      const explained = rest.flatMap((line) => line.match(/^ {2}(--[a-z-]+)(?: [A-Z]+)? {2,}\S/)?.[1] ?? []);
+      expect([...explained].sort(), verb).toEqual([...named].sort());
     }
     expect((await millrace(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
