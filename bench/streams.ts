@@ -7,6 +7,7 @@ import { Space } from "../src/cells/space.ts";
 import { systemHost } from "../src/host/system-host.ts";
 import { SENDS_IN_FLIGHT_MAX } from "../src/limits.ts";
 import { SHARED_SCOPE } from "../src/store/document.ts";
+import { Receipt } from "../src/store/receipt.ts";
 import { Replica } from "../src/store/replica.ts";
 import type { Store } from "../src/store/store.ts";
 import type { Benchmark, Metric, Sample, Scale, Workload } from "./harness/benchmark.ts";
@@ -47,8 +48,7 @@ async function transactAll(store: Store, sends: number, documents: number): Prom
       const count = { scope: SHARED_SCOPE, id: `count ${i % documents}` };
       const receipt = { scope: SHARED_SCOPE, id: `receipt ${i}` };
       transaction.write(count, [], Number(transaction.read(count) ?? 0) + 1);
-      transaction.preconditions.push({ kind: "absent", ...receipt });
-      transaction.write(receipt, [], {});
+      transaction.leave(new Receipt(receipt, {}));
       const { outcome } = transaction.commit();
       if (i % SENDS_IN_FLIGHT_MAX === 0) await outcome;
     }
