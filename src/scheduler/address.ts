@@ -36,6 +36,8 @@ export class DocumentIndex implements Attachment {
   turnLevel = -1;
   /** Addresses that may still be made before those are looked for that nobody reads at. */
   #room = ADDRESSES_UNREAD_MAX;
+  /** Addresses by which streams are found: they stay, though nobody reads at them. */
+  #ofStreams: Set<Address> | undefined;
 
   constructor(replica: Replica, document: ReplicaDocument) {
     this.replica = replica;
@@ -48,6 +50,17 @@ export class DocumentIndex implements Attachment {
     if (this.#room-- === 0) this.replica.whenUnused(() => this.#sweep());
   }
 
+  /** A stream is found by this address: it stays, and so does the document. */
+  addStream(address: Address): void {
+    this.#ofStreams ??= new Set();
+    this.#ofStreams.add(address);
+    address.hold();
+  }
+
+  removeStream(address: Address): void {
+    if (this.#ofStreams?.delete(address)) address.letGo();
+  }
+
   /** The document is not the replica's any more: all of them lead nowhere. */
   dropped(): void {
     for (const address of this.#outwards()) address.gone = true;
@@ -57,7 +70,8 @@ export class DocumentIndex implements Attachment {
   #sweep(): void {
     let kept = 0;
     for (const address of this.#outwards().reverse()) {
-      if (address.edges > 0 || address.children !== null || address.parent === null) kept++;
+      const isNeeded = address.edges > 0 || this.#ofStreams?.has(address);
+      if (isNeeded || address.children !== null || address.parent === null) kept++;
       else address.forget();
     }
     // As many again as there are: an address is looked at once or twice in its life.

@@ -129,7 +129,7 @@ export class Events implements FallListener {
   #forget(stream: StreamRecord): void {
     this.#closed.delete(stream);
     this.#streams.delete(stream.address);
-    stream.address.letGo();
+    stream.address.home.removeStream(stream.address);
   }
 
   // Sending --------------------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ export class StreamRecord {
     this.queue = queue;
     this.link = linkText(address);
     // There is one for each link, found by its address.
-    address.hold();
+    address.home.addStream(address);
   }
 
   /** The id of what plain code has sent here as its so many-th. */
