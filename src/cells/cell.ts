@@ -125,9 +125,10 @@ export class Cell<T = unknown> extends Place {
 
   /** Where a write to this cell goes: through the links above it, not through one that lies here. */
   #writable(): Address {
-    const { parent, step } = this.address;
-    if (parent === null) return this.address;
+    const { address } = this;
+    const { parent } = address;
+    if (parent === null) return address;
     const container = followLinks(parent, this.targets);
-    return container === parent ? this.address : container.child(step);
+    return container === parent ? address : container.child(address.step);
   }
 }

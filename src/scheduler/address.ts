@@ -87,30 +87,31 @@ export class DocumentIndex implements Attachment {
 }
 
 export class Address {
-  readonly home: DocumentIndex;
+  // First what every read and every change looks at, so that it is fetched together.
   /** The home's, one step nearer: every read and every output goes there. */
   readonly document: ReplicaDocument;
   readonly parent: Address | null;
-  readonly step: string;
-  /** Steps from the root; 0 for the root itself. */
-  readonly level: number;
-  children: Map<string, Address> | null = null;
-  /** Live readers, the oldest of them; changes are told in the order in which readers came, which is mostly the order to run. */
-  readers: Edge | null = null;
-  /** Edges of any node, live or dormant; while there are some, here or below, the address stays. */
-  edges = 0;
   /** Nobody keeps it any more: whoever reads here now is told by another. */
   gone = false;
+  /** The run that logged a deep read here last, so that reading twice in one run costs one comparison. */
+  deepRun = 0;
+  /** Live readers, the oldest of them; changes are told in the order in which readers came, which is mostly the order to run. */
+  readers: Edge | null = null;
   /** The graph's tick at the last change of the value here, deep. */
   stamp = 0;
   /** The graph's tick at the last change that a shallow read here would see. */
   shape = 0;
-  /** The run that logged a deep read here last, so that reading twice in one run costs one comparison. */
-  deepRun = 0;
-  shallowRun = 0;
+  children: Map<string, Address> | null = null;
+  readonly home: DocumentIndex;
+  readonly step: string;
+  /** Steps from the root; 0 for the root itself. */
+  readonly level: number;
   /** The unit that wrote here last, and the index of its record; see `write-unit.ts`. */
   turn = 0;
   turnRecord = 0;
+  shallowRun = 0;
+  /** Edges of any node, live or dormant; while there are some, here or below, the address stays. */
+  edges = 0;
   #alone: readonly Address[] | undefined;
 
   constructor(home: DocumentIndex, parent: Address | null, step: string) {

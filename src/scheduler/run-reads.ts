@@ -62,11 +62,16 @@ export class RunReads {
   }
 
   read(run: Run, address: Address, shallow: boolean): Json | undefined {
-    if (address.document.state !== "loaded") this.#notHere(run, address, shallow);
-    this.#log(run, address, shallow);
+    if ((shallow ? address.shallowRun : address.deepRun) !== run.id) this.#firstRead(run, address, shallow);
     // After the read is registered and what is below has run: only then it is known how this is labelled.
     if (address.document.labels !== undefined) this.#flow.read(run, address, shallow);
     return address.value;
+  }
+
+  /** The first of the run there; the others cost one comparison. */
+  #firstRead(run: Run, address: Address, shallow: boolean): void {
+    if (address.document.state !== "loaded") this.#notHere(run, address, shallow);
+    this.#log(run, address, shallow);
   }
 
   #log(run: Run, address: Address, shallow: boolean): void {

@@ -52,16 +52,17 @@ export interface Attachment {
 }
 
 export class ReplicaDocument implements DocumentRef {
-  readonly scope: string;
-  readonly id: string;
+  // First what every read looks at.
   state: "absent" | "loading" | "loaded" | "dropped" = "absent";
-  /** Why the last load failed; cleared by one that succeeds. */
-  loadError: unknown;
   value: Json | undefined;
-  /** The sequence as of which the document was loaded; commits up to it are in the value already. */
-  loadedAt = 0;
   /** Undefined where nothing of it is labelled and nothing ever was. */
   labels: DocumentLabels | undefined;
+  readonly scope: string;
+  readonly id: string;
+  /** Why the last load failed; cleared by one that succeeds. */
+  loadError: unknown;
+  /** The sequence as of which the document was loaded; commits up to it are in the value already. */
+  loadedAt = 0;
   /** Pending shares in commit order; their operations are applied to `value`. Changed only here. */
   pending: readonly PendingShare[] = NONE;
   /** Others' commits that arrived while the document was loading, to be applied where the load did not see them. */

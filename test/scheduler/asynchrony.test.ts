@@ -72,6 +72,52 @@ describe("asynchronous nodes", () => {
     scheduler.checkInvariants();
   });
 
+  test("[R15] between two runs a handle reads, and nothing is registered", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    a.set(1);
+    b.set(10);
+    let kept: RunHandle | undefined;
+    const runs = new Calls();
+    space.effect((run: RunHandle) => {
+      kept = run;
+      runs.note(a.get());
+    });
+    await quiet();
+    expect(kept?.read(b.address)).toBe(10);
+    b.set(20);
+    await quiet();
+    expect(kept?.within(() => b.get())).toBe(20);
+    b.set(30);
+    a.set(2);
+    await quiet();
+    expect(runs.take()).toEqual([1, 2]);
+    scheduler.checkInvariants();
+  });
+
+  test("[R15] a handle means its own node's run, whoever runs inside of that", async () => {
+    const { space, scheduler, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+    a.set(1);
+    b.set(10);
+    let outer: RunHandle | undefined;
+    const [inner, outerRuns, innerRuns] = [space.cell<number>("inner"), new Calls(), new Calls()];
+    space.computed("inner", () => {
+      innerRuns.note(outer?.read(b.address));
+      return a.get();
+    });
+    space.effect((run: RunHandle) => {
+      outer = run;
+      outerRuns.note(inner.get());
+    });
+    await quiet();
+    b.set(20);
+    await quiet();
+    expect(outerRuns.take()).toEqual([1, 1]);
+    expect(innerRuns.take()).toEqual([10]);
+    scheduler.checkInvariants();
+  });
+
   test("[R15] what is read after an await is loaded", async () => {
     const { space, open, quiet } = await setup();
     const other = await open();
