@@ -92,7 +92,11 @@ function inspect(options: ResolvedOptions): void {
     requireEngine(connection);
     const id = readPragma(connection, "application_id");
     if (id !== APPLICATION_ID) throw notOurs(options.path, "is a database of another program");
-    requireKnownVersion(connection, options);
+    const version = requireKnownVersion(connection, options);
+    if (options.readOnly && version < SCHEMA_VERSION) {
+      const formats = `its format is ${version}, this one reads ${SCHEMA_VERSION}`;
+      throw openFailed(`${options.path} was written by an older Millrace: ${formats}. Open it once without readOnly.`);
+    }
   } finally {
     connection.close();
   }

@@ -109,6 +109,20 @@ describe("a file of an older format", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
+  test("[S82] [S83] format 4 is not changed by somebody who may only read, and he is told what to do", async () => {
+    await using file = new StoreFile();
+    writeFormat4(file.path).close();
+    const before = readFileSync(file.path);
+    const opening = file.open({ readOnly: true });
+    await expect(opening).rejects.toMatchObject({
+      code: "STORE_OPEN_FAILED",
+      message: /format is 4.*without readOnly/,
+    });
+    expect(readFileSync(file.path).equals(before)).toBe(true);
+    await (await file.open()).close();
+    expect(await currentValue(await file.open({ readOnly: true }), "plain")).toEqual({ a: 2 });
+  });
+
   test.each([
     ["a base", "receipt 1", "UPDATE change SET patch = replace(patch, 'set', 'sat') WHERE sequence = 68"],
     ["a patch", "large", "UPDATE change SET patch = replace(patch, '1', '2') WHERE sequence = 4"],
