@@ -16,6 +16,8 @@ export interface LineSink {
 
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
+/** Bytes that are decoded at once: many lines, but not again and again all that waits for a client that has used up its share. */
+const PART_BYTES = 16_384;
 
 export class LineFramer {
   readonly #sink: LineSink;
@@ -42,22 +44,32 @@ export class LineFramer {
   }
 
   /** Takes lines until the chunk ends or the sink wants no more; gives how many bytes were taken. */
-  push(given: Uint8Array): number {
-    // Cutting lines out of a Buffer makes Buffers, which costs half as much again as plain views of the same bytes.
-    const chunk = new Uint8Array(given.buffer, given.byteOffset, given.length);
+  push(chunk: Uint8Array): number {
+    let taken = 0;
+    while (taken < chunk.length) {
+      // Cutting lines out of a Buffer makes Buffers, which costs half as much again as plain views of the same bytes.
+      const length = Math.min(chunk.length - taken, PART_BYTES);
+      const ofPart = this.#pushPart(new Uint8Array(chunk.buffer, chunk.byteOffset + taken, length));
+      taken += ofPart;
+      if (ofPart < length) break;
+    }
+    return taken;
+  }
+
+  #pushPart(part: Uint8Array): number {
     // Decoding all lines at once, and looking for their ends in the text, costs a fifth of doing it for each.
-    const text = asciiText(chunk);
-    const endFrom = (from: number) => (text === undefined ? chunk.indexOf(NEWLINE, from) : text.indexOf("\n", from));
+    const text = asciiText(part);
+    const endFrom = (from: number) => (text === undefined ? part.indexOf(NEWLINE, from) : text.indexOf("\n", from));
     let start = 0;
     for (let end = endFrom(0); end !== -1; end = endFrom(start)) {
       if (!this.#sink.wantsMore) return start;
       this.#lines++;
-      if (this.inLine) this.#end(chunk.subarray(start, end));
-      else this.#deliver(chunk, start, end, text);
+      if (this.inLine) this.#end(part.subarray(start, end));
+      else this.#deliver(part, start, end, text);
       start = end + 1;
     }
-    if (start < chunk.length) this.#keep(chunk.subarray(start));
-    return chunk.length;
+    if (start < part.length) this.#keep(part.subarray(start));
+    return part.length;
   }
 
   /** The stream has ended: what is left is a line too. */
