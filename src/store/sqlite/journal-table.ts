@@ -246,8 +246,7 @@ export class JournalTable implements TableCache {
 
   /** Settles rows of one lease, ids ascending, if all of their claims are held; otherwise changes nothing. */
   #settleTogether(settlements: readonly Settlement[], nowMs: number): boolean {
-    const [first] = settlements;
-    if (!first) return true;
+    const first = settlements[0]!;
     const ids = settlements.map(({ id }) => id);
     const found = this.#sql.heldAmong.get(JSON.stringify(ids), first.lease, first.attempt);
     if (found?.["held"] !== ids.length) return false;
@@ -260,12 +259,13 @@ export class JournalTable implements TableCache {
     for (const rows of this.#held.takeDone()) this.#settleRows(rows);
   }
 
-  #settleRows({ ids, note = null, atMs }: Omit<DoneRows, "note"> & { readonly note: string | null | undefined }): void {
-    const [first = 0, last = 0] = [ids[0], ids.at(-1)];
+  #settleRows({ ids, note, atMs }: DoneRows): void {
+    const [at, error] = [atMs / 1_000, note ?? null];
+    const first = ids[0]!;
     const areNeighbours = ids.every((id, index) => id === first + index);
-    if (areNeighbours) this.#sql.settleRange.run(atMs / 1_000, note, first, last);
+    if (areNeighbours) this.#sql.settleRange.run(at, error, first, first + ids.length - 1);
     // Rows of others lie in between: the commands that emitted them, for one.
-    else this.#sql.settleAmong.run(atMs / 1_000, note, JSON.stringify(ids));
+    else this.#sql.settleAmong.run(at, error, JSON.stringify(ids));
   }
 
   #putDelivery(event: number, { subscriber, status, attempts, error }: Delivery): void {
