@@ -190,13 +190,20 @@ export class Runner implements RunHome {
       threw = true;
     }
     this.current = outer;
-    this.#depth--;
-    if (!threw && isPromise(result)) return this.#finishLater(run, result, wasNew);
+    if (!threw && isPromise(result)) {
+      this.#depth--;
+      return this.#finishLater(run, result, wasNew);
+    }
     if (!isPlain && (isTimed || node.gate !== undefined))
       this.#gates.ran(node, isTimed ? this.#host.monotonic() - started : 0);
-    if (threw) this.#threw(run, thrown, wasNew);
-    else this.#finish(run, result);
-    this.#ended(run);
+    try {
+      if (threw) this.#threw(run, thrown, wasNew);
+      else this.#finish(run, result);
+    } finally {
+      // Its place is free only now: whoever was told of what it did, or of its error, may have read what had to run for that.
+      this.#depth--;
+      this.#ended(run);
+    }
     return undefined;
   }
 
