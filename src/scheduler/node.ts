@@ -11,7 +11,7 @@
 import { type Label, labelOf, PUBLIC } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
-import { causesIn, type Reason } from "./causes.ts";
+import { causesIn, causesOf, type Reason } from "./causes.ts";
 import type { GateState } from "./gates.ts";
 import type { NodeRecord, Persisted } from "./node-record.ts";
 import type { RunHandle } from "./run-handle.ts";
@@ -110,6 +110,7 @@ export class SchedulerNode {
   /** What made it invalid (the trigger reads of §10), and what it ran for last; owned by `causes.ts`. */
   reason: Reason = null;
   lastReason: Reason = null;
+  met = 0;
   /** What its function gets; made by the first run. */
   handle: RunHandle | null = null;
   readonly run: (run: RunHandle) => unknown;
@@ -176,7 +177,7 @@ export class SchedulerNode {
 
   /** Addresses whose changes made it invalid. */
   get causes(): readonly Address[] {
-    return causesIn(this.reason);
+    return causesOf(this);
   }
 
   /** Why it ran last. */

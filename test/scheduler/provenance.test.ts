@@ -119,6 +119,25 @@ describe("every run knows who and why", () => {
     scheduler.checkInvariants();
   });
 
+  test("[I8] the causes are those of this time, whatever they were the last time", async () => {
+    const { space, quiet } = await setup();
+    const names = ["a", "b", "c", "d"];
+    const cells = new Map(names.map((name) => [name, space.cell<number>(name)]));
+    const causes = new Calls<string>();
+    space.effect((run: RunHandle) => {
+      for (const cell of cells.values()) cell.get();
+      causes.note(run.causes.map(String).join(""));
+    });
+    await quiet();
+    const told = ["abcd", "abcd", "ab", "abd", "abdc", "abd", "ba", "a", "a", "abc", "abd", "dcba", "dcba", "dc"];
+    let value = 0;
+    for (const each of told) {
+      for (const name of each) cells.get(name)?.set(++value);
+      await quiet();
+    }
+    expect(causes.take()).toEqual(["", ...told]);
+  });
+
   test("[I8] a node that is told of many places, each of them twice, has each once among its causes", async () => {
     const { space, scheduler, host } = await setup();
     const cells = Array.from({ length: 40 }, (_, i) => space.cell<number>(`cell ${i}`));
