@@ -38,6 +38,26 @@ class Told implements Launch {
 }
 
 describe("lineage of what handlers launch", () => {
+  test("[I10] what a failed handling sent is dropped also where it stands aside, and does not come back", async () => {
+    const { space, scheduler, line, quiet } = await setup();
+    const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
+    const outcomes: SendOutcome[] = [];
+    parent.handle((value) => child.send(value, { onOutcome: (outcome) => outcomes.push(outcome) }) && undefined);
+    const gate = new Gate();
+    line.plan = ({ method }) => (method === "commit" ? { arrives: gate.opened, instead: REFUSED } : {});
+    parent.send(1);
+    await quiet();
+    expect(scheduler.getQueues()[0]?.unhandled).toMatchObject([{ sends: 1 }]);
+    gate.open();
+    await quiet();
+    expect(outcomes).toMatchObject([{ kind: "dropped", reason: "origin-failed" }]);
+    expect(scheduler.getQueues()[0]?.unhandled).toEqual([]);
+    const seen = new Calls<number>();
+    child.handle(seen.note);
+    await quiet();
+    expect(seen.take()).toEqual([]);
+  });
+
   test("[I10] a handler that is retried sends once, with what its committed attempt has seen", async () => {
     const { space, host, line } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];

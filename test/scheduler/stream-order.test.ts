@@ -302,6 +302,16 @@ describe("order and consistency of sends", () => {
     expect(scheduler.getQueues()[0]?.unhandled).toEqual([]);
   });
 
+  test("[I4] what stands aside at a stream that is closed is dropped", async () => {
+    const { space, scheduler } = await setup();
+    const stream = space.stream<number>("stream");
+    const sent = stream.send(1);
+    await space.idle();
+    scheduler.closeStream(stream.address, "its piece has stopped");
+    expect(scheduler.getQueues()[0]?.unhandled).toEqual([]);
+    expect(await sent.outcome).toMatchObject({ kind: "dropped", reason: "closed", message: "its piece has stopped" });
+  });
+
   test("[I4] as many may stand aside as the bound says; more are refused, and a closed space drops them all", async () => {
     const { space } = await setup();
     const [lost, found] = [space.stream<number>("lost"), space.stream<number>("found")];
