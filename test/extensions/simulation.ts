@@ -74,7 +74,8 @@ export class ExtensionSimulation {
       try {
         const opened = await Kernel.open({
           ...{ host: process, store, leaseMs: LEASE_MS, capabilities: ledger, extensions, extensionData: "nowhere" },
-          log: () => undefined,
+          // The one before it is dead.
+          ...{ log: () => undefined, alone: true },
         });
         const failed = opened.health().extensions.filter(({ state }) => state === "ERROR");
         if (failed.length === 0) return;
