@@ -8,8 +8,9 @@ import type { Job } from "./job-queue.ts";
 import type { SqliteTuning } from "./options.ts";
 import type { Tables } from "./tables.ts";
 
-/** Commits that one job takes out of the feed. */
-const PRUNE_STEP = 200;
+/** Commits beyond the feed's length from which on they are taken out of it, and how many one job takes: more than a batch brings. */
+const PRUNE_FROM = 200;
+const PRUNE_MAX = 1_000;
 /** After so many commits the log is looked at, and up to twice as many are forgotten: it cannot grow faster than it shrinks. */
 const FORGET_EVERY = 1_000;
 
@@ -42,7 +43,7 @@ export class Upkeep {
   #queuePrune(writer: GroupCommit, name: string): void {
     const space = this.#tables.spaces.find(name);
     if (!space || this.#pruning.has(name)) return;
-    if (space.sequence - space.floor < this.#tuning.feedCommits + PRUNE_STEP) return;
+    if (space.sequence - space.floor < this.#tuning.feedCommits + PRUNE_FROM) return;
     this.#pruning.add(name);
     const done = () => {
       this.#pruning.delete(name);
@@ -61,7 +62,7 @@ export class Upkeep {
     const { spaces, documents } = this.#tables;
     const space = spaces.find(name);
     if (!space) return;
-    const floor = Math.min(space.sequence - this.#tuning.feedCommits, space.floor + PRUNE_STEP);
+    const floor = Math.min(space.sequence - this.#tuning.feedCommits, space.floor + PRUNE_MAX);
     documents.dropChanges(space, floor);
     spaces.raiseFloor(space, floor);
   }

@@ -1,0 +1,22 @@
+import { describe, expect, test } from "vitest";
+import { commitBy, committed, set } from "../conformance/requests.ts";
+import { StoreFile } from "./store-file.ts";
+
+describe("the feed of a store that is written to without a pause", () => {
+  test("[S92] stays as long as it is to be, however many commits a batch brings", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 20, batchMs: 60_000 } });
+    const database = file.database();
+    let made = 0;
+    for (let batch = 0; batch < 12; batch++) {
+      const commits = Array.from({ length: 600 }, () => {
+        made++;
+        return store.commit(commitBy("s", made, { patches: [set(`receipt ${made}`, [], { made })] }));
+      });
+      for (const outcome of await Promise.all(commits)) committed(outcome);
+    }
+    // The last batch, the one before it, which is taken out with the next, and what is not worth a job.
+    const { behind } = database.prepare("SELECT sequence - floor AS behind FROM space").get() as { behind: number };
+    expect(behind).toBeLessThanOrEqual(20 + 2 * 600 + 200);
+  });
+});
