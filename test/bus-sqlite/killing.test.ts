@@ -53,7 +53,7 @@ async function check(path: string, acknowledged: ReadonlyMap<string, number>): P
 
 describe("kill -9", () => {
   test(`[J81] ${KILLS} killed publishers and dispatchers lose nothing that was acknowledged; every effect happens once`, {
-    timeout: isLongRun ? 4 * 3_600_000 : 120_000,
+    timeout: isLongRun ? 4 * 3_600_000 : 400_000,
   }, async () => {
     const random = new SeededRandom(SEED);
     let total = 0;
