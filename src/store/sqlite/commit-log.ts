@@ -114,6 +114,11 @@ export class CommitLog implements TableCache {
     return this.#sql.movedAfter.all(count).map(({ name }) => String(name));
   }
 
+  /** Up to which number no run has ended that is still there. */
+  forgottenTo(): number {
+    return Number(this.#sql.oldest.get()?.["oldest"] ?? 1) - 1;
+  }
+
   /** Forgets runs that ended after one number of commits and before another. */
   forgetCommits(from: number, before: number): void {
     this.#sql.forgetCommits.run(from, before);
@@ -188,6 +193,7 @@ function statements(connection: Connection) {
       "INSERT INTO commit_run (id, session, first, last, space, moves, answers) VALUES (?, ?, ?, ?, ?, ?, ?)",
     ),
     count: prepare("SELECT max(id) AS count FROM commit_run"),
+    oldest: prepare("SELECT min(id) AS oldest FROM commit_run"),
     movedAfter: prepare(
       "SELECT DISTINCT space.name AS name FROM commit_run JOIN space ON space.id = commit_run.space " +
         "WHERE commit_run.id > ? AND moves = 1",

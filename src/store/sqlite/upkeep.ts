@@ -20,8 +20,8 @@ export class Upkeep {
   /** Spaces that have a job queued. */
   readonly #pruning = new Set<string>();
   #commitsSinceForget = 0;
-  /** Commits up to this number were looked at. */
-  #forgottenTo = 0;
+  /** Commits up to this number were looked at; undefined before the first look. */
+  #forgottenTo: number | undefined;
 
   constructor(tables: Tables, tuning: SqliteTuning) {
     this.#tables = tables;
@@ -69,9 +69,11 @@ export class Upkeep {
 
   #forgetCommits(): void {
     const { commits } = this.#tables;
-    const to = Math.min(commits.count() - this.#tuning.commitsRemembered, this.#forgottenTo + 2 * FORGET_EVERY);
-    if (to <= this.#forgottenTo) return;
-    commits.forgetCommits(this.#forgottenTo, to);
+    // What an earlier process has forgotten is not gone through again: one that does not live long would never get beyond it.
+    const from = this.#forgottenTo ?? commits.forgottenTo();
+    const to = Math.min(commits.count() - this.#tuning.commitsRemembered, from + 2 * FORGET_EVERY);
+    if (to <= from) return;
+    commits.forgetCommits(from, to);
     this.#forgottenTo = to;
   }
 }

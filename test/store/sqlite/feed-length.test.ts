@@ -20,3 +20,22 @@ describe("the feed of a store that is written to without a pause", () => {
     expect(behind).toBeLessThanOrEqual(20 + 2 * 600 + 200);
   });
 });
+
+describe("the log of commits, over several processes", () => {
+  test("[S92] is shortened by each of them, though none makes as many commits as there ever were", async () => {
+    await using file = new StoreFile();
+    let made = 0;
+    for (let process = 0; process < 8; process++) {
+      const store = await file.open({ tuning: { commitsRemembered: 100 } });
+      for (let batch = 0; batch < 3; batch++) {
+        const commits = Array.from({ length: 600 }, () => store.commit(commitBy("s", ++made)));
+        for (const outcome of await Promise.all(commits)) committed(outcome);
+      }
+      await store.close();
+    }
+    const kept = file.database().prepare("SELECT sum(last - first + 1) AS commits FROM commit_run").get();
+    expect(Number(kept?.["commits"])).toBeLessThan(100 + 2 * 1_800);
+    const store = await file.open();
+    expect(committed(await store.commit(commitBy("s", made))).replayed).toBe(true);
+  });
+});
