@@ -8,9 +8,11 @@ import { arrayIndex, getAt, type Path } from "../../../src/message/path.ts";
 import type { DocumentRef } from "../../../src/store/document.ts";
 import { applyOperations } from "../../../src/store/patch.ts";
 import type { PathOperation } from "../../../src/store/path-operation.ts";
+import { Receipt } from "../../../src/store/receipt.ts";
 import { StoreError } from "../../../src/store/store.ts";
 
 export const DOCUMENTS: readonly DocumentRef[] = ["a", "b", "c", "d"].map((id) => ({ scope: "space", id }));
+export const RECEIPTS: readonly DocumentRef[] = [1, 2, 3, 4, 5, 6].map((n) => ({ scope: "space", id: `receipt ${n}` }));
 
 /** What a body works on: a transaction, or plain values. */
 export interface Access {
@@ -18,6 +20,7 @@ export interface Access {
   write(ref: DocumentRef, path: Path, value: Json): void;
   remove(ref: DocumentRef, path: Path): void;
   splice(ref: DocumentRef, path: Path, index: number, remove: number, insert: readonly Json[]): void;
+  leave(receipt: Receipt): void;
 }
 
 /** One run of a body: what it has read so far, as text, and a number computed from it. */
@@ -44,6 +47,8 @@ const PATHS: readonly Path[] = [
 
 export function randomProgram(random: SeededRandom): Step[] {
   const steps = Array.from({ length: 1 + random.below(5) }, () => randomStep(random));
+  const receipt = RECEIPTS[random.below(4 * RECEIPTS.length)];
+  if (receipt !== undefined) steps.push((access, run) => access.leave(new Receipt(receipt, run.state)));
   return steps.map((step) => (access, run) => {
     try {
       step(access, run);
@@ -60,7 +65,8 @@ function randomStep(random: SeededRandom): Step {
   const path = PATHS[random.below(PATHS.length)] as Path;
   const constant = random.below(3);
   const removed = random.below(4) === 0 ? [] : path;
-  switch (random.below(12)) {
+  const receipt = RECEIPTS[random.below(RECEIPTS.length)] as DocumentRef;
+  switch (random.below(13)) {
     case 0:
       return read(ref, path, "deep");
     case 1:
@@ -83,6 +89,8 @@ function randomStep(random: SeededRandom): Step {
       return append(ref);
     case 10:
       return splice(ref, constant);
+    case 11:
+      return read(receipt, [], "deep");
     default:
       return count(ref, path);
   }
@@ -180,6 +188,11 @@ export class PlainAccess implements Access {
     const array = this.read(ref, path);
     require(Array.isArray(array) && index + remove <= array.length);
     this.#apply(ref, { op: "splice", path, index, remove, insert });
+  }
+
+  leave(receipt: Receipt): void {
+    if (this.documents.has(receipt.id)) throw new Error(`${receipt.id} was left twice`);
+    this.documents.set(receipt.id, receipt.value);
   }
 
   #apply({ id }: DocumentRef, operation: PathOperation): void {
