@@ -14,7 +14,7 @@ import { type Store, StoreError } from "../../../src/store/store.ts";
 import type { Transaction } from "../../../src/store/transaction.ts";
 import { type Fault, FaultyLine, type LineCall } from "../faulty-store.ts";
 import { Mirror } from "./mirror.ts";
-import { DOCUMENTS, PlainAccess, RECEIPTS, type Run, randomProgram, type Step, sorted } from "./random-program.ts";
+import { DOCUMENTS, PlainAccess, RECEIPTS, type Run, randomHandling, type Step, sorted } from "./random-program.ts";
 
 const SPACE = "s";
 const STEPS = 90;
@@ -243,7 +243,7 @@ function act(site: Site, random: SeededRandom, ended: Map<string, Ended>): void 
 }
 
 function begin(replica: Replica, random: SeededRandom): OpenTransaction {
-  return { transaction: replica.transaction(), steps: randomProgram(random), run: { seen: [], state: 0 }, next: 0 };
+  return { transaction: replica.transaction(), steps: randomHandling(random), run: { seen: [], state: 0 }, next: 0 };
 }
 
 /** Runs some steps of a transaction, and commits it after the last. */
