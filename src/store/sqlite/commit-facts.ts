@@ -8,7 +8,7 @@ import type { CommitFacts, DocumentHead, StoredCommit } from "../commit-rules.ts
 import type { DocumentRef } from "../document.ts";
 import type { Settlement } from "../journal.ts";
 import type { EncodedPatch } from "./document-table.ts";
-import type { Space } from "./space-table.ts";
+import { feedStart, type Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
 /** A session row that there is not. */
@@ -62,7 +62,7 @@ export class SqliteCommitFacts implements CommitFacts {
     const document = space && documents.find(space, ref);
     if (!space || !document) return NOTHING;
     // Beyond the feed's reach nobody can tell, even where the rows are still there: every backend answers alike.
-    if (sequence < space.sequence - this.#feedCommits) return undefined;
+    if (sequence < feedStart(space, this.#feedCommits)) return undefined;
     return documents.writtenSince(document, sequence, commits.findSessionId(exceptSession) ?? NOBODY);
   }
 

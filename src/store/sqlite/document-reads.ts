@@ -5,7 +5,7 @@ import { writeTouchesRead } from "../path-operation.ts";
 import type { FeedCommit, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
 import type { StoredInput } from "./basis-table.ts";
 import type { CommitLines } from "./change-block.ts";
-import type { Space } from "./space-table.ts";
+import { feedStart, type Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
 /** No session has this row, so nobody's writes are left out. */
@@ -32,7 +32,7 @@ export class DocumentReads {
     const space = this.#tables.spaces.find(spaceName);
     if (!space) return { commits: [], head: 0, gap: false };
     const head = space.sequence;
-    if (sequence < head - this.#feedLength) return { commits: [], head, gap: true };
+    if (sequence < feedStart(space, this.#feedLength)) return { commits: [], head, gap: true };
     // Whoever made the last commits himself asks too, after each batch.
     if (sequence >= head) return { commits: [], head, gap: false };
     const commits = this.#tables.documents.changes.commitsAfter(space.id, sequence, limit);
@@ -84,7 +84,7 @@ export class DocumentReads {
   }
 
   #hasMoved(space: Space, input: StoredInput): boolean {
-    if (input.sequence < space.sequence - this.#feedLength) return true;
+    if (input.sequence < feedStart(space, this.#feedLength)) return true;
     const document = this.#tables.documents.find(space, input);
     if (!document) return false;
     const written = this.#tables.documents.writtenSince(document, input.sequence, NOBODY);

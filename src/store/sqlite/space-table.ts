@@ -11,6 +11,11 @@ export interface Space {
   floor: number;
 }
 
+/** The sequence after which the feed has every commit. A process that kept fewer may have shortened it further than this one would. */
+export function feedStart({ sequence, floor }: Space, feedCommits: number): number {
+  return Math.max(sequence - feedCommits, floor);
+}
+
 export class SpaceTable implements TableCache {
   readonly #spaces = new Map<string, Space>();
   /** What is to be written before the batch ends. */
