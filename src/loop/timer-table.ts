@@ -60,6 +60,8 @@ export class TimerTable {
   readonly #armed = new Map<string, ArmedTimer>();
   /** Being set: their answers are not out. */
   readonly #setting = new Set<string>();
+  /** Firings that are not handled yet. */
+  readonly #sending = new Set<string>();
   /** Firings that are about to be tried again. */
   #pausing = 0;
   #wake: Timer | undefined;
@@ -196,8 +198,13 @@ export class TimerTable {
 
   /** Until it was handled, and until the store has forgotten it; what a process does not come to is left to the next. */
   async #send(firing: Firing): Promise<void> {
+    const { id } = firing;
+    // Set again by a request that was repeated, it has come due again: what is sent already is what was asked for.
+    if (this.#sending.has(id)) return;
+    this.#sending.add(id);
     await this.#persist(() => this.#fire(firing));
-    await this.#persist(() => this.#forget(firing.id));
+    this.#sending.delete(id);
+    await this.#persist(() => this.#forget(id));
   }
 
   /** Again, after twice as long each time, while the table is open. */
