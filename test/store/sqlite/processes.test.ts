@@ -5,10 +5,11 @@ import { append, commitBy, currentValue, entries, read, ref, SPACE } from "../co
 import { startProgram } from "./program.ts";
 import { StoreFile } from "./store-file.ts";
 
-/** Resolves when the condition holds, asked after each change that the store tells of. */
+/** Resolves when the condition holds, asked after each change of a space that the store tells of; others tell of leases. */
 function untilTold(store: Store, condition: () => Promise<boolean>): Promise<StoreChange> {
   return new Promise((resolve, reject) => {
     const stop = store.watch((change) => {
+      if (change.spaces.length === 0) return;
       condition().then((holds) => {
         if (!holds) return;
         stop();
