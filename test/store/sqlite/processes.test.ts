@@ -9,7 +9,7 @@ import { StoreFile } from "./store-file.ts";
 function untilTold(store: Store, condition: () => Promise<boolean>): Promise<StoreChange> {
   return new Promise((resolve, reject) => {
     const stop = store.watch((change) => {
-      if (change.spaces.length === 0) return;
+      if (change.spaces?.length === 0) return;
       condition().then((holds) => {
         if (!holds) return;
         stop();
