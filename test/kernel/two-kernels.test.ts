@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
-import { type Sightings, TwoKernels } from "./two-kernels.ts";
+import { noSightings, type Sightings, TwoKernels } from "./two-kernels.ts";
 
 const isLongRun = process.env["MILLRACE_LONG"] === "1";
 const SEEDS = isLongRun ? 200 : 10;
@@ -22,16 +22,7 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 
 describe("the whole kernel among faults", () => {
   test("[K1] nothing acknowledged is lost, nothing is done twice, all is at rest 10 s after the last fault, and a seed repeats itself", async () => {
-    const all: Sightings = {
-      events: 0,
-      commands: 0,
-      repeated: 0,
-      kills: 0,
-      pauses: 0,
-      timers: 0,
-      refused: 0,
-      tallied: 0,
-    };
+    const all = noSightings();
     for (let seed = 1; seed <= SEEDS; seed++) {
       const first = await run(seed);
       const second = await run(seed);

@@ -56,6 +56,11 @@ interface Unanswered {
   asking: SimulatedProcess | undefined;
 }
 
+/** Nothing met so far. */
+export function noSightings(): Sightings {
+  return { events: 0, commands: 0, repeated: 0, kills: 0, pauses: 0, timers: 0, refused: 0, tallied: 0 };
+}
+
 export interface TwoKernelsOptions {
   readonly rounds: number;
   /** Events that are published in one round. */
@@ -63,16 +68,7 @@ export interface TwoKernelsOptions {
 }
 
 export class TwoKernels {
-  readonly sightings: Sightings = {
-    events: 0,
-    commands: 0,
-    repeated: 0,
-    kills: 0,
-    pauses: 0,
-    timers: 0,
-    refused: 0,
-    tallied: 0,
-  };
+  readonly sightings = noSightings();
   readonly #world: SimulatedHost;
   readonly #options: TwoKernelsOptions;
   readonly #disk = new MemoryDisk();
