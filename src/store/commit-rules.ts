@@ -86,13 +86,11 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
     }
   }
   for (const change of request.due) {
-    if (change.op === "take" && !facts.hasDueRow(change.kind, change.key)) {
-      return rejected(
-        "permanent",
-        "due-row-gone",
-        `${change.kind} ${change.key} was taken or cancelled by somebody else`,
-      );
-    }
+    const { op, kind, key } = change;
+    if (op === "take" && !facts.hasDueRow(kind, key))
+      return rejected("permanent", "due-row-gone", `${kind} ${key} was taken or cancelled by somebody else`);
+    if (op === "add" && facts.hasDueRow(kind, key))
+      return rejected("permanent", "due-row-there", `${kind} ${key} was set by somebody else`);
   }
   return undefined;
 }

@@ -17,13 +17,23 @@ export interface DueRow {
 
 export type DueChange =
   /** Sets a row; replaces one of the same kind and key. */
-  | { readonly op: "put"; readonly kind: string; readonly key: string; readonly dueAtMs: number; readonly data: Json }
+  | DueSetting<"put">
+  /** Sets a row that must not be there: the commit is rejected (`due-row-there`) when somebody else was first. */
+  | DueSetting<"add">
   /** Removes a row if it is there. */
   | { readonly op: "cancel"; readonly kind: string; readonly key: string }
   /** Removes a row that must be there: the commit is rejected (`due-row-gone`) when somebody else was first. */
   | { readonly op: "take"; readonly kind: string; readonly key: string };
 
-/** Makes changes outside of a commit, one after the other; a `take` that finds nothing ends them, as it would reject a commit. */
+interface DueSetting<Op extends string> {
+  readonly op: Op;
+  readonly kind: string;
+  readonly key: string;
+  readonly dueAtMs: number;
+  readonly data: Json;
+}
+
+/** Makes changes outside of a commit, one after the other; a `take` or `add` that fails ends them, as it would reject a commit. */
 export function changeInOrder<Change extends { readonly op: DueChange["op"] }>(
   changes: readonly Change[],
   change: (one: Change) => boolean,
@@ -31,7 +41,7 @@ export function changeInOrder<Change extends { readonly op: DueChange["op"] }>(
   let isOver = false;
   return changes.map((one) => {
     const done = !isOver && change(one);
-    if (!done && one.op === "take") isOver = true;
+    if (!done && (one.op === "take" || one.op === "add")) isOver = true;
     return done;
   });
 }

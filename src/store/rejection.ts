@@ -39,6 +39,7 @@ export type RejectionReason =
   | "document-exists" // permanent: absent(document) did not hold; for a receipt: handled elsewhere
   | "origin-not-committed" // permanent: originCommitted(commit) did not hold
   | "due-row-gone" // permanent: the due row was taken or cancelled by somebody else
+  | "due-row-there" // permanent: the due row was set by somebody else
   | "message-exists" // permanent: a message of that id is in the journal with other content
   | "lease-lost" // permanent: a settled claim is no longer held
   | "protocol" // refused: same identity, other payload

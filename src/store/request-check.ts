@@ -96,7 +96,7 @@ export function checkSettlements(settlements: readonly Settlement[]): void {
 export function checkDueChanges(changes: readonly DueChange[]): void {
   for (const change of changes) {
     checkJson("a due row", change);
-    if (change.op === "put") checkTime("a deadline", change.dueAtMs);
+    if ("dueAtMs" in change) checkTime("a deadline", change.dueAtMs);
   }
 }
 

@@ -93,8 +93,8 @@ export interface Store extends AsyncDisposable {
   // Due table --------------------------------------------------------------------------------------------------------
 
   /**
-   * Changes due rows outside any space's commit. Each `take` or `cancel` answers whether its row was there; after a `take` that found
-   * none nothing more is changed, and the rest is answered with false.
+   * Changes due rows outside any space's commit. Each answers whether it was done: the row of a `take` or `cancel` was there, that
+   * of an `add` was not. After a `take` or `add` that was not done nothing more is changed, and the rest is answered with false.
    */
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]>;
 

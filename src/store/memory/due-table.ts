@@ -14,10 +14,11 @@ export class DueTable {
     return this.#rows.has(rowKey(kind, key));
   }
 
-  /** Whether the row of a `take` or `cancel` was there; true for a `put`. */
+  /** Whether it could be done: the row of a `take` or `cancel` was there, that of an `add` was not. */
   change(change: DueChange): boolean {
     const { kind, key } = change;
-    if (change.op !== "put") return this.#rows.delete(rowKey(kind, key));
+    if (change.op === "take" || change.op === "cancel") return this.#rows.delete(rowKey(kind, key));
+    if (change.op === "add" && this.has(kind, key)) return false;
     const order = ++this.#lastOrder;
     this.#rows.set(rowKey(kind, key), { kind, key, dueAtMs: change.dueAtMs, data: copyJson(change.data), order });
     return true;

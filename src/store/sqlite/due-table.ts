@@ -6,9 +6,9 @@ import type { Connection, Row } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 
 /** A change with its data as text, made before the transaction. */
-export type EncodedDueChange = Exclude<DueChange, { op: "put" }> | EncodedPut;
-interface EncodedPut {
-  readonly op: "put";
+export type EncodedDueChange = Exclude<DueChange, { op: "put" | "add" }> | EncodedSetting;
+interface EncodedSetting {
+  readonly op: "put" | "add";
   readonly kind: string;
   readonly key: string;
   readonly dueAtMs: number;
@@ -16,12 +16,12 @@ interface EncodedPut {
 }
 
 export function encodeDueChange(change: DueChange): EncodedDueChange {
-  const { kind, key } = change;
+  const { op, kind, key } = change;
   checkName("the kind of a due row", kind);
   checkName("the key of a due row", key);
-  if (change.op !== "put") return { op: change.op, kind, key };
+  if (op === "take" || op === "cancel") return { op, kind, key };
   checkTime("a deadline", change.dueAtMs);
-  return { op: "put", kind, key, dueAtMs: change.dueAtMs, text: jsonText("the data of a due row", change.data) };
+  return { op, kind, key, dueAtMs: change.dueAtMs, text: jsonText("the data of a due row", change.data) };
 }
 
 export class DueTable {
@@ -31,6 +31,9 @@ export class DueTable {
     this.#sql = {
       has: connection.prepare("SELECT 1 FROM due WHERE kind = ? AND key = ?"),
       put: connection.prepare("REPLACE INTO due (kind, key, due_at_ms, data) VALUES (?, ?, ?, ?)"),
+      add: connection.prepare(
+        "INSERT INTO due (kind, key, due_at_ms, data) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO NOTHING",
+      ),
       remove: connection.prepare("DELETE FROM due WHERE kind = ? AND key = ?"),
       due: connection.prepare(
         "SELECT kind, key, due_at_ms, data, ord FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord LIMIT ?",
@@ -43,11 +46,11 @@ export class DueTable {
     return this.#sql.has.get(kind, key) !== undefined;
   }
 
-  /** Whether the row of a `take` or `cancel` was there; true for a `put`. */
+  /** Whether it could be done: the row of a `take` or `cancel` was there, that of an `add` was not. */
   change(change: EncodedDueChange): boolean {
-    if (change.op !== "put") return this.#sql.remove.run(change.kind, change.key) > 0;
-    this.#sql.put.run(change.kind, change.key, change.dueAtMs, change.text);
-    return true;
+    const { kind, key } = change;
+    if (change.op === "take" || change.op === "cancel") return this.#sql.remove.run(kind, key) > 0;
+    return this.#sql[change.op].run(kind, key, change.dueAtMs, change.text) > 0;
   }
 
   due(nowMs: number, limit: number): DueRow[] {

@@ -9,6 +9,10 @@ function put(key: string, dueAtMs: number, kind = "timer"): DueChange {
   return { op: "put", kind, key, dueAtMs, data: { key } };
 }
 
+function add(key: string, dueAtMs: number, kind = "timer"): DueChange {
+  return { op: "add", kind, key, dueAtMs, data: { key } };
+}
+
 function take(key: string, kind = "timer"): DueChange {
   return { op: "take", kind, key };
 }
@@ -54,6 +58,14 @@ export function dueCases(open: OpenStore): void {
         ["next", 5],
         ["mark", 6],
       ]);
+    });
+
+    test("[S30] add sets a row that is not there, and leaves one that is; then the rest of the call is not done", async () => {
+      await using at = await open();
+      const { store } = at;
+      expect(await store.changeDue([add("a", 1), put("next", 5)])).toEqual([true, true]);
+      expect(await store.changeDue([cancel("next"), add("a", 2), put("next", 7)])).toEqual([true, false, false]);
+      expect((await (await at.reopen()).dueRows(10, 10)).map(({ key, dueAtMs }) => [key, dueAtMs])).toEqual([["a", 1]]);
     });
 
     test("[S30] put replaces the row of the same kind and key, data and deadline", async () => {
@@ -127,6 +139,22 @@ export function dueCases(open: OpenStore): void {
       );
       expect(wins).toEqual(keys.map(() => 1));
       expect(await at.store.earliestDue()).toBeUndefined();
+    });
+
+    test("[S33] of several who add one row exactly one does, in commits and outside, in two store objects", async () => {
+      await using at = await open();
+      const other = await at.second();
+      const tries = await Promise.all([
+        at.store.changeDue([add("a", 1)]).then(([added]) => added === true),
+        other.commit(commitBy("b", 1, { due: [add("a", 2)] })).then(({ kind }) => kind === "committed"),
+        other.changeDue([add("a", 3)]).then(([added]) => added === true),
+        at.store.commit(commitBy("a", 1, { due: [add("a", 4)] })).then(({ kind }) => kind === "committed"),
+      ]);
+      expect(tries.filter((won) => won)).toEqual([true]);
+      expect(await other.earliestDue()).toBe(tries.indexOf(true) + 1);
+      const late = await at.store.commit(commitBy("a", 2, { due: [put("b", 9), add("a", 5)] }));
+      expect(late).toMatchObject({ kind: "rejected", class: "permanent", reason: "due-row-there" });
+      expect(await dueKeys(at.store, 10)).toEqual(["a"]);
     });
 
     test("[S9] a commit takes rows as they were before it: what it puts itself it cannot take", async () => {

@@ -21,6 +21,7 @@ const DEMANDED = [
   "document-exists",
   "origin-not-committed",
   "due-row-gone",
+  "due-row-there",
   "protocol",
   "message-exists",
   "lease-lost",

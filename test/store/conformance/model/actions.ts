@@ -55,7 +55,7 @@ const settlement = fc.record({
 export type SettlementPick = typeof settlement extends fc.Arbitrary<infer T> ? T : never;
 
 const dueChange = fc.record({
-  op: fc.constantFrom("put", "put", "take", "cancel"),
+  op: fc.constantFrom("put", "put", "add", "take", "cancel"),
   kind: fc.constantFrom("timer", "cron"),
   key: fc.nat(2),
   inMs: fc.constantFrom(0, 1, 2),

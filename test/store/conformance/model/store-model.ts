@@ -29,8 +29,9 @@ export class StoreModel {
 
   changeDue(change: DueChange): boolean {
     const there = this.due.some((row) => isAt(row, change));
+    if (change.op === "add" && there) return false;
     this.due = this.due.filter((row) => !isAt(row, change));
-    if (change.op !== "put") return there;
+    if (change.op === "take" || change.op === "cancel") return there;
     const { kind, key, dueAtMs, data } = change;
     this.due.push({ kind, key, dueAtMs, data });
     return true;
@@ -81,7 +82,9 @@ export class StoreModel {
       }
     }
     for (const change of request.due) {
-      if (change.op === "take" && !this.due.some((row) => isAt(row, change))) return no("permanent", "due-row-gone");
+      const there = this.due.some((row) => isAt(row, change));
+      if (change.op === "take" && !there) return no("permanent", "due-row-gone");
+      if (change.op === "add" && there) return no("permanent", "due-row-there");
     }
     return undefined;
   }

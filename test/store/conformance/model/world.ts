@@ -116,7 +116,7 @@ export class World {
         const changes = action.changes.map((pick) => this.#dueChange(pick));
         const expected: boolean[] = [];
         for (const change of changes) {
-          const isOver = changes.slice(0, expected.length).some(({ op }, at) => op === "take" && !expected[at]);
+          const isOver = changes.slice(0, expected.length).some(({ op }, at) => op !== "cancel" && !expected[at]);
           expected.push(!isOver && model.changeDue(change));
         }
         return planned(expected, (store) => store.changeDue(changes));
@@ -255,7 +255,7 @@ export class World {
   }
 
   #dueChange({ op, kind, key, inMs }: DuePick): DueChange {
-    if (op !== "put") return { op, kind, key: `k${key}` };
+    if (op === "take" || op === "cancel") return { op, kind, key: `k${key}` };
     return { op, kind, key: `k${key}`, dueAtMs: this.model.nowMs + inMs, data: { inMs } };
   }
 
