@@ -3,6 +3,7 @@
  * the facts a backend looks up, so that backends cannot disagree about what a conflict is. It decides and writes nothing itself;
  * claims come last, so that a backend may learn whether one is held by settling it.
  */
+import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { type CommitIdentity, type CommitOutcome, type CommitRequest, NOT_HERE, type ReadClaim } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
@@ -32,7 +33,8 @@ export interface CommitFacts {
   head(ref: DocumentRef): DocumentHead | undefined;
   /** The paths that other sessions wrote after the sequence; undefined when that can no longer be told. */
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Iterable<Path> | undefined;
-  hasDueRow(kind: string, key: string): boolean;
+  /** With these data, where they are given. */
+  hasDueRow(kind: string, key: string, was?: Json): boolean;
   /** The first of them whose claim is no longer held. Asked when nothing else is left to decide: it may settle what it is asked for. */
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined;
 }
@@ -87,7 +89,7 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
   }
   for (const change of request.due) {
     const { op, kind, key } = change;
-    if (op === "take" && !facts.hasDueRow(kind, key))
+    if (op === "take" && !facts.hasDueRow(kind, key, change.was))
       return rejected("permanent", "due-row-gone", `${kind} ${key} was taken or cancelled by somebody else`);
     if (op === "add" && facts.hasDueRow(kind, key))
       return rejected("permanent", "due-row-there", `${kind} ${key} was set by somebody else`);

@@ -22,8 +22,11 @@ export type DueChange =
   | DueSetting<"add">
   /** Removes a row if it is there. */
   | { readonly op: "cancel"; readonly kind: string; readonly key: string }
-  /** Removes a row that must be there: the commit is rejected (`due-row-gone`) when somebody else was first. */
-  | { readonly op: "take"; readonly kind: string; readonly key: string };
+  /**
+   * Removes a row that must be there, and with these data where they are given: the commit is rejected (`due-row-gone`) when somebody
+   * else was first.
+   */
+  | { readonly op: "take"; readonly kind: string; readonly key: string; readonly was?: Json };
 
 interface DueSetting<Op extends string> {
   readonly op: Op;

@@ -98,8 +98,8 @@ export interface Store extends AsyncDisposable {
    */
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]>;
 
-  /** Rows due at or before `nowMs`, earliest first, equal deadlines in the order they were set. They stay until taken. */
-  dueRows(nowMs: number, limit: number): Promise<readonly DueRow[]>;
+  /** Rows due at or before `nowMs`, of one kind or of all, earliest first, equal deadlines in the order they were set. They stay until taken. */
+  dueRows(nowMs: number, limit: number, kind?: string): Promise<readonly DueRow[]>;
 
   /** The earliest deadline, or undefined when nothing is due ever. */
   earliestDue(): Promise<number | undefined>;

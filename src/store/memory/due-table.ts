@@ -1,6 +1,9 @@
 /**
  * The due table in memory. SPEC: S30-S33. Rows stay until they are taken or cancelled; being due changes nothing here.
  */
+
+import { equal } from "../../message/equality.ts";
+import type { Json } from "../../message/json.ts";
 import type { DueChange, DueRow } from "../due.ts";
 import { copyJson } from "./json-copy.ts";
 
@@ -10,13 +13,16 @@ export class DueTable {
   /** The order given last; setting a row again takes a new one. */
   #lastOrder = 0;
 
-  has(kind: string, key: string): boolean {
-    return this.#rows.has(rowKey(kind, key));
+  /** Whether the row is there, with these data where they are given. */
+  has(kind: string, key: string, was?: Json): boolean {
+    const row = this.#rows.get(rowKey(kind, key));
+    return row !== undefined && (was === undefined || equal(row.data, was));
   }
 
   /** Whether it could be done: the row of a `take` or `cancel` was there, that of an `add` was not. */
   change(change: DueChange): boolean {
     const { kind, key } = change;
+    if (change.op === "take" && !this.has(kind, key, change.was)) return false;
     if (change.op === "take" || change.op === "cancel") return this.#rows.delete(rowKey(kind, key));
     if (change.op === "add" && this.has(kind, key)) return false;
     const order = ++this.#lastOrder;
@@ -24,9 +30,9 @@ export class DueTable {
     return true;
   }
 
-  due(nowMs: number, limit: number): DueRow[] {
+  due(nowMs: number, limit: number, kind?: string): DueRow[] {
     return [...this.#rows.values()]
-      .filter((row) => row.dueAtMs <= nowMs)
+      .filter((row) => row.dueAtMs <= nowMs && (kind === undefined || row.kind === kind))
       .sort((a, b) => a.dueAtMs - b.dueAtMs || a.order - b.order)
       .slice(0, limit)
       .map((row) => ({ ...row, data: copyJson(row.data) }));

@@ -3,6 +3,7 @@
  * the first and the last store can fail, which is what makes it atomic. SPEC: S5-S13.
  */
 import type { Host } from "../../host/host.ts";
+import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
 import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
 import { type CommitFacts, type DocumentHead, decideCommit, type StoredCommit } from "../commit-rules.ts";
@@ -62,8 +63,8 @@ class MemoryFacts implements CommitFacts {
     return this.#space.writtenSince(ref, sequence, exceptSession);
   }
 
-  hasDueRow(kind: string, key: string): boolean {
-    return this.#disk.due.has(kind, key);
+  hasDueRow(kind: string, key: string, was?: Json): boolean {
+    return this.#disk.due.has(kind, key, was);
   }
 
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined {

@@ -246,11 +246,11 @@ class MemoryStore implements Store {
     return results;
   }
 
-  async dueRows(nowMs: number, limit: number): Promise<readonly DueRow[]> {
+  async dueRows(nowMs: number, limit: number, kind?: string): Promise<readonly DueRow[]> {
     this.#requireOpen();
     checkTime("the time", nowMs);
     checkCount("a limit", limit);
-    return this.#disk.due.due(nowMs, limit);
+    return this.#disk.due.due(nowMs, limit, kind);
   }
 
   async earliestDue(): Promise<number | undefined> {

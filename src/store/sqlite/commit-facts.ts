@@ -2,6 +2,7 @@
  * What the tables say about a commit that is to be decided: the facts of `commit-rules.ts`, looked up inside its transaction.
  * One object for all commits, told of each in turn. SPEC: S6-S11.
  */
+import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
 import type { CommitIdentity } from "../commit.ts";
 import type { CommitFacts, DocumentHead, StoredCommit } from "../commit-rules.ts";
@@ -66,8 +67,8 @@ export class SqliteCommitFacts implements CommitFacts {
     return documents.writtenSince(document, sequence, commits.findSessionId(exceptSession) ?? NOBODY);
   }
 
-  hasDueRow(kind: string, key: string): boolean {
-    return this.#tables.due.has(kind, key);
+  hasDueRow(kind: string, key: string, was?: Json): boolean {
+    return this.#tables.due.has(kind, key, was);
   }
 
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined {

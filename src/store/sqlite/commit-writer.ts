@@ -14,7 +14,7 @@ import { checkCount, checkName, checkRef, checkSettlements } from "../request-ch
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
 import { SqliteCommitFacts } from "./commit-facts.ts";
 import { type EncodedPatch, fitsRow } from "./document-table.ts";
-import { type EncodedDueChange, encodeDueChange } from "./due-table.ts";
+import { type EncodedDueChange, encodeDueChange, ownDueChange } from "./due-table.ts";
 import { type EncodedEntry, encodeEntries } from "./journal-entry.ts";
 import { jsonText } from "./json-text.ts";
 import { type EncodedLabelWrite, encodeLabelWrite, labelWritesText } from "./label-table.ts";
@@ -87,7 +87,7 @@ function ownCopy(request: CommitRequest): CommitRequest {
     preconditions: request.preconditions.map((condition) => ({ ...condition })),
     dependsOn: [...request.dependsOn],
     settlements: request.settlements.map(ownSettlement),
-    due: request.due.map((change) => ({ ...change })),
+    due: request.due.map(ownDueChange),
     basisRemoved: [...request.basisRemoved],
   };
 }

@@ -1,4 +1,6 @@
 /** The due table. SPEC: S30-S33. The order of setting is the row's own number, so equal deadlines need no further column. */
+
+import { equal } from "../../message/equality.ts";
 import type { Json } from "../../message/json.ts";
 import type { DueChange, DueRow } from "../due.ts";
 import { checkName, checkTime } from "../request-check.ts";
@@ -15,13 +17,19 @@ interface EncodedSetting {
   readonly text: string;
 }
 
+/** A change that stays as it was given, whatever the caller does with what he gave. */
+export function ownDueChange<Change extends DueChange>(change: Change): Change {
+  if (change.op !== "take" || change.was === undefined) return { ...change };
+  return { ...change, was: JSON.parse(jsonText("what a due row was", change.was)) as Json };
+}
+
 export function encodeDueChange(change: DueChange): EncodedDueChange {
-  const { op, kind, key } = change;
+  const { kind, key } = change;
   checkName("the kind of a due row", kind);
   checkName("the key of a due row", key);
-  if (op === "take" || op === "cancel") return { op, kind, key };
+  if (change.op === "take" || change.op === "cancel") return ownDueChange(change);
   checkTime("a deadline", change.dueAtMs);
-  return { op, kind, key, dueAtMs: change.dueAtMs, text: jsonText("the data of a due row", change.data) };
+  return { op: change.op, kind, key, dueAtMs: change.dueAtMs, text: jsonText("the data of a due row", change.data) };
 }
 
 export class DueTable {
@@ -29,7 +37,7 @@ export class DueTable {
 
   constructor(connection: Connection) {
     this.#sql = {
-      has: connection.prepare("SELECT 1 FROM due WHERE kind = ? AND key = ?"),
+      data: connection.prepare("SELECT data FROM due WHERE kind = ? AND key = ?"),
       put: connection.prepare("REPLACE INTO due (kind, key, due_at_ms, data) VALUES (?, ?, ?, ?)"),
       add: connection.prepare(
         "INSERT INTO due (kind, key, due_at_ms, data) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO NOTHING",
@@ -38,23 +46,30 @@ export class DueTable {
       due: connection.prepare(
         "SELECT kind, key, due_at_ms, data, ord FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord LIMIT ?",
       ),
+      dueOfKind: connection.prepare(
+        "SELECT kind, key, due_at_ms, data, ord FROM due WHERE kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord LIMIT ?",
+      ),
       earliest: connection.prepare("SELECT min(due_at_ms) AS earliest FROM due"),
     };
   }
 
-  has(kind: string, key: string): boolean {
-    return this.#sql.has.get(kind, key) !== undefined;
+  /** Whether the row is there, with these data where they are given. */
+  has(kind: string, key: string, was?: Json): boolean {
+    const row = this.#sql.data.get(kind, key);
+    return row !== undefined && (was === undefined || equal(JSON.parse(String(row["data"])), was));
   }
 
   /** Whether it could be done: the row of a `take` or `cancel` was there, that of an `add` was not. */
   change(change: EncodedDueChange): boolean {
     const { kind, key } = change;
+    if (change.op === "take" && change.was !== undefined && !this.has(kind, key, change.was)) return false;
     if (change.op === "take" || change.op === "cancel") return this.#sql.remove.run(kind, key) > 0;
     return this.#sql[change.op].run(kind, key, change.dueAtMs, change.text) > 0;
   }
 
-  due(nowMs: number, limit: number): DueRow[] {
-    return this.#sql.due.all(nowMs, limit).map(dueRow);
+  due(nowMs: number, limit: number, kind?: string): DueRow[] {
+    const { due, dueOfKind } = this.#sql;
+    return (kind === undefined ? due.all(nowMs, limit) : dueOfKind.all(kind, nowMs, limit)).map(dueRow);
   }
 
   earliest(): number | undefined {

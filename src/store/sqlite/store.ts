@@ -246,10 +246,10 @@ export class SqliteStore implements Store {
     });
   }
 
-  async dueRows(nowMs: number, limit: number): Promise<readonly DueRow[]> {
+  async dueRows(nowMs: number, limit: number, kind?: string): Promise<readonly DueRow[]> {
     checkTime("the time", nowMs);
     checkCount("a limit", limit);
-    return this.#read(() => this.#tables.due.due(nowMs, limit));
+    return this.#read(() => this.#tables.due.due(nowMs, limit, kind));
   }
 
   async earliestDue(): Promise<number | undefined> {

@@ -68,6 +68,33 @@ export function dueCases(open: OpenStore): void {
       expect((await (await at.reopen()).dueRows(10, 10)).map(({ key, dueAtMs }) => [key, dueAtMs])).toEqual([["a", 1]]);
     });
 
+    test("[S30] a take that names the data gets the row only while it has them, in any order of keys", async () => {
+      await using at = await open();
+      const { store } = at;
+      const row = { kind: "timer", key: "a" };
+      await store.changeDue([{ op: "put", ...row, dueAtMs: 1, data: { n: 1, of: [null] } }]);
+      expect(await store.changeDue([{ op: "take", ...row, was: { n: 2, of: [null] } }, put("b", 1)])).toEqual([
+        false,
+        false,
+      ]);
+      const late = await store.commit(commitBy("s", 1, { due: [{ op: "take", ...row, was: null }] }));
+      expect(late).toMatchObject({ kind: "rejected", reason: "due-row-gone" });
+      expect(await dueKeys(store, 1)).toEqual(["a"]);
+      committed(await store.commit(commitBy("s", 2, { due: [{ op: "take", ...row, was: { of: [null], n: 1 } }] })));
+      expect(await dueKeys(store, 1)).toEqual([]);
+    });
+
+    test("[S31] rows of one kind are found beside any number of others", async () => {
+      await using at = await open();
+      const { store } = at;
+      await store.changeDue([put("a", 1), put("b", 2), put("late", 4, "cron"), put("early", 3, "cron")]);
+      const keys = async (nowMs: number, limit: number) =>
+        (await store.dueRows(nowMs, limit, "cron")).map(({ key }) => key);
+      expect(await keys(4, 10)).toEqual(["early", "late"]);
+      expect(await keys(3, 10)).toEqual(["early"]);
+      expect(await keys(4, 1)).toEqual(["early"]);
+    });
+
     test("[S30] put replaces the row of the same kind and key, data and deadline", async () => {
       await using at = await open();
       await at.store.changeDue([{ op: "put", kind: "timer", key: "a", dueAtMs: 5, data: "old" }]);

@@ -59,6 +59,8 @@ const dueChange = fc.record({
   kind: fc.constantFrom("timer", "cron"),
   key: fc.nat(2),
   inMs: fc.constantFrom(0, 1, 2),
+  /** Whether a take names the data: those of `inMs`. */
+  exact: fc.boolean(),
 });
 export type DuePick = typeof dueChange extends fc.Arbitrary<infer T> ? T : never;
 

@@ -1,4 +1,5 @@
 /** The whole store as a model: what each call must answer, and what can be seen afterwards. */
+import { equal } from "../../../../src/message/equality.ts";
 import type { CommitOutcome, CommitRequest } from "../../../../src/store/commit.ts";
 import type { DueChange, DueRow } from "../../../../src/store/due.ts";
 import type { RejectionClass, RejectionReason } from "../../../../src/store/rejection.ts";
@@ -30,11 +31,17 @@ export class StoreModel {
   changeDue(change: DueChange): boolean {
     const there = this.due.some((row) => isAt(row, change));
     if (change.op === "add" && there) return false;
+    if (change.op === "take" && !this.#canTake(change)) return false;
     this.due = this.due.filter((row) => !isAt(row, change));
     if (change.op === "take" || change.op === "cancel") return there;
     const { kind, key, dueAtMs, data } = change;
     this.due.push({ kind, key, dueAtMs, data });
     return true;
+  }
+
+  #canTake(change: DueChange & { op: "take" }): boolean {
+    const { was } = change;
+    return this.due.some((row) => isAt(row, change) && (was === undefined || equal(row.data, was)));
   }
 
   /** Earliest first; the sort is stable, so equal deadlines stay in the order of setting. */
@@ -83,7 +90,7 @@ export class StoreModel {
     }
     for (const change of request.due) {
       const there = this.due.some((row) => isAt(row, change));
-      if (change.op === "take" && !there) return no("permanent", "due-row-gone");
+      if (change.op === "take" && !this.#canTake(change)) return no("permanent", "due-row-gone");
       if (change.op === "add" && there) return no("permanent", "due-row-there");
     }
     return undefined;

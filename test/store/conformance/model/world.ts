@@ -254,7 +254,8 @@ export class World {
     }
   }
 
-  #dueChange({ op, kind, key, inMs }: DuePick): DueChange {
+  #dueChange({ op, kind, key, inMs, exact }: DuePick): DueChange {
+    if (op === "take" && exact) return { op, kind, key: `k${key}`, was: { inMs } };
     if (op === "take" || op === "cancel") return { op, kind, key: `k${key}` };
     return { op, kind, key: `k${key}`, dueAtMs: this.model.nowMs + inMs, data: { inMs } };
   }
