@@ -108,7 +108,7 @@ export class TestSpace<App> {
     );
     const { scheduler } = space;
     scheduler.idempotencyCheck = true;
-    scheduler.setTraceEnabled(true);
+    scheduler.setTraceEnabled("run", true);
     scheduler.onError((error) => this.#errors.push(error));
     this.#space = space;
     if (build !== undefined) this.#app = { of: await this.host.run(() => space.restore(() => build(space))) };

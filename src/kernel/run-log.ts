@@ -48,7 +48,7 @@ export class RunLog {
 
   constructor(space: Space) {
     this.#space = space;
-    space.scheduler.setTraceEnabled(true);
+    space.scheduler.setTraceEnabled("run", true);
     this.#unsubscribe = space.replica(space.name).subscribe((notification) => this.#noted(notification));
   }
 

@@ -321,7 +321,7 @@ export class Scheduler implements Disposable {
   }
 
   /** Whether what happens is noted, for `getTrace`; one topic at a time. */
-  setTraceEnabled(on: boolean, topic: TraceTopic = "run"): void {
+  setTraceEnabled(topic: TraceTopic, on: boolean): void {
     this.#components.trace[topic].on = on;
   }
 

@@ -155,10 +155,10 @@ describe("what can be seen", () => {
     b.sink(() => undefined);
     space.flush();
     expect(scheduler.getTrace()).toEqual([]);
-    scheduler.setTraceEnabled(true);
+    scheduler.setTraceEnabled("run", true);
     a.key("x").set(2);
     space.flush();
-    scheduler.setTraceEnabled(false);
+    scheduler.setTraceEnabled("run", false);
     a.key("x").set(3);
     space.flush();
     expect(scheduler.getTrace().map(({ node, kind, because }) => [node, kind, because])).toEqual([

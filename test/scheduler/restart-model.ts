@@ -56,7 +56,7 @@ class Side {
     this.loads = loads;
     this.life = await host.run(async () => Life.begin(host, await this.world.open()));
     const { space } = this.life;
-    space.scheduler.setTraceEnabled(true);
+    space.scheduler.setTraceEnabled("run", true);
     this.#counted = 0;
     const load = () => host.run(() => Promise.all(DOCUMENTS.map((id) => space.cell(id).pull())));
     if (loads === "before") await load();

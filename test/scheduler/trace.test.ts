@@ -16,7 +16,7 @@ async function doubled({ topics }: { topics: readonly TraceTopic[] }) {
   const double = space.computed("double", () => (a.get() ?? 0) * 2);
   const stop = double.sink(() => undefined, { throttleMs: 100 });
   await quiet();
-  for (const topic of topics) scheduler.setTraceEnabled(true, topic);
+  for (const topic of topics) scheduler.setTraceEnabled(topic, true);
   const told = (topic: TraceTopic) =>
     scheduler.getTrace(topic).map(({ node, kind, because, detail }) => [node, kind, because, detail]);
   return { ...parts, a, double, stop, told };
@@ -26,7 +26,7 @@ describe("the trace", () => {
   test("[R17] a topic that is off, before, after or because another is on, keeps nothing", async () => {
     const { space, scheduler, a, quiet } = await doubled({ topics: ["invalidate"] });
     space.stream<number>("stream").handle((value) => a.set(value));
-    scheduler.setTraceEnabled(false, "invalidate");
+    scheduler.setTraceEnabled("invalidate", false);
     space.stream<number>("stream").send(5);
     a.set(7);
     await quiet();
