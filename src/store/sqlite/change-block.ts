@@ -10,6 +10,11 @@
  */
 import type { PathOperation } from "../path-operation.ts";
 
+/** A base up to this size is kept in the document's row: several of them fit a page. `schema.ts` has the same number. */
+export const ROW_BASE_BYTES_MAX = 512;
+/** How the text of a patch begins that sets its document as a whole. */
+const WHOLE_SET = '[{"op":"set","path":[],';
+
 /** A commit as its line gives it. */
 export interface CommitLine {
   readonly sequence: number;
@@ -64,6 +69,31 @@ export function commitsIn(text: string): CommitLines[] {
     else commits.at(-1)?.patches.push(readPatch(line));
   }
   return commits;
+}
+
+export interface PatchPlace {
+  readonly sequence: number;
+  readonly document: number;
+}
+
+/**
+ * The patches that loading may need when the feed has left them behind: all but small bases, which lie in the rows of their documents.
+ * Told by how their lines begin, since most commits leave a receipt, and what is one need not be looked up.
+ */
+export function lastingIn(text: string): PatchPlace[] {
+  const lasting: PatchPlace[] = [];
+  let sequence = 0;
+  for (const line of text.slice(1).split("\n")) {
+    if (line.startsWith("@")) sequence = Number.parseInt(line.slice(1), 10);
+    else if (!isRowBase(line)) lasting.push({ sequence, document: Number.parseInt(line, 10) });
+  }
+  return lasting;
+}
+
+/** Whether a patch line is of a base that its document's row has as well; false where it does not look like one. */
+function isRowBase(line: string): boolean {
+  const start = line.indexOf(" ", line.indexOf(" ") + 1) + 1;
+  return line.startsWith(WHOLE_SET, start) && Buffer.byteLength(line) - start <= ROW_BASE_BYTES_MAX;
 }
 
 export function blockText(commits: readonly CommitLines[]): string {

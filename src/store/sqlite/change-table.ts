@@ -18,11 +18,13 @@ import {
   commitsIn,
   type FoundPatch,
   findPatch,
+  lastingIn,
   type PatchLine,
+  type PatchPlace,
   patchLine,
 } from "./change-block.ts";
 import { checksum } from "./checksum.ts";
-import type { Connection, Row } from "./connection.ts";
+import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import type { TableCache } from "./table-cache.ts";
 
 /** Where a document's changes are. */
@@ -137,10 +139,19 @@ export class ChangeTable implements TableCache {
     this.#read = undefined;
     const range = [space, after - BLOCK_COMMITS_MAX, after, upTo] as const;
     this.#sql.dropFree.run(...range);
-    for (const row of this.#sql.leftBehind.all(...range)) {
-      // What is damaged stays, for `verify` to find.
-      if (isSound(row)) this.#keepNeeded(readBlock(row));
-    }
+    // What is damaged stays, for `verify` to find.
+    const blocks = this.#sql.leftBehind
+      .all(...range)
+      .filter(isSound)
+      .map(readBlock);
+    const lasting = blocks.map(({ text }) => lastingIn(text));
+    const starts = this.#startsOf(lasting.flat());
+    const isNeeded = (sequence: number, document: number) => sequence > (starts.get(document) ?? sequence);
+    blocks.forEach((block, at) => {
+      const isLeft = lasting[at]!.some(({ sequence, document }) => isNeeded(sequence, document));
+      if (isLeft) this.#keep(block, ({ sequence }, { document }) => isNeeded(sequence, document));
+      else this.#sql.drop.run(block.id);
+    });
   }
 
   flush(): void {
@@ -152,11 +163,12 @@ export class ChangeTable implements TableCache {
     this.#read = undefined;
   }
 
-  #keepNeeded(block: StoredBlock): void {
-    const rows = commitsIn(block.text).flatMap(({ patches }) => patches.map(({ document }) => document));
-    const starts = new Map<unknown, number>();
-    for (const { id, start } of this.#sql.starts.all(JSON.stringify(rows))) starts.set(id, Number(start));
-    this.#keep(block, ({ sequence }, { document }) => sequence > (starts.get(document) ?? 0));
+  /** The sequences after which documents need their changes; all of them, where a document has lost its row. */
+  #startsOf(places: readonly PatchPlace[]): ReadonlyMap<number, number> {
+    const starts = new Map<number, number>(places.map(({ document }) => [document, 0]));
+    const rows = JSON.stringify([...starts.keys()]);
+    for (const { id, start } of this.#sql.starts.all(rows)) starts.set(Number(id), Number(start));
+    return starts;
   }
 
   #keep(block: StoredBlock, stays: (commit: CommitLine, patch: PatchLine) => boolean): void {
@@ -224,13 +236,12 @@ function statements(connection: Connection) {
     insert: prepare("INSERT INTO change (space, first, last, needed, commits, sum) VALUES (?, ?, ?, ?, ?, ?)"),
     blockAt: prepare(`SELECT ${BLOCK_COLUMNS} FROM change WHERE space = ? AND first <= ? ORDER BY first DESC LIMIT 1`),
     blocksAfter: prepare(
-      `SELECT ${BLOCK_COLUMNS} FROM change WHERE space = ? AND first > ? AND last > ? ORDER BY first LIMIT ?`,
+      `SELECT ${BLOCK_COLUMNS} FROM change WHERE space = ? AND first > ? AND last > ? ORDER BY first ${AT_MOST}`,
     ),
     dropFree: prepare(`DELETE FROM change WHERE ${inRange} AND needed = 0`),
     leftBehind: prepare(`SELECT ${BLOCK_COLUMNS} FROM change WHERE ${inRange} ORDER BY first`),
     drop: prepare("DELETE FROM change WHERE id = ?"),
     rewrite: prepare("UPDATE change SET needed = ?, commits = ?, sum = ? WHERE id = ?"),
-    // The sequence after which a document needs its changes.
     starts: prepare(
       "SELECT document.id AS id, base_sequence - (snapshot_sequence = 0 AND base_sum IS NULL) AS start " +
         "FROM json_each(?) AS one CROSS JOIN document ON document.id = one.value",

@@ -11,6 +11,12 @@ import type { ResolvedOptions } from "./options.ts";
 
 export type Row = Record<string, SQLOutputValue>;
 
+/**
+ * At most as many rows as is said when the statement is run. A bare parameter after LIMIT goes into the plan, so that the engine makes
+ * the plan anew whenever it is bound: 30 to 100 us for a statement that finds nothing in 1 us.
+ */
+export const AT_MOST = "LIMIT ? + 0";
+
 /** Counted since the store was opened; see `StoreStats`. */
 export interface WorkCount {
   batches: number;

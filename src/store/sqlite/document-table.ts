@@ -14,6 +14,7 @@ import type { DocumentHead } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
 import { applyOperation, type Own } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
+import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { ChangeTable, damaged } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
@@ -41,9 +42,6 @@ export interface Overgrown {
   readonly space: string;
   readonly ref: DocumentRef;
 }
-
-/** A base up to this size is kept in the document's row: several of them fit a page. `schema.ts` has the same number. */
-const ROW_BASE_BYTES_MAX = 512;
 
 export class DocumentTable implements TableCache {
   readonly changes: ChangeTable;

@@ -4,7 +4,7 @@
  */
 import type { SQLInputValue } from "node:sqlite";
 import type { JournalQuery, JournalRow, JournalStatus } from "../journal.ts";
-import type { Connection } from "./connection.ts";
+import { AT_MOST, type Connection } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { journalRow } from "./journal-entry.ts";
 import { ROW_COLUMNS } from "./journal-table.ts";
@@ -15,7 +15,7 @@ export function queryJournal(connection: Connection, query: JournalQuery): Journ
   const conditions = conditionsOf(query);
   const where = conditions.length === 0 ? "" : `WHERE ${conditions.map(([sql]) => sql).join(" AND ")}`;
   const order = query.order === "descending" ? "DESC" : "ASC";
-  const sql = `SELECT ${ROW_COLUMNS} FROM event_journal ${where} ORDER BY id ${order} LIMIT ?`;
+  const sql = `SELECT ${ROW_COLUMNS} FROM event_journal ${where} ORDER BY id ${order} ${AT_MOST}`;
   const rows = connection.cached(sql).all(...conditions.map(([, value]) => value), query.limit);
   const deliveries = deliveriesOf(connection, rows);
   return rows.map((row) => journalRow(row, deliveries.get(Number(row["id"])) ?? []));

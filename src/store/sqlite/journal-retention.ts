@@ -4,7 +4,7 @@
  * journal of millions does not hold the event loop.
  */
 import type { Retention } from "../journal.ts";
-import type { Connection, Row } from "./connection.ts";
+import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import { GENESIS } from "./journal-hash.ts";
 
 /** Rows looked at in one step, and steps in one job: a journal of ordinary size is done with in one. */
@@ -152,8 +152,10 @@ function mayGo(row: Row, { retention, keepFrom }: RetentionRun): boolean {
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
-    newest: prepare("SELECT id, status FROM event_journal WHERE id < ? ORDER BY id DESC LIMIT ?"),
-    oldest: prepare("SELECT id, status, processed_at, created_at FROM event_journal WHERE id >= ? ORDER BY id LIMIT ?"),
+    newest: prepare(`SELECT id, status FROM event_journal WHERE id < ? ORDER BY id DESC ${AT_MOST}`),
+    oldest: prepare(
+      `SELECT id, status, processed_at, created_at FROM event_journal WHERE id >= ? ORDER BY id ${AT_MOST}`,
+    ),
     removeRows: prepare("DELETE FROM event_journal WHERE id BETWEEN ? AND ?"),
     removeDeliveries: prepare("DELETE FROM delivery WHERE event BETWEEN ? AND ?"),
     gapBefore: prepare("SELECT first_id, last_id FROM journal_gap WHERE first_id < ? ORDER BY first_id DESC LIMIT 1"),

@@ -13,7 +13,7 @@
  */
 import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
-import type { Connection, Row } from "./connection.ts";
+import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { type DoneRows, HeldClaims } from "./held-claims.ts";
 import { equallyDoneFrom, isDone, noteOf, rangesOf } from "./id-ranges.ts";
@@ -308,11 +308,11 @@ function statements(connection: Connection) {
     // The planner takes a partial index only when its condition is written out.
     claimable: prepare(
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
-        "AND kind = ? AND deaths < ? ORDER BY id LIMIT ?",
+        `AND kind = ? AND deaths < ? ORDER BY id ${AT_MOST}`,
     ),
     suspects: prepare(
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
-        "AND kind = ? AND deaths >= ? ORDER BY id LIMIT ?",
+        `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
     ),
     claim: prepare(
       "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL " +
