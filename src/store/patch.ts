@@ -88,7 +88,7 @@ function remove(container: Container, key: string, operation: PathOperation & { 
 
 function splice(container: Container, operation: PathOperation & { op: "splice" }): PathOperation {
   const { path, index, remove, insert } = operation;
-  if (!Array.isArray(container) || index + remove > container.length) throw doesNotFit(operation);
+  if (!Array.isArray(container) || !isRange(index, remove, container.length)) throw doesNotFit(operation);
   const removed = container.slice(index, index + remove);
   // Not by spreading `insert` into the call: a hundred thousand arguments overflow the stack.
   const tail = container.slice(index + remove);
@@ -96,6 +96,13 @@ function splice(container: Container, operation: PathOperation & { op: "splice" 
   for (const item of insert) container.push(item);
   for (const item of tail) container.push(item);
   return { op: "splice", path, index, remove: insert.length, insert: removed };
+}
+
+/** Whether there are so many elements from there on. */
+function isRange(index: number, count: number, length: number): boolean {
+  return (
+    Number.isSafeInteger(index) && Number.isSafeInteger(count) && index >= 0 && count >= 0 && index + count <= length
+  );
 }
 
 /** Owns the containers along the first `depth` steps, from the root down, and gives the last of them. */
