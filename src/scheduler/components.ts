@@ -41,7 +41,7 @@ export function compose(host: Host) {
   const agenda = new Agenda(gates);
   const graph = new Graph(agenda);
   const invalidation = new Invalidation(graph, agenda, gates, trace);
-  const introspection = new Introspection(gates, registry, trace);
+  const introspection = new Introspection({ host, gates, registry, trace });
   const documents = new Documents({ registry, graph, invalidation });
   const turns = new Turns(host, invalidation, introspection, trace.commit);
   const base = { host, trace, registry, gates, agenda, graph, invalidation, introspection, documents, turns };

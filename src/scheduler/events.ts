@@ -45,6 +45,8 @@ export class Events implements FallListener {
   readonly #closed = new Set<StreamRecord>();
   /** Sends of plain code. */
   #sends = 0;
+  /** Nothing is handled any more, in whichever space. */
+  #isClosed = false;
 
   constructor(parts: {
     host: Host;
@@ -81,6 +83,7 @@ export class Events implements FallListener {
     let queue = this.#queues.get(replica);
     if (queue === undefined) {
       queue = new SendQueue(replica);
+      queue.closed = this.#isClosed;
       this.#queues.set(replica, queue);
     }
     return queue;
@@ -253,6 +256,7 @@ export class Events implements FallListener {
 
   /** Drops what still waits, for one space or for all. */
   close(replica?: Replica): void {
+    if (replica === undefined) this.#isClosed = true;
     for (const queue of this.#queues.values()) {
       if (replica !== undefined && queue.replica !== replica) continue;
       queue.closed = true;

@@ -271,7 +271,7 @@ function backoffMs(times: number): number {
   return Math.min(BACKOFF_MAX_MS, BACKOFF_START_MS * 2 ** times);
 }
 
-function requireDuration(ms: number, what: string): number {
+export function requireDuration(ms: number, what: string): number {
   if (Number.isFinite(ms) && ms >= 0) return ms;
   throw new RangeError(`${what} must be 0 or more milliseconds, got ${ms}`);
 }

@@ -3,6 +3,7 @@
  * why did this not run. Observes and never takes part: no decision of the scheduler depends on it (P10). The one exception
  * is the idempotency check, which runs computations a second time and is off unless a test turns it on.
  */
+import type { Host } from "../host/host.ts";
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "./address.ts";
@@ -65,6 +66,7 @@ export class Introspection {
   runs = 0;
   failures = 0;
   outsideWrites = 0;
+  readonly #host: Host;
   readonly #gates: Gates;
   readonly #registry: Registry;
   readonly #errorListeners = new Set<ErrorListener>();
@@ -72,10 +74,11 @@ export class Introspection {
   readonly #trace: Trace;
   readonly #notIdempotent = new Set<SchedulerNode>();
 
-  constructor(gates: Gates, registry: Registry, trace: Trace) {
-    this.#gates = gates;
-    this.#registry = registry;
-    this.#trace = trace;
+  constructor(parts: { host: Host; gates: Gates; registry: Registry; trace: Trace }) {
+    this.#host = parts.host;
+    this.#gates = parts.gates;
+    this.#registry = parts.registry;
+    this.#trace = parts.trace;
   }
 
   // What happens -----------------------------------------------------------------------------------------------------
@@ -160,12 +163,23 @@ export class Introspection {
   }
 
   report(error: unknown, node: SchedulerNode | undefined): void {
-    for (const listener of this.#errorListeners) listener(error, node);
+    for (const listener of this.#errorListeners) this.#tell(() => listener(error, node));
     this.say(`${node ? `${node.id}: ` : ""}${error instanceof Error ? error.message : String(error)}`);
   }
 
   say(line: string): void {
-    for (const listener of this.#consoleListeners) listener(line);
+    for (const listener of this.#consoleListeners) this.#tell(() => listener(line));
+  }
+
+  /** What a listener throws is thrown by itself, later: it ends no pass, and whoever watches over the process sees it. */
+  #tell(call: () => void): void {
+    try {
+      call();
+    } catch (error) {
+      this.#host.task(() => {
+        throw error;
+      });
+    }
   }
 
   // Questions ----------------------------------------------------------------------------------------------------------

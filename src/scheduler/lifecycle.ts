@@ -4,7 +4,7 @@
  */
 import type { Agenda } from "./agenda.ts";
 import type { Documents } from "./documents.ts";
-import type { Gates } from "./gates.ts";
+import { type Gates, requireDuration } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
@@ -49,6 +49,9 @@ export class Lifecycle {
   }
 
   register(spec: NodeSpec): SchedulerNode {
+    // Before anything is there that would have to be taken back.
+    if (spec.debounceMs !== undefined) requireDuration(spec.debounceMs, "a debounce");
+    if (spec.throttleMs !== undefined) requireDuration(spec.throttleMs, "a throttle");
     const run = this.#runner.current;
     const creator = run?.node;
     const parent = spec.parent ?? creator;

@@ -280,7 +280,8 @@ export class Runner implements RunHome {
 
   #threw(run: Run, error: unknown, wasNew: boolean): void {
     if (error === START_OVER) this.#startOver(run, wasNew);
-    else this.#failed(run, error);
+    // Nothing is no error that anybody could see.
+    else this.#failed(run, error === undefined ? new Error(`${run.node.id} threw undefined`) : error);
   }
 
   #finish(run: Run, result: unknown): void {

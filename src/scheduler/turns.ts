@@ -204,6 +204,7 @@ export class Turns {
     let result: T;
     try {
       result = code();
+      if (result instanceof Promise) throw asynchronous(result);
       if (unit.label.length > 0)
         for (const address of unit.addresses()) requireWritable(unit.label, address, "a transaction");
     } catch (error) {
@@ -237,4 +238,14 @@ export class Turns {
     const because = [`${session} ${localSequence}`];
     this.#trace.note({ node, kind: "committed", because, detail: "commit" });
   }
+}
+
+/** What it does after an await nobody could undo or commit with the rest. */
+function asynchronous(promise: Promise<unknown>): StoreError {
+  // What becomes of it is told nobody: it has no part in the transaction.
+  promise.catch(() => undefined);
+  return new StoreError(
+    "STORE_MISUSE",
+    "the code of a transaction must not be asynchronous: what it writes after an await would not be part of it; use begin() for a transaction that waits",
+  );
 }
