@@ -294,21 +294,21 @@ export class EventLoop implements ActorHome {
 
   // Actors -------------------------------------------------------------------------------------------------------------------
 
-  emitted(actor: SupervisedActor, data: unknown): void {
+  emitted(actor: SupervisedActor, data: unknown): string | undefined {
     const checked = checkMessage(data);
     if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
     // A copy: whatever the actor does with it from now on, this is what it said.
-    this.#router.emission(actor, this.copy(checked.message));
+    return this.#router.emission(actor, this.copy(checked.message));
   }
 
-  emittedMade(actor: SupervisedActor, message: Message): void {
+  emittedMade(actor: SupervisedActor, message: Message): string | undefined {
     const { kind, type, metadata } = message;
     // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
     if (!isOwnMetadata(metadata)) return this.emitted(actor, message);
     const clone = cloneJson(message.data, DATA_LIMITS);
     if (clone.kind === "impure")
       return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
-    this.#router.emission(actor, { kind, type, data: clone.value, metadata });
+    return this.#router.emission(actor, { kind, type, data: clone.value, metadata });
   }
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {

@@ -44,6 +44,8 @@ export type MessageHandler = (message: Message, context: HandlerContext) => Hand
 export class MadeMessageEvent implements ActorEvent {
   readonly type = "message";
   readonly data: Message<Json | ErrorData>;
+  /** Set by whoever listens, where it goes nowhere. */
+  declare refused?: string;
 
   constructor(message: Message<Json | ErrorData>) {
     this.data = message;
@@ -208,9 +210,10 @@ export class MailboxActor implements CapabilityActor {
     });
   }
 
-  /** Emits a message that one of the makers has made. */
+  /** Emits an event that one of the makers has made; throws where it would reach nobody, so that its handler hears of it. */
   emit(message: Message): void {
-    this.#emit(message);
+    const { refused } = this.#emit(message);
+    if (refused !== undefined) throw new Failure(500, refused);
   }
 
   /** Emits whatever a handler says is a message. */
@@ -218,8 +221,10 @@ export class MailboxActor implements CapabilityActor {
     this.#tell({ type: "message", data: message });
   }
 
-  #emit(message: Message<Json | ErrorData>): void {
-    this.#tell(new MadeMessageEvent(message));
+  #emit(message: Message<Json | ErrorData>): MadeMessageEvent {
+    const said = new MadeMessageEvent(message);
+    this.#tell(said);
+    return said;
   }
 
   #tell(event: ActorEvent): void {

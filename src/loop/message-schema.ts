@@ -43,7 +43,8 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
       validate: (value) => {
         const message = value as Message;
         const branch = byKind.get(message.kind)?.get(message.type);
-        if (!branch) return { issues: [{ message: `${message.kind} ${message.type} is not declared` }] };
+        if (!branch)
+          return { issues: [{ message: `${message.kind} ${message.type} is not declared${declarationOf(message)}` }] };
         const result = branch.data?.["~standard"].validate(message.data);
         if (result instanceof Promise) return { issues: [{ message: "the schema validates asynchronously" }] };
         if (result?.issues === undefined) return { value };
@@ -81,4 +82,22 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
       jsonSchema: { input: () => jsonSchema },
     },
   };
+}
+
+/** Why a message does not fit a schema, with the place; undefined where it does. */
+export function schemaProblem(schema: MessageSchema, message: Message): string | undefined {
+  const result = schema["~standard"].validate(message);
+  if (result instanceof Promise) return "the schema validates asynchronously, which routing cannot wait for";
+  const [issue] = result.issues ?? [];
+  if (!issue) return undefined;
+  const path = (issue.path ?? []).map((step) =>
+    typeof step === "object" && step !== null && "key" in step ? step.key : step,
+  );
+  return path.length === 0 ? issue.message : `${path.join(".")}: ${issue.message}`;
+}
+
+/** Where a capability says that it emits or asks this. */
+export function declarationOf({ kind, type }: Pick<Message, "kind" | "type">): string {
+  if (kind === "event") return `; add it: emits: { "${type}": true }`;
+  return kind === "command" || kind === "query" ? `; add it: sends: { "${type}": "${kind}" }` : "";
 }

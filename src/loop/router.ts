@@ -8,10 +8,11 @@ import { type ErrorData, errorData, Failure, thrownText } from "../message/error
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
-import type { Capability, MessageSchema } from "./capability.ts";
+import type { Capability } from "./capability.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
+import { declarationOf, schemaProblem } from "./message-schema.ts";
 import type { ObservationType } from "./observation.ts";
 import { Relays } from "./relays.ts";
 import type { PostResult, SupervisedActor } from "./supervised-actor.ts";
@@ -84,7 +85,7 @@ export class Router {
         `${message.type} was made of what is above the clearance of ${actor.name}`,
       );
     }
-    const problem = validate(actor.capability.inbound, message);
+    const problem = schemaProblem(actor.capability.inbound, message);
     if (problem) return this.#loop.refuse(inbound, 422, problem);
     // Before it is dispatched: an actor may answer at once.
     const entry = pending.insert(message, origin);
@@ -198,25 +199,29 @@ export class Router {
 
   // What actors emit -----------------------------------------------------------------------------------------------------------
 
-  emission(actor: SupervisedActor, message: Message): void {
+  /** Takes what an actor has said, or gives the reason why it is not routed. */
+  emission(actor: SupervisedActor, message: Message): string | undefined {
     const { table } = this.#loop;
     if (causationOf(message) === undefined)
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
     if (actor.capability.relays) {
       this.#observeTimer(message);
-      return this.#loop.enqueue(message, isOutcome(message) ? actor.origin : { kind: "relay", actor });
+      this.#loop.enqueue(message, isOutcome(message) ? actor.origin : { kind: "relay", actor });
+      return undefined;
     }
     if (!table.mayEmit(actor.name, message.kind, message.type)) {
       return this.badEmission(
         actor,
         message,
-        `${message.kind} ${message.type} is not among what ${actor.name} declares as outbound`,
+        `${message.kind} ${message.type} is not among what ${actor.name} declares as outbound${declarationOf(message)}`,
       );
     }
-    const problem = message.kind === "error" ? undefined : validate(actor.capability.outbound, message);
+    const problem = message.kind === "error" ? undefined : schemaProblem(actor.capability.outbound, message);
     if (problem) return this.badEmission(actor, message, problem);
-    if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>)) return;
+    if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>))
+      return undefined;
     this.#loop.enqueue(message, actor.origin);
+    return undefined;
   }
 
   /** Reports a failed handler. True when nobody waits for the outcome because it is an event's. */
@@ -233,12 +238,21 @@ export class Router {
     if (observed) this.#loop.observations.tell(observed, data, { metadata });
   }
 
-  /** What an actor emitted is not routed; if it was somebody's answer, he gets an error instead of nothing. */
-  badEmission(actor: SupervisedActor, data: unknown, reason: string): void {
-    const cause = data as Partial<Message> | null;
+  /**
+   * What an actor emitted is not routed. If it was somebody's answer, he gets an error instead of nothing; if it was a request, the
+   * actor does, which would wait for ever.
+   */
+  badEmission(actor: SupervisedActor, data: unknown, reason: string): string {
+    const said = data as Partial<Message> | null;
     this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
-    if (cause?.kind !== "reply" && cause?.kind !== "error") return;
-    const id = cause.metadata?.causation;
+    if (said?.kind === "reply" || said?.kind === "error") this.#refuseAnswer(actor, said, reason);
+    else if ((said?.kind === "command" || said?.kind === "query") && typeof said.metadata?.id === "string")
+      actor.answer(error(this.#host, said as Message, errorData(500, `not sent: ${reason}`)));
+    return reason;
+  }
+
+  #refuseAnswer(actor: SupervisedActor, { metadata }: Partial<Message>, reason: string): void {
+    const id = metadata?.causation;
     const entry = typeof id === "string" ? this.#loop.pending.get(id) : undefined;
     if (!entry || entry.actor !== actor) return;
     const answer = error(this.#host, entry, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
@@ -280,16 +294,4 @@ function whyNot(posted: "full" | "unhealthy", name: string): string {
 
 function isOutcome({ kind }: Message): boolean {
   return kind === "reply" || kind === "error";
-}
-
-/** What is wrong with a message by a schema, or undefined. The message itself stays as it is. */
-function validate(schema: MessageSchema, message: Message): string | undefined {
-  const result = schema["~standard"].validate(message);
-  if (result instanceof Promise) return "the schema validates asynchronously, which routing cannot wait for";
-  const [issue] = result.issues ?? [];
-  if (!issue) return undefined;
-  const path = (issue.path ?? []).map((step) =>
-    typeof step === "object" && step !== null && "key" in step ? step.key : step,
-  );
-  return path.length === 0 ? issue.message : `${path.join(".")}: ${issue.message}`;
 }

@@ -17,10 +17,10 @@ import { MadeMessageEvent } from "./mailbox-actor.ts";
 
 /** Who hears of what an actor does; the loop. */
 export interface ActorHome {
-  /** It said something, which may be anything. */
-  emitted(actor: SupervisedActor, data: unknown): void;
-  /** It said a message whose envelope our own makers have made. */
-  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>): void;
+  /** It said something, which may be anything; gives the reason where that goes nowhere. */
+  emitted(actor: SupervisedActor, data: unknown): string | undefined;
+  /** It said a message whose envelope our own makers have made; likewise. */
+  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>): string | undefined;
   /** Something escaped the actor: what it was given and has not answered is lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;
@@ -118,8 +118,9 @@ export class SupervisedActor {
   #listen(actor: CapabilityActor): void {
     const onMessage = (event: ActorEvent) => {
       if (this.#actor !== actor) return;
-      if (event instanceof MadeMessageEvent) this.#home.emittedMade(this, event.data as Message);
-      else this.#home.emitted(this, event.data);
+      if (!(event instanceof MadeMessageEvent)) return void this.#home.emitted(this, event.data);
+      const refused = this.#home.emittedMade(this, event.data as Message);
+      if (refused !== undefined) event.refused = refused;
     };
     if (typeof actor.addEventListener !== "function") {
       actor.onmessage = onMessage;

@@ -21,9 +21,10 @@ import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt } from "../store/receipt.ts";
 import { retryRule } from "../store/rejection.ts";
-import type { Capability, SpawnContext } from "./capability.ts";
+import type { Capability, MessageSchema, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import { AnswerLater, type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
+import { schemaProblem } from "./message-schema.ts";
 
 /** What a transactional handler may do: everything it does happens with its commit, or not at all. */
 export interface TransactionalContext {
@@ -58,7 +59,8 @@ export function transactional<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
     idempotent: true,
     spawn: (spawned) =>
       new MailboxActor(spawned.host, (message, context) => {
-        if (message.kind === "command") return handleOnce({ ...spawned, space, definition: rest, message });
+        if (message.kind === "command")
+          return handleOnce({ ...spawned, space, definition: rest, outbound: shown.outbound, message });
         return dispatch({ description: "", ...(queries ? { queries } : {}) }, message, context);
       }),
   };
@@ -73,6 +75,7 @@ async function handleOnce(handling: Handling): Promise<AnswerLater> {
 interface Handling extends SpawnContext {
   readonly space: Space;
   readonly definition: CapabilityDefinition<TransactionalContext>;
+  readonly outbound: MessageSchema;
   readonly message: Message;
 }
 
@@ -169,13 +172,15 @@ export function receiptOf(message: Pick<Message, "metadata">): DocumentRef {
   return { scope: SHARED_SCOPE, id: `receipt/${message.metadata.id}` };
 }
 
-function contextOf({ host, name, topicOf, message }: Handling, tx: CellTransaction): TransactionalContext {
+function contextOf({ host, name, topicOf, outbound, message }: Handling, tx: CellTransaction): TransactionalContext {
   return {
     get: (cell) => tx.get(cell),
     set: (cell, value) => tx.set(cell, value),
     delete: (cell) => tx.delete(cell),
     emit: (type, data) => {
       const emitted = event(host, type, data, causedBy(message));
+      const problem = schemaProblem(outbound, emitted);
+      if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
       const topic = topicOf?.(type) ?? type;
       tx.transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
     },

@@ -4,7 +4,7 @@ import { capability } from "../../src/loop/define-capability.ts";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
 import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
-import { Failure } from "../../src/message/error-data.ts";
+import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
@@ -258,6 +258,51 @@ describe("what actors emit", () => {
     expect(one.answers).toEqual(["error q1 500", "error q2 500"]);
     expect(faults()).toEqual(["Sys.ActorFault", "Sys.ActorFault"]);
     expect(loop.pending.size).toBe(0);
+  });
+
+  test("[L11] a request that is not declared, or is not JSON, is answered to the actor that asked, which does not wait for ever", async () => {
+    const asking = capability({
+      description: "asks",
+      sends: { "Echo.Say": "query" },
+      commands: {
+        "Ask.Undeclared": { handle: (_data, { command }) => command("Echo.Other", null) },
+        "Ask.Impure": { handle: (_data, { query }) => query("Echo.Say", { count: 1n } as never) },
+      },
+    });
+    const { loop, client, settle, faults } = await setup({ asking, echo });
+    const one = client();
+    loop.receive(command("Ask.Undeclared", "q1"), one);
+    loop.receive(command("Ask.Impure", "q2"), one);
+    await settle();
+    expect(one.received.map(({ data }) => (data as unknown as ErrorData).message)).toEqual([
+      'not sent: command Echo.Other is not among what asking declares as outbound; add it: sends: { "Echo.Other": "command" }',
+      "not sent: data.count: must be a JSON value, got a BigInt",
+    ]);
+    expect(faults()).toContain("Sys.ActorFault");
+  });
+
+  test("[L11] emitting what is not declared, or does not fit, throws in the handler that does it", async () => {
+    const telling = capability({
+      description: "tells",
+      emits: { "Tell.Known": dataSchema((data) => (data === 1 ? undefined : "must be 1"), {}) },
+      commands: {
+        "Tell.It": {
+          handle: (type, { emit }) => {
+            emit(type as string, 2);
+            return "told";
+          },
+        },
+      },
+    });
+    const { loop, client, settle } = await setup({ telling });
+    const one = client();
+    loop.receive(command("Tell.It", "q1", "Tell.Unknown"), one);
+    loop.receive(command("Tell.It", "q2", "Tell.Known"), one);
+    await settle();
+    expect(one.received.map(({ data }) => (data as unknown as ErrorData).message)).toEqual([
+      'event Tell.Unknown is not among what telling declares as outbound; add it: emits: { "Tell.Unknown": true }',
+      "data: must be 1",
+    ]);
   });
 
   test("[L11] what an actor does to a message after it has sent it, or to one it was given, is seen by nobody", async () => {

@@ -2,8 +2,9 @@
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { dataSchema } from "../../src/loop/message-schema.ts";
 import { transactional } from "../../src/loop/transactional.ts";
-import { Failure } from "../../src/message/error-data.ts";
+import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { FaultyLine } from "../store/faulty-store.ts";
@@ -48,6 +49,37 @@ async function counter() {
 }
 
 describe("transactional capabilities", () => {
+  test("[L32] what it emits must be declared and fit, or nothing happens", async () => {
+    const host = simulatedHost(1);
+    const store = memoryStore({ host });
+    const space = await host.run(() => Space.open({ store, host, name: "test" }));
+    const touched = space.cell<boolean>("touched");
+    const telling = transactional({
+      space,
+      description: "tells",
+      emits: { "Tell.Known": dataSchema((data) => (data === 1 ? undefined : "must be 1"), {}) },
+      commands: {
+        "Tell.It": {
+          handle: (type, tx) => {
+            tx.set(touched, true);
+            tx.emit(type as string, 2);
+            return "told";
+          },
+        },
+      },
+    });
+    const { loop, client } = await setup({ telling }, { host });
+    const one = client();
+    loop.receive(command("Tell.It", "a", "Tell.Unknown"), one);
+    loop.receive(command("Tell.It", "b", "Tell.Known"), one);
+    await host.advance(1_000);
+    expect(one.received.map(({ data }) => (data as unknown as ErrorData).message)).toEqual([
+      'telling does not emit this: event Tell.Unknown is not declared; add it: emits: { "Tell.Unknown": true }',
+      "telling does not emit this: data: must be 1",
+    ]);
+    expect(touched.get()).toBeUndefined();
+  });
+
   test("[L32] the answer, the writes, the event and the journal row are one commit", async () => {
     const { ask, rows } = await counter();
     expect(await ask(command("Count.Add", "a", 5))).toBe("reply a 5");
