@@ -1,9 +1,14 @@
 /**
  * Who wants to know of writes, and how we learn of those that other processes made. SPEC: S23, S96.
  *
- * The operating system tells when the write-ahead log is written; we then ask the engine whether it was somebody else. Such
- * news can be lost or not be had at all, so there is a poll behind it: slow where news come, fast where they do not. Nothing of
- * it keeps the process alive, and none of it runs while nobody listens.
+ *   listening ──the log is written──> looking after 1, 2, 4, … ms, and from the beginning again after every write
+ *       ^                                │
+ *       └───────────16 ms of quiet───────┘
+ *
+ * The operating system tells when the write-ahead log is written; we then ask the engine whether it was somebody else. Mostly it was we
+ * ourselves, and being told of every page that we write takes as long as a quarter of a publish: so we listen only while there is
+ * little to hear. News can be lost or not be had at all, so there is a poll behind them: slow where news come, fast where they do
+ * not. Nothing of it keeps the process alive, and none of it runs while nobody wants to know.
  */
 import { type FSWatcher, watch } from "node:fs";
 import type { Host, Timer } from "../../host/host.ts";
@@ -19,16 +24,22 @@ const POLL_FAST_MS = 25;
  */
 const LOOK_AGAIN_FIRST_MS = 1;
 const LOOK_AGAIN_LAST_MS = 512;
+/** The last look before we listen again; a write is noticed so much later at most. */
+const QUIET_MS = 16;
 
 export class ChangeWatch {
   readonly #host: Host;
   readonly #logPath: string;
   readonly #look: () => boolean;
   readonly #listeners = new Set<(change: StoreChange) => void>();
+  /** Undefined while we do not listen. */
   #file: FSWatcher | undefined;
+  /** Whether news can be had at all. */
+  #hasNews = true;
   #poll: Timer | undefined;
-  #lookScheduled = false;
   #lookAgain: Timer | undefined;
+  /** Whether something was written since the last look. */
+  #isMoving = false;
   /** What listeners have not been told; undefined when there is nothing. */
   #untold: { spaces: Set<string>; journal: boolean } | undefined;
 
@@ -57,6 +68,7 @@ export class ChangeWatch {
   /** Something was written; listeners are told in a microtask, after the writers have their answers. */
   note(spaces: Iterable<string>, journal: boolean): void {
     if (this.#listeners.size === 0) return;
+    this.#isMoving = true;
     if (!this.#untold) {
       this.#untold = { spaces: new Set(), journal: false };
       this.#host.microtask(() => this.#tell());
@@ -79,36 +91,50 @@ export class ChangeWatch {
   }
 
   #start(): void {
-    try {
-      this.#file = watch(this.#logPath, { persistent: false }, () => this.#lookSoon());
-      this.#file.on("error", () => this.#loseFile());
-    } catch {
-      // No such facility, or no more of it: the fast poll takes over.
-      this.#file = undefined;
-    }
     this.#armPoll();
-    // Whatever was written between opening and now.
-    this.#lookSoon();
+    this.#listen();
   }
 
   #stop(): void {
-    this.#file?.close();
-    this.#file = undefined;
+    this.#closeFile();
     this.#poll?.cancel();
     this.#poll = undefined;
     this.#lookAgain?.cancel();
     this.#lookAgain = undefined;
   }
 
-  #loseFile(): void {
-    this.#file?.close();
-    this.#file = undefined;
+  #listen(): void {
+    try {
+      this.#file = watch(this.#logPath, { persistent: false }, () => this.#hearNews());
+      this.#file.on("error", () => this.#loseNews());
+    } catch {
+      // No such facility, or no more of it: the fast poll takes over.
+      this.#loseNews();
+    }
+    // Whatever was written before we listened.
+    this.#lookAgainIn(LOOK_AGAIN_FIRST_MS);
+  }
+
+  #hearNews(): void {
+    this.#closeFile();
+    this.#look();
+    this.#lookAgainIn(LOOK_AGAIN_FIRST_MS);
+  }
+
+  #loseNews(): void {
+    this.#closeFile();
+    this.#hasNews = false;
     this.#poll?.cancel();
     if (this.#listeners.size > 0) this.#armPoll();
   }
 
+  #closeFile(): void {
+    this.#file?.close();
+    this.#file = undefined;
+  }
+
   #armPoll(): void {
-    const delayMs = this.#file === undefined ? POLL_FAST_MS : POLL_SLOW_MS;
+    const delayMs = this.#hasNews ? POLL_SLOW_MS : POLL_FAST_MS;
     this.#poll = this.#host.timer(
       delayMs,
       () => {
@@ -119,24 +145,19 @@ export class ChangeWatch {
     );
   }
 
-  /** One write of another process is many writes to the log; one look serves them all. */
-  #lookSoon(): void {
-    if (this.#lookScheduled) return;
-    this.#lookScheduled = true;
-    this.#host.microtask(() => {
-      this.#lookScheduled = false;
-      if (this.#listeners.size === 0) return;
-      this.#lookAgain?.cancel();
-      this.#lookAgain = undefined;
-      if (!this.#look()) this.#lookAgainIn(LOOK_AGAIN_FIRST_MS);
-    });
+  #lookAgainIn(delayMs: number): void {
+    this.#lookAgain?.cancel();
+    this.#isMoving = false;
+    this.#lookAgain = this.#host.timer(delayMs, () => this.#lookAfter(delayMs), { keepAlive: false });
   }
 
-  #lookAgainIn(delayMs: number): void {
-    const look = () => {
-      this.#lookAgain = undefined;
-      if (!this.#look() && delayMs < LOOK_AGAIN_LAST_MS) this.#lookAgainIn(delayMs * 2);
-    };
-    this.#lookAgain = this.#host.timer(delayMs, look, { keepAlive: false });
+  #lookAfter(delayMs: number): void {
+    this.#lookAgain = undefined;
+    const isMoving = this.#look() || this.#isMoving;
+    if (this.#file === undefined && this.#hasNews) {
+      if (isMoving) this.#lookAgainIn(LOOK_AGAIN_FIRST_MS);
+      else if (delayMs < QUIET_MS) this.#lookAgainIn(delayMs * 2);
+      else this.#listen();
+    } else if (!isMoving && delayMs < LOOK_AGAIN_LAST_MS) this.#lookAgainIn(delayMs * 2);
   }
 }
