@@ -63,36 +63,6 @@ export function hashText(text: string): string {
   return hashBytes(encodeText(text));
 }
 
-/** Hashes texts that begin alike: the blocks that all of them share are compressed once. */
-export class PrefixHash {
-  readonly #words = INITIAL.slice();
-  /** What does not fill a block. */
-  readonly #rest: Uint8Array;
-  readonly #bytesTotal: number;
-
-  constructor(prefix: string) {
-    const bytes = encodeText(prefix);
-    this.#rest = bytes.slice(compressBlocks(this.#words, bytes, 0));
-    this.#bytesTotal = bytes.length;
-  }
-
-  /** The hash of the prefix with a number in decimal behind it: as `hashText` of both. */
-  withNumber(number: number): string {
-    const digits = String(number);
-    words.set(this.#words);
-    tail.set(this.#rest);
-    let length = this.#rest.length;
-    for (let i = 0; i < digits.length; i++) {
-      tail[length++] = digits.charCodeAt(i);
-      if (length < BLOCK_BYTES) continue;
-      compress(words, tail, 0);
-      length = 0;
-    }
-    pad(words, tail, length, this.#bytesTotal + digits.length);
-    return wordsToHex(words);
-  }
-}
-
 /** A hash that is fed in pieces. After `digest` it is spent. */
 export class Sha256 {
   readonly #words = INITIAL.slice();

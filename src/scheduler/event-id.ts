@@ -1,10 +1,10 @@
 /**
  * Names of sends. An event id is minted when something is sent and stays the same for good: it orders, it carries lineage, and the
- * receipt's name follows from it. It is the hash of where the send came from (`origin`), the stream's full link, and a number
- * that counts the sends of that origin. A caller who gives an id of his own gets the hash of it with his session and the link,
+ * receipt's name follows from it. It is the hash of where the send came from (`origin`) and of the stream's full link, with a number behind
+ * it that counts the sends of that origin: so plain code hashes once for each stream, not for each send. A caller who gives an id of his own gets the hash of it with his session and the link,
  * so that nobody's ids meet anybody else's. SPEC: I11.
  */
-import { hashText, PrefixHash } from "../message/sha256.ts";
+import { hashText } from "../message/sha256.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Address } from "./address.ts";
 
@@ -14,15 +14,13 @@ export function linkText({ home, path }: Address): string {
   return JSON.stringify([replica.space, document.scope, document.id, path]);
 }
 
-/** Ids of the sends that one origin makes to one stream, by their number. */
-export function causalEventIds(origin: string, link: string): PrefixHash {
-  const from = `sent ${JSON.stringify(origin)} ${link} `;
-  // To the end of a block: then a number takes one more and no others.
-  return new PrefixHash(from.padEnd(Math.ceil(from.length / BLOCK_LENGTH) * BLOCK_LENGTH));
+/** What the ids of the sends that one origin makes to one stream begin with; a number makes each of them. */
+export function causalEventIds(origin: string, link: string): string {
+  return `${hashText(`sent ${JSON.stringify(origin)} ${link}`).slice(0, ORIGIN_DIGITS)}.`;
 }
 
-/** What SHA-256 takes at a time. */
-const BLOCK_LENGTH = 64;
+/** 128 bits: as many as tell the sessions apart that are hashed. */
+const ORIGIN_DIGITS = 32;
 
 export function callerEventId(session: string, id: string, link: string): string {
   return hashText(`called ${JSON.stringify([session, id])} ${link}`);

@@ -176,8 +176,7 @@ export class Events implements FallListener {
     }
     if (id !== undefined) return callerEventId(session ?? stream.queue.session, id, stream.link);
     // What a node sends while a handler reads is the node's.
-    if (handling !== null && current === null)
-      return causalEventIds(handling.name, stream.link).withNumber(++handling.sends);
+    if (handling !== null && current === null) return causalEventIds(handling.name, stream.link) + ++handling.sends;
     return ++this.#sends;
   }
 

@@ -3,7 +3,6 @@
  * one event would race for one receipt, and which of them wins would be chance.
  */
 import type { Json } from "../message/json.ts";
-import type { PrefixHash } from "../message/sha256.ts";
 import type { Address } from "./address.ts";
 import { causalEventIds, linkText } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
@@ -60,7 +59,7 @@ export class StreamRecord {
   /** Sends whose turn came while there was no handler, in order. They wait here, so that they hold up nobody. */
   #aside: Send[] = [];
   /** Of what plain code sends here. */
-  #eventIds: PrefixHash | undefined;
+  #eventIds: string | undefined;
 
   constructor(address: Address, queue: SendQueue) {
     this.address = address;
@@ -73,7 +72,7 @@ export class StreamRecord {
   /** The id of what plain code has sent here as its so many-th. */
   eventId(number: number): string {
     this.#eventIds ??= causalEventIds(this.queue.session, this.link);
-    return this.#eventIds.withNumber(number);
+    return this.#eventIds + number;
   }
 
   get asideCount(): number {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
-import { hashBytes, hashText, PrefixHash, Sha256, sha256 } from "../../src/message/sha256.ts";
+import { hashBytes, hashText, Sha256, sha256 } from "../../src/message/sha256.ts";
 
 async function webCrypto(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
@@ -41,16 +41,6 @@ describe("SHA-256", () => {
         expect(hash.digestHex()).toBe(hashBytes(Uint8Array.from(pieces.flatMap((piece) => [...piece]))));
       }),
     );
-  });
-
-  test("[M19] numbers behind a prefix hash as the whole text, whatever the prefix's length", () => {
-    for (let length = 0; length <= 200; length++) {
-      const prefix = "ü".repeat(length % 7) + "x".repeat(length);
-      const hash = new PrefixHash(prefix);
-      for (const number of [0, 7, 123_456, Number.MAX_SAFE_INTEGER, -1.5e-7]) {
-        expect(hash.withNumber(number)).toBe(hashText(`${prefix}${number}`));
-      }
-    }
   });
 
   test("[M19] a hash in progress is not disturbed by others", () => {
