@@ -13,12 +13,12 @@ import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
 import type { Change } from "./change.ts";
 import type { CommitOutcome } from "./commit.ts";
+import { CommitList } from "./commit-list.ts";
 import type { DocumentLabels, LabelChange } from "./document-labels.ts";
 import type { DocumentTable, Newcomers } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
 import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
-import { PendingStack } from "./pending-stack.ts";
 import { mayBeReceipt } from "./receipt.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
@@ -36,7 +36,7 @@ export class Confirmation implements Newcomers {
   readonly #notifier: Notifier;
   readonly #notices: OutcomeNotices;
   /** What stands on another comes after it. */
-  readonly #pending = new PendingStack();
+  readonly #pending = new CommitList<PendingCommit>();
   #catchingUp: Promise<void> | undefined;
   /** Something happened while catching up, so that one more look is needed. */
   #again = false;
@@ -69,13 +69,13 @@ export class Confirmation implements Newcomers {
     }
   }
 
-  get pending(): PendingStack {
+  get pending(): CommitList<PendingCommit> {
     return this.#pending;
   }
 
   /** Sends a commit that has been applied, and awaits its fate; one that cannot be made any more falls at once. */
   send(pending: PendingCommit, refusal: Rejection | undefined = this.#refusal(pending)): void {
-    this.#pending.push(pending);
+    this.#pending.add(pending);
     const answer = refusal ? Promise.resolve(refusal) : this.#store.commit(pending.request);
     answer.then(
       (outcome) => this.#answered(pending, outcome),
@@ -197,7 +197,7 @@ export class Confirmation implements Newcomers {
       behind = this.#documents.loaded().filter((document) => document.loadedAt < from);
     }
     this.position = Math.max(this.position, position);
-    for (const pending of [...this.#pending]) {
+    for (const pending of this.#pending) {
       if (pending.answer === undefined || pending.answer.sequence > this.position) continue;
       this.#confirm(pending, pending.answer.sequence);
       pending.finish("confirmed", pending.answer, this.#notices);
@@ -208,7 +208,7 @@ export class Confirmation implements Newcomers {
 
   #fall(pending: PendingCommit, rejection: Rejection): void {
     const fallen = new Map([[pending.localSequence, pending]]);
-    for (const other of [...this.#pending]) {
+    for (const other of this.#pending) {
       if (other.request.dependsOn.some((local) => fallen.has(local))) fallen.set(other.localSequence, other);
     }
     for (const localSequence of fallen.keys()) this.#pending.delete(localSequence);

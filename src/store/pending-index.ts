@@ -28,7 +28,7 @@ export class Foundation {
   }
 }
 
-/** Empty lists are kept up to here: a map through which entries pass is dear to the garbage collector (`pending-stack.ts`). */
+/** Empty lists are kept up to here: a map through which entries pass is dear to the garbage collector (`commit-list.ts`). */
 const EMPTY_LISTS_MAX = 10_000;
 
 export class PendingIndex {

@@ -5,12 +5,13 @@
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { isHandedOut } from "./admit.ts";
+import type { CommitList } from "./commit-list.ts";
 import { applyOperations, PatchError } from "./patch.ts";
 import type { PathOperation } from "./path-operation.ts";
-import type { PendingStack } from "./pending-stack.ts";
+import type { PendingCommit } from "./pending-commit.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 
-export function checkDocument(document: ReplicaDocument, pending: PendingStack): void {
+export function checkDocument(document: ReplicaDocument, pending: CommitList<PendingCommit>): void {
   const check = checker(`document ${document.scope}/${document.id}`);
   const first = document.pending[0]?.operations[0];
   check(document.observers >= 0, "is held by less than nobody");
@@ -31,7 +32,7 @@ export function checkDocument(document: ReplicaDocument, pending: PendingStack):
   check(equal(applyWhatFits(confirmed, operations), document.value), "is not its confirmed state with what is pending");
 }
 
-export function checkPending(pending: PendingStack): void {
+export function checkPending(pending: CommitList<PendingCommit>): void {
   let last = 0;
   for (const commit of pending) {
     const { localSequence } = commit;

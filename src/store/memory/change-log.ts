@@ -7,6 +7,7 @@
  */
 import type { Path } from "../../message/path.ts";
 import type { DocumentPatch, LabelWrite } from "../commit.ts";
+import { NONE } from "../few.ts";
 import type { PathOperation } from "../path-operation.ts";
 import type { FeedCommit } from "../store.ts";
 import { copyJson, copyOperations } from "./json-copy.ts";
@@ -21,26 +22,28 @@ export interface LoggedCommit {
   readonly sequence: number;
   readonly session: string;
   readonly localSequence: number;
-  readonly patches: readonly LoggedPatch[];
-  readonly labels: readonly LabelWrite[];
+  /** Nothing once it is forgotten, as are the labels. */
+  patches: readonly LoggedPatch[];
+  labels: readonly LabelWrite[];
 }
 
-/** One document's share of a commit, between those before and after it. */
+/** One document's share of a commit, after those before it. */
 export class LoggedPatch implements DocumentPatch {
   readonly scope: string;
   readonly id: string;
   readonly operations: readonly PathOperation[];
+  /** Undefined before it is logged, and once it is forgotten: the trail ends before it. */
   commit: LoggedCommit | undefined;
   trail: WriteTrail | undefined;
   earlier: LoggedPatch | undefined;
-  later: LoggedPatch | undefined;
   /** The nearest earlier one by another session: a burst of one writer is passed over in one step. */
   earlierByOther: LoggedPatch | undefined;
 
-  constructor(scope: string, id: string, operations: readonly PathOperation[]) {
+  constructor(scope: string, id: string, operations: readonly PathOperation[], trail?: WriteTrail) {
     this.scope = scope;
     this.id = id;
     this.operations = operations;
+    this.trail = trail;
   }
 }
 
@@ -71,15 +74,16 @@ export class ChangeLog {
     if (earlier === undefined) return;
     patch.earlier = earlier;
     patch.earlierByOther = earlier.commit?.session === commit.session ? earlier.earlierByOther : earlier;
-    earlier.later = patch;
   }
 
   /** At most `limit` commits after the sequence; undefined when some of them are forgotten. */
   after(sequence: number, limit: number): FeedCommit[] | undefined {
     if (sequence < this.#horizon) return undefined;
     const from = this.#first + sequence - this.#horizon;
-    return this.#commits.slice(from, from + limit).map(({ patches, labels, ...identity }) => ({
-      ...identity,
+    return this.#commits.slice(from, from + limit).map(({ sequence, session, localSequence, patches, labels }) => ({
+      sequence,
+      session,
+      localSequence,
       patches: patches.map(({ scope, id, operations }) => ({ scope, id, operations: copyOperations(operations) })),
       labels: copyJson(labels),
     }));
@@ -113,18 +117,19 @@ export class ChangeLog {
   }
 
   #forgetOldest(): void {
-    const { patches } = this.#commits[this.#first] as LoggedCommit;
+    const commit = this.#commits[this.#first] as LoggedCommit;
     this.#first++;
     this.#horizon++;
-    for (const patch of patches) {
-      if (patch.later !== undefined) patch.later.earlier = undefined;
-      else if (patch.trail !== undefined) patch.trail.newest = undefined;
-      // What is forgotten holds on to nothing: the collector gets to it late, and meanwhile takes what it refers to for alive.
-      patch.later = undefined;
+    for (const patch of commit.patches) {
+      if (patch.trail?.newest === patch) patch.trail.newest = undefined;
+      // What is forgotten holds on to nothing: later ones lead to it, and the collector takes what it refers to for alive.
       patch.trail = undefined;
       patch.commit = undefined;
+      patch.earlier = undefined;
       patch.earlierByOther = undefined;
     }
+    commit.patches = NONE;
+    commit.labels = NONE;
     if (this.#first <= this.#keptMax) return;
     this.#commits = this.#commits.slice(this.#first);
     this.#first = 0;

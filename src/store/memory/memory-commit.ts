@@ -11,6 +11,7 @@ import type { DocumentRef } from "../document.ts";
 import type { Settlement } from "../journal.ts";
 import { PatchError } from "../patch.ts";
 import { StoreError } from "../store.ts";
+import { CommitRecord } from "./commit-record.ts";
 import { findRefusal } from "./entry-refusal.ts";
 import type { MemoryDisk } from "./memory-disk.ts";
 import type { PreparedPatch, SpaceTable } from "./space-table.ts";
@@ -23,16 +24,20 @@ export function commitTo(disk: MemoryDisk, request: CommitRequest, host: Host): 
   if (refusal !== undefined) return refusal;
   const prepared = prepare(space, request);
 
+  const record = new CommitRecord(request);
   disk.spaces.set(request.space, space);
-  space.apply(request, prepared);
-  const journalIds = request.entries.length === 0 ? NO_IDS : disk.journal.append(request.entries, host.now());
+  space.apply(request, prepared, record);
+  if (request.entries.length > 0) record.journalIds = disk.journal.append(request.entries, host.now());
   for (const settlement of request.settlements) disk.journal.settle(settlement, host.now());
   for (const change of request.due) disk.due.change(change);
-  const { session, localSequence, digest } = request;
-  const { sequence } = space;
-  disk.remember({ session, localSequence, digest, sequence, journalIds });
-  const ids = journalIds.length === 0 ? NO_IDS : [...journalIds];
-  return { kind: "committed", sequence, journalIds: ids, replayed: false };
+  disk.remember(record);
+  const { sequence, journalIds } = record;
+  return {
+    kind: "committed",
+    sequence,
+    journalIds: journalIds.length === 0 ? NO_IDS : [...journalIds],
+    replayed: false,
+  };
 }
 
 const NO_IDS: readonly number[] = Object.freeze([]);

@@ -4,7 +4,9 @@
  */
 import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
+import { CommitList } from "../commit-list.ts";
 import type { StoredCommit } from "../commit-rules.ts";
+import type { CommitRecord } from "./commit-record.ts";
 import { DueTable } from "./due-table.ts";
 import { JournalTable } from "./journal-table.ts";
 import { LeaseTable } from "./lease-table.ts";
@@ -23,9 +25,6 @@ export interface Watcher {
   note(space: string | undefined, journal: boolean): void;
 }
 
-/** What a commit was, and what came of it. */
-type RememberedCommit = CommitIdentity & StoredCommit;
-
 export class MemoryDisk {
   readonly spaces = new Map<string, SpaceTable>();
   readonly leases = new LeaseTable();
@@ -33,9 +32,9 @@ export class MemoryDisk {
   readonly due = new DueTable();
   readonly watchers = new Set<Watcher>();
   /** Commits by session and local sequence. */
-  readonly #sessions = new Map<string, Map<number, RememberedCommit>>();
+  readonly #sessions = new Map<string, CommitList<CommitRecord>>();
   /** All of them, oldest first, from `#first` on. */
-  #remembered: RememberedCommit[] = [];
+  #remembered: CommitRecord[] = [];
   #first = 0;
   readonly #changesKept: number;
   readonly #commitsRemembered: number;
@@ -50,19 +49,19 @@ export class MemoryDisk {
     return this.#sessions.get(session)?.get(localSequence);
   }
 
-  remember(commit: RememberedCommit): void {
+  remember(commit: CommitRecord): void {
     let commits = this.#sessions.get(commit.session);
     if (commits === undefined) {
-      commits = new Map();
+      commits = new CommitList();
       this.#sessions.set(commit.session, commits);
     }
-    commits.set(commit.localSequence, commit);
+    commits.add(commit);
     this.#remembered.push(commit);
     if (this.#remembered.length - this.#first > this.#commitsRemembered) this.#forgetOldest();
   }
 
   #forgetOldest(): void {
-    const { session, localSequence } = this.#remembered[this.#first++] as RememberedCommit;
+    const { session, localSequence } = this.#remembered[this.#first++] as CommitRecord;
     const commits = this.#sessions.get(session);
     commits?.delete(localSequence);
     if (commits?.size === 0) this.#sessions.delete(session);

@@ -19,7 +19,8 @@ import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
 import type { AddressLabels, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
-import { ChangeLog, type LoggedCommit, LoggedPatch, type WriteTrail } from "./change-log.ts";
+import { ChangeLog, LoggedPatch, type WriteTrail } from "./change-log.ts";
+import type { CommitRecord } from "./commit-record.ts";
 import { copyJson, copyOperations } from "./json-copy.ts";
 
 interface StoredDocument extends WriteTrail {
@@ -31,13 +32,12 @@ interface StoredDocument extends WriteTrail {
 
 /** What a commit makes of a document that it changes: made before anything is stored, so that a bad patch leaves no trace. */
 export class PreparedPatch extends LoggedPatch {
-  /** Undefined for one that was not there before. */
-  readonly document: StoredDocument | undefined;
+  /** The document; undefined for one that was not there before. */
+  declare trail: StoredDocument | undefined;
   value: Json | undefined;
 
   constructor(patch: DocumentPatch, document: StoredDocument | undefined) {
-    super(patch.scope, patch.id, copyOperations(patch.operations));
-    this.document = document;
+    super(patch.scope, patch.id, copyOperations(patch.operations), document);
     this.value = applyOperations(document?.value, this.operations);
   }
 }
@@ -99,25 +99,27 @@ export class SpaceTable {
     });
   }
 
-  /** Stores the space's share of a commit that was decided and prepared. */
-  apply(request: CommitRequest, patches: readonly PreparedPatch[]): void {
-    if (patches.length > 0 || request.labels.length > 0) this.#applyChanges(request, patches);
+  /** Stores the space's share of a commit that was decided and prepared; the record says of it what it came to. */
+  apply(request: CommitRequest, patches: readonly PreparedPatch[], record: CommitRecord): void {
+    if (patches.length > 0 || request.labels.length > 0) this.#applyChanges(request, patches, record);
+    record.sequence = this.#sequence;
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
 
-  #applyChanges(request: CommitRequest, patches: readonly PreparedPatch[]): void {
-    const { session, localSequence } = request;
-    const labels = request.labels.length === 0 ? NO_LABELS : copyJson(request.labels);
-    const commit: LoggedCommit = { sequence: ++this.#sequence, session, localSequence, patches, labels };
-    for (const patch of patches) this.#log.follow(this.#put(patch), patch, commit);
-    this.#log.add(commit);
-    for (const write of commit.labels) this.#writeLabels(write);
+  #applyChanges({ labels }: CommitRequest, patches: readonly PreparedPatch[], record: CommitRecord): void {
+    this.#sequence++;
+    record.patches = patches;
+    for (const patch of patches) this.#log.follow(this.#put(patch), patch, record);
+    this.#log.add(record);
+    if (labels.length === 0) return;
+    record.labels = copyJson(labels);
+    for (const write of record.labels) this.#writeLabels(write);
   }
 
   #put(patch: PreparedPatch): StoredDocument {
     const sequence = this.#sequence;
-    const { document, value } = patch;
+    const { trail: document, value } = patch;
     // The log keeps what was written, not what came of it.
     patch.value = undefined;
     if (document === undefined) {
@@ -168,8 +170,6 @@ export class SpaceTable {
     return input.reads.some(({ path, depth }) => written.some((write) => writeTouchesRead(write, path, depth)));
   }
 }
-
-const NO_LABELS: readonly LabelWrite[] = [];
 
 function isRequiredAbsent(ref: DocumentRef, preconditions: readonly Precondition[]): boolean {
   for (const condition of preconditions) if (condition.kind === "absent" && isSame(condition, ref)) return true;
