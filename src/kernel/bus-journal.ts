@@ -1,8 +1,8 @@
 /**
  * The bus as the loop's journal: events of actors and clients are appended before anybody gets them, and delivered by the bus.
  *
- * A delivery is done when the actor has worked off its mailbox: an event that was only handed over would be lost with the process.
- * One that was handled when the process died, and not settled, is handled again; handlers of events bear that. SPEC: K26.
+ * A delivery is done when its handler is, and failed when that threw. One that was handled when the process died, and not settled, is
+ * handled again; handlers of events bear that. SPEC: K26.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { EventJournal, JournaledEvent } from "../loop/event-journal.ts";
@@ -14,21 +14,15 @@ export interface JournalParts {
   readonly store: Store;
   /** The topic under which events of a type are journaled. */
   topicOf(type: string): string;
-  /** The actor of a subscriber, once it runs. */
-  actor(name: string): { idle(): Promise<void> } | undefined;
 }
 
-export function journalOver({ bus, store, actor, topicOf }: JournalParts): EventJournal {
+export function journalOver({ bus, store, topicOf }: JournalParts): EventJournal {
   return {
     async publish(message: Message, source: string): Promise<void> {
       await bus.publishMessage(message, source, topicOf(message.type));
     },
     subscribe(type, subscriber, deliver) {
-      const handle = async ({ message }: { readonly message: Message }) => {
-        await deliver(message);
-        await actor(subscriber)?.idle();
-      };
-      bus.subscribe(topicOf(type), handle, { subscriberId: subscriber });
+      bus.subscribe(topicOf(type), ({ message }) => deliver(message), { subscriberId: subscriber });
     },
     follow: ({ after, signal }) => follow(bus, store, after, signal),
   };

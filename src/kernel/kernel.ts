@@ -184,8 +184,7 @@ export class Kernel implements AsyncDisposable {
   }
 
   #journal(): EventJournal {
-    const actor = (name: string) => this.#loop.actors.get(name);
-    return journalOver({ bus: this.#bus, store: this.#store, topicOf: this.#topicOf, actor });
+    return journalOver({ bus: this.#bus, store: this.#store, topicOf: this.#topicOf });
   }
 
   #builtIn(clearance: readonly string[] | undefined): Record<string, Capability> {

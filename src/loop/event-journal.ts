@@ -7,8 +7,8 @@ import type { Message } from "../message/envelope.ts";
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
   publish(message: Message, source: string): Promise<void>;
-  /** `deliver` is called for every event of the type; what it throws fails that delivery. */
-  subscribe(type: string, subscriber: string, deliver: (message: Message) => void | Promise<void>): void;
+  /** `deliver` is called for every event of the type, and resolves when it has been handled; what it throws fails that delivery. */
+  subscribe(type: string, subscriber: string, deliver: (message: Message) => Promise<void>): void;
   /** The events of the journal as it grows, for clients that want to follow it. Without it, nobody can. */
   follow?(options: FollowOptions): AsyncIterable<JournaledEvent>;
 }

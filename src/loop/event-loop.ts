@@ -105,7 +105,7 @@ export class EventLoop implements ActorHome {
   #subscribe(events: EventJournal | undefined): void {
     if (!events) return;
     for (const [type, names] of this.table.subscribedTypes()) {
-      for (const name of names) events.subscribe(type, name, (message) => this.#router.deliverEvent(message, name));
+      for (const name of names) events.subscribe(type, name, (message) => this.#router.handleEvent(message, name));
     }
   }
 
@@ -179,8 +179,17 @@ export class EventLoop implements ActorHome {
 
   /** Sends a request from this process; resolves with the answer, a reply or an error. */
   request(message: Message): Promise<Message> {
+    const { kind, type, data, metadata } = message;
+    if (kind !== "command" && kind !== "query")
+      return Promise.reject(new Failure(422, `${kind} ${type} has no answer; only commands and queries are requests`));
+    // A copy: whatever the caller does with it from now on, this is what he asked.
+    const clone = cloneJson(data, DATA_LIMITS);
     return new Promise((resolve) => {
-      this.enqueue(message, { kind: "caller", answer: resolve }, "user");
+      const origin = { kind: "caller" as const, answer: resolve };
+      if (clone.kind === "impure")
+        return this.refuse({ message, origin }, 422, problemText(within("data", clone.problem)));
+      const own = copyFlat(metadata as JsonObject) as Message["metadata"];
+      this.enqueue({ kind, type, data: clone.value, metadata: own }, origin, "user");
     });
   }
 
@@ -313,6 +322,7 @@ export class EventLoop implements ActorHome {
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
     this.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
+    this.#router.crashed(actor, reason);
     if (next === "unhealthy") this.observations.tell("Sys.ActorUnhealthy", { capability: actor.name, reason });
     for (const id of this.pending.of(actor)) {
       const entry = this.pending.get(id);

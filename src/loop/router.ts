@@ -9,6 +9,7 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
+import { EventDeliveries } from "./event-deliveries.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
@@ -23,6 +24,7 @@ export class Router {
   readonly #events: EventJournal | undefined;
   readonly #requestTimeoutMs: number | undefined;
   readonly #relays = new Relays();
+  readonly #deliveries = new EventDeliveries();
 
   constructor(loop: EventLoop, { host, events, requestTimeoutMs }: EventLoopOptions) {
     this.#loop = loop;
@@ -93,7 +95,7 @@ export class Router {
     if (actor.capability.relays) this.#relays.note(message, origin);
     let posted: PostResult;
     try {
-      posted = actor.post(origin.kind === "caller" ? this.#loop.copy(message) : message);
+      posted = actor.post(message);
     } catch (thrown) {
       pending.take(message.metadata.id);
       return this.#postFailed(actor, inbound, thrown);
@@ -171,6 +173,26 @@ export class Router {
     });
   }
 
+  /** Takes an event through one subscriber for the journal; throws where that failed, so that the delivery does. */
+  async handleEvent(message: Message, name: string): Promise<void> {
+    const { id } = message.metadata;
+    this.#deliveries.begin(name, id);
+    let failed: string | undefined;
+    try {
+      this.deliverEvent(message, name);
+      // Handed over is not handled: with the process it would be lost.
+      await this.#loop.actors.get(name)?.idle();
+    } finally {
+      failed = this.#deliveries.end(name, id);
+    }
+    if (failed !== undefined) throw new Error(failed);
+  }
+
+  /** What an actor had in hand is gone with it. */
+  crashed(actor: SupervisedActor, reason: string): void {
+    this.#deliveries.crashed(actor.name, `${actor.name} crashed: ${reason}`);
+  }
+
   /** Puts an event into one subscriber's mailbox; throws where it cannot be taken, so that the delivery fails visibly. */
   deliverEvent(message: Message, name: string): void {
     const actor = this.#loop.actors.get(name);
@@ -230,6 +252,7 @@ export class Router {
     const { pending, table, observations } = this.#loop;
     const ofEvent = !pending.has(causationOf(message) ?? "") && table.subscribers(message.type).includes(actor.name);
     if (code >= 500 || ofEvent) observations.tell("Sys.ActorFault", { capability: actor.name, reason, code }, message);
+    if (ofEvent) this.#deliveries.failed(actor.name, causationOf(message) ?? "", reason);
     return ofEvent;
   }
 

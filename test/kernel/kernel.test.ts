@@ -176,6 +176,31 @@ describe("life", () => {
     release();
     await kernel.close();
   });
+
+  test("[K26] an event whose handler fails is among the failures, and can be put back", async () => {
+    const host = systemHost();
+    let works = false;
+    const heard: Json[] = [];
+    const listener = capability({
+      description: "listens",
+      on: {
+        "Some.Thing": async (data) => {
+          if (!works) throw new Error("the model is down");
+          heard.push(data);
+        },
+      },
+    });
+    const kernel = await open({ host, store: memoryStore({ host }), capabilities: { listener } });
+    await kernel.publish("Some.Thing", 1);
+    await kernel.idle();
+    const { rows } = await kernel.bus.failures();
+    expect(rows.map(({ topic, error }) => `${topic} ${error}`)).toEqual(["Some.Thing listener: the model is down"]);
+    works = true;
+    await kernel.bus.requeue(rows.map(({ id }) => id));
+    await kernel.idle();
+    expect(heard).toEqual([1]);
+    await kernel.close();
+  });
 });
 
 describe("the socket's clearance", () => {

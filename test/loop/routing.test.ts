@@ -107,7 +107,7 @@ describe("events", () => {
   test("[L9] with a journal an event is delivered only after it is kept", async () => {
     const actor = new BareActor();
     const kept = deferred();
-    const delivered: ((given: Message) => void | Promise<void>)[] = [];
+    const delivered: ((given: Message) => Promise<void>)[] = [];
     const events: EventJournal = {
       publish: async (given) => {
         await kept.promise;
@@ -122,6 +122,41 @@ describe("events", () => {
     kept.resolve();
     await settle();
     expect(actor.posted).toHaveLength(1);
+  });
+
+  test("[L9] a delivery of the journal fails with its handler, and with the actor that had it in hand", async () => {
+    const deliveries = new Map<string, (given: Message) => Promise<void>>();
+    const events: EventJournal = {
+      publish: async () => undefined,
+      subscribe: (type, _subscriber, deliver) => void deliveries.set(type, deliver),
+    };
+    const failing = capability({
+      description: "listens",
+      on: {
+        "Bad.Told": () => {
+          throw new Failure(503, "not now");
+        },
+        "Good.Told": () => undefined,
+      },
+    });
+    const busy = deferred();
+    const actor = Object.assign(new BareActor(), { idle: () => busy.promise });
+    const crashing = bare(() => actor, { takes: [], subscribes: ["Crash.Told"] });
+    const { host, settle } = await setup({ failing, crashing }, { events });
+    const ends: string[] = [];
+    for (const type of ["Bad.Told", "Good.Told", "Crash.Told"])
+      deliveries
+        .get(type)?.(message("event", type, type))
+        .then(
+          () => ends.push(`${type} handled`),
+          (error: Error) => ends.push(`${type} ${error.message}`),
+        );
+    await settle();
+    expect(ends.sort()).toEqual(["Bad.Told not now", "Good.Told handled"]);
+    actor.dispatch({ type: "error", message: "boom" });
+    busy.resolve();
+    await host.advance(1_000);
+    expect(ends).toContain("Crash.Told crashing crashed: boom");
   });
 
   test("[L9] an event that the journal does not take is observed", async () => {
