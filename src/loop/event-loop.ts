@@ -14,7 +14,7 @@ import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
 import { LANE_MAX, MICROTASK_DRAIN_MAX } from "../limits.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import { type JsonLimits, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
 import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
 import { error } from "../message/lineage.ts";

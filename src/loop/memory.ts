@@ -1,7 +1,7 @@
 /** `Memory.*`: a small durable key-value store, on in every kernel. Keys start with "/"; values are any JSON; kept in one document. */
 import type { Space } from "../cells/space.ts";
 import { Failure } from "../message/error-data.ts";
-import type { Json } from "../message/json.ts";
+import { isJsonObject, type Json } from "../message/json.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import type { Capability } from "./capability.ts";
 import { type DataSchema, dataSchema } from "./message-schema.ts";
@@ -59,10 +59,12 @@ export function memoryCapability(space: Space, clearance?: readonly string[]): C
       },
       "Memory.List": {
         input: dataSchema<{ prefix?: string } | null>(
-          (data) =>
-            data === null || ["string", "undefined"].includes(typeof (data as { prefix?: unknown }).prefix)
-              ? undefined
-              : "prefix: must be a string",
+          (data) => {
+            if (data === null) return undefined;
+            if (!isJsonObject(data as Json)) return "must be an object with a prefix, or null";
+            const { prefix } = data as { prefix?: unknown };
+            return prefix === undefined || typeof prefix === "string" ? undefined : "prefix: must be a string";
+          },
           { type: ["object", "null"], properties: { prefix: { type: "string" } } },
         ),
         handle: async (data: { prefix?: string } | null) => {

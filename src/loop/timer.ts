@@ -91,7 +91,10 @@ function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
 
 async function set(host: Host, table: TimerTable, message: Message, data: SetData): Promise<Json> {
   // Whole milliseconds, upwards: never early.
-  const dueAtMs = Math.ceil("delayMs" in data ? host.now() + data.delayMs : data.dueAt);
+  const now = host.now();
+  const dueAtMs = Math.ceil("delayMs" in data ? now + data.delayMs : data.dueAt);
+  if (dueAtMs - now > TIMER_DELAY_MS_MAX)
+    throw new Failure(422, "dueAt: must be milliseconds since 1970, at most 100 years ahead");
   const id = timerIdOf(message);
   await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template: data.message } });
   return { timerId: id };

@@ -1,0 +1,103 @@
+/** Requests of callers in this process: what they may ask with, and that what they asked is theirs to change. */
+import { describe, expect, test } from "#test";
+import { capability } from "../../src/loop/define-capability.ts";
+import { memoryCapability } from "../../src/loop/memory.ts";
+import { timerCapability } from "../../src/loop/timer.ts";
+import type { ErrorData } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
+import { setup as setupSpace } from "../scheduler/scheduler-setup.ts";
+import { command, message, query, setup } from "./loop-setup.ts";
+
+const CYCLE: { self?: unknown } = {};
+CYCLE.self = CYCLE;
+
+const IMPURE: readonly (readonly [what: string, data: unknown])[] = [
+  ["nothing", undefined],
+  ["a date", { at: new Date(0) }],
+  ["a map", new Map()],
+  ["NaN", { n: Number.NaN }],
+  ["-0", -0],
+  ["a BigInt", 1n],
+  ["a function", { run: () => 1 }],
+  ["a lone surrogate", "\ud800"],
+  ["a field without a value", { a: undefined }],
+  ["a cycle", CYCLE],
+  ["nested 20,000 deep", Array.from({ length: 20_000 }).reduce<unknown>((inner) => [inner], 1)],
+];
+
+function echoing() {
+  const given: Json[] = [];
+  const echo = capability({
+    description: "answers what it is given",
+    queries: {
+      "Echo.Say": {
+        handle: (data: Json) => {
+          given.push(data);
+          return data;
+        },
+      },
+    },
+  });
+  return { echo, given };
+}
+
+describe("callers in this process", () => {
+  for (const [what, data] of IMPURE) {
+    test(`[L8] [M6] ${what} is refused with 422 as from outside, and no actor sees it`, async () => {
+      const { echo, given } = echoing();
+      const { loop, host } = await setup({ echo });
+      const answer = await host.run(() => loop.request({ ...query("Echo.Say", "q1"), data: data as Json }));
+      expect(answer).toMatchObject({ kind: "error", type: "Echo.Say", metadata: { causation: "q1" } });
+      expect((answer.data as ErrorData).code).toBe(422);
+      expect(given).toEqual([]);
+      expect(loop.pending.size).toBe(0);
+    });
+  }
+
+  test("[L8] [M8] what is JSON arrives as it is, __proto__ as the data it is, and what the caller changes afterwards is his", async () => {
+    const { echo, given } = echoing();
+    const { loop, host } = await setup({ echo });
+    const data = JSON.parse('{"__proto__": {"a": 1}, "list": [1, {"b": null}]}');
+    const answered = host.run(() => {
+      const answer = loop.request(query("Echo.Say", "q1", data));
+      data.list.push(2);
+      return answer;
+    });
+    const expected = '{"__proto__":{"a":1},"list":[1,{"b":null}]}';
+    expect(JSON.stringify((await answered).data)).toBe(expected);
+    expect(JSON.stringify(given)).toBe(`[${expected}]`);
+  });
+
+  test("[L7] what is no request is refused instead of waited for", async () => {
+    const { echo } = echoing();
+    const { loop } = await setup({ echo });
+    await expect(loop.request(message("event", "Echo.Said", "e1"))).rejects.toMatchObject({ code: 422 });
+  });
+});
+
+describe("built-in capabilities", () => {
+  test("[L8] Memory.List takes an object or null, and nothing else", async () => {
+    const { space, host } = await setupSpace();
+    const { loop, settle } = await setup({ memory: memoryCapability(space) }, { host });
+    const kinds: string[] = [];
+    for (const [at, data] of [null, {}, { prefix: "/" }, 42, [], "/", { prefix: 1 }].entries())
+      void loop.request(query("Memory.List", `q${at}`, data)).then(({ kind }) => kinds.push(kind));
+    await settle();
+    expect(kinds.toSorted()).toEqual(["error", "error", "error", "error", "reply", "reply", "reply"]);
+  });
+
+  test("[T3] a moment more than 100 years ahead is refused like a delay that long, and nothing is armed", async () => {
+    const { loop, host, settle } = await setup({ timer: timerCapability() });
+    const late = { kind: "event", type: "Late.Come", data: null };
+    const hundredYears = 3_155_760_000_000;
+    const codes: unknown[] = [];
+    for (const [at, over] of [0, 1].entries()) {
+      const data = { dueAt: host.now() + hundredYears + over, message: late };
+      const { kind } = await host.run(() => loop.request(command("Timer.Set", `t${at}`, data)));
+      codes.push(kind);
+    }
+    await settle();
+    expect(codes).toEqual(["reply", "error"]);
+    expect(loop.liveness.timers).toBe(1);
+  });
+});
