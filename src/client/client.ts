@@ -11,10 +11,10 @@
 import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS, LINE_BYTES_MAX } from "../limits.ts";
-import { causationOf, type Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
+import { causationOf, checkMessage, type Message } from "../message/envelope.ts";
+import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { command, query } from "../message/lineage.ts";
+import { command, error, query } from "../message/lineage.ts";
 import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
 import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
@@ -106,7 +106,14 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
 
   /** Sends a whole message and gives the whole answer, a reply or an error. The same message may be sent again later. */
   request(message: Message, { timeoutMs, signal }: RequestOptions = {}): Promise<Message> {
+    const refusal = refusalOf(message);
+    if (refusal !== undefined) return Promise.reject(new Failure(422, refusal));
     const { id } = message.metadata;
+    // The kernel would refuse it too, and its answer could not be told from that to the first.
+    if (this.#waiting.has(id)) {
+      const inUse = errorData(409, `request id ${id} is in use: this client waits for its answer already`);
+      return Promise.resolve(error(this.#host, message, inUse));
+    }
     const line = JSON.stringify(message);
     const wait = timeoutMs ?? this.#options.timeoutMs ?? CLIENT_TIMEOUT_MS;
     return new Promise((resolve, reject) => {
@@ -172,8 +179,8 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     if (this.#link !== link) return;
     this.#link = undefined;
     if (this.#end.signal.aborted || this.#waiting.size === 0) return;
-    this.#options.onConnection?.("lost");
     this.#reconnectLater(CLIENT_RECONNECT_START_MS);
+    this.#options.onConnection?.("lost");
   }
 
   #reconnectLater(delayMs: number): void {
@@ -191,11 +198,11 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
 
   #repeat(): void {
     if (!this.#link) return;
-    this.#options.onConnection?.("back");
     for (const waiting of this.#waiting.values()) {
       waiting.repeated = true;
       this.#link.send(waiting.line);
     }
+    this.#options.onConnection?.("back");
   }
 
   /** Ends the connection; what still waits fails with CLOSED. */
@@ -210,6 +217,14 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** Why a message is none that could be answered: JSON would write something else in place of what is not JSON. */
+function refusalOf(message: Message): string | undefined {
+  const checked = checkMessage(message);
+  if (checked.kind === "refused") return checked.message;
+  if (message.kind === "command" || message.kind === "query") return undefined;
+  return `${message.kind} ${message.type} has no answer; emit events, and send commands and queries`;
 }
 
 function dataOf(answer: Message): Json {

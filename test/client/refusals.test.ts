@@ -1,0 +1,100 @@
+/** What a client does not send, and what its own callbacks cannot break. */
+import { createServer, type Socket } from "node:net";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { Client } from "../../src/client/client.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { event, query } from "../../src/message/lineage.ts";
+import { scratchFolder } from "../repo/program.ts";
+
+/** A server that answers when it is told to, and keeps what it was sent. */
+async function server(): Promise<{ path: string; lines: Message[]; sockets: Socket[]; answer(line: Message): void }> {
+  const path = join(scratchFolder(), "kernel.sock");
+  const lines: Message[] = [];
+  const sockets: Socket[] = [];
+  const listening = createServer((socket) => {
+    sockets.push(socket);
+    let rest = "";
+    socket.on("data", (chunk) => {
+      const parts = (rest + String(chunk)).split("\n");
+      rest = parts.pop() ?? "";
+      for (const part of parts) lines.push(JSON.parse(part));
+    });
+    socket.on("error", () => socket.destroy());
+  });
+  await new Promise<void>((resolve) => listening.listen(path, resolve));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    listening.close();
+  });
+  const answer = ({ type, data, metadata: { id } }: Message) => {
+    const metadata = { id: `answer ${id}`, timestamp: 1, causation: id };
+    sockets.at(-1)?.write(`${JSON.stringify({ kind: "reply", type, data, metadata })}\n`);
+  };
+  return { path, lines, sockets, answer };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+const host = systemHost();
+
+describe("what is not sent", () => {
+  test("[K30] [M6] what is not JSON is refused instead of being sent as something else", async () => {
+    const { path, lines } = await server();
+    await using client = await Client.connect({ path });
+    const cycle: { self?: unknown } = {};
+    cycle.self = cycle;
+    for (const data of [Number.NaN, -0, 1n, { at: new Date(0) }, { a: undefined }, undefined, "\ud800", cycle]) {
+      await expect(client.query("Some.Thing", data as never)).rejects.toMatchObject({ name: "Failure", code: 422 });
+    }
+    await expect(client.request(event(host, "Some.Thing", 1))).rejects.toMatchObject({ code: 422 });
+    expect(lines).toEqual([]);
+  });
+
+  test("[K30] an id that the client waits for already is 409, and the first request gets its answer", async () => {
+    const { path, lines, answer } = await server();
+    await using client = await Client.connect({ path });
+    const request = query(host, "Some.Thing", "first");
+    const first = client.request(request);
+    const second = await client.request({ ...request, data: "second" });
+    expect(second).toMatchObject({ kind: "error", data: { code: 409 }, metadata: { causation: request.metadata.id } });
+    await until(() => lines.length === 1);
+    answer(lines[0] as Message);
+    expect(await first).toMatchObject({ kind: "reply", data: "first" });
+    const again = client.request(request);
+    await until(() => lines.length === 2);
+    answer(lines[1] as Message);
+    expect(await again).toMatchObject({ kind: "reply", data: "first" });
+  });
+});
+
+describe("a lost connection", () => {
+  test("[K33] is made again although whoever is told of it throws", async () => {
+    const { path, lines, sockets, answer } = await server();
+    const told: string[] = [];
+    const thrown: unknown[] = [];
+    const caught = (error: unknown) => void thrown.push(error);
+    process.on("uncaughtException", caught);
+    process.on("unhandledRejection", caught);
+    onTestFinished(() => {
+      process.off("uncaughtException", caught);
+      process.off("unhandledRejection", caught);
+    });
+    const onConnection = (state: string) => {
+      told.push(state);
+      throw new Error(state);
+    };
+    await using client = await Client.connect({ path, onConnection });
+    const asked = client.query("Some.Thing", 1);
+    await until(() => lines.length === 1);
+    sockets[0]?.destroy();
+    await until(() => lines.length === 2);
+    answer(lines[1] as Message);
+    expect(await asked).toBe(1);
+    expect(told).toEqual(["lost", "back"]);
+    await until(() => thrown.length === 2);
+  });
+});
