@@ -46,6 +46,8 @@ export class MadeMessageEvent implements ActorEvent {
   readonly data: Message<Json | ErrorData>;
   /** Set by whoever listens, where it goes nowhere. */
   declare refused?: string;
+  /** What was thrown, of an error answer: for whoever reads the logs. It does not leave the process. */
+  declare thrown?: unknown;
 
   constructor(message: Message<Json | ErrorData>) {
     this.data = message;
@@ -198,7 +200,9 @@ export class MailboxActor implements CapabilityActor {
     // A refusal for want of clearance is an answer, not a fault.
     const told =
       thrown instanceof LabelError && thrown.code === "LABEL_REFUSED" ? new Failure(403, thrown.message) : thrown;
-    this.#emit(error(this.#host, message, fromError(told)));
+    const said = new MadeMessageEvent(error(this.#host, message, fromError(told)));
+    said.thrown = told;
+    this.#tell(said);
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
@@ -264,6 +268,6 @@ class Handling implements HandlerContext {
 }
 
 /** Any promise, not only the runtime's own. */
-function isPromise(result: HandlerResult | Promise<HandlerResult>): result is Promise<HandlerResult> {
+export function isPromise<T>(result: T | Promise<T>): result is Promise<T> {
   return result !== null && typeof result === "object" && "then" in result && typeof result.then === "function";
 }

@@ -18,11 +18,15 @@ type Entries = { readonly [key: string]: Json };
 export function memoryCapability(space: Space, clearance?: readonly string[]): Capability {
   const within = clearance === undefined ? {} : { clearance };
   const entries = space.cell<Entries>(DOCUMENT);
-  let made: Promise<unknown> | undefined;
+  let making: Promise<void> | undefined;
+  let isMade = false;
   /** The document is made once, so that setting a key depends on nothing but that key. */
-  const document = () => {
-    made ??= make(space);
-    return made;
+  const whenMade = <T>(then: () => T): T | Promise<T> => {
+    if (isMade) return then();
+    making ??= make(space).then(() => {
+      isMade = true;
+    });
+    return making.then(then);
   };
   return transactional({
     ...{ ...within, space },
@@ -31,21 +35,21 @@ export function memoryCapability(space: Space, clearance?: readonly string[]): C
     commands: {
       "Memory.Set": {
         input: keyed(["value"]),
-        handle: async ({ key, value }: { key: string; value: Json }, tx) => {
-          await document();
-          tx.set(entries.key(key), value);
-          tx.emit("Memory.Changed", { key });
-          return { success: true };
-        },
+        handle: ({ key, value }: { key: string; value: Json }, tx) =>
+          whenMade(() => {
+            tx.set(entries.key(key), value);
+            tx.emit("Memory.Changed", { key });
+            return { success: true };
+          }),
       },
       "Memory.Delete": {
         input: keyed([]),
-        handle: async ({ key }: { key: string }, tx) => {
-          await document();
-          tx.delete(entries.key(key));
-          tx.emit("Memory.Changed", { key });
-          return { success: true };
-        },
+        handle: ({ key }: { key: string }, tx) =>
+          whenMade(() => {
+            tx.delete(entries.key(key));
+            tx.emit("Memory.Changed", { key });
+            return { success: true };
+          }),
       },
     },
     queries: {

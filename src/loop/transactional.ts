@@ -23,7 +23,7 @@ import { Receipt } from "../store/receipt.ts";
 import { retryRule } from "../store/rejection.ts";
 import type { Capability, MessageSchema, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
-import { AnswerLater, type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
+import { AnswerLater, type HandlerContext, isPromise, MailboxActor } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 
 /** What a transactional handler may do: everything it does happens with its commit, or not at all. */
@@ -57,19 +57,21 @@ export function transactional<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
     ...shown,
     // A command that is handed over again finds its receipt.
     idempotent: true,
-    spawn: (spawned) =>
-      new MailboxActor(spawned.host, (message, context) => {
-        if (message.kind === "command")
-          return handleOnce({ ...spawned, space, definition: rest, outbound: shown.outbound, message });
-        return dispatch({ description: "", ...(queries ? { queries } : {}) }, message, context);
-      }),
+    spawn: (spawned) => {
+      const given = { ...spawned, space, definition: rest, outbound: shown.outbound };
+      const asked = { description: "", ...(queries ? { queries } : {}) };
+      return new MailboxActor(spawned.host, (message, context) =>
+        message.kind === "command" ? handleOnce({ ...given, message }) : dispatch(asked, message, context),
+      );
+    },
   };
 }
 
 /** Runs the handler and applies its commit; the answer waits for the disk, the next message does not. */
-async function handleOnce(handling: Handling): Promise<AnswerLater> {
-  const { committed, result } = await attempt(handling);
-  return new AnswerLater(confirm(handling, committed, result));
+function handleOnce(handling: Handling): AnswerLater | Promise<AnswerLater> {
+  const answer = ({ committed, result }: Attempt) => new AnswerLater(confirm(handling, committed, result));
+  const made = attempt(handling);
+  return isPromise(made) ? made.then(answer) : answer(made);
 }
 
 interface Handling extends SpawnContext {
@@ -84,33 +86,12 @@ interface Attempt {
   readonly result: Json;
 }
 
-/** One run of the handler, repeated while it looked at documents that were not here yet: what it saw proves nothing. */
-async function attempt(handling: Handling): Promise<Attempt> {
-  const { name, space, definition, message } = handling;
-  const replica = space.replica(space.name);
-  for (;;) {
-    using tx = space.begin(begun(definition, message));
-    const { transaction } = tx;
-    const ended = await endOf(() => dispatch(definition, message, contextOf(handling, tx)));
-    if (transaction.parts.some(({ document }) => document.state === "loading")) {
-      await replica.loadsSettled();
-      continue;
-    }
-    if (ended.threw) throw ended.error;
-    const result = ended.value ?? null;
-    const receipt = receiptOf(message);
-    transaction.leave(new Receipt(receipt, admit({ request: requestOf(message), result }, undefined)));
-    // What a handler answers is what it has read.
-    if (tx.label.length > 0) {
-      transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
-      labelEvents(tx.label, transaction.entries);
-    }
-    transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
-    const { entries } = transaction;
-    // The command's own row is done; the others are events.
-    const handOver = entries.length > 1 ? handling.commitWith : undefined;
-    return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result };
-  }
+/** One run of the handler, without a promise where it needs none: most commands only look at what is here. */
+function attempt(handling: Handling): Attempt | Promise<Attempt> {
+  const { space, definition, message } = handling;
+  const tx = space.begin(begun(definition, message));
+  const ended = endOf(() => dispatch(definition, message, contextOf(handling, tx)));
+  return isPromise(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
 }
 
 type End =
@@ -118,12 +99,46 @@ type End =
   | { readonly threw: true; readonly error: unknown };
 
 /** What it came to: a handler that throws may have done so because of what was not here. */
-async function endOf(run: () => ReturnType<typeof dispatch>): Promise<End> {
+function endOf(run: () => ReturnType<typeof dispatch>): End | Promise<End> {
   try {
-    return { threw: false, value: await run() };
+    const value = run();
+    return isPromise(value) ? Promise.resolve(value).then(returned, threw) : returned(value);
   } catch (error) {
-    return { threw: true, error };
+    return threw(error);
   }
+}
+
+function returned(value: Json | undefined): End {
+  return { threw: false, value };
+}
+
+function threw(error: unknown): End {
+  return { threw: true, error };
+}
+
+/** Commits what the handler did; runs it again if it looked at documents that were not here yet: what it saw proves nothing. */
+function conclude(handling: Handling, open: CellTransaction, end: End): Attempt | Promise<Attempt> {
+  using tx = open;
+  const { name, space, message } = handling;
+  const { transaction } = tx;
+  if (transaction.parts.some(({ document }) => document.state === "loading")) {
+    const settled = space.replica(space.name).loadsSettled();
+    return settled.then(() => attempt(handling));
+  }
+  if (end.threw) throw end.error;
+  const result = end.value ?? null;
+  const receipt = receiptOf(message);
+  transaction.leave(new Receipt(receipt, admit({ request: requestOf(message), result }, undefined)));
+  // What a handler answers is what it has read.
+  if (tx.label.length > 0) {
+    transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
+    labelEvents(tx.label, transaction.entries);
+  }
+  transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
+  const { entries } = transaction;
+  // The command's own row is done; the others are events.
+  const handOver = entries.length > 1 ? handling.commitWith : undefined;
+  return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result };
 }
 
 function begun({ clearance }: CapabilityDefinition<TransactionalContext>, message: Message): BeginOptions {
