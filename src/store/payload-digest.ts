@@ -5,6 +5,7 @@
  */
 import type { Json } from "../message/json.ts";
 import type { DocumentPatch } from "./commit.ts";
+import type { JournalEntry } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { CommitExtras } from "./transaction.ts";
 
@@ -29,12 +30,21 @@ export class PayloadDigest {
   /** Each list by its place; most are empty. */
   addExtras(extras: Readonly<CommitExtras>): void {
     this.#list(extras.preconditions);
-    this.#list(extras.entries);
+    this.#mix(extras.entries.length, 6);
+    for (const entry of extras.entries) this.#entry(entry);
     this.#list(extras.settlements);
     this.#list(extras.due);
     this.#list(extras.basis);
     this.#list(extras.basisRemoved);
     this.#list(extras.labels);
+  }
+
+  /** A message by its id: the journal takes no other under it. */
+  #entry({ message, topic, source, as }: JournalEntry): void {
+    this.#text(message.metadata.id);
+    this.#text(topic);
+    this.#text(source);
+    this.#text(as.status);
   }
 
   #list(list: readonly Digestible[]): void {
