@@ -253,8 +253,12 @@ export const AGENT_WAITING_MAX = 1_000;
 export const SLOT_ATTEMPTS_MAX = 3;
 /** How long the next slot of a schedule is waited for in one go: the wall clock may be put forward meanwhile. */
 export const SCHEDULE_LOOK_MS = 60_000;
-/** Due rows looked through at start for those of schedules. */
-export const SCHEDULE_ROWS_MAX = 1_000_000;
+/** Schedules of all extensions on a store. */
+export const SCHEDULE_ROWS_MAX = 100_000;
+/** How long after its slot the row of a schedule that nobody runs is kept where several kernels share the store: 30 days. */
+export const SCHEDULE_KEPT_MS = 2_592_000_000;
+/** How often the row of a schedule that others change at the same moment is read again. */
+export const SLOT_TRIES_MAX = 10;
 
 // Stores.
 

@@ -7,6 +7,8 @@ import { type Listing, readLimit } from "./listing.ts";
 
 type DueRow = Awaited<ReturnType<KernelStore["dueRows"]>>[number];
 
+/** Rows that hold the slots of extensions' schedules. */
+const SCHEDULE_KIND = "schedule";
 /** The last moment that a JavaScript date can name: rows beyond it wait for no time. */
 const DATE_MS_MAX = 8_640_000_000_000_000;
 
@@ -15,10 +17,20 @@ export const timers: Listing<DueRow> = {
   takes: ["limit"],
   find: async (call) => {
     await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, call.environment));
-    return store.dueRows(Number.MAX_SAFE_INTEGER, readLimit(call));
+    const limit = readLimit(call);
+    const all = await store.dueRows(Number.MAX_SAFE_INTEGER, limit);
+    const schedules = (await store.dueRows(Number.MAX_SAFE_INTEGER, limit, SCHEDULE_KIND)).map(atItsSlot);
+    const others = all.filter(({ kind }) => kind !== SCHEDULE_KIND);
+    return [...others, ...schedules].sort((a, b) => a.dueAtMs - b.dueAtMs).slice(0, limit);
   },
   cells: ({ key, kind, dueAtMs, data }) => [key, dueText(dueAtMs), kind, messageText(data), repeatText(data)],
 };
+
+/** The table has no deadline for a schedule; it waits for its slot, unless it runs. */
+export function atItsSlot(row: DueRow): DueRow {
+  const { slotMs, hold } = (row.data ?? {}) as { slotMs?: number; hold?: Json };
+  return slotMs === undefined || hold ? row : { ...row, dueAtMs: slotMs };
+}
 
 export function dueText(dueAtMs: number): string {
   return dueAtMs <= DATE_MS_MAX ? new Date(dueAtMs).toISOString() : "fired";

@@ -17,6 +17,8 @@ export type ExtensionErrorCode =
   | "EXTENSION_NOT_A_DEPENDENCY"
   /** There is no hook, channel or schedule of that name. */
   | "EXTENSION_UNKNOWN_NAME"
+  /** The row that holds a schedule's slot cannot be used. */
+  | "EXTENSION_SCHEDULE"
   /** An argument is wrong; nothing happened. */
   | "EXTENSION_MISUSE"
   /** The agent was asked by itself; it would wait for ever. */

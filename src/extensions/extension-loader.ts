@@ -211,8 +211,6 @@ export class ExtensionLoader {
   }
 
   async start(): Promise<void> {
-    const known = new Set(this.#records.filter(({ enabled }) => enabled).map(({ id }) => id));
-    await this.#schedules.open((id) => known.has(id));
     for (const record of this.#order) {
       await this.#step(record, "start", async () => {
         record.progress = "started";
@@ -223,7 +221,10 @@ export class ExtensionLoader {
         this.#runService(record);
       });
     }
-    this.#schedules.settle();
+    const failed = new Set(
+      this.#records.filter(({ enabled, state }) => enabled && state === "ERROR").map(({ id }) => id),
+    );
+    await this.#schedules.settle((id) => failed.has(id));
     this.#watchHealth();
   }
 

@@ -1,30 +1,36 @@
 /**
- * The rows of the due table in which schedules keep their slots. A slot is in the key, and so is the attempt of one that runs: a row is taken
- * by its key, so of all processes on a store one gets it, and nobody takes a later slot for an earlier one. SPEC: X43, X44, X47.
+ * The row of the due table in which a schedule keeps its slot: one for each schedule, under its name. It is changed only by whoever knows it as
+ * it is (a `take` names what it was), so of all processes on a store one gets a slot, and nobody takes a later slot for an earlier one; and it
+ * is made only where there is none. SPEC: X43, X44, X47, X48.
  *
  * ```
- *   schedule          <extension>/<name>/<slot>             waits for its slot
- *   schedule-running  <extension>/<name>/<slot>/<attempt>   a process runs it, until it says otherwise or `heldUntilMs` has passed;
- *                                                           or nobody does, and it waits for a process that has the schedule
+ *   free   waits for its slot, or for a process that has the schedule
+ *   held   a process runs it, and says so by another `beat` well before `forMs` have passed
  * ```
- * A running row has no deadline in the table: one that is overdue would wake the timers for nothing.
+ * No row has a deadline in the table: one that is overdue would wake the timers for nothing.
  */
+import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 
 /** The due table of a store, as far as it is needed here. */
 export interface DueTable {
   changeDue(changes: readonly DueRowChange[]): Promise<readonly boolean[]>;
-  dueRows(nowMs: number, limit: number): Promise<readonly DueTableRow[]>;
+  dueRows(nowMs: number, limit: number, kind: string): Promise<readonly DueTableRow[]>;
 }
 
 export type DueRowChange =
-  | { readonly op: "put"; readonly kind: string; readonly key: string; readonly dueAtMs: number; readonly data: Json }
-  | { readonly op: "cancel" | "take"; readonly kind: string; readonly key: string };
+  | {
+      readonly op: "put" | "add";
+      readonly kind: string;
+      readonly key: string;
+      readonly dueAtMs: number;
+      readonly data: Json;
+    }
+  | { readonly op: "take"; readonly kind: string; readonly key: string; readonly was: Json };
 
 export interface DueTableRow {
   readonly kind: string;
   readonly key: string;
-  readonly dueAtMs: number;
   readonly data: Json;
 }
 
@@ -42,79 +48,86 @@ export interface ScheduleName extends Timing {
 
 /** A slot, as a row has it. */
 export interface SlotRow {
-  readonly kind: typeof ARMED | typeof RUNNING;
-  readonly key: string;
   readonly schedule: ScheduleName;
+  /** `NEVER_MS` when the schedule has no further slot. */
   readonly slotMs: number;
   /** Starts so far. */
   readonly attempt: number;
-  /** Until when a process holds it; 0 where none does. */
-  readonly heldUntilMs: number;
-  readonly put: DueRowChange;
+  /** Undefined while it is free. */
+  readonly hold: Hold | undefined;
 }
 
-const ARMED = "schedule";
-const RUNNING = "schedule-running";
-/** A deadline that never comes. */
+export interface Hold {
+  /** The process that holds it. */
+  readonly by: string;
+  /** For how long after a beat nobody else takes it. */
+  readonly forMs: number;
+  /** Signs of life so far. */
+  readonly beat: number;
+}
+
+export const SCHEDULE_KIND = "schedule";
+/** A deadline, or a slot, that never comes. */
 export const NEVER_MS = Number.MAX_SAFE_INTEGER;
 
-/** The schedule's name with its extension's. */
+/** The schedule's name with its extension's: the key of its row. */
 export function nameOf({ extensionId, name }: Pick<ScheduleName, "extensionId" | "name">): string {
   return `${extensionId}/${name}`;
 }
 
-/** The row of a slot that is waited for. */
-export function armedRow(schedule: ScheduleName, slotMs: number): SlotRow {
-  return row({ schedule, kind: ARMED, slotMs, attempt: 0, heldUntilMs: 0 });
+/** A row that waits: for its slot, or once more for one that was broken off. */
+export function freeRow(schedule: ScheduleName, slotMs: number, attempt = 0): SlotRow {
+  return { schedule, slotMs, attempt, hold: undefined };
 }
 
-/** The row of a slot that a process holds. */
-export function heldRow({ schedule, slotMs }: SlotRow, attempt: number, heldUntilMs: number): SlotRow {
-  return row({ schedule, kind: RUNNING, slotMs, attempt, heldUntilMs });
+/** Sets the row where there is none. */
+export function add(row: SlotRow): DueRowChange {
+  return { ...setting(row), op: "add" };
 }
 
-/** The row of a slot that is left to whoever wants it next. */
-export function leftRow({ schedule, slotMs, attempt }: SlotRow): SlotRow {
-  return row({ schedule, kind: RUNNING, slotMs, attempt, heldUntilMs: 0 });
+export function put(row: SlotRow): DueRowChange {
+  return { ...setting(row), op: "put" };
 }
 
-function row(parts: Omit<SlotRow, "key" | "put">): SlotRow {
-  const { schedule, kind, slotMs, attempt, heldUntilMs } = parts;
+/** Takes the row if it is still as it is known, and only then goes on with what follows. */
+export function take(row: SlotRow): DueRowChange {
+  return { op: "take", kind: SCHEDULE_KIND, key: nameOf(row.schedule), was: dataOf(row) };
+}
+
+/** Takes a row of which nothing is known but that it is not one of those above. */
+export function takeAsRead({ kind, key, data }: DueTableRow): DueRowChange {
+  return { op: "take", kind, key, was: data };
+}
+
+function setting(row: SlotRow) {
+  return { kind: SCHEDULE_KIND, key: nameOf(row.schedule), dueAtMs: NEVER_MS, data: dataOf(row) };
+}
+
+function dataOf({ schedule, slotMs, attempt, hold }: SlotRow): Json {
   const { extensionId, name, cron, timezone = null, does } = schedule;
-  const of = nameOf(schedule);
-  const key = kind === ARMED ? `${of}/${slotMs}` : `${of}/${slotMs}/${attempt}`;
-  const data = { extensionId, name, cron, timezone, does, slotMs, attempt, heldUntilMs };
-  return { ...parts, key, put: { op: "put", kind, key, dueAtMs: kind === ARMED ? slotMs : NEVER_MS, data } };
+  return { extensionId, name, cron, timezone, does, slotMs, attempt, hold: hold ? { ...hold } : null };
 }
 
-/** The slots among rows of the due table, the earliest first; what somebody else wrote under these kinds is not among them. */
-export function slotsIn(rows: readonly DueTableRow[]): SlotRow[] {
-  return rows.flatMap((found) => readRow(found) ?? []).sort((a, b) => a.slotMs - b.slotMs);
-}
-
-function readRow({ kind, key, dueAtMs, data }: DueTableRow): SlotRow | undefined {
-  if ((kind !== ARMED && kind !== RUNNING) || !isJsonObject(data)) return undefined;
-  const { extensionId, name, cron, timezone, does, slotMs, attempt, heldUntilMs } = data;
+/** The slot that a row of the table holds; undefined for what somebody else wrote under that kind. */
+export function slotIn({ key, data }: DueTableRow): SlotRow | undefined {
+  if (!isJsonObject(data)) return undefined;
+  const { extensionId, name, cron, timezone, does, slotMs, attempt, hold } = data;
   if (typeof extensionId !== "string" || typeof name !== "string" || typeof cron !== "string") return undefined;
-  if (typeof slotMs !== "number" || typeof attempt !== "number" || typeof heldUntilMs !== "number") return undefined;
-  const timing = { cron, timezone: typeof timezone === "string" ? timezone : undefined };
-  const schedule = { extensionId, name, ...timing, does: String(does) };
-  return { ...{ kind, key, schedule, slotMs, attempt, heldUntilMs }, put: { op: "put", kind, key, dueAtMs, data } };
+  if (typeof slotMs !== "number" || typeof attempt !== "number" || typeof does !== "string") return undefined;
+  if (hold !== null && !isHold(hold)) return undefined;
+  const schedule = { extensionId, name, cron, timezone: typeof timezone === "string" ? timezone : undefined, does };
+  const row = { schedule, slotMs, attempt, hold: hold ?? undefined };
+  return key === nameOf(schedule) ? row : undefined;
 }
 
-/** Takes the row, and only if it is there goes on with what follows. */
-export function take({ kind, key }: SlotRow): DueRowChange {
-  return { op: "take", kind, key };
+function isHold(value: Json | undefined): value is Json & Hold {
+  if (!isJsonObject(value)) return false;
+  const { by, forMs, beat } = value;
+  return typeof by === "string" && typeof forMs === "number" && typeof beat === "number";
 }
 
-/** Whether a row of the table is one of a schedule, whatever it holds. */
-export function isOfSchedule({ kind }: DueTableRow): boolean {
-  return kind === ARMED || kind === RUNNING;
-}
-
-/** Whether it waits for its time: neither run nor put away. */
-export function isArmed({ kind }: SlotRow): boolean {
-  return kind === ARMED;
+export function isSameRow(a: SlotRow, b: SlotRow): boolean {
+  return equal(dataOf(a), dataOf(b));
 }
 
 export function isSameTiming(a: Timing, b: Timing): boolean {

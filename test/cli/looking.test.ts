@@ -2,8 +2,8 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { timers } from "../../src/cli/list-timers.ts";
-import { armedRow } from "../../src/extensions/schedule-row.ts";
+import { atItsSlot, timers } from "../../src/cli/list-timers.ts";
+import { freeRow, put } from "../../src/extensions/schedule-row.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { openStore } from "../../src/kernel/open-store.ts";
 import { Replica } from "../../src/store/replica.ts";
@@ -118,10 +118,10 @@ test("[K41] a timer is listed with what it sends, a schedule of an extension wit
     timezone: "Europe/Berlin",
     does: "task water",
   };
-  const { put } = armedRow(schedule, 60_000);
-  if (put.op !== "put") throw new Error("a row is put");
-  expect(timers.cells({ ...put, order: 1 })).toEqual([
-    ...["clock/tick/60000", "1970-01-01T00:01:00.000Z", "schedule", "task water"],
+  const row = put(freeRow(schedule, 60_000));
+  if (row.op !== "put") throw new Error("a row is put");
+  expect(timers.cells(atItsSlot({ ...row, order: 1 }))).toEqual([
+    ...["clock/tick", "1970-01-01T00:01:00.000Z", "schedule", "task water"],
     '{"cron":"* * * * *","timezone":"Europe/Berlin"}',
   ]);
 });

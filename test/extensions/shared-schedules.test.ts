@@ -1,10 +1,12 @@
 /** Schedules of kernels that share a store: in simulated time, with processes that are killed and stopped. */
 import { describe, expect, test } from "vitest";
+import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
 import type { Slot } from "../../src/extensions/extension.ts";
+import { NEVER_MS, SCHEDULE_KIND } from "../../src/extensions/schedule-row.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
-import { LEASE_MS } from "../../src/limits.ts";
+import { LEASE_MS, SCHEDULE_KEPT_MS } from "../../src/limits.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { inCode } from "./extension-setup.ts";
@@ -31,17 +33,34 @@ class SharedStore {
   /** A kernel of its own process, with a task every minute. */
   async start(cron = "* * * * *"): Promise<SimulatedProcess> {
     const process = simulatedProcess(this.host);
+    await this.open(process, this.#clock(process, cron));
+    return process;
+  }
+
+  /** A kernel with one extension, and what it said. */
+  async open(process: SimulatedProcess, extension: ExtensionInCode): Promise<{ kernel: Kernel; said: string[] }> {
+    const store = memoryStore({ host: process, disk: this.#disk });
+    const said: string[] = [];
+    const log = ({ message }: { message: string }) => void said.push(message);
+    const options = { host: process, store, extensions: [extension], extensionData: "nowhere", log };
+    return { kernel: await this.host.run(() => Kernel.open(options)), said };
+  }
+
+  #clock(process: SimulatedProcess, cron: string): ExtensionInCode {
     const executeTask = async (_task: string, { slotMs, attempt }: Slot) => {
       const begun: Begun = { slotMs, attempt, by: process, atMs: this.host.now(), ended: false };
       this.begun.push(begun);
       await new Promise<void>((resolve) => process.timer(this.takesMs, resolve));
       begun.ended = true;
     };
-    const clock = inCode({ id: "clock", schedules: [{ name: "tick", cron }] }, { executeTask });
-    const store = memoryStore({ host: process, disk: this.#disk });
-    const options = { host: process, store, extensions: [clock], extensionData: "nowhere", log: () => undefined };
-    await this.host.run(() => Kernel.open(options));
-    return process;
+    return inCode({ id: "clock", schedules: [{ name: "tick", cron }] }, { executeTask });
+  }
+
+  /** The names of the schedules that have rows. */
+  async rows(): Promise<string[]> {
+    const store = memoryStore({ host: this.host, disk: this.#disk });
+    const rows = await this.host.run(() => store.dueRows(NEVER_MS, 9, SCHEDULE_KIND));
+    return rows.map(({ key }) => key);
   }
 
   /** Minutes of the slots that were begun, from the first on. */
@@ -107,6 +126,65 @@ describe("schedules on a store that several kernels share", () => {
     ]);
   });
 
+  test("[X47] clocks that are minutes apart make nobody take a slot from one who runs it, nor run one twice", async () => {
+    const shared = new SharedStore();
+    shared.takesMs = 2.5 * LEASE_MS;
+    const processes = [await shared.start(), await shared.start(), await shared.start()];
+    processes[1]!.stepClock(5 * MINUTE);
+    processes[2]!.stepClock(-5 * MINUTE);
+    await shared.host.advance(30 * MINUTE);
+    expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
+    expect(new Set(shared.minutes).size).toBe(shared.minutes.length);
+    expect(shared.begun.length).toBeGreaterThanOrEqual(14);
+    // Whose clock is ahead comes first; when it is dead the others go on, and with none of its slots.
+    const ahead = shared.begun.at(-1)!.by;
+    expect(ahead).toBe(processes[1]);
+    ahead.kill();
+    await shared.host.advance(30 * MINUTE);
+    expect(shared.begun.at(-1)!.by).toBe(processes[0]);
+    const done = shared.begun.filter(({ ended }) => ended).map(({ slotMs }) => slotMs);
+    expect(new Set(done).size).toBe(done.length);
+  });
+
+  test("[X45] of kernels that say differently when a schedule comes, the one that was opened last has it, in all of them", async () => {
+    const shared = new SharedStore();
+    await shared.start();
+    await shared.host.advance(3 * MINUTE);
+    const newer = await shared.start("0 * * * *");
+    await shared.host.advance(180 * MINUTE);
+    newer.kill();
+    await shared.host.advance(180 * MINUTE);
+    const hours = shared.begun.slice(3).map(({ slotMs }) => slotMs / (60 * MINUTE));
+    expect(hours).toEqual(hours.map((_, n) => Math.floor(hours[0]!) + n));
+    expect(hours).toHaveLength(6);
+  });
+
+  test("[X48] schedules that a kernel does not know are left to those that do, and said to be", async () => {
+    const shared = new SharedStore();
+    await shared.start();
+    const other = simulatedProcess(shared.host);
+    const { said } = await shared.open(other, inCode({ id: "other" }));
+    expect(said).toEqual(["schedules that are not known here are left to others: clock/tick"]);
+    await shared.host.advance(3 * MINUTE);
+    expect(shared.minutes).toEqual([0, 1, 2]);
+    expect(shared.begun.every(({ attempt }) => attempt === 1)).toBe(true);
+  });
+
+  test("[X48] what nobody has run for 30 days is removed by the next kernel that does not know it", async () => {
+    const shared = new SharedStore();
+    (await shared.start()).kill();
+    const look = async () => {
+      const process = simulatedProcess(shared.host);
+      await shared.open(process, inCode({ id: "other" }));
+      process.kill();
+      return shared.rows();
+    };
+    await shared.host.advance(SCHEDULE_KEPT_MS);
+    expect(await look()).toEqual(["clock/tick"]);
+    await shared.host.advance(MINUTE + 1);
+    expect(await look()).toEqual([]);
+  });
+
   test("[X47] kills, pauses and starts: no attempt is made twice, no slot is done twice, and when they stop one runs each slot", async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const shared = new SharedStore(seed);
@@ -119,7 +197,7 @@ describe("schedules on a store that several kernels share", () => {
         const act = chance();
         if (act < 0.3 && living.length > 1 && some) living.splice(living.indexOf(some), 1)[0]?.kill();
         else if (act < 0.6 && living.length < 3) living.push(await shared.start());
-        else if (act < 0.7) some?.stepClock((chance() - 0.5) * 2_000);
+        else if (act < 0.7) some?.stepClock((chance() - 0.5) * 2 * MINUTE);
         await host.advance(chance() * 30_000);
       }
       // What was begun is done, or was begun by somebody who is dead.

@@ -137,7 +137,7 @@ export class ExtensionSimulation {
       },
       {
         executeTask: async (_task: string, { slotMs, attempt }: Slot) => {
-          await new Promise<void>((resolve) => process.timer(300, resolve));
+          await new Promise<void>((resolve) => process.timer(900, resolve));
           await clock.context.emit("task.run", { slotMs, attempt });
         },
       },
