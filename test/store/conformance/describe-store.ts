@@ -13,6 +13,7 @@ import { journalCases } from "./journal.ts";
 import { leaseCases } from "./leases.ts";
 import { lifeCases } from "./life.ts";
 import { modelCases } from "./model.ts";
+import { rememberedCases } from "./remembered.ts";
 import { settlingCases } from "./settling.ts";
 import type { OpenStore } from "./store-under-test.ts";
 import { valueCases } from "./values.ts";
@@ -33,6 +34,7 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     journalCases(open);
     leaseCases(open);
     settlingCases(open);
+    rememberedCases(open);
     dueCases(open);
     lifeCases(open);
     modelCases(open, modelRuns);

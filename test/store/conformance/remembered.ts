@@ -1,0 +1,94 @@
+/**
+ * Where a backend that remembers more than it looks up could go wrong: numbers a session left out, claims that were settled with others,
+ * a claim that is settled in a commit which is refused for another reason, and reads of what was not here.
+ */
+import { describe, expect, test } from "#test";
+import { NOT_HERE } from "../../../src/store/commit.ts";
+import type { Store } from "../../../src/store/store.ts";
+import {
+  append,
+  claimUnderNewLease,
+  commitBy,
+  committed,
+  entries,
+  entry,
+  read,
+  rowOf,
+  set,
+  settlement,
+  write,
+} from "./requests.ts";
+import type { OpenStore } from "./store-under-test.ts";
+
+const DONE = { kind: "done" } as const;
+
+export function rememberedCases(open: OpenStore): void {
+  describe("what is remembered", () => {
+    test("[S7] [S8] [S9] numbers that a session has left out were not made, until they are; so after reopening", async () => {
+      await using at = await open();
+      for (const number of [1, 2, 5, 6, 9]) committed(await at.store.commit(commitBy("s", number)));
+      const standing = (number: number, on: number) => commitBy("s", number, { dependsOn: [on] });
+      const launched = (by: number) =>
+        commitBy("t", 1, { preconditions: [{ kind: "originCommitted", session: "s", localSequence: by }] });
+      const findsNone = async (store: Store) => {
+        for (const missing of [3, 4, 7, 8, 10]) {
+          expect(await store.commit(standing(20, missing))).toMatchObject({ class: "stale", reason: "fell-with" });
+          expect(await store.commit(launched(missing))).toMatchObject({ reason: "origin-not-committed" });
+        }
+      };
+      await findsNone(at.store);
+      const store = await at.reopen();
+      await findsNone(store);
+      committed(await store.commit(commitBy("s", 4)));
+      expect(await store.commit(commitBy("s", 4))).toMatchObject({ kind: "committed", replayed: true });
+      committed(await store.commit(standing(20, 4)));
+      expect(await store.commit(standing(21, 3))).toMatchObject({ class: "stale", reason: "fell-with" });
+    });
+
+    test("[J23] a claim that was settled along with others is over, however the others ended", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(4));
+      const [first, second, third, fourth] = await claimUnderNewLease(at.store, 4);
+      const outcomes = [
+        settlement(first!, DONE),
+        settlement(second!, DONE),
+        settlement(third!, { kind: "failed", error: "broke" }),
+        settlement(fourth!, { kind: "retry", atMs: 1, error: "later" }),
+      ];
+      expect(await at.store.settle(outcomes)).toEqual(["settled", "settled", "settled", "settled"]);
+      const again = [first, second, third, fourth].map((claim) => settlement(claim!, { ...DONE, note: "again" }));
+      for (const one of again) expect(await at.store.settle([one])).toEqual(["lease-lost"]);
+      expect(await at.store.settle(again)).toEqual(["lease-lost", "lease-lost", "lease-lost", "lease-lost"]);
+      const rows = await at.store.query({ limit: 10 });
+      expect(rows.map(({ status, error }) => [status, error])).toEqual([
+        ["done", undefined],
+        ["done", undefined],
+        ["failed", "broke"],
+        ["pending", "later"],
+      ]);
+    });
+
+    test("[S5] [J11] a commit whose event is refused settles nothing", async () => {
+      await using at = await open();
+      const [taken] = await append(at.store, entry({ id: "taken", data: 1 }));
+      const claims = await claimUnderNewLease(at.store, 1);
+      const of = settlement(claims[0]!, DONE);
+      const refused = commitBy("s", 1, { settlements: [of], entries: [entry({ id: "taken", data: 2 })] });
+      expect(await at.store.commit(refused)).toMatchObject({ class: "permanent", reason: "message-exists" });
+      expect((await rowOf(at.store, taken!)).status).toBe("processing");
+      committed(await at.store.commit(commitBy("s", 2, { settlements: [of], entries: [entry()] })));
+      expect((await rowOf(at.store, taken!)).status).toBe("done");
+    });
+
+    test("[S10] [S11] what was read before it was here has moved if it exists, whoever wrote it and wherever in it", async () => {
+      await using at = await open();
+      const early = (number: number, id: string) => commitBy("s", number, { reads: [read(id, ["a"], NOT_HERE)] });
+      await write(at.store, set("theirs", [], { b: 1 }));
+      committed(await at.store.commit(commitBy("s", 1, { patches: [set("own", [], { b: 1 })] })));
+      await write(at.store, set("theirs", ["b"], 2));
+      for (const id of ["theirs", "own"])
+        expect(await at.store.commit(early(2, id))).toMatchObject({ class: "stale", reason: "read-moved" });
+      committed(await at.store.commit(early(3, "nobody's")));
+    });
+  });
+}
