@@ -6,7 +6,9 @@
  */
 import type { Json } from "../../message/json.ts";
 import { type BasisInput, type NodeBasis, THIS_COMMIT } from "../commit.ts";
+import { SHARED_SCOPE } from "../document.ts";
 import { checkName, checkRef } from "../request-check.ts";
+import type { RecordedBasis } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 import type { Space } from "./space-table.ts";
@@ -32,8 +34,9 @@ export interface StoredInput extends BasisInput {
   readonly head: number;
 }
 
-export interface StoredBasis extends Omit<NodeBasis, "inputs"> {
-  readonly inputs: StoredInput[];
+/** A node's basis while its inputs are being gathered. */
+interface ReadBasis extends RecordedBasis {
+  readonly inputs: RecordedBasis["inputs"][number][];
 }
 
 export function encodeBasis({ node, fingerprint, settings, inputs }: NodeBasis): EncodedBasis {
@@ -93,22 +96,27 @@ export class BasisTable implements TableCache {
     this.#sql.dropNode.run(node);
   }
 
-  /** The basis of nodes, in the order asked; those without one, or with one that cannot be read, are left out. */
-  read(space: Space, names: readonly string[]): StoredBasis[] {
-    const found: StoredBasis[] = [];
+  /**
+   * The basis of nodes, in the order asked; those without one, or with one that cannot be read, are left out. `hasMoved` tells of an input
+   * whose document others have written since whether they wrote what was read.
+   */
+  read(space: Space, names: readonly string[], hasMoved: (input: StoredInput) => boolean): readonly RecordedBasis[] {
+    const found: ReadBasis[] = [];
     const pathSets = new Map<number, BasisInput["reads"] | undefined>();
-    const unreadable = new Set<StoredBasis>();
-    let basis: StoredBasis | undefined;
-    let of: unknown;
+    const unreadable = new Set<ReadBasis>();
+    let basis: ReadBasis | undefined;
+    let of = -1;
     // One row per input, together for each name that was asked for; a node without inputs has one row with none.
     for (const row of this.#sql.read.all(JSON.stringify(names), space.id)) {
-      const [asked, fingerprint, settings = null, scope, name, head, sequence, pathSet = null] = row;
+      const asked = Number(row[COLUMN.asked]);
       if (basis === undefined || asked !== of) {
-        basis = storedBasis(names[Number(asked)] as string, fingerprint, settings);
+        const settings = row[COLUMN.settings] ?? null;
+        basis = readBasis(names[asked] as string, row[COLUMN.fingerprint], settings);
         found.push(basis);
         of = asked;
         if (settings !== null && basis.settings === undefined) unreadable.add(basis);
       }
+      const pathSet = row[COLUMN.pathSet] ?? null;
       if (pathSet === null) continue;
       const set = Number(pathSet);
       let reads = pathSets.get(set);
@@ -116,8 +124,16 @@ export class BasisTable implements TableCache {
         reads = this.#readsOf(set);
         pathSets.set(set, reads);
       }
-      if (reads === undefined || typeof name !== "string") unreadable.add(basis);
-      else basis.inputs.push({ scope: String(scope), id: name, sequence: Number(sequence), reads, head: Number(head) });
+      const id = row[COLUMN.document];
+      if (reads === undefined || typeof id !== "string") {
+        unreadable.add(basis);
+        continue;
+      }
+      const scope = String(row[COLUMN.scope] ?? SHARED_SCOPE);
+      const head = Number(row[COLUMN.head]);
+      const sequence = Number(row[COLUMN.sequence]);
+      const moved = head > sequence && hasMoved({ scope, id, sequence, reads, head });
+      basis.inputs.push({ scope, id, sequence, reads, moved });
     }
     return unreadable.size === 0 ? found : found.filter((one) => !unreadable.has(one));
   }
@@ -176,11 +192,24 @@ export class BasisTable implements TableCache {
   }
 }
 
-function storedBasis(node: string, fingerprint: unknown, settings: unknown): StoredBasis {
+function readBasis(node: string, fingerprint: unknown, settings: unknown): ReadBasis {
   const json = settings === null ? undefined : parsed(settings);
   const basis = { node, fingerprint: String(fingerprint), inputs: [] };
   return json === undefined ? basis : { ...basis, settings: json as Json };
 }
+
+/** Of `statements().read`. By place: taking a list apart by its iterator costs more than reading it. */
+const COLUMN = {
+  asked: 0,
+  fingerprint: 1,
+  settings: 2,
+  /** Nothing for the shared one, which nearly all have: no text has to be made of it. */
+  scope: 3,
+  document: 4,
+  head: 5,
+  sequence: 6,
+  pathSet: 7,
+} as const;
 
 /** Undefined for text that is not JSON: a row that cannot be read counts as none, for its node alone. */
 function parsed(text: unknown): unknown {
@@ -207,7 +236,7 @@ function statements(connection: Connection) {
     // `CROSS` fixes the order of the look-ups: the planner may otherwise compare every node of the space with every name.
     read: connection.prepareLists(
       "SELECT asked.key, CASE WHEN ifnull(position, 0) = 0 THEN fingerprint END, " +
-        "CASE WHEN ifnull(position, 0) = 0 THEN settings END, scope, document.name, " +
+        `CASE WHEN ifnull(position, 0) = 0 THEN settings END, nullif(scope, '${SHARED_SCOPE}'), document.name, ` +
         "document.sequence, basis.sequence, basis.path_set " +
         "FROM json_each(?) AS asked CROSS JOIN node ON node.space = ? AND node.name = asked.value " +
         "LEFT JOIN basis ON basis.node = node.id LEFT JOIN document ON document.id = basis.document " +

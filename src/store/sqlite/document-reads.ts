@@ -39,18 +39,17 @@ export class DocumentReads {
     return { commits: this.#feedCommits(commits), head, gap: false };
   }
 
-  basis(spaceName: string, nodes: readonly string[]): RecordedBasis[] {
+  basis(spaceName: string, nodes: readonly string[]): readonly RecordedBasis[] {
     const space = this.#tables.spaces.find(spaceName);
     if (!space) return [];
-    const areLabelled = this.#tables.labels.isAny;
-    return this.#tables.basis.read(space, nodes).map((basis) => ({
-      ...basis,
-      inputs: basis.inputs.map(({ scope, id, sequence, reads, head }) => {
-        const hasMoved = head > sequence && this.#hasMoved(space, { scope, id, sequence, reads, head });
-        const moved = hasMoved || (areLabelled && this.#isLabelled(space, { scope, id }));
-        return { scope, id, sequence, reads, moved };
-      }),
-    }));
+    const found = this.#tables.basis.read(space, nodes, (input) => this.#hasMoved(space, input));
+    return this.#tables.labels.isAny ? found.map((basis) => this.#withLabelled(space, basis)) : found;
+  }
+
+  /** A labelled input counts as moved. */
+  #withLabelled(space: Space, basis: RecordedBasis): RecordedBasis {
+    const inputs = basis.inputs.map((input) => ({ ...input, moved: input.moved || this.#isLabelled(space, input) }));
+    return { ...basis, inputs };
   }
 
   #loadOne(space: Space | undefined, { scope, id }: DocumentRef): LoadedDocument {
