@@ -64,7 +64,7 @@ export class Documents {
     if (node.output !== undefined) takeOver(node.output, node.record?.phase === "asked");
     for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
     for (const place of node.envelope ?? NOTHING) place.hold();
-    if (outputIn !== undefined) this.#placeUnlessUnseen(node, outputIn, id);
+    if (outputIn !== undefined && node.output === undefined) this.#placeUnlessUnseen(node, outputIn, id);
   }
 
   /** The node is not registered any more: what it wrote, and may have written, is anybody's. */

@@ -14,7 +14,7 @@ import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Introspection } from "./introspection.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
-import { NodeRecord } from "./node-record.ts";
+import { type GateSettings, NodeRecord } from "./node-record.ts";
 import { Resume } from "./resume.ts";
 import type { Turns } from "./turns.ts";
 import { WriteBehind } from "./write-behind.ts";
@@ -64,12 +64,13 @@ export class Persistence {
     const creator = node.parent?.record;
     if (creator !== undefined) creator.creates = true;
     if (persisted === undefined) return;
-    const declared = {
-      debounceMs: debounceMs ?? 0,
-      throttleMs: throttleMs ?? 0,
-      noAutoDebounce: noAutoDebounce ?? false,
-    };
-    node.record = new NodeRecord(persisted.fingerprint, declared);
+    const isGated = debounceMs !== undefined || throttleMs !== undefined || noAutoDebounce !== undefined;
+    node.record = new NodeRecord(
+      persisted.fingerprint,
+      isGated
+        ? { debounceMs: debounceMs ?? 0, throttleMs: throttleMs ?? 0, noAutoDebounce: noAutoDebounce ?? false }
+        : UNGATED,
+    );
     if (this.#batch === undefined && creator?.restoring) this.#openBatch();
     if (this.#batch === undefined) return;
     node.record.phase = "asked";
@@ -212,6 +213,9 @@ export class Persistence {
     return space;
   }
 }
+
+/** What most registrations say of gates: one for all. */
+const UNGATED: Required<GateSettings> = { debounceMs: 0, throttleMs: 0, noAutoDebounce: false };
 
 function isResumed({ record }: SchedulerNode): boolean {
   return record !== undefined && record.phase !== "here";
