@@ -8,6 +8,7 @@
  *       └──────────── close() ───────┴──> closed
  * ```
  */
+import { guarded } from "../host/hook.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS, LINE_BYTES_MAX } from "../limits.ts";
@@ -58,6 +59,7 @@ interface Waiting {
 export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisposable {
   readonly #options: ClientOptions;
   readonly #host: Host;
+  readonly #onConnection: (state: "lost" | "back") => void;
   readonly #waiting = new Map<string, Waiting>();
   #link: LineLink | undefined;
   #reconnect: Timer | undefined;
@@ -73,6 +75,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   private constructor(options: ClientOptions) {
     this.#options = options;
     this.#host = options.host ?? systemHost();
+    this.#onConnection = guarded(this.#host, options.onConnection ?? (() => undefined));
   }
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
@@ -180,7 +183,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     this.#link = undefined;
     if (this.#end.signal.aborted || this.#waiting.size === 0) return;
     this.#reconnectLater(CLIENT_RECONNECT_START_MS);
-    this.#options.onConnection?.("lost");
+    this.#onConnection("lost");
   }
 
   #reconnectLater(delayMs: number): void {
@@ -202,7 +205,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
       waiting.repeated = true;
       this.#link.send(waiting.line);
     }
-    this.#options.onConnection?.("back");
+    this.#onConnection("back");
   }
 
   /** Ends the connection; what still waits fails with CLOSED. */

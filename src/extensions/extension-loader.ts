@@ -9,6 +9,7 @@
  *     await loader.stop(graceMs);       // in reverse
  */
 import type { EventBus } from "../bus/event-bus.ts";
+import { guarded } from "../host/hook.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
@@ -72,7 +73,8 @@ export class ExtensionLoader {
 
   /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
   constructor(options: ExtensionLoaderOptions) {
-    const { host, bus, due, requests, dataDir, log = logToStderr(), leaseMs = LEASE_MS, alone = false } = options;
+    const { host, bus, due, requests, dataDir, leaseMs = LEASE_MS, alone = false } = options;
+    const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
     this.#bus = bus;
     this.#logger = loggerFor("extensions", log);

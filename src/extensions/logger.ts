@@ -21,13 +21,7 @@ export interface Logger {
 }
 
 export function loggerFor(source: string, log: Log): Logger {
-  const at = (level: LogLevel) => (message: string) => {
-    try {
-      log({ level, source, message });
-    } catch {
-      // Whoever listens must not take part in what he is told about.
-    }
-  };
+  const at = (level: LogLevel) => (message: string) => log({ level, source, message });
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 

@@ -2,7 +2,7 @@
  * The host: the only door to time, chance and the task queue. Everything else in `src/` takes a `Host` and touches no
  * clock, no random source and no timer of the runtime, so that a whole kernel can be replayed from a seed.
  *
- * Two hosts exist: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC: H2-H11.
+ * Two hosts exist: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC: H2-H11, H20.
  *
  * It deliberately has no interval (re-arm a one-shot timer: an interval piles up behind a slow callback) and no promise
  * that sleeps (a sleep cannot be cancelled; a timer can).
@@ -31,6 +31,9 @@ export interface Host {
 
   /** Calls `run` after the current callback, before any other task, in the order queued. */
   microtask(run: () => void): void;
+
+  /** The last resort for what went wrong where nobody can be told: a line on the console; in a simulation the error of a step. */
+  report(error: unknown): void;
 
   /** A UUIDv7. Each is greater than all before it from this host, whatever the clock does. Give the time where it was just read. */
   id(nowMs?: number): string;

@@ -14,6 +14,8 @@ export interface Platform {
   macrotask(run: () => void): void;
   microtask(run: () => void): void;
   fillRandom(words: Uint32Array<ArrayBuffer>): void;
+  /** For people, where nobody else can be told. */
+  complain(error: unknown): void;
 }
 
 /** A pending `setTimeout`. */
@@ -45,6 +47,8 @@ const platform: Platform = {
   macrotask: captureMacrotask(),
   microtask: (run) => realQueueMicrotask(run),
   fillRandom: (words) => void realFill.call(realCrypto, words),
+  // Not captured: whoever replaces the console wants to see what is said there.
+  complain: (error) => globalThis.console.error("millrace: a listener failed:", error),
 };
 
 export function webPlatform(): Platform {

@@ -105,6 +105,12 @@ export class SimulatedHost implements Host {
     realMicrotask(() => this.#call(run));
   }
 
+  report(error: unknown): void {
+    this.task(() => {
+      throw error;
+    });
+  }
+
   id(nowMs?: number): string {
     return this.#ids.mint(nowMs);
   }

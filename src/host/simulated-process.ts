@@ -83,6 +83,12 @@ export class SimulatedProcess implements Host {
     this.#world.microtask(() => this.#enter(run));
   }
 
+  report(error: unknown): void {
+    this.task(() => {
+      throw error;
+    });
+  }
+
   id(nowMs?: number): string {
     return this.#ids.mint(nowMs);
   }

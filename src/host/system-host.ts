@@ -56,6 +56,10 @@ class SystemHost implements Host {
     this.#platform.microtask(run);
   }
 
+  report(error: unknown): void {
+    this.#platform.complain(error);
+  }
+
   id(nowMs?: number): string {
     return this.#ids.mint(nowMs);
   }

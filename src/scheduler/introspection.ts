@@ -3,6 +3,7 @@
  * why did this not run. Observes and never takes part: no decision of the scheduler depends on it (P10). The one exception
  * is the idempotency check, which runs computations a second time and is off unless a test turns it on.
  */
+import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
@@ -153,33 +154,24 @@ export class Introspection {
   }
 
   onError(listener: ErrorListener): () => void {
-    this.#errorListeners.add(listener);
-    return () => this.#errorListeners.delete(listener);
+    const own = guarded(this.#host, listener);
+    this.#errorListeners.add(own);
+    return () => this.#errorListeners.delete(own);
   }
 
   onConsole(listener: (line: string) => void): () => void {
-    this.#consoleListeners.add(listener);
-    return () => this.#consoleListeners.delete(listener);
+    const own = guarded(this.#host, listener);
+    this.#consoleListeners.add(own);
+    return () => this.#consoleListeners.delete(own);
   }
 
   report(error: unknown, node: SchedulerNode | undefined): void {
-    for (const listener of this.#errorListeners) this.#tell(() => listener(error, node));
+    for (const listener of this.#errorListeners) listener(error, node);
     this.say(`${node ? `${node.id}: ` : ""}${error instanceof Error ? error.message : String(error)}`);
   }
 
   say(line: string): void {
-    for (const listener of this.#consoleListeners) this.#tell(() => listener(line));
-  }
-
-  /** What a listener throws is thrown by itself, later: it ends no pass, and whoever watches over the process sees it. */
-  #tell(call: () => void): void {
-    try {
-      call();
-    } catch (error) {
-      this.#host.task(() => {
-        throw error;
-      });
-    }
+    for (const listener of this.#consoleListeners) listener(line);
   }
 
   // Questions ----------------------------------------------------------------------------------------------------------

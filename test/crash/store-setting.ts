@@ -30,6 +30,7 @@ export function laterHost(byMs: number): Host {
     task: (run) => host.task(run),
     yield: () => host.yield(),
     microtask: (run) => host.microtask(run),
+    report: (error) => host.report(error),
     id: () => host.id(),
     random: () => host.random(),
     randomBytes: (length) => host.randomBytes(length),

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Event } from "../../src/bus/event.ts";
 import type { ExtensionContext } from "../../src/extensions/extension-context.ts";
+import type { LogEntry } from "../../src/extensions/logger.ts";
+import { systemHost } from "../../src/host/system-host.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
@@ -403,5 +405,22 @@ describe("the rest of the context", () => {
       { id: "bad", state: "ERROR", reason: "depends on ghost, which is not there" },
       { id: "sink", state: "ACTIVE", providers: ["channel"] },
     ]);
+  });
+
+  test("[X30] [H20] a log that throws, or is rejected, disturbs nobody who speaks", async () => {
+    const host = systemHost();
+    const reported: string[] = [];
+    host.report = (error) => void reported.push((error as Error).message);
+    const speaker = inCode({ id: "speaker" });
+    const log = ({ level, message }: LogEntry) => {
+      if (level === "info") throw new Error(message);
+      return Promise.reject(new Error(message));
+    };
+    const { status } = await open({ host, log, extensions: [speaker] });
+    speaker.context.logger.info("at once");
+    speaker.context.logger.warn("later");
+    await host.yield();
+    expect(reported).toEqual(["at once", "later"]);
+    expect(status("speaker").state).toBe("ACTIVE");
   });
 });

@@ -18,6 +18,7 @@ export class ScriptedPlatform implements Platform {
   readonly requestedDelays: number[] = [];
   readonly timeouts = new Set<PendingTimeout>();
   readonly tasks: Array<() => void> = [];
+  readonly complaints: unknown[] = [];
   #words = 0;
 
   wallMs(): number {
@@ -39,6 +40,10 @@ export class ScriptedPlatform implements Platform {
         timeout.keepsAlive = on;
       },
     };
+  }
+
+  complain(error: unknown): void {
+    this.complaints.push(error);
   }
 
   macrotask(run: () => void): void {

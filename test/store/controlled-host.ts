@@ -41,6 +41,10 @@ export class ControlledHost implements Host {
     this.#real.microtask(run);
   }
 
+  report(error: unknown): void {
+    this.#real.report(error);
+  }
+
   id(): string {
     return this.#real.id();
   }
