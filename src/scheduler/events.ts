@@ -4,7 +4,6 @@
  *
  * One queue for each space, and nothing here speaks of "the" head: every queue has its own. SPEC: I4, I10, I11.
  */
-import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import { CLOSED_STREAMS_MAX, SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
 import { admit } from "../store/admit.ts";
@@ -142,7 +141,7 @@ export class Events implements FallListener {
     this.#requireSender(stream);
     const attempt = this.#attempts.current;
     const origin = options.origin === undefined ? attempt : lineageOf(stream.queue.replica, options.origin);
-    const onOutcome = options.onOutcome && guarded(this.#host, options.onOutcome);
+    const { onOutcome } = options;
     const name = this.#nameOf(stream, options);
     const label = this.#runner.current?.label ?? this.#runner.handling?.label;
     const send = new Send({ name, stream, value: admit(value, undefined), origin, label, onOutcome });

@@ -31,25 +31,6 @@ describe("what somebody else has done wrong", () => {
     expect(ends.seen.toSorted()).toEqual(["failed", "idle"]);
   });
 
-  test("[R19] what is told of the outcome of a send and throws, at once or later, keeps no other send waiting", async () => {
-    const { space, host } = await setup();
-    const stream = space.stream<number>("stream");
-    const handled = new Calls<number>();
-    stream.handle((value) => handled.note(value));
-    const ends = new Calls<string>();
-    const onOutcome = ({ kind }: { kind: string }) => ends.note(kind);
-    const failing = () => {
-      throw new Error("of the hook");
-    };
-    stream.send(1, { onOutcome: failing });
-    stream.send(2, { onOutcome: async () => failing() });
-    stream.send(3, { onOutcome });
-    for (let times = 0; times < 2; times++) await expect(host.advance(0)).rejects.toThrow("of the hook");
-    await host.advance(0);
-    expect(handled.seen).toEqual([1, 2, 3]);
-    expect(ends.seen).toEqual(["handled"]);
-  });
-
   test("[R12] [R18] a node that throws undefined has failed as visibly as any other, and recovers", async () => {
     const { space, scheduler, quiet } = await setup();
     const a = space.cell<number>("a");
