@@ -123,7 +123,7 @@ export class Delivery {
 
   #plainEnded(run: EventRun, step: Step, end: HandlerEnd): StepEnd {
     run.cancel = undefined;
-    return end.kind === "returned" ? DONE : this.#failure(run, step, end.error);
+    return end.kind === "returned" ? DONE : this.#failure(run, step, end.error, end.thrown);
   }
 
   #shareEnded(run: EventRun, step: Step, end: ShareEnd): StepEnd {
@@ -146,7 +146,7 @@ export class Delivery {
     }
   }
 
-  #failure(run: EventRun, step: Step, error: string): StepResult {
+  #failure(run: EventRun, step: Step, error: string, thrown?: unknown): StepResult {
     const { host, observe } = this.#parts;
     const delayMs = retryDelayMs(step.subscription.retry, run.attemptOf(step), host);
     const outcome = delayMs === undefined ? "failed" : "retry";
@@ -156,6 +156,7 @@ export class Delivery {
       topic: run.facts.topic,
       subscriber: step.subscriber,
       error,
+      thrown,
       outcome,
     });
     return delayMs === undefined ? { kind: "failed", error } : { kind: "retry", error, atMs: host.now() + delayMs };

@@ -12,6 +12,8 @@ export type HandlerEnd =
   | {
       readonly kind: "failed";
       readonly error: string;
+      /** As it was thrown; undefined where it took too long. */
+      readonly thrown?: unknown;
       /** `stale`: it stood on something that has moved, and should simply be run again. */
       readonly reason: "threw" | "timeout" | "stale";
     };
@@ -35,7 +37,7 @@ export function callHandler(call: () => unknown, wait: HandlerWait): HandlerEnd 
 
 function handlerFailed(error: unknown): HandlerEnd {
   const isStale = error instanceof StoreError && error.code === "STORE_STALE";
-  return { kind: "failed", error: errorText(error), reason: isStale ? "stale" : "threw" };
+  return { kind: "failed", error: errorText(error), thrown: error, reason: isStale ? "stale" : "threw" };
 }
 
 /** An error as one line for the journal, with its causes. */

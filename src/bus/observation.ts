@@ -11,6 +11,8 @@ export type BusObservation =
       readonly topic: string;
       readonly subscriber: string;
       readonly error: string;
+      /** What a plain handler threw, as it was. */
+      readonly thrown?: unknown;
       readonly outcome: "failed" | "retry";
     }
   /** Nobody subscribes to the topic; the event is done, with a note. */

@@ -5,6 +5,7 @@
 import { systemHost } from "../host/system-host.ts";
 import { configuredOptions } from "../kernel/configured-options.ts";
 import { type DataDirectory, dataDirectory, makeDataDirectory } from "../kernel/data-directory.ts";
+import { faultText } from "../kernel/faults.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { Kernel } from "../kernel/kernel.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
@@ -14,9 +15,6 @@ import type { Message } from "../message/envelope.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
-
-/** Observations that a person should see; the others tell of ordinary work. */
-const WORTH_SAYING = new Set(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.MicrotaskFault", "Sys.Overload"]);
 
 /** Pieces that could not be taken up again and are named one by one; `Kernel.Health` has all of them. */
 const PIECES_NAMED_MAX = 10;
@@ -91,10 +89,9 @@ function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: 
     terminal.complain(`and ${piecesLeft.length - PIECES_NAMED_MAX} more; see: millrace query Kernel.Health`);
 }
 
-function complain({ type, data }: Message, terminal: Terminal): void {
-  if (!WORTH_SAYING.has(type)) return;
-  const { capability, reason } = data as { capability?: string; reason?: string };
-  terminal.complain(`${type} ${capability ?? ""}: ${reason ?? JSON.stringify(data)}`);
+function complain(observation: Message, terminal: Terminal): void {
+  const text = faultText(observation);
+  if (text !== undefined) terminal.complain(text);
 }
 
 /** A first signal ends a boot or a kernel in good order, a second one the process at once. */

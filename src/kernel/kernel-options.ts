@@ -54,6 +54,7 @@ export interface KernelOptions {
   readonly leaseMs?: number;
   /** No other process has the store open: what a dead one was running by a schedule is run again at once, not when its lease is over. */
   readonly alone?: boolean;
+  /** Hears what the kernel says of itself (`Sys.*`). Unless given, what has failed goes to the error output. */
   readonly observe?: Observer;
   /** Keeps what recent commits changed and which nodes ran because of them, for `millrace trace`. Off unless asked for. */
   readonly trace?: boolean;

@@ -12,6 +12,7 @@ import { dirname, join } from "node:path";
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
+import type { BusObservation } from "../bus/observation.ts";
 import type { PublishOptions } from "../bus/publisher.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
@@ -33,6 +34,7 @@ import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
+import { Faults, faultsToStderr } from "./faults.ts";
 import { makeFolder } from "./folder.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
@@ -103,12 +105,15 @@ export class Kernel implements AsyncDisposable {
     this.#store = store;
     this.#stayAlive();
     this.#opened("store", () => store.close());
-    this.#bus = new EventBus({ store, host, ...(leaseMs === undefined ? {} : { leaseMs }) });
+    const faults = new Faults();
+    const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
+    this.#bus = new EventBus({ store, host, ...watched, ...(leaseMs === undefined ? {} : { leaseMs }) });
     this.#recovered = await this.#bus.recover();
     const { version } = options;
     const persist = version === undefined ? {} : { persist: { version } };
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...persist });
     this.#opened("space", () => this.#space.close());
+    this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
@@ -123,9 +128,10 @@ export class Kernel implements AsyncDisposable {
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
       events: this.#journal(),
       ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
-      ...(observe === undefined ? {} : { observe }),
+      ...(observe === undefined ? { observeFaults: faultsToStderr } : { observe }),
     });
     this.#opened("loop", () => this.#loop.stop());
+    faults.tellTo(this.#loop);
     this.#opened("bus", (graceMs) => this.#bus.stop({ graceMs }));
     // They end before the bus does: what they emit on their way out is journaled.
     this.#opened("extensions", async (graceMs) => extensions?.stop(graceMs));

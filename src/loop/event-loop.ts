@@ -40,6 +40,8 @@ export interface EventLoopOptions {
   readonly requestTimeoutMs?: number;
   readonly mailboxMax?: number;
   readonly observe?: Observer;
+  /** Hears of faults alone: ordinary work costs nothing then. */
+  readonly observeFaults?: Observer;
 }
 
 const SETTLED = Promise.resolve();
@@ -98,6 +100,7 @@ export class EventLoop implements ActorHome {
     this.table = table;
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);
+    if (options.observeFaults) this.observations.addForFaults(options.observeFaults);
     this.#router = new Router(this, options);
     this.streams = new EventStreams({ host: options.host, journal: options.events });
   }
@@ -303,21 +306,21 @@ export class EventLoop implements ActorHome {
 
   // Actors -------------------------------------------------------------------------------------------------------------------
 
-  emitted(actor: SupervisedActor, data: unknown): string | undefined {
+  emitted(actor: SupervisedActor, data: unknown, thrown?: unknown): string | undefined {
     const checked = checkMessage(data);
     if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
     // A copy: whatever the actor does with it from now on, this is what it said.
-    return this.#router.emission(actor, this.copy(checked.message));
+    return this.#router.emission(actor, this.copy(checked.message), thrown);
   }
 
-  emittedMade(actor: SupervisedActor, message: Message): string | undefined {
+  emittedMade(actor: SupervisedActor, message: Message, thrown?: unknown): string | undefined {
     const { kind, type, metadata } = message;
     // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
-    if (!isOwnMetadata(metadata)) return this.emitted(actor, message);
+    if (!isOwnMetadata(metadata)) return this.emitted(actor, message, thrown);
     const clone = cloneJson(message.data, DATA_LIMITS);
     if (clone.kind === "impure")
       return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
-    return this.#router.emission(actor, { kind, type, data: clone.value, metadata });
+    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, thrown);
   }
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {

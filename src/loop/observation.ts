@@ -4,6 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
+import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, event } from "../message/lineage.ts";
 
@@ -14,6 +15,8 @@ export type ObservationType =
   | "Sys.ActorFault"
   | "Sys.ActorRestarted"
   | "Sys.ActorUnhealthy"
+  | "Sys.SubscriberFault"
+  | "Sys.NodeFault"
   | "Sys.MicrotaskFault"
   | "Sys.MicrotaskOverflow"
   | "Sys.TimerSet"
@@ -21,17 +24,25 @@ export type ObservationType =
   | "Sys.TimerCancelled"
   | "Sys.Overload";
 
+/** What has gone wrong; the others tell of ordinary work. */
+const FAULTS: ReadonlySet<ObservationType> = new Set([
+  ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
+  ...(["Sys.MicrotaskFault", "Sys.Overload"] as const),
+]);
+
 export type Observer = (observation: Message) => void;
 
 export class Observations {
   readonly #host: Host;
   readonly #observers = new Set<Observer>();
+  /** Who hears of faults alone. */
+  readonly #faultObservers = new Set<Observer>();
 
   constructor(host: Host) {
     this.#host = host;
   }
 
-  /** Whether anybody listens; what costs something to say is said only then. */
+  /** Whether anybody listens to ordinary work; what costs something to say is said only then. */
   get wanted(): boolean {
     return this.#observers.size > 0;
   }
@@ -43,16 +54,35 @@ export class Observations {
     };
   }
 
+  addForFaults(observer: Observer): void {
+    this.#faultObservers.add(observer);
+  }
+
   tell(type: ObservationType, data: Json, cause?: Pick<Message, "metadata">): void {
-    if (this.#observers.size === 0) return;
+    const isFault = this.#faultObservers.size > 0 && FAULTS.has(type);
+    if (this.#observers.size === 0 && !isFault) return;
     const observation = event(this.#host, type, data, cause && causedBy(cause));
-    for (const observer of this.#observers) {
-      try {
-        observer(observation);
-      } catch {
-        // An observer that throws must not take part in what it observes; it is let go.
-        this.#observers.delete(observer);
-      }
+    tellAll(this.#observers, observation);
+    if (isFault) tellAll(this.#faultObservers, observation);
+  }
+}
+
+function tellAll(observers: Set<Observer>, observation: Message): void {
+  for (const observer of observers) {
+    try {
+      observer(observation);
+    } catch {
+      // An observer that throws must not take part in what it observes; it is let go.
+      observers.delete(observer);
     }
   }
+}
+
+/** Characters of a stack: as much as helps to find the line. */
+const STACK_LENGTH_MAX = 4_096;
+
+/** Where something was thrown; nothing of a refusal, which was meant. An observation stays in the process, so it may tell. */
+export function stackOf(thrown: unknown): { readonly stack?: string } {
+  if (!(thrown instanceof Error) || thrown instanceof Failure || typeof thrown.stack !== "string") return {};
+  return { stack: thrown.stack.slice(0, STACK_LENGTH_MAX).toWellFormed() };
 }

@@ -14,7 +14,7 @@ import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
 import { declarationOf, schemaProblem } from "./message-schema.ts";
-import type { ObservationType } from "./observation.ts";
+import { type ObservationType, stackOf } from "./observation.ts";
 import { Relays } from "./relays.ts";
 import type { PostResult, SupervisedActor } from "./supervised-actor.ts";
 
@@ -222,7 +222,7 @@ export class Router {
   // What actors emit -----------------------------------------------------------------------------------------------------------
 
   /** Takes what an actor has said, or gives the reason why it is not routed. */
-  emission(actor: SupervisedActor, message: Message): string | undefined {
+  emission(actor: SupervisedActor, message: Message, thrown?: unknown): string | undefined {
     const { table } = this.#loop;
     if (causationOf(message) === undefined)
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
@@ -240,18 +240,22 @@ export class Router {
     }
     const problem = message.kind === "error" ? undefined : schemaProblem(actor.capability.outbound, message);
     if (problem) return this.badEmission(actor, message, problem);
-    if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>))
+    if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>, thrown))
       return undefined;
     this.#loop.enqueue(message, actor.origin);
     return undefined;
   }
 
   /** Reports a failed handler. True when nobody waits for the outcome because it is an event's. */
-  #fault(actor: SupervisedActor, message: Message<ErrorData>): boolean {
+  #fault(actor: SupervisedActor, message: Message<ErrorData>, thrown: unknown): boolean {
     const { code, message: reason } = message.data;
+    const { type } = message;
     const { pending, table, observations } = this.#loop;
     const ofEvent = !pending.has(causationOf(message) ?? "") && table.subscribers(message.type).includes(actor.name);
-    if (code >= 500 || ofEvent) observations.tell("Sys.ActorFault", { capability: actor.name, reason, code }, message);
+    if (code >= 500 || ofEvent) {
+      const fault = { capability: actor.name, reason, code, type, ...stackOf(thrown) };
+      observations.tell("Sys.ActorFault", fault, message);
+    }
     if (ofEvent) this.#deliveries.failed(actor.name, causationOf(message) ?? "", reason);
     return ofEvent;
   }

@@ -19,8 +19,8 @@ import { MadeMessageEvent } from "./mailbox-actor.ts";
 export interface ActorHome {
   /** It said something, which may be anything; gives the reason where that goes nowhere. */
   emitted(actor: SupervisedActor, data: unknown): string | undefined;
-  /** It said a message whose envelope our own makers have made; likewise. */
-  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>): string | undefined;
+  /** It said a message whose envelope our own makers have made; likewise. `thrown` is what an error was made of. */
+  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>, thrown?: unknown): string | undefined;
   /** Something escaped the actor: what it was given and has not answered is lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;
@@ -119,7 +119,7 @@ export class SupervisedActor {
     const onMessage = (event: ActorEvent) => {
       if (this.#actor !== actor) return;
       if (!(event instanceof MadeMessageEvent)) return void this.#home.emitted(this, event.data);
-      const refused = this.#home.emittedMade(this, event.data as Message);
+      const refused = this.#home.emittedMade(this, event.data as Message, event.thrown);
       if (refused !== undefined) event.refused = refused;
     };
     if (typeof actor.addEventListener !== "function") {

@@ -1,0 +1,83 @@
+/**
+ * What goes wrong in a kernel, as observations: handlers of the bus and nodes of the space, beside what the loop observes itself. What fails
+ * before the loop is there is told when it is. SPEC: K53.
+ *
+ * The lines for people are made here too, because an embedded kernel shows them as the command does.
+ */
+import type { BusObservation } from "../bus/observation.ts";
+import type { EventLoop } from "../loop/event-loop.ts";
+import { type ObservationType, stackOf } from "../loop/observation.ts";
+import type { Message } from "../message/envelope.ts";
+import { thrownText } from "../message/error-data.ts";
+import type { JsonObject } from "../message/json.ts";
+import { LabelError } from "../store/label.ts";
+
+export class Faults {
+  #loop: EventLoop | undefined;
+  #early: { readonly type: ObservationType; readonly data: JsonObject }[] = [];
+
+  ofBus(observation: BusObservation): void {
+    if (observation.kind !== "handler-failed") return;
+    const { subscriber, topic, event, error, outcome, thrown } = observation;
+    // A capability's own handler: the loop has told of it.
+    if (this.#loop?.actors.has(subscriber)) return;
+    this.#tell("Sys.SubscriberFault", { subscriber, topic, event, reason: error, outcome, ...stackOf(thrown) });
+  }
+
+  ofNode(error: unknown, node: string | undefined): void {
+    // A refusal is an answer: whoever asked has it.
+    if (error instanceof LabelError && error.code === "LABEL_REFUSED") return;
+    this.#tell("Sys.NodeFault", { node: node ?? null, reason: thrownText(error), ...stackOf(error) });
+  }
+
+  tellTo(loop: EventLoop): void {
+    this.#loop = loop;
+    for (const { type, data } of this.#early) loop.observations.tell(type, data);
+    this.#early = [];
+  }
+
+  #tell(type: ObservationType, data: JsonObject): void {
+    if (this.#loop) this.#loop.observations.tell(type, data);
+    else this.#early.push({ type, data });
+  }
+}
+
+/** What an observation says to a person; undefined where it tells of ordinary work. */
+export function faultText({ type, data }: Message): string | undefined {
+  const fault = data as JsonObject;
+  const why = whereAndWhy(fault);
+  switch (type) {
+    case "Sys.ActorFault":
+      return `${fault["capability"]} failed${fault["type"] === undefined ? "" : ` on ${fault["type"]}`}: ${why}`;
+    case "Sys.SubscriberFault":
+      return `${fault["subscriber"]} failed on event ${fault["event"]} ${fault["topic"]}${fault["outcome"] === "retry" ? ", which comes again" : ""}: ${why}`;
+    case "Sys.NodeFault":
+      return fault["node"] === null ? why : `${fault["node"]} failed: ${why}`;
+    case "Sys.ActorUnhealthy":
+      return `${fault["capability"]} crashed too often and takes no more: ${why}`;
+    case "Sys.MicrotaskFault":
+    case "Sys.Overload":
+      return `${fault["capability"] ?? "the loop"}: ${why}`;
+    default:
+      return undefined;
+  }
+}
+
+export function faultsToStderr(observation: Message): void {
+  const text = faultText(observation);
+  if (text !== undefined) process.stderr.write(`millrace: ${text}\n`);
+}
+
+/** Frames of Node and of this package say nothing about the mistake, where there are others. */
+const isForeign = (frame: string) => frame.includes("node:internal") || frame.includes(PACKAGE);
+const PACKAGE = new URL("../", import.meta.url).pathname;
+
+/** The reason, and below it where in the user's code it was thrown, as far as that is known. */
+function whereAndWhy({ reason, stack }: JsonObject): string {
+  if (typeof stack !== "string") return String(reason);
+  const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
+  const own = frames.filter((line) => !isForeign(line));
+  const shown = own.length > 0 ? own : frames;
+  const head = stack.slice(0, frames[0] === undefined ? undefined : stack.indexOf(frames[0])).trimEnd();
+  return [head, ...shown.map((line) => `  ${line.trim()}`)].join("\n");
+}

@@ -1,0 +1,81 @@
+/** What fails in a kernel is told, with its place: by capabilities, subscribers and nodes alike. */
+import { describe, expect, test } from "vitest";
+import { systemHost } from "../../src/host/system-host.ts";
+import { faultText } from "../../src/kernel/faults.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+
+async function broken() {
+  const host = systemHost();
+  const told: Message[] = [];
+  const lastAttempt = Promise.withResolvers<void>();
+  const kernel = await Kernel.open({
+    host,
+    store: memoryStore({ host }),
+    observe: (observation) => void told.push(observation),
+    capabilities: ({ space, bus }) => {
+      space
+        .computed("derived", () => {
+          throw new RangeError("no such thing");
+        })
+        .sink(() => undefined);
+      const reader = async (_event: unknown, { attempt }: { attempt: number }) => {
+        if (attempt === 2) lastAttempt.resolve();
+        throw new TypeError("not readable");
+      };
+      const retry = { attempts: 2, backoff: { startMs: 1 } };
+      bus.subscribe("Some.Thing", reader, { subscriberId: "reader", retry });
+      const bug = () => {
+        throw new TypeError("a bug");
+      };
+      const refusal = () => {
+        throw new Failure(422, "not that one");
+      };
+      return {
+        buggy: capability({
+          description: "fails",
+          commands: { "Buggy.Do": { handle: bug }, "Buggy.Refuse": { handle: refusal } },
+          on: { "Other.Thing": bug },
+        }),
+      };
+    },
+  });
+  const faults = () => told.filter(({ type }) => type.endsWith("Fault"));
+  return {
+    kernel,
+    lastAttempt: lastAttempt.promise,
+    texts: () => faults().map((fault) => faultText(fault)?.split("\n") ?? []),
+  };
+}
+
+describe("faults", () => {
+  test("[K53] of a node that fails while the kernel boots, of subscribers, of handlers; a refusal is none", async () => {
+    const { kernel, lastAttempt, texts } = await broken();
+    for (const type of ["Buggy.Do", "Buggy.Refuse"]) await kernel.command(type, null).catch(() => undefined);
+    await kernel.publish("Some.Thing", null);
+    await lastAttempt;
+    await kernel.idle();
+    await kernel.publish("Other.Thing", null);
+    await kernel.idle();
+    expect(texts().map(([first]) => first)).toEqual([
+      "derived failed: RangeError: no such thing",
+      "buggy failed on Buggy.Do: TypeError: a bug",
+      "reader failed on event 1 Some.Thing, which comes again: TypeError: not readable",
+      "reader failed on event 1 Some.Thing: TypeError: not readable",
+      "buggy failed on Other.Thing: TypeError: a bug",
+    ]);
+    await kernel.close();
+  });
+
+  test("[K53] the place is that of the user's code, without frames of the package or of Node", async () => {
+    const { kernel, texts } = await broken();
+    await kernel.command("Buggy.Do", null).catch(() => undefined);
+    const [, fault = []] = texts();
+    expect(fault[1]).toMatch(/^ {2}at .*faults\.test\.ts:\d+:\d+\)?$/);
+    expect(fault.filter((line) => line.includes("node:internal") || line.includes("/src/loop/"))).toEqual([]);
+    await kernel.close();
+  });
+});
