@@ -95,10 +95,14 @@ export class Space implements LinkTargets, AsyncDisposable {
     options: { schema: Schema; default?: Described<Schema>; scope?: string; label?: readonly string[] },
   ): Cell<Described<Schema>>;
   cell<T = unknown>(id: string, options?: CellOptions<T> & { scope?: string }): Cell<T>;
-  cell<T>(id: string, { scope = SHARED_SCOPE, ...options }: CellOptions<T> & { scope?: string } = {}): Cell<T> {
-    const cell = new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, options);
+  cell<T>(id: string, options?: CellOptions<T> & { scope?: string }): Cell<T> {
+    // Most have none, and then nothing is made for them.
+    if (options === undefined)
+      return new Cell<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this);
+    const { scope = SHARED_SCOPE, ...ofCell } = options;
+    const cell = new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, ofCell);
     // What cannot be stored is reported.
-    if (options.label !== undefined) cell.label(options.label).catch(() => undefined);
+    if (ofCell.label !== undefined) cell.label(ofCell.label).catch(() => undefined);
     return cell;
   }
 

@@ -41,6 +41,7 @@ export class Documents {
   }
 
   #known(replica: Replica): void {
+    if (this.#replicas.has(replica)) return;
     this.#invalidation.attach(replica);
     this.#replicas.add(replica);
   }

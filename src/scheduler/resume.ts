@@ -72,8 +72,9 @@ export class Resume {
     // What was declared at the registration is replaced by what is known.
     this.#graph.dropReads(node, null);
     let tail = null;
-    for (const { scope, id, reads, moved } of inputs) {
-      const { root, document } = this.#graph.index(replica, { scope, id });
+    for (const input of inputs) {
+      const { reads, moved } = input;
+      const { root, document } = this.#graph.index(replica, input);
       // One that this process's code has labelled before it was loaded is known to be another.
       const mayDiffer = isDoubtful || moved || document.isKnown || document.labels !== undefined;
       for (const { path, depth } of reads) {
