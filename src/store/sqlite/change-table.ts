@@ -213,8 +213,12 @@ export class ChangeTable implements TableCache {
 
 /** Throws when its bytes, or its place, are not those that were written. */
 export function readBlock(row: Row): StoredBlock {
+  if (!isSound(row)) throw damaged(`sequences ${row["first"]} to ${row["last"]}`);
+  return blockOf(row);
+}
+
+function blockOf(row: Row): StoredBlock {
   const [space, first, last] = [Number(row["space"]), Number(row["first"]), Number(row["last"])];
-  if (!isSound(row)) throw damaged(`sequences ${first} to ${last}`);
   return { id: Number(row["id"]), space, first, last, text: String(row["commits"]) };
 }
 

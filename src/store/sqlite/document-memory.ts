@@ -21,9 +21,11 @@ export class DocumentMemory {
     return document;
   }
 
-  /** Bounds what is remembered. Only between transactions: inside one, a document must be one object. */
-  trim(): void {
-    if (this.#count > DOCUMENTS_MAX) this.clear();
+  /** Bounds what is remembered: true when all was forgotten. Only between transactions: inside one, a document must be one object. */
+  trim(): boolean {
+    if (this.#count <= DOCUMENTS_MAX) return false;
+    this.clear();
+    return true;
   }
 
   clear(): void {

@@ -19,6 +19,7 @@ import { ChangeTable, damaged } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentMemory } from "./document-memory.ts";
+import { RecentPatches } from "./recent-patches.ts";
 import type { Space } from "./space-table.ts";
 import {
   absentDocument,
@@ -47,6 +48,7 @@ export class DocumentTable implements TableCache {
   readonly changes: ChangeTable;
   readonly #connection: Connection;
   readonly #memory = new DocumentMemory();
+  readonly #recent = new RecentPatches();
   /** Documents whose rows are to be written before the batch ends. */
   readonly #moved = new Set<StoredDocument>();
   /** Documents that the commit under way has brought into being. */
@@ -141,8 +143,10 @@ export class DocumentTable implements TableCache {
       document.patchBytes = 0;
       document.baseIn = isInRow ? "row" : "changes";
       document.baseText = isInRow ? text : undefined;
+      this.#recent.drop(document);
     } else {
       document.patchBytes += bytes;
+      this.#recent.add(document, text);
       if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
     }
     this.#touch(document, patch.isBase ? "rebased" : "moved");
@@ -161,9 +165,8 @@ export class DocumentTable implements TableCache {
   }
 
   value(document: StoredDocument): Json | undefined {
-    let value = this.#baseOf(document);
-    for (const { operations } of this.changes.after(document, lastBefore(document))) value = applied(value, operations);
-    return value;
+    const patches = this.#recent.of(document) ?? this.#patchesOf(document);
+    return patches.reduce(applied, this.#baseOf(document));
   }
 
   /** Documents that are due for a snapshot, once each. */
@@ -188,6 +191,7 @@ export class DocumentTable implements TableCache {
     document.patchBytes = 0;
     document.baseIn = "snapshot";
     document.baseText = undefined;
+    this.#recent.begin(document);
     this.#touch(document, "rebased");
     this.#connection.work.bytesWritten += document.baseBytes;
   }
@@ -208,6 +212,7 @@ export class DocumentTable implements TableCache {
   forget(): void {
     this.changes.forget();
     this.#memory.clear();
+    this.#recent.clear();
     this.#moved.clear();
     this.#born.length = 0;
     this.#lastRow = undefined;
@@ -216,7 +221,7 @@ export class DocumentTable implements TableCache {
 
   /** Bounds what is remembered. Only between transactions: inside one, a document must be one object. */
   trim(): void {
-    this.#memory.trim();
+    if (this.#memory.trim()) this.#recent.clear();
   }
 
   #lookUp(space: Space, ref: DocumentRef): StoredDocument {
@@ -287,6 +292,11 @@ export class DocumentTable implements TableCache {
     } else if (document.state === "moved") {
       document.state = as;
     }
+  }
+
+  /** The patches that loading needs, oldest first. */
+  #patchesOf(document: StoredDocument): readonly (readonly PathOperation[])[] {
+    return this.changes.after(document, lastBefore(document)).map(({ operations }) => operations);
   }
 
   #baseOf({ row, baseIn, baseText, baseSequence }: StoredDocument): Json | undefined {
