@@ -16,6 +16,7 @@ import type { Connection } from "../loop/inbound.ts";
 import type { Message, Refused } from "../message/envelope.ts";
 import { type ErrorData, errorData } from "../message/error-data.ts";
 import { parseLineAt } from "../message/line.ts";
+import { printLine } from "../message/line-print.ts";
 import { FairShare } from "./fair-share.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
 
@@ -61,13 +62,13 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #framer: LineFramer;
   readonly #closed: () => void;
   readonly #share: FairShare;
-  /** Lines that may be taken in this burst, and those that still may; a task begins the next one. */
+  /** Lines that may be taken in this burst, and those that still may. */
   #burst = LINES_A_BURST_SHARED;
   #burstLeft = LINES_A_BURST_SHARED;
-  #inBurst = false;
+  /** What the next line does: it goes on with a burst, or begins one; or it waits for a task to begin one, because the burst is used up. */
+  #nextLine: "goes on" | "begins" | "waits" = "goes on";
   /** Answers of this slice of turns that are not written yet. */
-  #outgoing: string[] = [];
-  #outgoingLength = 0;
+  #outgoing = "";
   /** Requests that were handed to the loop and not answered. */
   #inFlight = 0;
   #paused = false;
@@ -98,7 +99,11 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state !== "open") return;
     // What the transport had under way when it was paused comes after what is already here.
     if (this.#unread) this.#unread = joined(this.#unread, chunk);
-    else this.#take(chunk);
+    else {
+      // All that came before was routed, and the others were heard since: bytes come in a task of their own.
+      this.#nextLine = "begins";
+      this.#take(chunk);
+    }
     this.#balance();
     this.#watchLine();
   }
@@ -124,7 +129,7 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state === "closed") return;
     this.state = "closed";
     this.#lineTimer?.cancel();
-    this.#outgoing = [];
+    this.#outgoing = "";
     this.#unread = undefined;
     this.#loop.disconnect(this);
     this.#tellRoom();
@@ -146,18 +151,24 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   get wantsMore(): boolean {
-    return this.#burstLeft > 0 && !this.#isFull;
+    return (this.#burstLeft > 0 || this.#nextLine === "begins") && !this.#isFull;
   }
 
-  /** Counts a line. After the first one the next burst is on its way: behind the turns for what this one brings. */
+  /** Counts a line. */
   #spend(): void {
-    this.#burstLeft--;
-    if (this.#inBurst) return;
-    this.#inBurst = true;
-    this.#host.task(() => {
-      this.#inBurst = false;
+    if (this.#nextLine === "begins") {
       this.#burst = this.#share.burstFor(this, this.#burst - this.#burstLeft, this.#burst);
       this.#burstLeft = this.#burst;
+      this.#nextLine = "goes on";
+    }
+    this.#burstLeft--;
+  }
+
+  /** The burst is used up and lines are left: they come behind the turns for what it brought. */
+  #beginNextBurst(): void {
+    this.#nextLine = "waits";
+    this.#host.task(() => {
+      this.#nextLine = "begins";
       this.#balance();
     });
   }
@@ -210,27 +221,24 @@ export class NdjsonConnection implements Connection, LineSink {
 
   #send(message: Message | Message<ErrorData>): void {
     if (this.state === "closed" || this.#ended) return;
-    const text = `${JSON.stringify(message)}\n`;
-    this.#outgoing.push(text);
-    this.#outgoingLength += text.length;
-    if (this.#outgoing.length === 1) this.#loop.atSliceEnd(() => this.#flush());
-    if (this.#outgoingLength >= WRITTEN_EARLY) this.#write();
+    if (this.#outgoing === "") this.#loop.atSliceEnd(this.#flush);
+    this.#outgoing += printLine(message);
+    if (this.#outgoing.length >= WRITTEN_EARLY) this.#write();
   }
 
   /** Everything that waits to be written goes out now. */
-  #flush(): void {
+  readonly #flush = (): void => {
     if (this.state === "closed" || this.#ended) return;
     this.#write();
     this.#balance();
     this.#finishIfDone();
-  }
+  };
 
   /** Only that: it may be called while lines are taken, which is no time to take more. */
   #write(): void {
-    if (this.#outgoing.length === 0) return;
-    const text = this.#outgoing.join("");
-    this.#outgoing = [];
-    this.#outgoingLength = 0;
+    if (this.#outgoing === "") return;
+    const text = this.#outgoing;
+    this.#outgoing = "";
     this.#stream.write(text);
   }
 
@@ -255,6 +263,7 @@ export class NdjsonConnection implements Connection, LineSink {
   /** Stops reading from a client that is owed too much, and starts again when it has caught up. */
   #balance(): void {
     while (this.#unread && this.state === "open" && this.wantsMore) this.#take(this.#unread);
+    if (this.#unread && this.#burstLeft === 0 && this.#nextLine === "goes on") this.#beginNextBurst();
     // With as many requests in flight as may be and nothing more to read, it goes on listening: stopping and starting again for
     // every burst of a client that keeps to the limit would cost more than the one chunk that can still come.
     const pause = this.#unread !== undefined || this.#unsent >= UNREAD_OUTPUT_BYTES_MAX;
@@ -270,7 +279,7 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   get #unsent(): number {
-    return this.#outgoingLength + this.#stream.buffered;
+    return this.#outgoing.length + this.#stream.buffered;
   }
 
   /** Bytes that the client has not taken. */
@@ -283,7 +292,7 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   #finishIfDone(): void {
-    if (this.state !== "draining" || this.#inFlight > 0 || this.#outgoing.length > 0) return;
+    if (this.state !== "draining" || this.#inFlight > 0 || this.#outgoing !== "") return;
     this.#end();
   }
 

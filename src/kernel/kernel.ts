@@ -200,7 +200,7 @@ export class Kernel implements AsyncDisposable {
         table: this.#loop.table,
         descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
         // After the answer has been routed and written. Whoever waits in `closed` hears how it ended.
-        shutdown: () => this.#host.task(() => void this.close().catch(() => undefined)),
+        shutdown: () => this.#shutDown(),
       })),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
@@ -321,6 +321,13 @@ export class Kernel implements AsyncDisposable {
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
     this.#closing ??= this.#isBooting ? this.#closeWhileBooting() : this.#close(graceMs);
     return this.#closing;
+  }
+
+  /** For a request: a boot gives up at once, a kernel that runs ends when the answer is on its way. */
+  #shutDown(): void {
+    const close = () => void this.close().catch(() => undefined);
+    if (this.#isBooting) close();
+    else this.#host.task(close);
   }
 
   /** The boot gives up at its next step, and closes what it has opened. */

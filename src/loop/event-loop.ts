@@ -46,6 +46,12 @@ export interface EventLoopOptions {
 
 const SETTLED = Promise.resolve();
 
+/**
+ * So many promise jobs find the lanes empty before a slice of turns ends. A handler that waits for nothing has answered by then, also an
+ * `async` one: its answer is routed and written in the same task. A task of its own costs a hundred times as much as a job.
+ */
+const JOBS_IN_VAIN_MAX = 4;
+
 /** Of data, which stands inside a message. */
 const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: VALUE_LIMITS.depthMax - 1 };
 
@@ -66,6 +72,8 @@ export class EventLoop implements ActorHome {
   readonly #slice: Slice;
   /** Whether a slice of turns runs or is about to. */
   #turning = false;
+  /** Promise jobs of this slice in a row that found nothing to take. */
+  #jobsInVain = 0;
   #turns = 0;
   #stopped = false;
   #idleWaiters: (() => void)[] = [];
@@ -114,9 +122,15 @@ export class EventLoop implements ActorHome {
 
   // Ingress ----------------------------------------------------------------------------------------------------------------
 
-  /** A message from outside: user lane, whatever its type (§8.2). It is known to be valid. */
+  /**
+   * A message from outside: user lane, whatever its type (§8.2). It is known to be valid. An adapter calls it in a task of its own, such
+   * as a socket's event: turns begin when that is over, and not in yet another task, which would cost as much as they do.
+   */
   receive(message: Message, connection: Connection): void {
-    this.enqueue(message, { kind: "adapter", connection }, "user");
+    if (this.#put(message, { kind: "adapter", connection }, "user") && !this.#turning) {
+      this.#turning = true;
+      this.#host.microtask(this.#beginSlice);
+    }
   }
 
   /** A connection is gone: nobody waits for its answers any more (§14.7). */
@@ -143,14 +157,19 @@ export class EventLoop implements ActorHome {
   }
 
   enqueue(message: Message, origin: Origin = NOBODY, lane: LaneName = laneOf(message.type)): void {
+    if (this.#put(message, origin, lane)) this.#wake();
+  }
+
+  /** Puts a message into a lane; false where it was refused. */
+  #put(message: Message, origin: Origin, lane: LaneName): boolean {
     const queue = lane === "system" ? this.#system : this.#user;
     if (this.#stopped || (queue.length >= LANE_MAX && !this.#isAwaited(message))) {
       const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${LANE_MAX})`;
       this.refuse({ message, origin }, 503, why);
-      return;
+      return false;
     }
     queue.push({ message, origin });
-    this.#wake();
+    return true;
   }
 
   /** An answer that somebody waits for is let in when the lane is full: there are no more of them than pending requests. */
@@ -207,6 +226,7 @@ export class EventLoop implements ActorHome {
 
   readonly #beginSlice = (): void => {
     this.#slice.begin();
+    this.#jobsInVain = 0;
     this.#nextTurn();
   };
 
@@ -214,8 +234,10 @@ export class EventLoop implements ActorHome {
     const inbound = this.#system.shift() ?? this.#user.shift();
     if (inbound) this.#turn(inbound);
     this.#drainMicrotasks();
+    this.#jobsInVain = inbound ? 0 : this.#jobsInVain + 1;
     // Between two turns whatever they have set off may run. An `await` in a loop would say the same at twice the cost.
-    if (!this.#isEmpty && !this.#slice.isOver()) return void SETTLED.then(this.#nextTurn);
+    if ((!this.#isEmpty || this.#jobsInVain < JOBS_IN_VAIN_MAX) && !this.#slice.isOver())
+      return void SETTLED.then(this.#nextTurn);
     this.#endSlice();
     this.#turning = false;
     if (this.#isEmpty) this.#checkIdle();

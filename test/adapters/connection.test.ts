@@ -12,6 +12,7 @@ import {
   REQUESTS_IN_FLIGHT_MAX,
   UNREAD_OUTPUT_BYTES_MAX,
 } from "../../src/limits.ts";
+import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { BareActor, bare } from "../loop/loop-setup.ts";
 import { ping } from "./socket-setup.ts";
@@ -77,6 +78,21 @@ async function connection() {
 
 const pings = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => `${JSON.stringify(ping(`q${from + n}`))}\n`).join("");
+
+describe("one request", () => {
+  test("[L5] is routed, handled and answered in the task that brought it", async () => {
+    const host = simulatedHost(1);
+    const echo = capability({ description: "echo", queries: { "Syscall.Ping": { handle: (data) => data } } });
+    const loop = await host.run(() => EventLoop.boot({ host, capabilities: { echo } }));
+    const stream = new Stream();
+    const client = new NdjsonConnection({ host, loop, stream, adapter: "test", closed: () => undefined });
+    for (let n = 1; n <= 3; n++) {
+      host.task(() => client.data(new TextEncoder().encode(pings(1, n))));
+      await host.step();
+      expect(stream.lines).toHaveLength(n);
+    }
+  });
+});
 
 describe("backpressure", () => {
   test("[N2] [N8] exactly 256 requests are in flight, whatever one chunk holds, and all are answered in the end", async () => {
