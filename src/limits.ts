@@ -283,3 +283,5 @@ export const RESIDENT_DOCUMENTS_MAX = 100_000;
 export const RECENT_WRITES_MAX = 1_000;
 /** Commits read from the change feed at a time. */
 export const FEED_PAGE_COMMITS = 1_000;
+/** When the feed is looked at again after it could not be read. */
+export const FEED_RETRY_MS = 1_000;

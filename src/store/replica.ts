@@ -26,6 +26,7 @@ import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
 import { DocumentTable, type OpenTurn } from "./document-table.ts";
+import { FeedWatch } from "./feed-watch.ts";
 import { NONE, withOne } from "./few.ts";
 import { Notifier } from "./notifier.ts";
 import type { PathOperation } from "./path-operation.ts";
@@ -80,7 +81,7 @@ export class Replica implements AsyncDisposable {
   readonly #notifier = new Notifier();
   readonly #documents: DocumentTable;
   readonly #confirmation: Confirmation;
-  readonly #unwatch: () => void;
+  readonly #feed: FeedWatch;
   #localSequence = 0;
   #closed = false;
 
@@ -97,11 +98,7 @@ export class Replica implements AsyncDisposable {
     this.#store = store;
     this.#documents = new DocumentTable({ store, space, host, residentMax, notifier });
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
-    this.#unwatch = store.watch(({ spaces }) => {
-      if (spaces !== undefined && !spaces.includes(space)) return;
-      // What cannot be read now is read on the next occasion: the position has not moved.
-      this.catchUp().catch(() => undefined);
-    });
+    this.#feed = new FeedWatch({ host, store, space, catchUp: () => this.catchUp() });
   }
 
   // Reading ----------------------------------------------------------------------------------------------------------
@@ -347,7 +344,7 @@ export class Replica implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closed = true;
     await this.settled();
-    this.#unwatch();
+    this.#feed.close();
   }
 
   /** Throws if the replica contradicts itself. */
