@@ -1,8 +1,10 @@
 /** What a user of the bus does, measured: publishing, and publishing until it is handled and done. */
 import { EventBus } from "../src/bus/event-bus.ts";
+import type { Publication } from "../src/bus/publisher.ts";
 import { systemHost } from "../src/host/system-host.ts";
 import type { Json } from "../src/message/json.ts";
 import { SHARED_SCOPE } from "../src/store/document.ts";
+import type { JournalEntry } from "../src/store/journal.ts";
 import { Replica } from "../src/store/replica.ts";
 import type { Store } from "../src/store/store.ts";
 import type { Sample } from "./harness/benchmark.ts";
@@ -13,7 +15,7 @@ import { makeEntries, pieces, TOPIC } from "./store/events.ts";
 export const BULK = 1_000;
 /** Documents that transactional handlings write in turn. */
 const BOOKS = 100;
-export const SOURCE = "shop";
+const SOURCE = "shop";
 
 type Handling = "none" | "plain" | "transactional";
 
@@ -76,8 +78,8 @@ export function payloads(count: number): Json[] {
 
 export async function publishByCallers(store: Store, count: number, callers: number): Promise<Sample> {
   const { bus } = await running(store, "none");
-  const events = payloads(count);
-  return rate(count, () => concurrently(callers, events, (payload) => bus.publish(TOPIC, SOURCE, payload)));
+  const events = makeEntries(count);
+  return rate(count, () => concurrently(callers, events, (event) => publish(bus, event)));
 }
 
 export async function publishInBulk(store: Store, count: number): Promise<Sample> {
@@ -107,11 +109,12 @@ export async function publishToDone(store: Store, count: number, handling: Handl
 
 export async function publishToDoneByCallers(store: Store, count: number, callers: number): Promise<Sample> {
   const { bus, handled } = await running(store, "plain");
-  const events = payloads(count + WARM_UP);
-  await concurrently(callers, events.splice(0, WARM_UP), (payload) => bus.publish(TOPIC, SOURCE, payload));
+  const all = makeEntries(count + WARM_UP);
+  await concurrently(callers, all.slice(0, WARM_UP), (event) => publish(bus, event));
   await handled(WARM_UP);
+  const events = all.slice(WARM_UP);
   const sample = await rate(count, async () => {
-    await concurrently(callers, events, (payload) => bus.publish(TOPIC, SOURCE, payload));
+    await concurrently(callers, events, (event) => publish(bus, event));
     await handled(count + WARM_UP);
   });
   await bus.stop();
@@ -121,8 +124,15 @@ export async function publishToDoneByCallers(store: Store, count: number, caller
 /** Until code is compiled. */
 const WARM_UP = 4 * BULK;
 
-export function publications(count: number) {
-  return payloads(count).map((payload) => ({ topic: TOPIC, source: SOURCE, payload }));
+/** With a correlation, as the bare engine writes them: it has an index of its own. */
+export function publications(count: number): Publication[] {
+  return makeEntries(count).map(({ message: { data, metadata } }) => {
+    return { topic: TOPIC, source: SOURCE, payload: data, correlation: metadata.correlation };
+  });
+}
+
+export function publish(bus: EventBus, { message: { data, metadata } }: JournalEntry): Promise<number> {
+  return bus.publish(TOPIC, SOURCE, data, { correlation: metadata.correlation });
 }
 
 export function latencies(tookMs: readonly number[]): Sample {

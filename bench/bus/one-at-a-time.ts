@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { Store } from "../../src/store/store.ts";
-import { BULK, publications, SOURCE } from "../bus-runs.ts";
+import { BULK, publications, publish } from "../bus-runs.ts";
 import type { Sample, Scene } from "../harness/benchmark.ts";
 import type { BareSqlite } from "../store/bare-sqlite.ts";
 import type { Durability } from "../store/durability.ts";
@@ -24,7 +24,7 @@ export async function bareOneAtATime(bare: BareSqlite, scene: Scene, until: Unti
 
 export async function busOneAtATime(store: Store, scene: Scene, durability: Durability, until: Until): Promise<Sample> {
   const bus = new EventBus({ store, host: systemHost() });
-  const ours = until === "published" ? publishing(bus) : await handling(bus);
+  const ours: Publish = until === "published" ? (entry) => publish(bus, entry) : await handling(bus);
   await warmLog(join(scene.directory, "millrace.db"), () => bus.publishMany(publications(BULK)));
   await bus.idle();
   const alone = await latencies(scene, ours);
@@ -39,19 +39,14 @@ const BARE: Readonly<Record<Until, Turns["bare"]>> = {
   handled: (bare, entry) => bare.appendClaimedAndSettleLast([entry]),
 };
 
-function publishing(bus: EventBus): Publish {
-  return ({ message }) => bus.publish(TOPIC, SOURCE, message.data);
-}
-
 async function handling(bus: EventBus): Promise<Publish> {
   let called: () => void = () => {};
   bus.subscribe(TOPIC, () => called(), { subscriberId: "bench" });
   await bus.start();
-  const publish = publishing(bus);
   return (entry) => {
     const handled = new Promise<void>((resolve) => {
       called = resolve;
     });
-    return Promise.all([publish(entry), handled]);
+    return Promise.all([publish(bus, entry), handled]);
   };
 }
