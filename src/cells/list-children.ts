@@ -17,6 +17,12 @@ export interface ListOptions<E> {
   readonly key?: (element: E) => string | number;
 }
 
+/**
+ * What is computed of an element. Where it has a second parameter that is where the element stands, and an element that moves runs again if
+ * its function has looked there.
+ */
+export type Each<E, R> = (element: Cell<E>, index: Cell<number>) => R;
+
 export interface Child<R> {
   readonly key: string;
   readonly result: Computed<R>;
@@ -24,12 +30,14 @@ export interface Child<R> {
   readonly link: Json;
   /** The cell that holds an element that is not a link. */
   readonly element: Cell<Json>;
+  /** The cell that holds its position, for functions that take one. */
+  readonly index: Cell<number> | undefined;
 }
 
 export class Children<E, R> {
   readonly #space: Space;
   readonly #id: string;
-  readonly #each: (element: Cell<E>) => R;
+  readonly #each: Each<E, R>;
   readonly #options: ListOptions<E>;
   /** Of the children's computations. */
   readonly #childOptions: NodeOptions | undefined;
@@ -42,7 +50,7 @@ export class Children<E, R> {
   /** Whether identities are neither positions nor repeated, so that each child's is its own wherever the element stands. */
   #movable = true;
 
-  constructor(space: Space, id: string, each: (element: Cell<E>) => R, options: ListOptions<E>) {
+  constructor(space: Space, id: string, each: Each<E, R>, options: ListOptions<E>) {
     this.#space = space;
     this.#id = id;
     this.#each = each;
@@ -56,7 +64,14 @@ export class Children<E, R> {
     const children = (this.#movable ? this.#updateBetween(elements) : undefined) ?? this.#updateAll(elements);
     this.#elements = elements;
     this.#children = children;
+    if (this.#each.length > 1) this.#number(children);
     return children;
+  }
+
+  #number(children: readonly Child<R>[]): void {
+    children.forEach(({ index }, at) => {
+      if (index !== undefined) this.#space.scheduler.derive(index.address, at);
+    });
   }
 
   /** Looks only at what lies between the common beginning and the common end; undefined where that does not suffice. */
@@ -127,11 +142,14 @@ export class Children<E, R> {
     this.#space.scheduler.derive(holder.address, element);
     const each = this.#each;
     const cell = new Cell<E>(holder.address, this.#space);
-    const result = this.#space.computed<R>(id, () => each(cell) as never, this.#childOptions) as Computed<R>;
-    // Nobody could load it, and the child may read it whenever it runs.
+    const index = each.length > 1 ? this.#space.cell<number>(`${id}/index`) : undefined;
+    const run = () => each(cell, index as Cell<number>) as never;
+    const result = this.#space.computed<R>(id, run, this.#childOptions) as Computed<R>;
+    // Nobody could load them, and the child may read them whenever it runs.
     this.#space.scheduler.keepFor(result.node, holder.address);
+    if (index !== undefined) this.#space.scheduler.keepFor(result.node, index.address);
     const link = admitShareable(linkTo({ scope: SHARED_SCOPE, id, path: [] }));
-    const child = { key, result, element: holder, link };
+    const child = { key, result, element: holder, index, link };
     this.#byKey.set(key, child);
     return child;
   }

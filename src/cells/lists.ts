@@ -9,7 +9,7 @@ import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
 import { Cell } from "./cell.ts";
 import { followLinks, readThrough, targetOf } from "./links.ts";
-import { Children, type ListOptions } from "./list-children.ts";
+import { Children, type Each, type ListOptions } from "./list-children.ts";
 import type { Space } from "./space.ts";
 
 /** An element that is a link, and where it leads. */
@@ -60,7 +60,7 @@ export function map<E, R>(
   space: Space,
   id: string,
   list: Cell<readonly E[]>,
-  each: (element: Cell<E>) => R,
+  each: Each<E, R>,
   options: ListOptions<E> = {},
 ): List<R> {
   const children = new Children<E, R>(space, id, each, options);
@@ -73,7 +73,7 @@ export function filter<E>(
   space: Space,
   id: string,
   list: Cell<readonly E[]>,
-  keep: (element: Cell<E>) => boolean,
+  keep: Each<E, boolean>,
   options: ListOptions<E> = {},
 ): List<E> {
   const children = new Children<E, boolean>(space, `${id}/keep`, keep, options);
@@ -90,7 +90,7 @@ export function flatMap<E, R>(
   space: Space,
   id: string,
   list: Cell<readonly E[]>,
-  each: (element: Cell<E>) => readonly R[],
+  each: Each<E, readonly R[]>,
   options: ListOptions<E> = {},
 ): List<R> {
   const children = new Children<E, readonly R[]>(space, `${id}/each`, each, options);

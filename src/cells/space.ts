@@ -14,7 +14,7 @@ import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import type { LinkTargets } from "./links.ts";
-import type { ListOptions } from "./list-children.ts";
+import type { Each, ListOptions } from "./list-children.ts";
 import { filter, flatMap, map } from "./lists.ts";
 import type { Pattern, PieceInputs, PieceParts } from "./pattern.ts";
 import type { Launched, LaunchOptions, Piece } from "./piece.ts";
@@ -165,19 +165,14 @@ export class Space implements LinkTargets, AsyncDisposable {
     return new Cell<T>(chosen.address, this);
   }
 
-  map<E, R>(
-    id: string,
-    list: Cell<readonly E[]>,
-    each: (element: Cell<E>) => R,
-    options?: ListOptions<E>,
-  ): Cell<readonly R[]> {
+  map<E, R>(id: string, list: Cell<readonly E[]>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
     return map(this, id, list, each, options);
   }
 
   filter<E>(
     id: string,
     list: Cell<readonly E[]>,
-    keep: (element: Cell<E>) => boolean,
+    keep: Each<E, boolean>,
     options?: ListOptions<E>,
   ): Cell<readonly E[]> {
     return filter(this, id, list, keep, options);
@@ -186,7 +181,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   flatMap<E, R>(
     id: string,
     list: Cell<readonly E[]>,
-    each: (element: Cell<E>) => readonly R[],
+    each: Each<E, readonly R[]>,
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
     return flatMap(this, id, list, each, options);
