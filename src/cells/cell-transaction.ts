@@ -40,12 +40,21 @@ export class CellTransaction implements Disposable {
     const { ref, path } = this.#resolve(cell, true);
     const value = this.transaction.read(ref, path) as T | undefined;
     this.#look(cell, ref, path, false);
-    return value;
+    return value === undefined ? cell.default : value;
   }
 
   set<T>(cell: Cell<T>, value: T): void {
+    cell.requireWritable(value);
+    if (cell.above) this.#writeDefault(cell.above);
     const { ref, path } = this.#resolve(cell, false);
     this.transaction.write(ref, path, value);
+  }
+
+  /** What lies below a default can be written once the default lies there; that rests on there being nothing. */
+  #writeDefault(cell: Cell<unknown>): void {
+    const { ref, path } = this.#resolve(cell, true);
+    if (this.transaction.glance(ref, path) === undefined && this.transaction.read(ref, path) === undefined)
+      this.transaction.write(ref, path, cell.default);
   }
 
   delete(cell: Cell<unknown>): void {

@@ -17,14 +17,19 @@ export type Below<T, K> = K extends keyof T ? T[K] : T extends readonly (infer E
 export interface CellOptions<T> {
   /** Checks what is written to the whole cell. */
   readonly schema?: StandardSchema<T> | undefined;
-  /** What a read gives while there is nothing. */
+  /** What a read gives while there is nothing. A write below the cell begins with it. */
   readonly default?: T | undefined;
   /** Labels the cell with these names; see decision 0010. */
   readonly label?: readonly string[] | undefined;
 }
 
+interface OwnOptions<T> extends CellOptions<T> {
+  /** The cell above this one that has a default. */
+  readonly above?: Cell<unknown> | undefined;
+}
+
 /** Of all cells without options: a cell is made for every place that somebody touches. */
-const NO_OPTIONS: CellOptions<never> = Object.freeze({});
+const NO_OPTIONS: OwnOptions<never> = Object.freeze({});
 
 export interface SinkOptions {
   /** Changes made by transactions of this group do not call the sink: a user's own edits. */
@@ -41,9 +46,9 @@ export interface PullOptions {
 }
 
 export class Cell<T = unknown> extends Place {
-  readonly #options: CellOptions<T>;
+  readonly #options: OwnOptions<T>;
 
-  constructor(address: Address | undefined, targets: LinkTargets, options: CellOptions<T> = NO_OPTIONS) {
+  constructor(address: Address | undefined, targets: LinkTargets, options: OwnOptions<T> = NO_OPTIONS) {
     super(address, targets);
     this.#options = options;
   }
@@ -69,8 +74,8 @@ export class Cell<T = unknown> extends Place {
 
   /** Replaces the value. Links on the way are followed; a link that lies here itself is replaced. */
   set(value: T): void {
-    if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
-    this.targets.scheduler.write(this.#writable(), value);
+    this.requireWritable(value);
+    this.targets.scheduler.write(this.#begun(), value);
   }
 
   /** Replaces the value by what `change` makes of it. Of a document that is not loaded it makes something only if there is none. */
@@ -88,17 +93,19 @@ export class Cell<T = unknown> extends Place {
 
   /** The cell below a key of an object or an index of an array. */
   key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
-    return new Cell<Below<T, K>>(this.address.child(String(key)), this.targets);
+    const address = this.address.child(String(key));
+    const above = this.#options.default === undefined ? this.#options.above : (this as Cell<unknown>);
+    return above === undefined ? new Cell(address, this.targets) : new Cell(address, this.targets, { above });
   }
 
   /** Adds elements at the end of an array, which is made if there is none. */
   push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
-    this.targets.scheduler.append(this.#writable(), items);
+    this.targets.scheduler.append(this.#begun(), items);
   }
 
   /** Replaces elements of an array. */
   splice(index: number, remove: number, ...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
-    this.targets.scheduler.splice(this.#writable(), index, remove, items);
+    this.targets.scheduler.splice(this.#begun(), index, remove, items);
   }
 
   /** Calls back with the value, now and whenever it has changed, until cancelled. */
@@ -121,6 +128,37 @@ export class Cell<T = unknown> extends Place {
   /** Labels this place with these names too; holds here at once, and resolves when it is durable. */
   label(names: readonly string[]): Promise<void> {
     return labelPlace(this.targets.scheduler, this.address, names);
+  }
+
+  /** What a read gives while there is nothing. */
+  get default(): T | undefined {
+    return this.#options.default;
+  }
+
+  /** The cell above this one whose default is written before anything below it; for transactions. */
+  get above(): Cell<unknown> | undefined {
+    return this.#options.above;
+  }
+
+  /** Throws where the value may not be written here. */
+  requireWritable(value: T): void {
+    if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
+  }
+
+  /** Where a write goes that needs something to stand on: the default above, where nothing is there. */
+  #begun(): Address {
+    const { above } = this.#options;
+    if (above) above.#writeDefault();
+    return this.#writable();
+  }
+
+  #writeDefault(): void {
+    const { scheduler } = this.targets;
+    const place = followLinks(this.address, this.targets);
+    if (scheduler.glance(place) !== undefined) return;
+    // It rests on there being nothing: whoever was first is not written over.
+    if (scheduler.read(place) === undefined) scheduler.restOn(place);
+    scheduler.write(place, this.#options.default);
   }
 
   /** Where a write to this cell goes: through the links above it, not through one that lies here. */

@@ -24,7 +24,11 @@ export class Computed<T = unknown> extends Cell<T> {
     return this.node.error;
   }
 
-  override set(_value: T): never {
+  override set(value: T): never {
+    this.requireWritable(value);
+  }
+
+  override requireWritable(_value: T): never {
     throw new Error(`${this} is computed; change what it is computed from instead`);
   }
 

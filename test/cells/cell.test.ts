@@ -50,6 +50,22 @@ describe("cells", () => {
     expect(count.get()).toBe(8);
   });
 
+  test("[R20] a write below a default begins with it, and writes over nobody who was first", async () => {
+    const { host, space, open, quiet } = await setup();
+    const other = await open();
+    const options = { default: { list: [] as number[], byName: {} as Record<string, number> } };
+    const doc = space.cell("doc", options);
+    doc.key("byName").key("ada").set(1);
+    doc.key("list").push(5);
+    expect(doc.get()).toEqual({ list: [5], byName: { ada: 1 } });
+    await quiet();
+    // Not loaded there: whether there is nothing shows when it is.
+    const added = other.space.transact(() => other.space.cell("doc", options).key("byName").key("bob").set(2));
+    await host.advance(1_000);
+    await added;
+    expect(doc.get()).toEqual({ list: [5], byName: { ada: 1, bob: 2 } });
+  });
+
   test("[R20] a write into what is not there says what to do", async () => {
     const { space } = await setup();
     const doc = space.cell<{ a: { b: number } }>("doc");

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "#test";
+import type { StandardSchema } from "../../src/cells/schema.ts";
 import { Space } from "../../src/cells/space.ts";
 import { TransactionError } from "../../src/cells/transact.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -172,6 +173,35 @@ describe("transact", () => {
     });
     await quiet();
     expect(line.arrived.length - before).toBe(1);
+  });
+
+  test("[R20] [R21] [R29] a transaction knows defaults, schemas, and that a computed value is not written", async () => {
+    const { space, open, quiet } = await setup();
+    const other = await open();
+    const votes = (of: Space) => of.cell<Record<string, number>>("votes", { default: {} });
+    const never: StandardSchema<number> = {
+      "~standard": { version: 1, vendor: "test", validate: () => ({ issues: [{ message: "is never right" }] }) },
+    };
+    using first = space.begin();
+    using second = other.space.begin();
+    expect(first.get(votes(space))).toEqual({});
+    expect(() => first.set(space.cell("strict", { schema: never }), 1)).toThrow("is never right");
+    expect(() =>
+      first.set(
+        space.computed("derived", () => 1),
+        2,
+      ),
+    ).toThrow("is computed");
+    first.set(votes(space).key("ada"), 1);
+    second.set(votes(other.space).key("bob"), 1);
+    expect(await first.commit()).toMatchObject({ kind: "committed" });
+    await quiet();
+    expect(await second.commit()).toMatchObject({ kind: "rejected", class: "stale" });
+    using third = other.space.begin();
+    third.set(votes(other.space).key("bob"), 1);
+    expect(await third.commit()).toMatchObject({ kind: "committed" });
+    await quiet();
+    expect(votes(space).get()).toEqual({ ada: 1, bob: 1 });
   });
 
   test("[R29] a transaction across awaits reads its own writes and is stale when others were faster", async () => {
