@@ -9,7 +9,7 @@ import {
   type Precondition,
   type ReadClaim,
 } from "./commit.ts";
-import { NONE, withOne } from "./few.ts";
+import { NONE } from "./few.ts";
 import { PayloadDigest } from "./payload-digest.ts";
 import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
@@ -21,14 +21,13 @@ export function sequenceSeen(document: ReplicaDocument, position: number): numbe
   return document.isKnown ? Math.max(document.loadedAt, position) : NOT_HERE;
 }
 
+/** What a transaction that ends has read, dated. Of one document, it is the log itself. */
 export function readClaims(parts: readonly DocumentPart[], position: number): readonly ReadClaim[] {
-  let claims: readonly ReadClaim[] = NONE;
   for (const { document, log } of parts) {
-    const { scope, id } = document;
     const sequence = sequenceSeen(document, position);
-    for (const { path, depth } of log.reads) claims = withOne(claims, { scope, id, path, depth, sequence });
+    for (const read of log.reads) read.sequence = sequence;
   }
-  return claims;
+  return parts.length === 1 ? (parts[0] as DocumentPart).log.reads : parts.flatMap(({ log }) => log.reads);
 }
 
 /** Local sequences of the pending commits that the transaction read from or writes over. */

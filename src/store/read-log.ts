@@ -1,16 +1,30 @@
 /**
  * What one transaction has read of one document: path, depth and the replica's tick at the first such read. The commit is
- * checked against it twice: here, against what this process has applied since, and by the backend, against other sessions.
+ * checked against it twice: here, against what this process has applied since, and by the backend, against other sessions. What is logged is
+ * itself what the backend gets: a commit makes no other list of it.
  */
 import type { Path } from "../message/path.ts";
-import type { ReadDepth } from "./commit.ts";
+import type { ReadClaim, ReadDepth } from "./commit.ts";
+import type { DocumentRef } from "./document.ts";
 import { NONE, withOne } from "./few.ts";
 
-export interface LoggedRead {
+export class LoggedRead implements ReadClaim {
+  readonly scope: string;
+  readonly id: string;
   readonly path: Path;
   readonly depth: ReadDepth;
   /** The replica's tick when it was read; later writes that touch it make the transaction stale. */
   readonly tick: number;
+  /** Of the space, as of which it was read; known when the transaction commits. */
+  sequence = 0;
+
+  constructor({ scope, id }: DocumentRef, path: Path, depth: ReadDepth, tick: number) {
+    this.scope = scope;
+    this.id = id;
+    this.path = path;
+    this.depth = depth;
+    this.tick = tick;
+  }
 }
 
 /** Reads that are looked through one by one; beyond, a set of their names tells whether one is known. */
@@ -21,9 +35,9 @@ export class ReadLog {
   reads: readonly LoggedRead[] = NONE;
   #names: Set<string> | undefined;
 
-  add(path: Path, depth: ReadDepth, tick: number): void {
+  add(document: DocumentRef, path: Path, depth: ReadDepth, tick: number): void {
     if (this.#isKnown(path, depth)) return;
-    this.reads = withOne(this.reads, { path, depth, tick });
+    this.reads = withOne(this.reads, new LoggedRead(document, path, depth, tick));
     this.#names?.add(nameOf(path, depth));
   }
 

@@ -378,13 +378,10 @@ function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
 }
 
 function patchesOf(shares: readonly DocumentShare[], receipt?: Receipt): readonly DocumentPatch[] {
-  const patches = shares.map(patchOf);
-  // Most commits with a receipt change one document besides.
-  return receipt === undefined
-    ? patches
-    : patches.length === 1
-      ? [patches[0] as DocumentPatch, receipt]
-      : [...patches, receipt];
+  if (receipt === undefined) return shares.map(patchOf);
+  // Most commits with a receipt change one document besides: no list is made only to be copied.
+  const only = shares.length === 1 ? shares[0] : undefined;
+  return only === undefined ? [...shares.map(patchOf), receipt] : [patchOf(only), receipt];
 }
 
 function patchOf({ document: { scope, id }, operations }: DocumentShare): DocumentPatch {

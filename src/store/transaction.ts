@@ -249,7 +249,7 @@ export class Transaction {
     const part = this.#part(this.#place(ref));
     if (part.draft?.covers(path)) return part;
     if (part.document.state === "absent") this.#home.touch(ref);
-    part.log.add(path, depth, this.#seenAt(part));
+    part.log.add(part.document, path, depth, this.#seenAt(part));
     return part;
   }
 
