@@ -144,7 +144,7 @@ export class EventLoop implements ActorHome {
   /** An adapter is about to close a connection: what it still waits for is answered, not left open. */
   abandon(connection: Connection, reason: string): void {
     for (const request of this.pending.waitingFor(connection)) {
-      this.resolve(request.metadata.id, error(this.#host, request, errorData(503, reason)));
+      this.resolve(request.id, error(this.#host, request, errorData(503, reason)));
     }
   }
 
@@ -410,7 +410,7 @@ export class EventLoop implements ActorHome {
   async stop(): Promise<void> {
     this.#stopped = true;
     for (const entry of [...this.pending]) {
-      this.resolve(entry.metadata.id, error(this.#host, entry, errorData(503, "the kernel has shut down")));
+      this.resolve(entry.id, error(this.#host, entry, errorData(503, "the kernel has shut down")));
     }
     this.streams.close();
     // One that does not end cleanly must not keep the others alive.

@@ -88,7 +88,7 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
 export function schemaProblem(schema: MessageSchema, message: Message): string | undefined {
   const result = schema["~standard"].validate(message);
   if (result instanceof Promise) return "the schema validates asynchronously, which routing cannot wait for";
-  const [issue] = result.issues ?? [];
+  const issue = result.issues?.[0];
   if (!issue) return undefined;
   const path = (issue.path ?? []).map((step) =>
     typeof step === "object" && step !== null && "key" in step ? step.key : step,

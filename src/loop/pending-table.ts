@@ -4,16 +4,53 @@
  * dispatched to may answer it.
  */
 import type { Timer } from "../host/host.ts";
-import type { Message } from "../message/envelope.ts";
+import type { Kind, Message, Metadata } from "../message/envelope.ts";
+import type { Json } from "../message/json.ts";
+import type { Answerable } from "../message/lineage.ts";
 import type { Connection, Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
-/** What the answer is made from, and who gets it. Not the object that the actor has: it may do with its own what it likes. */
-export interface PendingRequest extends Pick<Message, "kind" | "type" | "metadata"> {
+/**
+ * What the answer is made from, and who gets it. Nothing of the object that the actor has: it may do with its own what it likes. So
+ * what a consequence of the request carries is kept field by field, which costs less than a copy of its metadata.
+ */
+export class PendingRequest implements Answerable {
+  readonly kind: Kind;
+  readonly type: string;
+  readonly id: string;
   readonly origin: Origin;
-  /** The actor it was dispatched to; undefined while it is on its way. */
-  actor: SupervisedActor | undefined;
-  timeout: Timer | undefined;
+  /** The actor it was dispatched to. */
+  readonly actor: SupervisedActor;
+  timeout: Timer | undefined = undefined;
+  readonly #timestamp: number;
+  readonly #correlation: string | undefined;
+  readonly #traceparent: Json | undefined;
+  readonly #tracestate: Json | undefined;
+  readonly #label: readonly string[] | undefined;
+
+  constructor({ kind, type, metadata }: Message, origin: Origin, actor: SupervisedActor) {
+    this.kind = kind;
+    this.type = type;
+    this.id = metadata.id;
+    this.origin = origin;
+    this.actor = actor;
+    this.#timestamp = metadata.timestamp;
+    this.#correlation = metadata.correlation;
+    this.#traceparent = metadata["traceparent"];
+    this.#tracestate = metadata["tracestate"];
+    this.#label = metadata.label;
+  }
+
+  get metadata(): Metadata {
+    return {
+      id: this.id,
+      timestamp: this.#timestamp,
+      ...(this.#correlation === undefined ? {} : { correlation: this.#correlation }),
+      ...(this.#traceparent === undefined ? {} : { traceparent: this.#traceparent }),
+      ...(this.#tracestate === undefined ? {} : { tracestate: this.#tracestate }),
+      ...(this.#label === undefined ? {} : { label: this.#label }),
+    };
+  }
 }
 
 /**
@@ -49,12 +86,12 @@ export class PendingTable {
     return this.#requests.get(id)?.entry;
   }
 
-  insert({ kind, type, metadata }: Message, origin: Origin): PendingRequest {
-    const entry = { kind, type, metadata: { ...metadata }, origin, actor: undefined, timeout: undefined };
+  insert(message: Message, origin: Origin, actor: SupervisedActor): PendingRequest {
+    const entry = new PendingRequest(message, origin, actor);
     const slot = this.#free.pop() ?? { entry: undefined, at: 0 };
     slot.entry = entry;
     if (--this.#insertsLeft < 0) this.#renew();
-    this.#requests.set(entry.metadata.id, slot);
+    this.#requests.set(entry.id, slot);
     if (origin.kind === "adapter") this.#index(origin.connection, slot);
     return entry;
   }
@@ -107,7 +144,7 @@ export class PendingTable {
   /** Drops what a connection waits for; says how many. */
   disconnect(connection: Connection): number {
     const waiting = this.waitingFor(connection);
-    for (const { metadata } of waiting) this.take(metadata.id);
+    for (const { id } of waiting) this.take(id);
     return waiting.length;
   }
 
@@ -126,7 +163,7 @@ export class PendingTable {
       if (slots.length === 0) throw new Error(`connection ${connection.id} is indexed without requests`);
       indexed += slots.length;
       for (const [at, slot] of slots.entries()) {
-        const id = slot.entry?.metadata.id;
+        const id = slot.entry?.id;
         if (id === undefined || this.#requests.get(id) !== slot)
           throw new Error(`request ${id} is indexed and not pending`);
         if (slot.at !== at) throw new Error(`request ${id} stands at ${at} and is looked for at ${slot.at}`);

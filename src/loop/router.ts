@@ -90,8 +90,7 @@ export class Router {
     const problem = schemaProblem(actor.capability.inbound, message);
     if (problem) return this.#loop.refuse(inbound, 422, problem);
     // Before it is dispatched: an actor may answer at once.
-    const entry = pending.insert(message, origin);
-    entry.actor = actor;
+    const entry = pending.insert(message, origin, actor);
     if (actor.capability.relays) this.#relays.note(message, origin);
     let posted: PostResult;
     try {
@@ -105,7 +104,7 @@ export class Router {
       return this.#loop.refuse(inbound, 503, whyNot(posted, actor.name));
     }
     const timed = origin.kind === "adapter" || origin.kind === "actor";
-    if (timed && this.#requestTimeoutMs !== undefined && pending.get(entry.metadata.id)) {
+    if (timed && this.#requestTimeoutMs !== undefined && pending.has(entry.id)) {
       entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
     }
     if (observations.wanted) observations.tell("Sys.Routed", { capability: actor.name, type: message.type }, message);
@@ -283,7 +282,7 @@ export class Router {
     const entry = typeof id === "string" ? this.#loop.pending.get(id) : undefined;
     if (!entry || entry.actor !== actor) return;
     const answer = error(this.#host, entry, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
-    this.#loop.resolve(entry.metadata.id, answer);
+    this.#loop.resolve(entry.id, answer);
   }
 }
 

@@ -45,10 +45,12 @@ describe("duplicates", () => {
   });
 });
 
-const idOf = ({ metadata }: PendingRequest) => metadata.id;
+const idOf = ({ id }: PendingRequest) => id;
 
 describe("the table", () => {
-  test("[L10] thousands of requests that come and go in any order are found, and nothing else", () => {
+  test("[L10] thousands of requests that come and go in any order are found, and nothing else", async () => {
+    const { loop } = await setup({ a: bare(() => new BareActor()) });
+    const actor = loop.actors.get("a")!;
     const connections = ["one", "two", "three"].map((id) => new Client(id));
     const numbers = fc.array(fc.nat(), { minLength: 5_000, maxLength: 5_000 });
     fc.assert(
@@ -57,7 +59,7 @@ describe("the table", () => {
         const expected = new Map<string, Client>();
         for (const [n, choice] of chosen.entries()) {
           const connection = connections[choice % 3]!;
-          table.insert(query("Bare.Ask", `q${n}`), { kind: "adapter", connection });
+          table.insert(query("Bare.Ask", `q${n}`), { kind: "adapter", connection }, actor);
           expected.set(`q${n}`, connection);
           if (choice % 500 === 0) {
             const waiting = [...expected].filter(([, owner]) => owner === connection).map(([id]) => id);
