@@ -2,7 +2,7 @@
  * Letting values in and out of a replica.
  *
  * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Fields
- * that are not enumerable stay behind, as with a message (M32): finding them takes longer than all else that a wide object costs.
+ * that are not enumerable stay behind, and so do symbols, as with a message (M32): looking for them takes longer than the copy.
  * Where the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
  * Out: `handOut` freezes what a reader gets, down to what is frozen already. A frozen container is never changed again, an
  * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place. SPEC: S41-S43.
@@ -54,7 +54,7 @@ export function admitShareable(value: Json): Json {
 }
 
 /** A leaf that needs no further look; what is wrong with another, `Admission` says. */
-function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json {
+export function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json {
   switch (typeof value) {
     case "string":
       return value === previous || isCleanText(value);
@@ -155,21 +155,38 @@ class Admission {
     const prototype: unknown = Object.getPrototypeOf(value);
     if (prototype !== Object.prototype && prototype !== null)
       throw this.#refuse(`must be a plain object, got ${show(value)}`);
-    if (Object.getOwnPropertySymbols(value).length > 0) throw this.#refuse("has a symbol for a key");
+    const given = value as { readonly [key: string]: unknown };
+    return isJsonObject(previous) ? this.#amend(given, previous, depth) : this.#copy(given, depth);
+  }
+
+  /** In place of another object: a copy of that one, which has no symbols, put right where a child is another. */
+  #amend(value: { readonly [key: string]: unknown }, old: JsonObject, depth: number): Json {
     const keys = Object.keys(value);
-    const old = isJsonObject(previous) ? previous : undefined;
-    // Copied whole, as memory, and then put right where a child is another: half the cost of building it key by key.
-    const copy = { ...value } as { [key: string]: Json };
-    let same = old !== undefined;
+    let copy: { [key: string]: Json } | undefined;
+    let met = 0;
     for (const key of keys) {
-      const before = old && childOf(old, key);
-      const given: unknown = copy[key];
-      const item = this.#admitChild(key, given, before, depth + 1);
-      if (item !== given) setOwn(copy, key, item);
-      same &&= item === before;
+      const before = childOf(old, key);
+      if (before !== undefined) met++;
+      const item = this.#admitChild(key, value[key], before, depth + 1);
+      if (item === before) continue;
+      copy ??= { ...old };
+      setOwn(copy, key, item);
     }
-    same &&= Object.keys(old as JsonObject).length === keys.length;
-    return same ? handOut(old as Json) : this.#made(copy);
+    if (met !== Object.keys(old).length) return this.#made(pick(copy ?? old, keys));
+    return copy === undefined ? handOut(old) : this.#made(copy);
+  }
+
+  /** Copied whole, as memory, and then put right: half the cost of building it key by key. */
+  #copy(value: { readonly [key: string]: unknown }, depth: number): Json {
+    const copy = { ...value } as { [key: string]: Json };
+    const symbols = Object.getOwnPropertySymbols(copy);
+    for (let i = 0; i < symbols.length; i++) Reflect.deleteProperty(copy, symbols[i] as symbol);
+    for (const key of Object.keys(copy)) {
+      const given: unknown = copy[key];
+      const item = this.#admitChild(key, given, undefined, depth + 1);
+      if (item !== given) setOwn(copy, key, item);
+    }
+    return this.#made(copy);
   }
 
   #admitChild(key: string, value: unknown, before: Json | undefined, depth: number): Json {
@@ -190,6 +207,13 @@ class Admission {
     const where = this.#at.length === 0 ? THE_VALUE : `${THE_VALUE} at /${this.#at.join("/")}`;
     return new StoreError("STORE_MISUSE", `${where} ${problem}`);
   }
+}
+
+/** Those of an object's children. */
+function pick(object: JsonObject, keys: readonly string[]): JsonObject {
+  const picked: { [key: string]: Json } = {};
+  for (const key of keys) setOwn(picked, key, childOf(object, key) as Json);
+  return picked;
 }
 
 /** Whether readers may hold it: then it is frozen, with everything below it, and is never changed again. */
