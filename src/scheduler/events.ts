@@ -233,6 +233,8 @@ export class Events implements FallListener {
   // The pass ---------------------------------------------------------------------------------------------------------------
 
   get hasSends(): boolean {
+    // Asked by every pass; most spaces have no streams.
+    if (this.#queues.size === 0) return false;
     for (const queue of this.#queues.values()) if (queue.size > 0) return true;
     return false;
   }

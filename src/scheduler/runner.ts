@@ -137,6 +137,12 @@ export class Runner implements RunHome {
     return this.handling === null || this.current !== null ? address.value : this.handling.glance(address);
   }
 
+  /** Writes a value, mostly where the same code has just written. */
+  write(address: Address, value: unknown): void {
+    const isPlainCode = this.current === null && this.handling === null;
+    if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
+  }
+
   /** Where a write goes: to the running node's unit, to the handling of a send, or to the ambient turn of the space. */
   targetFor(address: Address): WriteTarget {
     if (this.current !== null) return this.#unitFor(this.current, address);

@@ -76,7 +76,7 @@ export class Scheduler implements Disposable {
   }
 
   write(address: Address, value: unknown): void {
-    this.#runner.targetFor(address).set(address, value);
+    this.#runner.write(address, value);
   }
 
   /** Removes an object's key, or a document. */

@@ -96,6 +96,11 @@ export class Turns {
     return ready !== undefined && ready.replica === replica ? ready : this.#makeReady(replica);
   }
 
+  /** A write of plain code to a place that it has just written; false where it is not that. */
+  writeAgain(address: Address, value: unknown): boolean {
+    return this.#ready?.setAgain(address, value) ?? false;
+  }
+
   #makeReady(replica: Replica): WriteUnit {
     const turn = this.#latest?.replica === replica ? this.#latest : this.#turn(replica);
     this.#ready = this.#transacting === undefined ? this.#unitToTell(turn) : this.#transactionUnit(turn, replica);

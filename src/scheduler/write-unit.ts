@@ -7,7 +7,7 @@
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
-import { admit, handOut, notAdmitted, ownUnlessHandedOut } from "../store/admit.ts";
+import { admit, handOut, isPlainLeaf, notAdmitted, ownUnlessHandedOut } from "../store/admit.ts";
 import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
 import { type Label, PUBLIC } from "../store/label.ts";
@@ -101,6 +101,19 @@ export class WriteUnit implements WriteTarget {
     else this.#apply(home, { op: "set", path: record.operation.path, value: after });
     record.value = after;
     if (!record.untold) this.#tellLater(record);
+  }
+
+  /** The same of a plain value in place of a document that the unit has put: an assignment. False where it takes more than that. */
+  setAgain(address: Address, value: unknown): boolean {
+    const { home, document } = address;
+    if (address.turn !== this.#id || home.turn !== this.#id || home.turnLevel !== 0) return false;
+    if (!isPlainLeaf(value, document.value)) return false;
+    if (document.value === value) return true;
+    const record = this.#records[address.turnRecord] as WriteRecord;
+    document.value = value;
+    record.value = value;
+    if (!record.untold) this.#tellLater(record);
+    return true;
   }
 
   #setFirst(address: Address, before: Json | undefined, after: Json): void {

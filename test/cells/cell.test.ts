@@ -111,6 +111,36 @@ describe("cells", () => {
     expect([a.get(), b.get()]).toEqual([99, { x: 2 }]);
   });
 
+  test("[R22] [I3] a cell written again in a turn is told and committed as it came out, and refuses what is no value", async () => {
+    const { space, open, quiet } = await setup();
+    const [a, b] = [space.cell<unknown>("a"), space.cell<number>("b")];
+    const seen = new Calls();
+    space.effect(() => seen.note(a.get()));
+    a.set(1);
+    a.set(2);
+    space.flush();
+    // Told of already, in a turn that goes on.
+    b.set(1);
+    a.set(3);
+    a.set(4);
+    space.flush();
+    expect(seen.take()).toEqual([2, 4]);
+    a.set(5);
+    a.set(4);
+    space.flush();
+    a.set(0);
+    for (const wrong of [-0, Number.NaN, undefined, "\ud800", 1n]) expect(() => a.set(wrong)).toThrow("cannot write a");
+    space.flush();
+    for (const value of [{ x: 1 }, 6, { x: 2 }, "text", 7]) a.set(value);
+    a.delete();
+    a.set(8);
+    space.flush();
+    expect(seen.take()).toEqual([0, 8]);
+    await quiet();
+    expect(await (await open()).space.cell("a").pull()).toBe(8);
+    a.address.home.replica.checkInvariants();
+  });
+
   test("[R22] writes that undo or build upon each other arrive at others as they came out here", async () => {
     const { space, open, quiet } = await setup();
     const doc = space.cell<Record<string, unknown>>("doc");
