@@ -23,7 +23,7 @@ export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts"
 export { Computed } from "./cells/computed.ts";
 export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
 export type { Declassification } from "./cells/labels.ts";
-export type { ListOptions } from "./cells/list-children.ts";
+export type { Each, ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
@@ -80,10 +80,16 @@ export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts"
 export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
 
-// Sends to streams, and what becomes of them and of what handlers launch.
+// The scheduler beneath spaces, which several may share: what runs and why, sends to streams, and what handlers launch.
+export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";
+export type { QueueSnapshot } from "./scheduler/events.ts";
+export type { ActionStats, NodeSnapshot, WhyNot, WhyStep } from "./scheduler/introspection.ts";
 export type { Launch } from "./scheduler/lineage.ts";
+export type { NodeSpec, SchedulerNode } from "./scheduler/node.ts";
+export { Scheduler } from "./scheduler/scheduler.ts";
 export type { SendFailure, SendOptions, SendOutcome, Sent } from "./scheduler/send.ts";
 export { StreamError, type StreamErrorCode } from "./scheduler/stream-record.ts";
+export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";
 
 // Documents, transactions, journal, due table.
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
