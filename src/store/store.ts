@@ -55,8 +55,11 @@ export interface Store extends AsyncDisposable {
   /** Appends messages in order, outside any space's commit. Ids are contiguous and increasing. */
   append(entries: readonly JournalEntry[]): Promise<AppendOutcome>;
 
-  /** A new lease for this process incarnation; its number is greater than every earlier one. */
-  openLease(durationMs: number): Promise<Lease>;
+  /**
+   * A new lease for this process incarnation; its number is greater than every earlier one. Whoever says something about himself is told
+   * what the others have said.
+   */
+  openLease(durationMs: number, about?: string): Promise<Lease>;
 
   /** Extends a lease from now; false when it had expired and somebody recovered its rows: open a new one. */
   renewLease(lease: number, durationMs: number): Promise<boolean>;
@@ -167,6 +170,8 @@ export interface RecordedBasis extends Omit<NodeBasis, "inputs"> {
 export interface Lease {
   readonly lease: number;
   readonly expiresAtMs: number;
+  /** What the holders of the other live leases have said about themselves, in the order of their leases; if it was asked for. */
+  readonly others?: readonly string[];
 }
 
 /** Same message id and same content: the stored id again, so that a repeated publish is harmless. */

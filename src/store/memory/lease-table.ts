@@ -10,12 +10,17 @@ export class LeaseTable {
   #lastLease = 0;
   /** Open leases by number. */
   readonly #expiresAtMs = new Map<number, number>();
+  /** What their holders have said about themselves. */
+  readonly #abouts = new Map<number, string>();
 
-  open(nowMs: number, durationMs: number): Lease {
+  open(nowMs: number, durationMs: number, about?: string): Lease {
     const lease = ++this.#lastLease;
     const expiresAtMs = nowMs + durationMs;
+    const others = [...this.#abouts].filter(([other]) => this.isLive(other, nowMs)).map(([, said]) => said);
     this.#expiresAtMs.set(lease, expiresAtMs);
-    return { lease, expiresAtMs };
+    if (about === undefined) return { lease, expiresAtMs };
+    this.#abouts.set(lease, about);
+    return { lease, expiresAtMs, others };
   }
 
   /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
@@ -32,6 +37,7 @@ export class LeaseTable {
 
   end(lease: number): void {
     this.#expiresAtMs.delete(lease);
+    this.#abouts.delete(lease);
   }
 
   endExpired(nowMs: number): void {

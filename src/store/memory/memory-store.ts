@@ -138,11 +138,12 @@ class MemoryStore implements Store {
     return { kind: "appended", ids };
   }
 
-  async openLease(durationMs: number): Promise<Lease> {
+  async openLease(durationMs: number, about?: string): Promise<Lease> {
     this.#requireOpen();
     checkTime("a lease's duration", durationMs);
+    if (about !== undefined) checkName("what a lease's holder says", about);
     this.#jobs++;
-    return this.#disk.leases.open(this.#host.now(), durationMs);
+    return this.#disk.leases.open(this.#host.now(), durationMs, about);
   }
 
   async renewLease(lease: number, durationMs: number): Promise<boolean> {

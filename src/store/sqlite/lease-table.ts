@@ -3,7 +3,7 @@
  * its number is never given again, so it is the fencing epoch too. SPEC: J20-J22.
  *
  * `recover` also ends the lease of a process that is provably dead (`process-identity.ts`), so that the next start need not
- * wait for the expiry.
+ * wait for the expiry. The column `holder` has the name of the process, and after it what the holder has said about himself.
  */
 import type { Lease } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -20,13 +20,17 @@ export class LeaseTable {
       end: connection.prepare("DELETE FROM lease WHERE id = ?"),
       endExpired: connection.prepare("DELETE FROM lease WHERE expires_at_ms <= ?"),
       holders: connection.prepare("SELECT id, holder FROM lease WHERE holder IS NOT NULL"),
+      liveHolders: connection.prepare(
+        "SELECT holder FROM lease WHERE holder IS NOT NULL AND expires_at_ms > ? ORDER BY id",
+      ),
     };
   }
 
-  open(nowMs: number, durationMs: number): Lease {
+  open(nowMs: number, durationMs: number, about?: string): Lease {
     const expiresAtMs = nowMs + durationMs;
-    const row = this.#sql.open.get(expiresAtMs, ownIdentity() ?? null);
-    return { lease: Number(row?.["id"]), expiresAtMs };
+    const others = about === undefined ? undefined : this.#saidByLive(nowMs);
+    const row = this.#sql.open.get(expiresAtMs, holderOf(about));
+    return { lease: Number(row?.["id"]), expiresAtMs, ...(others && { others }) };
   }
 
   /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
@@ -49,4 +53,20 @@ export class LeaseTable {
       if (isProvablyDead(String(holder))) this.end(Number(id));
     }
   }
+
+  #saidByLive(nowMs: number): string[] {
+    return this.#sql.liveHolders
+      .all(nowMs)
+      .map(({ holder }) => String(holder).split(" ").slice(NAME_WORDS).join(" "))
+      .filter((about) => about !== "");
+  }
+}
+
+/** The words of a process's name (`process-identity.ts`), and one that nobody has. */
+const NAME_WORDS = 3;
+const NAMELESS = "- - -";
+
+function holderOf(about: string | undefined): string | null {
+  const name = ownIdentity();
+  return about === undefined ? (name ?? null) : `${name ?? NAMELESS} ${about}`;
 }

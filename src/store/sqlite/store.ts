@@ -146,10 +146,11 @@ export class SqliteStore implements Store {
     });
   }
 
-  openLease(durationMs: number): Promise<Lease> {
+  openLease(durationMs: number, about?: string): Promise<Lease> {
     return this.#write("nothing", () => {
       checkTime("a lease's duration", durationMs);
-      return () => this.#tables.leases.open(this.#host.now(), durationMs);
+      if (about !== undefined) checkName("what a lease's holder says", about);
+      return () => this.#tables.leases.open(this.#host.now(), durationMs, about);
     });
   }
 
