@@ -36,6 +36,7 @@ import { RetryTimer } from "./retry-timer.ts";
 import { SerialOrder } from "./serial-order.ts";
 import { SettleQueue } from "./settle-queue.ts";
 import { Slots } from "./slots.ts";
+import { SubscriberCheck } from "./subscriber-check.ts";
 import {
   type SubscribeOptions,
   Subscription,
@@ -95,7 +96,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     this.#store = store;
     const signal = new JournalSignal(store);
     this.#signal = signal;
-    const lease = new LeaseKeeper({ host, store, leaseMs, observe });
+    const subscribers = new SubscriberCheck({ host, subscriptions, observe });
+    const lease = new LeaseKeeper({ host, store, leaseMs, observe, subscribers });
     const retries = new RetryTimer({ host, store, observe });
     const serial = new SerialOrder({ store, subscriptions, observe });
     const held = new HeldEvents({ host, serial, concurrency });
@@ -145,7 +147,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
    * Sends a commit of somebody else's that appends events, by `commit`. Those that there is room for are handled here as soon as it is
    * durable, without being read back.
    */
-  async commitWith(entries: JournalEntry[], commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
+  commitWith(entries: JournalEntry[], commit: () => Promise<CommitOutcome>): Promise<CommitOutcome> {
     return this.#publisher.send(entries, commit);
   }
 

@@ -19,6 +19,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { fromError } from "../message/error-data.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import type { BusObserver } from "./observation.ts";
+import type { SubscriberCheck } from "./subscriber-check.ts";
 
 /** How much of its time a lease counts as certain; the rest is for clocks that differ. It is renewed every third. */
 const CERTAIN_SHARE = 0.75;
@@ -39,6 +40,7 @@ export class LeaseKeeper {
   readonly #store: Store;
   readonly #durationMs: number;
   readonly #observe: BusObserver;
+  readonly #subscribers: SubscriberCheck;
   #lease: number | undefined;
   /** Leases in doubt: renewed, and not used for anything new. */
   readonly #retiring = new Set<number>();
@@ -49,11 +51,18 @@ export class LeaseKeeper {
   #renewing: Promise<void> | undefined;
   listener: LeaseListener | undefined;
 
-  constructor(parts: { host: Host; store: Store; leaseMs: number; observe: BusObserver }) {
+  constructor(parts: {
+    host: Host;
+    store: Store;
+    leaseMs: number;
+    observe: BusObserver;
+    subscribers: SubscriberCheck;
+  }) {
     this.#host = parts.host;
     this.#store = parts.store;
     this.#durationMs = parts.leaseMs;
     this.#observe = parts.observe;
+    this.#subscribers = parts.subscribers;
   }
 
   /** The lease that events can be claimed and handled under now; undefined while there is none that is certain. */
@@ -129,8 +138,9 @@ export class LeaseKeeper {
 
   async #open(): Promise<void> {
     const askedAtMs = this.#host.monotonic();
-    const { lease } = await this.#store.openLease(this.#durationMs);
+    const { lease, others = [] } = await this.#store.openLease(this.#durationMs, this.#subscribers.about);
     this.#hold(lease, askedAtMs);
+    this.#subscribers.compare(others);
   }
 
   #hold(lease: number, askedAtMs: number): void {

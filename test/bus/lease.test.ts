@@ -4,7 +4,7 @@ import { EVENT_DEATHS_MAX, LEASE_MS } from "../../src/limits.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { JournalEntry } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
-import { deferred, recorder, type Setup, setup } from "./bus-setup.ts";
+import { deferred, recorder, type Setup, setup, withFaults } from "./bus-setup.ts";
 
 function entryOf(topic: string, n: number): JournalEntry {
   const message: Message = {
@@ -197,5 +197,52 @@ describe("leases", () => {
     await act(async () => gate.resolve());
     await host.advance(100);
     expect((await store.count()).done).toBe(30);
+  });
+
+  test("[J91] a bus that starts beside one with other subscribers says what only it has, and what only the other has", async () => {
+    const { bus, act, another, observed } = setup();
+    for (const one of [bus, another()]) {
+      one.subscribe("tick", () => {}, { subscriberId: "clock" });
+      one.subscribe("tick.*", () => {}, { subscriberId: "clock" });
+      await act(() => one.start());
+    }
+    expect(observed).toEqual([]);
+    const third = another();
+    third.subscribe("tick", () => {}, { subscriberId: "clock" });
+    third.subscribe("tock", () => {}, { subscriberId: "bell" });
+    await act(() => third.start());
+    const difference = { kind: "subscribers-differ", onlyHere: ["bell on tock"], onlyThere: ["clock on tick.*"] };
+    expect(observed).toEqual([difference, difference]);
+  });
+
+  test("[J91] a bus that opens a lease beside an earlier one of its own is not compared with itself", async () => {
+    const { store: inner, act, another, observed } = setup();
+    let leases = 0;
+    const store = withFaults(inner, {
+      // The first answer gets lost, which puts the lease in doubt.
+      claim: (request) => (leases === 1 ? Promise.reject(new Error("lost")) : inner.claim(request)),
+      openLease: (durationMs, about) => {
+        if (++leases === 2) bus.subscribe("tock", () => {}, { subscriberId: "bell" });
+        return inner.openLease(durationMs, about);
+      },
+      // Then it is still open when the next one is opened.
+      closeLease: async () => 0,
+    });
+    const bus = another({ store });
+    await act(() => bus.start());
+    expect(leases).toBe(2);
+    expect(observed.filter(({ kind }) => kind === "subscribers-differ")).toEqual([]);
+  });
+
+  test("[J91] leases of buses that have ended and of others than buses are not compared", async () => {
+    const { bus, act, another, observed, store } = setup();
+    await act(() => store.openLease(LEASE_MS, "{}"));
+    await act(() => store.openLease(LEASE_MS, "not a bus"));
+    const gone = another();
+    gone.subscribe("tick", () => {}, { subscriberId: "clock" });
+    await act(() => gone.start());
+    await act(() => gone.stop());
+    await act(() => bus.start());
+    expect(observed).toEqual([]);
   });
 });

@@ -1,0 +1,72 @@
+/**
+ * Whether the buses on one store have the same subscribers, as they must (J82): each says with its lease what it has, and one that opens
+ * a lease tells its observer of every other that differs. For people: nothing is decided by it. SPEC: J91.
+ */
+import type { Host } from "../host/host.ts";
+import { isJsonObject, type Json } from "../message/json.ts";
+import type { BusObserver } from "./observation.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+
+interface Said {
+  readonly bus: string;
+  readonly subscribers: readonly string[];
+}
+
+export class SubscriberCheck {
+  readonly #host: Host;
+  readonly #subscriptions: Subscriptions;
+  readonly #observe: BusObserver;
+  /** Tells our own earlier leases from those of others. */
+  #bus: string | undefined;
+
+  constructor(parts: { host: Host; subscriptions: Subscriptions; observe: BusObserver }) {
+    this.#host = parts.host;
+    this.#subscriptions = parts.subscriptions;
+    this.#observe = parts.observe;
+  }
+
+  /** What this bus says about itself. */
+  get about(): string {
+    this.#bus ??= this.#host.id();
+    return JSON.stringify({ bus: this.#bus, subscribers: this.#subscribers() } satisfies Said);
+  }
+
+  /** Compares what others have said. */
+  compare(others: readonly string[]): void {
+    const here = this.#subscribers();
+    for (const other of others) {
+      const said = read(other);
+      if (said === undefined || said.bus === this.#bus) continue;
+      const onlyHere = without(here, said.subscribers);
+      const onlyThere = without(said.subscribers, here);
+      if (onlyHere.length + onlyThere.length > 0) this.#observe({ kind: "subscribers-differ", onlyHere, onlyThere });
+    }
+  }
+
+  #subscribers(): string[] {
+    const names = this.#subscriptions.views.map(({ pattern, subscriberId }) => `${subscriberId} on ${pattern}`);
+    return [...new Set(names)].sort();
+  }
+}
+
+/** Undefined for what no bus of ours has said. */
+function read(text: string): Said | undefined {
+  try {
+    const said = JSON.parse(text) as Json;
+    return isJsonObject(said) && typeof said["bus"] === "string" && isTexts(said["subscribers"])
+      ? { bus: said["bus"], subscribers: said["subscribers"] }
+      : undefined;
+  } catch {
+    // Another kind of holder: nothing to compare with.
+    return undefined;
+  }
+}
+
+function isTexts(value: Json | undefined): value is readonly string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === "string");
+}
+
+function without(names: readonly string[], others: readonly string[]): string[] {
+  const known = new Set(others);
+  return names.filter((name) => !known.has(name));
+}
