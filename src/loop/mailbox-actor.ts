@@ -207,11 +207,14 @@ export class MailboxActor implements CapabilityActor {
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
   ask(request: Message): Promise<Json> {
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<Json>((resolve, reject) => {
       if (this.#terminated) return reject(new Failure(503, "the actor was terminated"));
       this.#asked.set(request.metadata.id, { resolve, reject });
       this.#emit(request);
     });
+    // Who does not wait for an answer does not hear it; a rejection that nobody awaits would end the process, and everybody else.
+    answer.catch(() => undefined);
+    return answer;
   }
 
   /** Emits an event that one of the makers has made; throws where it would reach nobody, so that its handler hears of it. */

@@ -4,7 +4,7 @@ import type { ActorListener, CapabilityActor } from "../../src/loop/capability.t
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
-import { BareActor, bare, deferred, message, query, setup } from "./loop-setup.ts";
+import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
 describe("the surface", () => {
   test("[L13] an actor with onmessage alone, and one with listeners alone, both work", async () => {
@@ -154,6 +154,27 @@ describe("mailboxes", () => {
       { data: { capability: "throwing", reason: "sync" } },
       { data: { capability: "throwing", reason: "async" } },
     ]);
+  });
+
+  test("[L18] a request whose answer nobody waits for may fail: nothing ends with it", async () => {
+    const forgetful = capability({
+      description: "does not wait",
+      sends: { "Nobody.Home": "command" },
+      commands: {
+        "Forget.It": {
+          handle: (_data, { command: send }) => {
+            void send("Nobody.Home", null);
+            return "done";
+          },
+        },
+      },
+    });
+    const { loop, client, settle, faults } = await setup({ forgetful });
+    const one = client();
+    for (const id of ["q1", "q2"]) loop.receive(command("Forget.It", id), one);
+    await settle();
+    expect(one.answers).toEqual(['reply q1 "done"', 'reply q2 "done"']);
+    expect(faults()).toEqual(["Sys.RoutingError", "Sys.RoutingError"]);
   });
 
   test("[L11] an answer that is not JSON is a 500, not silence", async () => {
