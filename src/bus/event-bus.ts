@@ -183,7 +183,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   ): void {
     this.#requireOpen();
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
+    if (typeof options !== "object" || options === null)
+      throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
     const replica = "space" in options ? options.space : undefined;
+    if (replica !== undefined && typeof replica.transaction !== "function")
+      throw misuse("space is the replica of a space: pass space.replica(space.name)");
     const call = replica
       ? { kind: "transactional" as const, handler: handler as TransactionalHandler, replica }
       : { kind: "plain" as const, handler: handler as Handler };

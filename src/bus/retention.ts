@@ -9,6 +9,7 @@ import { RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Retention as RetentionStep } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import { BusError } from "./bus-error.ts";
 import type { BusObserver } from "./observation.ts";
 
 export interface RetentionPolicy {
@@ -33,6 +34,7 @@ export class RetentionKeeper {
     this.#store = parts.store;
     this.#policy = parts.policy ?? {};
     this.#observe = parts.observe;
+    checkPolicy(this.#policy);
   }
 
   start(): void {
@@ -82,4 +84,13 @@ export class RetentionKeeper {
       limit: RETENTION_STEP_ROWS,
     };
   }
+}
+
+function checkPolicy({ maxAgeMs = 0, maxSettled = 0, everyMs = 1 }: RetentionPolicy): void {
+  const fits = maxAgeMs >= 0 && Number.isSafeInteger(maxSettled) && maxSettled >= 0 && everyMs > 0;
+  if (fits && Number.isFinite(maxAgeMs) && Number.isFinite(everyMs)) return;
+  throw new BusError(
+    "BUS_MISUSE",
+    "retention takes maxAgeMs and a whole number maxSettled of at least 0, and everyMs of more than 0",
+  );
 }

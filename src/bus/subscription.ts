@@ -23,8 +23,9 @@ export interface SubscribeOptions {
   readonly subscriberId: string;
   /** How often a failed delivery is tried; once unless given. */
   readonly retry?: RetryPolicy;
-  /** A handler that takes longer counts as failed. */
+  /** A handler that takes longer counts as failed; `timeout`, in milliseconds too, means the same. */
   readonly timeoutMs?: number;
+  readonly timeout?: number;
   /** Events for which this gives the same text are handled one after the other, in the order of the journal. */
   readonly serialBy?: (event: Event) => string;
   /** How many events this subscription handles at once, within the bus's own bound. */
@@ -78,7 +79,7 @@ export class Subscription {
     this.subscriberId = options.subscriberId;
     this.call = call;
     this.retry = options.retry ?? NO_RETRY;
-    this.timeoutMs = options.timeoutMs ?? HANDLER_TIMEOUT_MS;
+    this.timeoutMs = options.timeoutMs ?? options.timeout ?? HANDLER_TIMEOUT_MS;
     this.serialBy = options.serialBy;
     this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY;
   }
@@ -96,7 +97,8 @@ export class Subscription {
   }
 }
 
-function checkOptions({ subscriberId, retry, timeoutMs, serialBy, concurrency }: SubscribeOptions): void {
+function checkOptions(options: SubscribeOptions): void {
+  const { subscriberId, retry, timeout, timeoutMs = timeout, serialBy, concurrency } = options;
   if (!isSubscriberId(subscriberId)) {
     throw misuse(
       `subscriberId names who handles: 1 to ${SUBSCRIBER_ID_LENGTH_MAX} characters without blanks, got ${show(subscriberId)}`,
