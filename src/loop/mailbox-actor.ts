@@ -175,15 +175,18 @@ export class MailboxActor implements CapabilityActor {
 
   #answerLater(message: Message, { answer }: AnswerLater): void {
     this.#owed++;
-    answer
-      .then(
-        (data) => this.#reply(message, data),
-        (thrown: unknown) => this.#fail(message, thrown),
-      )
-      .finally(() => {
+    answer.then(
+      (data) => {
         this.#owed--;
+        this.#reply(message, data);
         this.#checkIdle();
-      });
+      },
+      (thrown: unknown) => {
+        this.#owed--;
+        this.#fail(message, thrown);
+        this.#checkIdle();
+      },
+    );
   }
 
   #reply(message: Message, data: Json | undefined): void {

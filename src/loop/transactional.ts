@@ -20,7 +20,7 @@ import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt } from "../store/receipt.ts";
-import { retryRule } from "../store/rejection.ts";
+import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { Capability, MessageSchema, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import { AnswerLater, type HandlerContext, isPromise, MailboxActor } from "./mailbox-actor.ts";
@@ -69,9 +69,9 @@ export function transactional<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
 
 /** Runs the handler and applies its commit; the answer waits for the disk, the next message does not. */
 function handleOnce(handling: Handling): AnswerLater | Promise<AnswerLater> {
-  const answer = ({ committed, result }: Attempt) => new AnswerLater(confirm(handling, committed, result));
-  const made = attempt(handling);
-  return isPromise(made) ? made.then(answer) : answer(made);
+  const answer = (made: Attempt) => new AnswerLater(confirm(handling, made));
+  const tried = attempt(handling);
+  return isPromise(tried) ? tried.then(answer) : answer(tried);
 }
 
 interface Handling extends SpawnContext {
@@ -147,15 +147,17 @@ function begun({ clearance }: CapabilityDefinition<TransactionalContext>, messag
 }
 
 /** Waits for the commit; a stale one is run again, one that finds a receipt answers with it. */
-async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstResult: Json): Promise<Json> {
+async function confirm(handling: Handling, { committed, result }: Attempt): Promise<Json> {
+  const outcome = await committed;
+  return outcome.kind === "committed" ? result : otherwise(handling, outcome);
+}
+
+async function otherwise(handling: Handling, rejection: Rejection): Promise<Json> {
   const { host, space, message } = handling;
   const replica = space.replica(space.name);
   const until = host.monotonic() + TRANSACT_WINDOW_MS;
-  let committed = first;
-  let result = firstResult;
+  let outcome: CommitOutcome = rejection;
   for (let tries = 1; ; tries++) {
-    const outcome = await committed;
-    if (outcome.kind === "committed") return result;
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
       return answerOf(await replica.pull(receiptOf(message)), message);
     }
@@ -166,7 +168,9 @@ async function confirm(handling: Handling, first: Promise<CommitOutcome>, firstR
     }
     await replica.catchUp();
     await pause(host, TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random());
-    ({ committed, result } = await attempt(handling));
+    const { committed, result } = await attempt(handling);
+    outcome = await committed;
+    if (outcome.kind === "committed") return result;
   }
 }
 
