@@ -29,8 +29,20 @@ const WHOLE = STEPS[3];
 export const kernelBenchmark: Benchmark = {
   name: "kernel",
   what: "a command through the whole kernel: socket, transaction, derived state, event, reply",
-  systems: [{ name: "millrace", role: "ours" }],
+  systems: [
+    { name: "bare", role: "limit" },
+    { name: "millrace", role: "ours" },
+  ],
   workloads: [
+    {
+      group: "a durable command (FULL)",
+      name: "Memory.Set, pipelined",
+      metrics: [{ name: RATE, better: "higher" }],
+      runs: {
+        bare: (scene) => memorySets(scene, "./kernel/bare-server.ts"),
+        millrace: (scene) => memorySets(scene, "./kernel/server.ts"),
+      },
+    },
     {
       group: "the whole path (FULL)",
       name: "pipelined",
@@ -54,6 +66,15 @@ export const kernelBenchmark: Benchmark = {
     },
   ],
 };
+
+async function memorySets({ directory, scale }: Scene, program: string): Promise<Sample> {
+  await using server = await open(directory, program);
+  const count = COUNT[scale];
+  await exchange(server.socket, Math.ceil(count / 10), IN_FLIGHT, (index) => memorySet(-1 - index));
+  const began = performance.now();
+  await exchange(server.socket, count, IN_FLIGHT, memorySet);
+  return { [RATE]: count / ((performance.now() - began) / 1000) };
+}
 
 async function pipelined({ directory, scale }: Scene): Promise<Sample> {
   await using server = await open(directory);
@@ -93,8 +114,8 @@ async function eachStep({ directory, scale }: Scene): Promise<Sample> {
   return Object.fromEntries(STEPS.map(({ name }, at) => [name, each[at]! - (each[at - 1] ?? 0)]));
 }
 
-function open(directory: string): Promise<Server> {
-  return startServer("kernel", directory, fileURLToPath(new URL("./kernel/server.ts", import.meta.url)));
+function open(directory: string, program = "./kernel/server.ts"): Promise<Server> {
+  return startServer("kernel", directory, fileURLToPath(new URL(program, import.meta.url)));
 }
 
 async function run({ socket }: Server, step: Step, count: number, round: number): Promise<void> {
@@ -117,8 +138,18 @@ interface Step {
   readonly type: string;
 }
 
-function line({ kind, type }: Step, index: number): string {
-  const data = { index, text: "a command of about two hundred bytes, as the others are" };
+function memorySet(index: number): string {
+  return lineOf({ kind: "command", type: "Memory.Set" }, index, {
+    key: `/bench/${Math.abs(index) % 100}`,
+    value: index,
+  });
+}
+
+function line(step: Step, index: number): string {
+  return lineOf(step, index, { index, text: "a command of about two hundred bytes, as the others are" });
+}
+
+function lineOf({ kind, type }: Step, index: number, data: object): string {
   const metadata = { id: `bench-${process.pid}-${type}-${index}`, timestamp: 1_757_000_000_000 };
   return `${JSON.stringify({ kind, type, data, metadata })}\n`;
 }
