@@ -28,6 +28,18 @@ export interface Branch {
   readonly data?: DataSchema | undefined;
 }
 
+/** A schema made here, which says more of itself than others can. */
+class DeclaredMessages implements MessageSchema {
+  readonly "~standard": MessageSchema["~standard"];
+  /** Whether messages of this kind and type are declared with any data: nothing is to be checked. */
+  readonly takesAny: (message: Message) => boolean;
+
+  constructor(standard: MessageSchema["~standard"], takesAny: (message: Message) => boolean) {
+    this["~standard"] = standard;
+    this.takesAny = takesAny;
+  }
+}
+
 export function messageSchema(branches: readonly Branch[]): MessageSchema {
   // By kind, then by type: joined into one key, the text would be made and hashed anew for every message.
   const byKind = new Map(
@@ -36,13 +48,18 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
       new Map(all.map((branch) => [branch.type, branch])),
     ]),
   );
-  return {
-    "~standard": {
+  const branchOf = ({ kind, type }: Message) => byKind.get(kind)?.get(type);
+  const takesAny = (message: Message) => {
+    const branch = branchOf(message);
+    return branch !== undefined && branch.data === undefined;
+  };
+  return new DeclaredMessages(
+    {
       version: 1,
       vendor: "millrace",
       validate: (value) => {
         const message = value as Message;
-        const branch = byKind.get(message.kind)?.get(message.type);
+        const branch = branchOf(message);
         if (!branch)
           return { issues: [{ message: `${message.kind} ${message.type} is not declared${declarationOf(message)}` }] };
         const result = branch.data?.["~standard"].validate(message.data);
@@ -66,7 +83,13 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
         }),
       },
     },
-  };
+    takesAny,
+  );
+}
+
+/** Whether a schema is known to take a message whatever its data is, without being asked to validate it. */
+export function takesAny(schema: MessageSchema, message: Message): boolean {
+  return schema instanceof DeclaredMessages && schema.takesAny(message);
 }
 
 /** A data schema written by hand: a check that says what is wrong, and the JSON Schema that says the same. */
@@ -86,6 +109,7 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
 
 /** Why a message does not fit a schema, with the place; undefined where it does. */
 export function schemaProblem(schema: MessageSchema, message: Message): string | undefined {
+  if (takesAny(schema, message)) return undefined;
   const result = schema["~standard"].validate(message);
   if (result instanceof Promise) return "the schema validates asynchronously, which routing cannot wait for";
   const issue = result.issues?.[0];

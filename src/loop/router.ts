@@ -13,7 +13,7 @@ import { EventDeliveries } from "./event-deliveries.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
-import { declarationOf, schemaProblem } from "./message-schema.ts";
+import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
 import { type ObservationType, stackOf } from "./observation.ts";
 import { Relays } from "./relays.ts";
 import type { PostResult, SupervisedActor } from "./supervised-actor.ts";
@@ -38,7 +38,7 @@ export class Router {
     switch (message.kind) {
       case "command":
       case "query":
-        return message.type.startsWith("Sys.") ? this.#ownRequest(inbound) : this.#request(inbound);
+        return this.#request(inbound);
       case "event":
         return this.#event(inbound);
       case "reply":
@@ -53,25 +53,11 @@ export class Router {
 
   // Requests -----------------------------------------------------------------------------------------------------------------
 
-  /** What the loop answers itself. */
-  #ownRequest(inbound: Inbound): void {
-    switch (`${inbound.message.kind} ${inbound.message.type}`) {
-      case "command Sys.RequestTimeout":
-        return this.#timeout(inbound);
-      case "command Sys.Subscribe":
-        return this.#stream(inbound, (message, connection) => this.#loop.streams.subscribe(message, connection));
-      case "command Sys.Unsubscribe":
-        return this.#stream(inbound, (message, connection) => this.#loop.streams.unsubscribe(message, connection));
-      default:
-        return this.#request(inbound);
-    }
-  }
-
   #request(inbound: Inbound): void {
     const { message, origin } = inbound;
     const { table, pending, actors, observations } = this.#loop;
     const route = table.route(message.kind, message.type);
-    if (!route) return this.#loop.refuse(inbound, 404, `nobody handles ${message.kind} ${message.type}`);
+    if (!route) return this.#ownRequest(inbound);
     if (pending.has(message.metadata.id)) {
       return this.#loop.refuse(inbound, 409, `request id ${message.metadata.id} is in use`);
     }
@@ -108,6 +94,20 @@ export class Router {
       entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
     }
     if (observations.wanted) observations.tell("Sys.Routed", { capability: actor.name, type: message.type }, message);
+  }
+
+  /** What the loop answers itself: no capability can claim it. */
+  #ownRequest(inbound: Inbound): void {
+    switch (`${inbound.message.kind} ${inbound.message.type}`) {
+      case "command Sys.RequestTimeout":
+        return this.#timeout(inbound);
+      case "command Sys.Subscribe":
+        return this.#stream(inbound, (message, connection) => this.#loop.streams.subscribe(message, connection));
+      case "command Sys.Unsubscribe":
+        return this.#stream(inbound, (message, connection) => this.#loop.streams.unsubscribe(message, connection));
+      default:
+        return this.#loop.refuse(inbound, 404, `nobody handles ${inbound.message.kind} ${inbound.message.type}`);
+    }
   }
 
   /** The actor could not even take it: the requester hears so at once. */
@@ -222,7 +222,6 @@ export class Router {
 
   /** Takes what an actor has said, or gives the reason why it is not routed. */
   emission(actor: SupervisedActor, message: Message, thrown?: unknown): string | undefined {
-    const { table } = this.#loop;
     if (causationOf(message) === undefined)
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
     if (actor.capability.relays) {
@@ -230,19 +229,20 @@ export class Router {
       this.#loop.enqueue(message, isOutcome(message) ? actor.origin : { kind: "relay", actor });
       return undefined;
     }
-    if (!table.mayEmit(actor.name, message.kind, message.type)) {
-      return this.badEmission(
-        actor,
-        message,
-        `${message.kind} ${message.type} is not among what ${actor.name} declares as outbound${declarationOf(message)}`,
-      );
-    }
-    const problem = message.kind === "error" ? undefined : schemaProblem(actor.capability.outbound, message);
+    const problem = takesAny(actor.capability.outbound, message) ? undefined : this.#emissionProblem(actor, message);
     if (problem) return this.badEmission(actor, message, problem);
     if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>, thrown))
       return undefined;
     this.#loop.enqueue(message, actor.origin);
     return undefined;
+  }
+
+  /** Why an actor may not say this. */
+  #emissionProblem({ name, capability }: SupervisedActor, message: Message): string | undefined {
+    const { kind, type } = message;
+    if (!this.#loop.table.mayEmit(name, kind, type))
+      return `${kind} ${type} is not among what ${name} declares as outbound${declarationOf(message)}`;
+    return kind === "error" ? undefined : schemaProblem(capability.outbound, message);
   }
 
   /** Reports a failed handler. True when nobody waits for the outcome because it is an event's. */
