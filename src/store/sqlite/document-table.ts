@@ -104,9 +104,7 @@ export class DocumentTable implements TableCache {
     if (this.#memory.get(space.id, patch)) return this.head(space, patch);
     const document = absentDocument(space, patch);
     document.row = this.#nextRow();
-    const sequence = space.sequence + 1;
-    const whole = { ...document, sequence, baseSequence: sequence, baseBytes: patch.bytes, baseText: patch.text };
-    if (this.#insert(whole) === 0) {
+    if (this.#insertBorn(document, space.sequence + 1, patch) === 0) {
       this.#lastRow = document.row - 1;
       return this.head(space, patch);
     }
@@ -256,12 +254,18 @@ export class DocumentTable implements TableCache {
     this.#moved.clear();
   }
 
-  /** How many rows were inserted: none when its name is taken. */
-  #insert(document: StoredDocument): number {
+  #insert(document: StoredDocument): void {
     const { row, space, scope, id, sequence, baseSequence, baseBytes, patchBytes } = document;
     const [snapshotSequence, base, sum] = this.#baseColumns(document);
     const head = [sequence, patchBytes, baseSequence, baseBytes, snapshotSequence, base, sum] as const;
-    return this.#sql.insert.run(row, space, scope, id, ...head);
+    this.#sql.insert.run(row, space, scope, id, ...head);
+  }
+
+  /** How many rows were inserted: none when its name is taken. */
+  #insertBorn({ row, space, scope, id }: StoredDocument, sequence: number, { text, bytes }: EncodedPatch): number {
+    this.#connection.work.bytesWritten += bytes;
+    const sum = checksum(text, row, sequence);
+    return this.#sql.insert.run(row, space, scope, id, sequence, 0, sequence, bytes, 0, text, sum);
   }
 
   #baseColumns(document: StoredDocument): [snapshotSequence: number, base: string | null, sum: number | null] {
