@@ -10,13 +10,15 @@
  * SPEC: N. Deliberately not here: where the bytes come from (a socket, standard input), and what answers mean.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { LINE_COMPLETE_MS, LINES_A_BURST_SHARED, REQUESTS_IN_FLIGHT_MAX, UNREAD_OUTPUT_BYTES_MAX } from "../limits.ts";
+import { LINES_A_BURST_SHARED } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/inbound.ts";
 import type { Message, Refused } from "../message/envelope.ts";
 import { type ErrorData, errorData } from "../message/error-data.ts";
+import type { JsonLimits } from "../message/json.ts";
 import { parseLineAt } from "../message/line.ts";
 import { printLine } from "../message/line-print.ts";
+import { type ConnectionLimits, connectionLimits } from "./connection-limits.ts";
 import { FairShare } from "./fair-share.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
 
@@ -48,7 +50,7 @@ export interface NdjsonConnectionOptions {
   readonly closed: () => void;
   /** One for all connections that compete with each other. */
   readonly share?: FairShare;
-  readonly lineBytesMax?: number;
+  readonly limits?: ConnectionLimits;
 }
 
 export class NdjsonConnection implements Connection, LineSink {
@@ -60,6 +62,8 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #loop: EventLoop;
   readonly #stream: ByteStream;
   readonly #framer: LineFramer;
+  readonly #limits: ConnectionLimits;
+  readonly #lineLimits: JsonLimits;
   readonly #closed: () => void;
   readonly #share: FairShare;
   /** Lines that may be taken in this burst, and those that still may. */
@@ -89,7 +93,10 @@ export class NdjsonConnection implements Connection, LineSink {
     this.adapter = options.adapter;
     if (options.clearance !== undefined) this.clearance = options.clearance;
     this.id = options.host.id();
-    this.#framer = new LineFramer(this, options.lineBytesMax);
+    this.#limits = options.limits ?? connectionLimits();
+    const { lineBytesMax: bytesMax, depthMax, keysMax } = this.#limits;
+    this.#lineLimits = { bytesMax, depthMax, keysMax };
+    this.#framer = new LineFramer(this, bytesMax);
   }
 
   // In -----------------------------------------------------------------------------------------------------------------------
@@ -138,7 +145,7 @@ export class NdjsonConnection implements Connection, LineSink {
 
   line(bytes: Uint8Array, start: number, end: number, text: string | undefined): void {
     this.#spend();
-    const checked = parseLineAt(bytes, start, end, text);
+    const checked = parseLineAt(bytes, start, end, text, this.#lineLimits);
     if (checked.kind === "refused") return this.#refuse(checked);
     const { message } = checked;
     if (message.kind === "command" || message.kind === "query") this.#inFlight++;
@@ -183,11 +190,13 @@ export class NdjsonConnection implements Connection, LineSink {
     }
     if (!watching) return;
     this.#timedLine = this.#framer.lines;
-    this.#lineTimer ??= this.#host.timer(LINE_COMPLETE_MS, () => this.#lineOverdue(), { keepAlive: false });
+    const { lineCompleteMs } = this.#limits;
+    this.#lineTimer ??= this.#host.timer(lineCompleteMs, () => this.#lineOverdue(), { keepAlive: false });
   }
 
   #lineOverdue(): void {
-    this.#refuse({ kind: "refused", code: 400, message: `a line was not finished within ${LINE_COMPLETE_MS} ms` });
+    const message = `a line was not finished within ${this.#limits.lineCompleteMs} ms`;
+    this.#refuse({ kind: "refused", code: 400, message });
     this.#flush();
     this.#stream.cut();
     this.lost();
@@ -205,7 +214,7 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   get hasRoom(): boolean {
-    return this.state === "closed" || this.#unsent < UNREAD_OUTPUT_BYTES_MAX;
+    return this.state === "closed" || this.#unsent < this.#limits.unreadOutputBytesMax;
   }
 
   whenRoom(): Promise<void> {
@@ -266,7 +275,7 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.#unread && this.#burstLeft === 0 && this.#nextLine === "goes on") this.#beginNextBurst();
     // With as many requests in flight as may be and nothing more to read, it goes on listening: stopping and starting again for
     // every burst of a client that keeps to the limit would cost more than the one chunk that can still come.
-    const pause = this.#unread !== undefined || this.#unsent >= UNREAD_OUTPUT_BYTES_MAX;
+    const pause = this.#unread !== undefined || this.#unsent >= this.#limits.unreadOutputBytesMax;
     if (pause === this.#paused || this.state !== "open") return;
     this.#paused = pause;
     if (pause) this.#stream.pause();
@@ -275,7 +284,7 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   get #isFull(): boolean {
-    return this.#inFlight >= REQUESTS_IN_FLIGHT_MAX || this.#unsent >= UNREAD_OUTPUT_BYTES_MAX;
+    return this.#inFlight >= this.#limits.requestsInFlightMax || this.#unsent >= this.#limits.unreadOutputBytesMax;
   }
 
   get #unsent(): number {

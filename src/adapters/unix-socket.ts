@@ -15,6 +15,7 @@ import { CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX_LINUX } f
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { errorData, thrownText } from "../message/error-data.ts";
+import { type ConnectionLimits, connectionLimits, requireLimit } from "./connection-limits.ts";
 import { FairShare } from "./fair-share.ts";
 import { NdjsonConnection } from "./ndjson-connection.ts";
 import { SocketStream } from "./socket-stream.ts";
@@ -24,6 +25,8 @@ export interface UnixSocketOptions {
   readonly loop: EventLoop;
   readonly path: string;
   readonly connectionsMax?: number;
+  /** What one client may cost. */
+  readonly limits?: Partial<ConnectionLimits>;
   /** What its clients may be told; without one, everything. */
   readonly clearance?: readonly string[];
 }
@@ -44,6 +47,7 @@ export class UnixSocket implements AdapterLife {
   readonly #options: UnixSocketOptions;
   readonly #server: Server;
   readonly #connectionsMax: number;
+  readonly #limits: ConnectionLimits;
   readonly #connections = new Map<NdjsonConnection, Socket>();
   readonly #share = new FairShare();
   #detach: () => void = () => undefined;
@@ -64,6 +68,8 @@ export class UnixSocket implements AdapterLife {
     this.path = options.path;
     this.#options = options;
     this.#connectionsMax = options.connectionsMax ?? CONNECTIONS_MAX;
+    requireLimit("connectionsMax", this.#connectionsMax);
+    this.#limits = connectionLimits(options.limits);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#connected(client));
   }
 
@@ -106,6 +112,7 @@ export class UnixSocket implements AdapterLife {
     const { host, loop, clearance } = this.#options;
     const connection = new NdjsonConnection({
       ...{ host, loop, clearance, stream: new SocketStream(client), adapter: "socket", share: this.#share },
+      limits: this.#limits,
       closed: () => this.#connections.delete(connection),
     });
     this.#connections.set(connection, client);

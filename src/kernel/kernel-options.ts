@@ -1,4 +1,5 @@
 /** What a kernel is opened with, what its capabilities are built from, and what it says of itself. */
+import type { ConnectionLimits } from "../adapters/connection-limits.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Pattern } from "../cells/pattern.ts";
 import type { Resumed } from "../cells/pieces.ts";
@@ -48,6 +49,8 @@ export interface KernelOptions {
    * what lies within, and capabilities that have a clearance within it themselves; the rest is refused with 403.
    */
   readonly clearance?: readonly string[];
+  /** What clients and mailboxes may cost; each by itself, and what `limits.ts` says unless given. */
+  readonly limits?: KernelLimits;
   /** After this long a client's request is answered with 504. */
   readonly requestTimeoutMs?: number;
   /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */
@@ -62,6 +65,13 @@ export interface KernelOptions {
   readonly space?: string;
   /** Gives up the boot: what was opened is closed again, and `open` rejects with the signal's reason. After the boot it means nothing. */
   readonly signal?: AbortSignal;
+}
+
+export interface KernelLimits extends Partial<ConnectionLimits> {
+  /** Clients of the socket; the next one is told so and closed. */
+  readonly connectionsMax?: number;
+  /** Messages that wait in one mailbox; the next one is refused. */
+  readonly mailboxMax?: number;
 }
 
 export interface KernelHealth {

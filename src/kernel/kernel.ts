@@ -9,6 +9,7 @@
  */
 
 import { dirname, join } from "node:path";
+import { requireLimit } from "../adapters/connection-limits.ts";
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
@@ -39,7 +40,7 @@ import { makeFolder } from "./folder.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
-import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
+import type { KernelHealth, KernelLimits, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { RunLog } from "./run-log.ts";
 
 /** It was asked to close while it booted: by a timer, an extension, whoever sends `Syscall.Shutdown`. */
@@ -102,9 +103,11 @@ export class Kernel implements AsyncDisposable {
 
   async #boot(options: KernelOptions): Promise<void> {
     const { host, store, socketPath, requestTimeoutMs, leaseMs, observe, clearance } = options;
+    const { mailboxMax, ...limits } = options.limits ?? {};
     this.#store = store;
     this.#stayAlive();
     this.#opened("store", () => store.close());
+    if (mailboxMax !== undefined) requireLimit("mailboxMax", mailboxMax);
     const faults = new Faults();
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
     this.#bus = new EventBus({ store, host, ...watched, ...(leaseMs === undefined ? {} : { leaseMs }) });
@@ -128,6 +131,7 @@ export class Kernel implements AsyncDisposable {
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
       events: this.#journal(),
       ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
+      ...(mailboxMax === undefined ? {} : { mailboxMax }),
       ...(observe === undefined ? { observeFaults: faultsToStderr } : { observe }),
     });
     this.#opened("loop", () => this.#loop.stop());
@@ -143,15 +147,17 @@ export class Kernel implements AsyncDisposable {
     this.#goOn();
     await extensions?.start();
     this.#goOn();
-    if (socketPath !== undefined) await this.#listen(socketPath, clearance);
+    if (socketPath !== undefined) await this.#listen(socketPath, clearance, limits);
     this.#goOn();
     this.#isBooting = false;
   }
 
-  async #listen(path: string, clearance: readonly string[] | undefined): Promise<void> {
+  async #listen(path: string, clearance: readonly string[] | undefined, limits: KernelLimits): Promise<void> {
+    const { connectionsMax, ...ofClient } = limits;
     makeFolder(dirname(path), { mode: 0o700, advice: "choose another path for the socket" });
     const socket = await UnixSocket.open({
-      ...{ host: this.#host, loop: this.#loop, path },
+      ...{ host: this.#host, loop: this.#loop, path, limits: ofClient },
+      ...(connectionsMax === undefined ? {} : { connectionsMax }),
       ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
     });
     this.#socket = socket;

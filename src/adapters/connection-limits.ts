@@ -1,0 +1,47 @@
+/**
+ * What one client may cost: the bounds of `limits.ts`, for each of which whoever opens an adapter may choose another. SPEC: N5, N8, N9, M9.
+ */
+import {
+  DEPTH_MAX,
+  LINE_BYTES_MAX,
+  LINE_COMPLETE_MS,
+  OBJECT_KEYS_MAX,
+  REQUESTS_IN_FLIGHT_MAX,
+  UNREAD_OUTPUT_BYTES_MAX,
+} from "../limits.ts";
+
+export interface ConnectionLimits {
+  /** Bytes of one line, without its newline. */
+  readonly lineBytesMax: number;
+  /** Containers inside each other in one line, the message itself being the first. */
+  readonly depthMax: number;
+  /** Members of one object. */
+  readonly keysMax: number;
+  /** A line that was begun ends within this time. */
+  readonly lineCompleteMs: number;
+  /** Requests without an answer. */
+  readonly requestsInFlightMax: number;
+  /** Bytes written and not taken by the client. */
+  readonly unreadOutputBytesMax: number;
+}
+
+const DEFAULTS: ConnectionLimits = {
+  lineBytesMax: LINE_BYTES_MAX,
+  depthMax: DEPTH_MAX,
+  keysMax: OBJECT_KEYS_MAX,
+  lineCompleteMs: LINE_COMPLETE_MS,
+  requestsInFlightMax: REQUESTS_IN_FLIGHT_MAX,
+  unreadOutputBytesMax: UNREAD_OUTPUT_BYTES_MAX,
+};
+
+export function connectionLimits(chosen: Partial<ConnectionLimits> = {}): ConnectionLimits {
+  const limits = { ...DEFAULTS, ...chosen };
+  for (const [name, value] of Object.entries(limits)) requireLimit(name, value);
+  return limits;
+}
+
+/** Throws for what is no bound. */
+export function requireLimit(name: string, value: number): void {
+  if (Number.isSafeInteger(value) && value >= 1) return;
+  throw new RangeError(`${name} must be a whole number of at least 1, got ${value}`);
+}
