@@ -18,14 +18,12 @@ import { StoreError } from "./store.ts";
  * stands in two places. Throws for what is not pure JSON, and for what is nested too deeply at that depth of its document.
  */
 export function admit(value: unknown, previous: Json | undefined, depth = 0): Json {
-  if (isPlainLeaf(value, previous)) return value;
-  return new Admission().admit(value, previous, depth);
+  return isPlainLeaf(value, previous) ? value : new Admission(false).begin(value, previous, depth);
 }
 
 /** The same for a value that is replaced whole or not at all: it is frozen at once, which costs less than a second walk. */
 export function admitFrozen(value: unknown, previous: Json | undefined): Json {
-  if (isPlainLeaf(value, previous)) return value;
-  return new Admission(true).admit(value, previous, 0);
+  return isPlainLeaf(value, previous) ? value : new Admission(true).begin(value, previous, 0);
 }
 
 /** The same error with the place that the value was for, and what to do; any other as it is. */
@@ -36,6 +34,7 @@ export function notAdmitted(error: unknown, place: { toString(): string }): unkn
 }
 
 const THE_VALUE = "the value";
+const NO_ELEMENTS: JsonArray = Object.freeze([]);
 
 /** How deep a shareable value may be: it must fit wherever it is put. */
 const SHAREABLE_DEPTH_MAX = 8;
@@ -47,8 +46,8 @@ const shareable = new WeakMap<object, number>();
  * back is taken in as it is wherever it is written.
  */
 export function admitShareable(value: Json): Json {
-  const admission = new Admission();
-  const copy = handOut(admission.admit(value, undefined, DEPTH_MAX - SHAREABLE_DEPTH_MAX));
+  const admission = new Admission(false);
+  const copy = handOut(admission.begin(value, undefined, DEPTH_MAX - SHAREABLE_DEPTH_MAX));
   if (typeof copy === "object" && copy !== null) shareable.set(copy, admission.visited);
   return copy;
 }
@@ -65,35 +64,53 @@ export function isPlainLeaf(value: unknown, previous: Json | undefined): value i
   }
 }
 
+/** What is wrong with a value. Thrown through the walk, on which every level says where it has come from. */
+class Refusal {
+  readonly problem: string;
+  readonly steps: (string | number)[] = [];
+
+  constructor(problem: string) {
+    this.problem = problem;
+  }
+}
+
 class Admission {
   visited = 0;
   readonly #freezes: boolean;
-  /** Steps to the value being admitted, for the error message. */
-  readonly #at: (string | number)[] = [];
 
-  constructor(freezes = false) {
+  constructor(freezes: boolean) {
     this.#freezes = freezes;
   }
 
-  admit(value: unknown, previous: Json | undefined, depth: number): Json {
-    if (++this.visited > DOCUMENT_VALUES_MAX) throw this.#refuse(`holds more than ${DOCUMENT_VALUES_MAX} values`);
-    if (isPlainLeaf(value, previous)) return value;
-    switch (typeof value) {
-      case "string":
-        throw this.#refuse("must not contain NUL or a lone surrogate");
-      case "number":
-        throw this.#refuse(`must be a finite number and not -0, got ${show(value)}`);
-      case "object":
-        // What a reader was handed is frozen and ours; the same object at the same place is the same value.
-        if (value === previous) return previous;
-        if (this.#isShareable(value as object, depth)) return value as Json;
-        if (depth >= DEPTH_MAX) throw this.#refuse(`is nested deeper than ${DEPTH_MAX}, or contains itself`);
-        return Array.isArray(value)
-          ? this.#admitArray(value, previous, depth)
-          : this.#admitObject(value as object, previous, depth);
-      default:
-        throw this.#refuse(`must be a JSON value, got ${show(value)}`);
+  begin(value: unknown, previous: Json | undefined, depth: number): Json {
+    try {
+      return this.#admit(value, previous, depth);
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      const where = thrown.steps.length === 0 ? THE_VALUE : `${THE_VALUE} at /${thrown.steps.join("/")}`;
+      throw new StoreError("STORE_MISUSE", `${where} ${thrown.problem}`);
     }
+  }
+
+  #admit(value: unknown, previous: Json | undefined, depth: number): Json {
+    if (++this.visited > DOCUMENT_VALUES_MAX) throw new Refusal(`holds more than ${DOCUMENT_VALUES_MAX} values`);
+    return isPlainLeaf(value, previous) ? value : this.#admitOther(value, previous, depth);
+  }
+
+  #admitOther(value: unknown, previous: Json | undefined, depth: number): Json {
+    // `null` is a leaf.
+    if (typeof value !== "object") throw refusalOf(value);
+    const container = value as object;
+    // What a reader was handed is frozen and ours; the same object at the same place is the same value.
+    if (container === previous) return previous;
+    if (this.#isShareable(container, depth)) return container as Json;
+    if (depth >= DEPTH_MAX) throw new Refusal(`is nested deeper than ${DEPTH_MAX}, or contains itself`);
+    if (Array.isArray(container)) return this.#admitArray(container, previous, depth + 1);
+    const prototype: unknown = Object.getPrototypeOf(container);
+    if (prototype !== Object.prototype && prototype !== null)
+      throw new Refusal(`must be a plain object, got ${show(value)}`);
+    const given = container as { readonly [key: string]: unknown };
+    return isJsonObject(previous) ? this.#amend(given, previous, depth + 1) : this.#copy(given, depth + 1);
   }
 
   #isShareable(value: object, depth: number): boolean {
@@ -104,59 +121,39 @@ class Admission {
   }
 
   #admitArray(value: readonly unknown[], previous: Json | undefined, depth: number): Json {
-    if (Object.getPrototypeOf(value) !== Array.prototype) throw this.#refuse("must be a plain array");
-    const old = Array.isArray(previous) ? (previous as JsonArray) : undefined;
+    if (Object.getPrototypeOf(value) !== Array.prototype) throw new Refusal("must be a plain array");
+    const old = Array.isArray(previous) ? (previous as JsonArray) : NO_ELEMENTS;
     const copy: Json[] = [];
-    let same = old !== undefined && old.length === value.length;
+    let same = Array.isArray(previous) && old.length === value.length;
     // After the first difference, what follows is compared from the end, so that it keeps its identity when elements are inserted
     // or removed before it.
-    const shift = old === undefined ? 0 : old.length - value.length;
+    const shift = old.length === 0 ? 0 : old.length - value.length;
     let offset = 0;
-    for (let index = 0; index < value.length; index++) {
-      const before = old?.[index + offset];
-      // What stands where it stood needs no look; most of a long list does.
-      if (before !== undefined && this.visited < DOCUMENT_VALUES_MAX && Object.is(value[index], before)) {
-        this.visited++;
-        same &&= offset === 0;
-        copy.push(before);
-        continue;
+    let index = 0;
+    try {
+      for (; index < value.length; index++) {
+        const before = old[index + offset];
+        let item = this.#admitElement(value, index, before, depth);
+        if (shift !== 0 && item !== before) {
+          const other = old[offset === 0 ? index + shift : index];
+          if (other !== undefined) item = this.#admit(item, other, depth);
+          offset = shift;
+        }
+        same &&= item === old[index];
+        copy.push(item);
       }
-      let item = this.#admitElement(value, index, before, depth + 1);
-      if (shift !== 0 && !Object.is(item, before)) {
-        const other = old?.[offset === 0 ? index + shift : index];
-        if (other !== undefined) item = this.admit(item, other, depth + 1);
-        offset = shift;
-      }
-      same &&= Object.is(item, old?.[index]);
-      copy.push(item);
+    } catch (thrown) {
+      throw below(index, thrown);
     }
-    return same ? handOut(old as Json) : this.#made(copy);
-  }
-
-  #made(copy: Json): Json {
-    return this.#freezes ? Object.freeze(copy) : copy;
+    return same ? handOut(old) : this.#made(copy);
   }
 
   #admitElement(array: readonly unknown[], index: number, before: Json | undefined, depth: number): Json {
     const value = array[index];
-    if (isPlainLeaf(value, before) && this.visited < DOCUMENT_VALUES_MAX) {
-      this.visited++;
-      return value;
-    }
-    this.#at.push(index);
-    if (value === undefined && !Object.hasOwn(array, index))
-      throw this.#refuse("is a hole; sparse arrays are not JSON");
-    const item = this.admit(value, before, depth);
-    this.#at.pop();
-    return item;
-  }
-
-  #admitObject(value: object, previous: Json | undefined, depth: number): Json {
-    const prototype: unknown = Object.getPrototypeOf(value);
-    if (prototype !== Object.prototype && prototype !== null)
-      throw this.#refuse(`must be a plain object, got ${show(value)}`);
-    const given = value as { readonly [key: string]: unknown };
-    return isJsonObject(previous) ? this.#amend(given, previous, depth) : this.#copy(given, depth);
+    // What stands where it stood needs no look; most of a long list does.
+    if (before !== undefined && Object.is(value, before) && ++this.visited <= DOCUMENT_VALUES_MAX) return before;
+    if (value === undefined && !Object.hasOwn(array, index)) throw new Refusal("is a hole; sparse arrays are not JSON");
+    return this.#admit(value, before, depth);
   }
 
   /** In place of another object: a copy of that one, which has no symbols, put right where a child is another. */
@@ -167,7 +164,7 @@ class Admission {
     for (const key of keys) {
       const before = childOf(old, key);
       if (before !== undefined) met++;
-      const item = this.#admitChild(key, value[key], before, depth + 1);
+      const item = this.#admitChild(key, value[key], before, depth);
       if (item === before) continue;
       copy ??= { ...old };
       setOwn(copy, key, item);
@@ -183,30 +180,36 @@ class Admission {
     for (let i = 0; i < symbols.length; i++) Reflect.deleteProperty(copy, symbols[i] as symbol);
     for (const key of Object.keys(copy)) {
       const given: unknown = copy[key];
-      const item = this.#admitChild(key, given, undefined, depth + 1);
+      const item = this.#admitChild(key, given, undefined, depth);
       if (item !== given) setOwn(copy, key, item);
     }
     return this.#made(copy);
   }
 
   #admitChild(key: string, value: unknown, before: Json | undefined, depth: number): Json {
-    // A key that is there already was looked at when it came.
-    const isKnown = before !== undefined || isCleanText(key);
-    if (isKnown && isPlainLeaf(value, before) && this.visited < DOCUMENT_VALUES_MAX) {
-      this.visited++;
-      return value;
+    try {
+      // A key that is there already was looked at when it came.
+      if (before === undefined && !isCleanText(key)) throw new Refusal("key must not contain NUL or a lone surrogate");
+      return this.#admit(value, before, depth);
+    } catch (thrown) {
+      throw below(key, thrown);
     }
-    this.#at.push(key);
-    if (!isKnown) throw this.#refuse("key must not contain NUL or a lone surrogate");
-    const item = this.admit(value, before, depth);
-    this.#at.pop();
-    return item;
   }
 
-  #refuse(problem: string): StoreError {
-    const where = this.#at.length === 0 ? THE_VALUE : `${THE_VALUE} at /${this.#at.join("/")}`;
-    return new StoreError("STORE_MISUSE", `${where} ${problem}`);
+  #made(copy: Json): Json {
+    return this.#freezes ? Object.freeze(copy) : copy;
   }
+}
+
+function refusalOf(value: unknown): Refusal {
+  if (typeof value === "string") return new Refusal("must not contain NUL or a lone surrogate");
+  if (typeof value === "number") return new Refusal(`must be a finite number and not -0, got ${show(value)}`);
+  return new Refusal(`must be a JSON value, got ${show(value)}`);
+}
+
+function below(step: string | number, thrown: unknown): unknown {
+  if (thrown instanceof Refusal) thrown.steps.unshift(step);
+  return thrown;
 }
 
 /** Those of an object's children. */
