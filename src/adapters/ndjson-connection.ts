@@ -68,9 +68,9 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #share: FairShare;
   /** Lines that may be taken in this burst, and those that still may. */
   #burst = LINES_A_BURST_SHARED;
-  #burstLeft = LINES_A_BURST_SHARED;
-  /** What the next line does: it goes on with a burst, or begins one; or it waits for a task to begin one, because the burst is used up. */
-  #nextLine: "goes on" | "begins" | "waits" = "goes on";
+  #burstLeft = 0;
+  /** What the next line does: it begins a burst, or goes on with one; or it waits for a task to begin one, because the burst is used up. */
+  #nextLine: "begins" | "goes on" | "waits" = "begins";
   /** Answers of this slice of turns that are not written yet. */
   #outgoing = "";
   /** Requests that were handed to the loop and not answered. */
@@ -106,11 +106,7 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state !== "open") return;
     // What the transport had under way when it was paused comes after what is already here.
     if (this.#unread) this.#unread = joined(this.#unread, chunk);
-    else {
-      // All that came before was routed, and the others were heard since: bytes come in a task of their own.
-      this.#nextLine = "begins";
-      this.#take(chunk);
-    }
+    else this.#take(chunk);
     this.#balance();
     this.#watchLine();
   }
@@ -144,17 +140,19 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   line(bytes: Uint8Array, start: number, end: number, text: string | undefined): void {
-    this.#spend();
     const checked = parseLineAt(bytes, start, end, text, this.#lineLimits);
-    if (checked.kind === "refused") return this.#refuse(checked);
-    const { message } = checked;
-    if (message.kind === "command" || message.kind === "query") this.#inFlight++;
-    this.#loop.receive(message, this);
+    if (checked.kind === "refused") this.#refuse(checked);
+    else {
+      const { message } = checked;
+      if (message.kind === "command" || message.kind === "query") this.#inFlight++;
+      this.#loop.receive(message, this);
+    }
+    this.#spend();
   }
 
   overlong(): void {
-    this.#spend();
     this.#refuse({ kind: "refused", code: 413, message: "line too long; the rest of it was skipped" });
+    this.#spend();
   }
 
   get wantsMore(): boolean {
@@ -167,9 +165,15 @@ export class NdjsonConnection implements Connection, LineSink {
       this.#burst = this.#share.burstFor(this, this.#burst - this.#burstLeft, this.#burst);
       this.#burstLeft = this.#burst;
       this.#nextLine = "goes on";
+      this.#loop.atSliceEnd(this.#routed);
     }
     this.#burstLeft--;
   }
+
+  /** What the burst has brought was routed; if that was all, the next bytes begin another, and no task has to. */
+  readonly #routed = (): void => {
+    if (this.#nextLine === "goes on" && this.#unread === undefined) this.#nextLine = "begins";
+  };
 
   /** The burst is used up and lines are left: they come behind the turns for what it brought. */
   #beginNextBurst(): void {

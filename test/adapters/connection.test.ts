@@ -175,6 +175,16 @@ describe("many clients", () => {
     expect(handled).toHaveLength(5_020);
   });
 
+  test("[N15] small chunks in a row are one burst; what is over waits until it was routed", async () => {
+    const { host, loop, actor, bytes, stream } = await connection();
+    for (let n = 0; n < 50; n++) bytes(pings(2, 2 * n));
+    expect(loop.liveness.userLane).toBe(LINES_A_BURST_SHARED);
+    expect(stream.paused).toBe(true);
+    await host.advance(0);
+    expect(actor.posted).toHaveLength(100);
+    expect(stream.paused).toBe(false);
+  });
+
   test("[N15] a client that is alone is soon heard as much as it may ask", () => {
     const share = new FairShare();
     const [one, other] = [{}, {}];
