@@ -4,7 +4,7 @@ import { equal } from "../../message/equality.ts";
 import type { Json } from "../../message/json.ts";
 import type { DueChange, DueRow } from "../due.ts";
 import { checkName, checkTime } from "../request-check.ts";
-import type { Connection, Row } from "./connection.ts";
+import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 
 /** A change with its data as text, made before the transaction. */
@@ -44,10 +44,10 @@ export class DueTable {
       ),
       remove: connection.prepare("DELETE FROM due WHERE kind = ? AND key = ?"),
       due: connection.prepare(
-        "SELECT kind, key, due_at_ms, data, ord FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord LIMIT ?",
+        `SELECT kind, key, due_at_ms, data, ord FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
       ),
       dueOfKind: connection.prepare(
-        "SELECT kind, key, due_at_ms, data, ord FROM due WHERE kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord LIMIT ?",
+        `SELECT kind, key, due_at_ms, data, ord FROM due WHERE kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
       ),
       earliest: connection.prepare("SELECT min(due_at_ms) AS earliest FROM due"),
     };
