@@ -19,7 +19,7 @@ if (atLeast(process.versions.node, NODE_NEEDED) && atLeast(process.versions.sqli
   if (pinned && !process.env.MILLRACE_PINNED_NODE) runWith(pinned);
   else {
     console.error(
-      `millrace: needs Node 24, or any from ${NODE_NEEDED} on with SQLite ${SQLITE_NEEDED} in it; this is Node ${process.versions.node}`,
+      `millrace: needs Node 24, or any from ${NODE_NEEDED} on with SQLite ${SQLITE_NEEDED} in it; this is Node ${process.versions.node}. To have one beside this package: npm install --save-dev node@24`,
     );
     process.exitCode = 1;
   }

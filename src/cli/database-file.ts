@@ -1,4 +1,7 @@
-/** The store file that a looking verb was asked about: named, or that of the data directory. Looking makes no file. */
+/**
+ * The store file that a looking verb was asked about: named, `MILLRACE_FILE` (that of a program which opens its own), or that of the data directory.
+ * Looking makes no file. SPEC: K54.
+ */
 import { existsSync } from "node:fs";
 import { dataDirectory } from "../kernel/data-directory.ts";
 
@@ -11,8 +14,11 @@ export function existingDatabaseFile(
   named: string | undefined,
   environment: Readonly<Record<string, string | undefined>>,
 ): string {
-  const path = named ?? dataDirectory(environment).databaseFile;
+  // An empty variable counts as not set, as everywhere in shells.
+  const chosen = named ?? (environment["MILLRACE_FILE"] || undefined);
+  const path = chosen ?? dataDirectory(environment).databaseFile;
   if (existsSync(path)) return path;
-  const hint = named === undefined ? 'run "millrace start" once, or set MILLRACE_DIR' : "check the path";
+  const hint =
+    chosen === undefined ? 'run "millrace start" once, or set MILLRACE_DIR or MILLRACE_FILE' : "check the path";
   throw new NoStoreError(`there is no ${path}; ${hint}`);
 }

@@ -1,12 +1,14 @@
 /**
- * Says which files below a folder change. Every folder is watched by itself and not its files, because a watch on a file ends when an
+ * Says which files of an app below a folder change. Every folder is watched by itself and not its files, because a watch on a file ends when an
  * editor puts a new file in its place, which is how many of them save; the runtime's own recursive watch misses what comes after that.
- * Folders that come later are watched too. Hidden folders, `node_modules` and `dist` are not the app's.
+ * Folders that come later are watched too. Hidden folders, `node_modules` and `dist` are not the app's; nor are files that are neither code nor
+ * settings, because an app that wrote a log or a database beside itself would be started again for ever.
  */
 import { type FSWatcher, readdirSync, watch } from "node:fs";
 import { join, relative } from "node:path";
 
 const NOT_WATCHED = /^(?:node_modules|dist|\..*)$/;
+const OF_THE_APP = /\.(?:[cm]?[jt]sx?|json|ya?ml)$/;
 
 export class FolderWatch implements Disposable {
   readonly #root: string;
@@ -25,7 +27,7 @@ export class FolderWatch implements Disposable {
     const watcher = watch(folder, (_kind, name) => {
       if (name === null || NOT_WATCHED.test(name)) return;
       this.#watchBelow(folder);
-      this.#changed(relative(this.#root, join(folder, name)));
+      if (OF_THE_APP.test(name)) this.#changed(relative(this.#root, join(folder, name)));
     });
     this.#watchers.set(folder, watcher);
     // A folder that went away; its own is told of that.

@@ -27,6 +27,9 @@ export function sayHelp(verbs: readonly Verb[], terminal: Terminal): void {
   terminal.line();
   terminal.line('"millrace <verb> --help" has its options and an example; --version');
   terminal.line();
-  terminal.line("MILLRACE_DIR says where the files are (default .millrace); NO_COLOR is honoured.");
+  terminal.line(
+    "MILLRACE_DIR says where the files are (default .millrace), MILLRACE_FILE which other store file to look at;",
+  );
+  terminal.line("NO_COLOR is honoured.");
   terminal.line("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 kernel not reachable.");
 }

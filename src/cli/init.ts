@@ -1,9 +1,9 @@
 /** `millrace init`: a small app in an empty directory, that runs. Writes over nothing. SPEC: K46. */
-import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { existsSync, readdirSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { makeFolder } from "../kernel/folder.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
-import { packageVersion } from "./version.ts";
+import { packageFolder, packageVersion } from "./version.ts";
 
 export class DirectoryNotEmptyError extends Error {
   override readonly name = "DirectoryNotEmptyError";
@@ -25,22 +25,47 @@ async function run({ words: [named = "."], terminal }: VerbCall): Promise<ExitCo
   if (existsSync(folder) && statSync(folder).isDirectory() && readdirSync(folder).some((name) => !name.startsWith(".")))
     throw new DirectoryNotEmptyError(`${named} is not empty; name a new directory: millrace init my-app`);
   makeFolder(folder, { mode: 0o777, advice: "name another one: millrace init my-app" });
-  for (const [name, text] of Object.entries(files(basename(folder)))) writeFileSync(join(folder, name), text);
+  const made = files(folder);
+  for (const [name, text] of Object.entries(made)) writeFileSync(join(folder, name), text);
   const enter = named === "." ? "" : `cd ${named} && `;
-  terminal.line(`made ${named}: ${Object.keys(files("")).join(", ")}`);
+  terminal.line(`made ${named}: ${Object.keys(made).join(", ")}`);
   terminal.line(`next:  ${enter}npm install && npx millrace dev app.ts`);
   terminal.line(`then:  npx millrace send Greeter.Hello '{"name": "Ada"}'`);
   return EXIT.ok;
 }
 
-function files(name: string): Record<string, string> {
-  return { "package.json": packageJson(name), "app.ts": APP, ".gitignore": "node_modules\n.millrace\n" };
+function files(folder: string): Record<string, string> {
+  return {
+    "package.json": packageJson(folder),
+    "app.ts": APP,
+    "tsconfig.json": `${JSON.stringify({ compilerOptions: COMPILER_OPTIONS }, null, 2)}\n`,
+    ".gitignore": "node_modules\n.millrace\n",
+  };
+}
+
+/** As Node runs TypeScript: what is not erased is an error in the editor, not at the start. */
+const COMPILER_OPTIONS = {
+  target: "esnext",
+  module: "nodenext",
+  strict: true,
+  noEmit: true,
+  skipLibCheck: true,
+  allowImportingTsExtensions: true,
+  erasableSyntaxOnly: true,
+  verbatimModuleSyntax: true,
+};
+
+/** The version that runs here; of a clone, which npm did not install, the clone itself. */
+function dependency(folder: string): string {
+  const here = packageFolder();
+  if (basename(dirname(here)) === "node_modules") return `^${packageVersion()}`;
+  return `file:${relative(realpathSync(folder), realpathSync(here)).replaceAll("\\", "/")}`;
 }
 
 function packageJson(folder: string): string {
   // What npm allows in a name.
   const name =
-    folder
+    basename(folder)
       .toLowerCase()
       .replaceAll(/[^a-z0-9-]+/g, "-")
       .replaceAll(/^-+|-+$/g, "") || "app";
@@ -49,7 +74,7 @@ function packageJson(folder: string): string {
     private: true,
     type: "module",
     scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts" },
-    dependencies: { millrace: `^${packageVersion()}` },
+    dependencies: { millrace: dependency(folder) },
     // The command finds this Node beside the package when the one in the path is too old.
     devDependencies: { node: "^24.0.0" },
   };
@@ -57,7 +82,7 @@ function packageJson(folder: string): string {
 }
 
 const APP = `// A first kernel: a command, an event that it emits, a listener, and a value derived from state.
-import { capability, type TransactionalContext, transactional } from "millrace";
+import { capability, transactional } from "millrace";
 import type { KernelParts } from "millrace/kernel";
 
 // Keeps what is computed over a restart. Change it when something changes that a computed value's own function only calls.
@@ -72,10 +97,12 @@ export default ({ space }: KernelParts) => {
 
   return {
     greeter: transactional({
-      ...{ space, description: "says hello", emits: { "Greeter.Greeted": true } },
+      space,
+      description: "says hello",
+      emits: { "Greeter.Greeted": true },
       commands: {
         "Greeter.Hello": {
-          handle: ({ name }: { name: string }, tx: TransactionalContext) => {
+          handle: ({ name }: { name: string }, tx) => {
             // The write, the event and the answer are one commit: all of it happens, or nothing, once.
             tx.set(greetings, [...(tx.get(greetings) ?? []), name]);
             tx.emit("Greeter.Greeted", { name });

@@ -1,6 +1,11 @@
-/** The version of this package, from the `package.json` beside `src/` and `dist/` alike. */
+/** What this package is and where it lies: beside `src/` and `dist/` alike. */
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
 export function packageVersion(): string {
   return JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+}
+
+export function packageFolder(): string {
+  return fileURLToPath(new URL("../..", import.meta.url));
 }

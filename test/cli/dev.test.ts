@@ -1,8 +1,8 @@
 /** `dev`, `init` and `bench`: from an empty directory to an app that is started again when it changes. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.ts";
 import { COMPILE_CACHE, MAIN } from "../kernel/kernel-process.ts";
@@ -71,11 +71,14 @@ describe("init", () => {
   test("[K46] makes a small app, and writes over nothing", async () => {
     const { cwd, millrace } = setup();
     expect(await millrace("init", "app")).toMatchObject({ code: 0, stderr: "" });
-    expect(readdirSync(join(cwd, "app")).sort()).toEqual([".gitignore", "app.ts", "package.json"]);
-    const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-    expect(JSON.parse(readFileSync(join(cwd, "app", "package.json"), "utf8"))).toMatchObject({
-      ...{ name: "app", type: "module", dependencies: { millrace: `^${version}` } },
-    });
+    expect(readdirSync(join(cwd, "app")).sort()).toEqual([".gitignore", "app.ts", "package.json", "tsconfig.json"]);
+    const { name, type, dependencies } = JSON.parse(readFileSync(join(cwd, "app", "package.json"), "utf8"));
+    expect({ name, type }).toEqual({ name: "app", type: "module" });
+    // A clone made it, which the registry may not know.
+    expect(dependencies.millrace).toMatch(/^file:/);
+    expect(resolve(realpathSync(join(cwd, "app")), dependencies.millrace.slice("file:".length))).toBe(
+      realpathSync(ROOT),
+    );
     expect(await millrace("init", "app")).toEqual({
       ...{ code: 1, stdout: "", stderr: "millrace: app is not empty; name a new directory: millrace init my-app\n" },
     });
@@ -92,9 +95,11 @@ describe("dev", () => {
     await dev.said(/app\.ts changed; starting again[\s\S]*socket .*pid \d+/);
     expect(await ask("Greeter.Summary")).toBe("1 people greeted");
     // What was computed is taken up again where the code is the same: nobody is told of nothing first.
-    writeFileSync(join(cwd, "app", "notes.txt"), "a file of the app's");
-    await dev.said(/notes\.txt changed; starting again[\s\S]*socket .*pid \d+/);
-    expect(dev.output.split("notes.txt changed")[1]).not.toContain("0 people greeted");
+    writeFileSync(join(cwd, "app", "app.log"), "what an app writes is no reason");
+    writeFileSync(join(cwd, "app", "notes.json"), "{}");
+    await dev.said(/notes\.json changed; starting again[\s\S]*socket .*pid \d+/);
+    expect(dev.output.split("notes.json changed")[1]).not.toContain("0 people greeted");
+    expect(dev.output).not.toContain("app.log");
     dev.child.kill("SIGINT");
     await dev.gone();
     expect(dev.child.exitCode).toBe(0);

@@ -1,7 +1,16 @@
 /** The `millrace` command as a user meets it: a real process, real files, what it prints and how it ends. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { COMPILE_CACHE, KernelProcess, LEDGER_APP, MAIN } from "../kernel/kernel-process.ts";
@@ -224,13 +233,23 @@ describe("files", () => {
     }
   });
 
-  test("[K10] MILLRACE_DIR says where they are; empty, it says nothing", async () => {
+  test("[K10] [K54] MILLRACE_DIR and MILLRACE_FILE say where they are; empty, they say nothing", async () => {
     const { cwd, millrace, leaveRows } = setup();
     await leaveRows();
     const { stderr } = await millrace(["verify"], { MILLRACE_DIR: join("deep", "elsewhere") });
     expect(stderr).toContain(join("deep", "elsewhere", "kernel.db"));
     expect(await millrace(["verify"], { MILLRACE_DIR: join(cwd, ".millrace") })).toMatchObject({ code: 0 });
     expect(await millrace(["verify"], { MILLRACE_DIR: "" })).toMatchObject({ code: 0 });
+    // A file of another name: that of a program which opens its own store.
+    renameSync(join(cwd, ".millrace", "kernel.db"), join(cwd, "shop.db"));
+    const listed = await millrace(["ls", "events", "--json"], { MILLRACE_FILE: "shop.db" });
+    expect(listed.stdout.trimEnd().split("\n")).toHaveLength(6);
+    expect((await millrace(["ls", "events"], { MILLRACE_FILE: "" })).stderr).toMatch(
+      /no \.millrace\/kernel\.db; .*MILLRACE_FILE\n$/,
+    );
+    expect((await millrace(["ls", "events"], { MILLRACE_FILE: "none.db" })).stderr).toMatch(
+      /no none\.db; check the path\n$/,
+    );
   });
 
   test("[K10] a directory that others may enter is complained about, and closed to them by start", async () => {
@@ -348,7 +367,8 @@ describe("calls", () => {
     expect(await millrace(["verify"])).toEqual({
       code: 1,
       stdout: "",
-      stderr: 'millrace: there is no .millrace/kernel.db; run "millrace start" once, or set MILLRACE_DIR\n',
+      stderr:
+        'millrace: there is no .millrace/kernel.db; run "millrace start" once, or set MILLRACE_DIR or MILLRACE_FILE\n',
     });
     writeFileSync(join(cwd, "notes.txt"), "not a database, but long enough to be taken for one".repeat(10));
     const refused = await millrace(["verify", "notes.txt"]);

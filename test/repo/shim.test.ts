@@ -12,7 +12,7 @@ const PRETEND = (versions: object) =>
   )}`;
 const OLD = PRETEND({ node: "20.11.0", sqlite: "0" });
 const needed = (version: string) =>
-  `millrace: needs Node 24, or any from 22.18 on with SQLite 3.51.3 in it; this is Node ${version}\n`;
+  `millrace: needs Node 24, or any from 22.18 on with SQLite 3.51.3 in it; this is Node ${version}. To have one beside this package: npm install --save-dev node@24\n`;
 
 /** A copy of the package whose command tells how it was called and ends with 7. */
 function setup(pinned: "pinned in the clone" | "pinned beside the package" | "no pinned Node" = "no pinned Node") {
@@ -86,7 +86,7 @@ describe("the millrace shim", () => {
       expect(handed).toEqual({ code: 7, stdout: `${process.versions.node} send\n`, stderr: "" });
       const alone = await runProgram(oldNode!, [setup(), "send"]);
       expect(alone).toMatchObject({ code: 1, stdout: "" });
-      expect(alone.stderr).toMatch(/^millrace: needs Node 24.*this is Node \d+\.\d+\.\d+\n$/);
+      expect(alone.stderr).toMatch(/^millrace: needs Node 24.*this is Node \d+\.\d+\.\d+\. To have one.*\n$/);
     },
   );
 
