@@ -18,7 +18,7 @@ interface Task {
 }
 
 export function tasks(space: Space) {
-  const all = space.cell<Readonly<Record<string, Task>>>("tasks");
+  const all = space.cell<Readonly<Record<string, Task>>>("tasks", { default: {} });
   const open = space.computed("tasks/open", () => Object.values(all.get() ?? {}).filter(({ done }) => !done));
   const totals = space.computed(
     "tasks/totals",
@@ -37,7 +37,6 @@ export function tasks(space: Space) {
         input: shape(TASK),
         handle: ({ taskId, title, hours = 1 }: Shaped<typeof TASK>, tx, message) => {
           const id = taskId ?? message.metadata.id;
-          if (tx.get(all) === undefined) tx.set(all, {});
           // Whoever names a task's id may ask twice.
           if (tx.get(all.key(id)) !== undefined) return { taskId: id, added: false };
           tx.set(all.key(id), { title, hours, done: false });

@@ -11,7 +11,7 @@ const WHICH = { workId: "text" } as const;
 const SECONDS_MAX = 3_600;
 
 export function worker(space: Space, host: Host) {
-  const finished = space.cell<Readonly<Record<string, string>>>("worker/finished");
+  const finished = space.cell<Readonly<Record<string, string>>>("worker/finished", { default: {} });
   return {
     worker: capability({
       description: "takes its time",
@@ -39,7 +39,6 @@ export function worker(space: Space, host: Host) {
         "Work.Record": {
           input: shape(RESULT),
           handle: ({ workId, title }: Shaped<typeof RESULT>, tx) => {
-            if (tx.get(finished) === undefined) tx.set(finished, {});
             if (tx.get(finished.key(workId)) !== undefined) return { recorded: false };
             tx.set(finished.key(workId), title);
             tx.emit("Work.Finished", { workId, title });

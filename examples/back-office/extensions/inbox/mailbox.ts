@@ -8,7 +8,7 @@ const MAIL = { mailId: "text", from: "text", subject: "text", text: "text" } as 
 export type Mail = Shaped<typeof MAIL>;
 
 export function mailbox(space: Space) {
-  const mails = space.cell<Readonly<Record<string, Mail>>>("inbox");
+  const mails = space.cell<Readonly<Record<string, Mail>>>("inbox", { default: {} });
   return transactional({
     space,
     description: "mail that came in",
@@ -18,7 +18,6 @@ export function mailbox(space: Space) {
         input: shape(RECEIVE),
         handle: (given: Shaped<typeof RECEIVE>, tx, message) => {
           const mail: Mail = { text: "", mailId: message.metadata.id, ...given };
-          if (tx.get(mails) === undefined) tx.set(mails, {});
           // Whoever names a mail's id may deliver it twice.
           if (tx.get(mails.key(mail.mailId)) === undefined) {
             tx.set(mails.key(mail.mailId), mail);

@@ -49,7 +49,7 @@ function clock() {
 }
 
 function bell(space: Space) {
-  const rung = space.cell<Readonly<Record<string, string>>>("reminders/rung");
+  const rung = space.cell<Readonly<Record<string, string>>>("reminders/rung", { default: {} });
   return transactional({
     space,
     description: "rings reminders, each once",
@@ -58,7 +58,6 @@ function bell(space: Space) {
       "Reminders.Ring": {
         input: shape(RING),
         handle: ({ reminderId, text }: Shaped<typeof RING>, tx) => {
-          if (tx.get(rung) === undefined) tx.set(rung, {});
           if (tx.get(rung.key(reminderId)) !== undefined) return { rang: false };
           tx.set(rung.key(reminderId), text);
           tx.emit("Reminder.Rang", { reminderId, text });
