@@ -286,6 +286,10 @@ export const ROW_COLUMNS =
   "id, correlation_id, topic, source, payload, status, created_at, processed_at, error, message_id, kind, type, " +
   "causation_id, timestamp, metadata, attempts, deaths, next_attempt_at, lease, hash";
 
+/** The last signed row: its id, a blank and its hash. */
+export const READ_HEAD =
+  "SELECT CAST(seq AS INTEGER) AS last_id, substr(seq, instr(seq, ' ') + 1) AS hash FROM sqlite_sequence WHERE name = 'journal_head'";
+
 /** Claimed by this lease for the attempt-th time and not settled since. */
 const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
 
@@ -301,9 +305,9 @@ function statements(connection: Connection) {
     byMessageId: prepare(`SELECT ${ROW_COLUMNS} FROM event_journal WHERE message_id = ?`),
     readHead: prepare(
       "SELECT last_id, hash, (SELECT max(id) FROM event_journal) AS max_id, " +
-        "(SELECT seq FROM sqlite_sequence WHERE name = 'event_journal') AS counter FROM journal_head",
+        `(SELECT seq FROM sqlite_sequence WHERE name = 'event_journal') AS counter FROM (${READ_HEAD})`,
     ),
-    writeHead: prepare("UPDATE journal_head SET last_id = ?, hash = ?"),
+    writeHead: prepare("UPDATE sqlite_sequence SET seq = ? || ' ' || ? WHERE name = 'journal_head'"),
     resetCounter: prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'event_journal'"),
     // The planner takes a partial index only when its condition is written out.
     claimable: prepare(

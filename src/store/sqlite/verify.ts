@@ -9,7 +9,7 @@ import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { GENESIS, journalHash } from "./journal-hash.ts";
-import { ROW_COLUMNS } from "./journal-table.ts";
+import { READ_HEAD, ROW_COLUMNS } from "./journal-table.ts";
 import { messageOf } from "./sqlite-error.ts";
 
 const PROBLEMS_MAX = 100;
@@ -71,7 +71,7 @@ class Scrub {
       }
       await this.#host.yield();
     }
-    chain.end(this.#connection.prepare("SELECT last_id, hash FROM journal_head").get());
+    chain.end(this.#connection.prepare(READ_HEAD).get());
   }
 
   async documents(): Promise<void> {
