@@ -2,6 +2,7 @@
  * Which attempt runs now, so that what is launched is tied to it: the handler of a send, or a transaction of plain code. The lineage of a
  * transaction is made by the first launch in it and follows its commit. SPEC: I10.
  */
+import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Lineage } from "./lineage.ts";
@@ -27,6 +28,12 @@ export class Attempts {
     const replica = this.#turns.transactsOn;
     if (replica !== undefined) this.#transaction ??= new Lineage(replica);
     return this.#transaction;
+  }
+
+  /** What whoever runs now has read so far is labelled with. */
+  get label(): Label {
+    const { current, handling } = this.#runner;
+    return current?.label ?? handling?.label ?? this.#turns.label;
   }
 
   /** Runs code as one commit; what it launches follows that. One inside another is part of it. */

@@ -12,6 +12,7 @@ import { SENDS_ASIDE_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { isWithin } from "../store/label.ts";
 import { refusal } from "../store/label-checks.ts";
+import type { Replica } from "../store/replica.ts";
 import type { DocumentIndex } from "./address.ts";
 import { type End, Handling, type HandlingParts } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
@@ -26,7 +27,7 @@ export type HandlerLoader = (stream: string) => Promise<unknown> | undefined;
 
 /** Begins a pass in which every node may run as often as it may in one: each send is news from outside. */
 export interface Passes {
-  fresh(): void;
+  fresh(replica: Replica): void;
   wake(): void;
 }
 
@@ -37,7 +38,6 @@ export class Dispatch {
   readonly #answers: SendAnswers;
   readonly #commit: SendCommit;
   readonly #passes: Passes;
-  #attempts = 0;
 
   constructor(parts: HandlingParts & { introspection: Introspection; answers: SendAnswers; passes: Passes }) {
     this.#parts = parts;
@@ -117,7 +117,7 @@ export class Dispatch {
 
   /** Brings up to date what the handler is going to read; false if the send waits, or has failed. */
   #preflight(queue: SendQueue, send: Send, read: (value: Json) => unknown): boolean {
-    const look = new Handling(this.#parts, send, 0, true);
+    const look = new Handling(this.#parts, send, true);
     const end = look.call(read);
     look.abort("a preflight only looks");
     if (look.abandonedFor !== undefined) this.#park(queue, send, look.abandonedFor);
@@ -165,8 +165,8 @@ export class Dispatch {
   #attempt(queue: SendQueue, send: Send, handler: RegisteredHandler): boolean {
     send.attempts++;
     send.state = "running";
-    this.#passes.fresh();
-    const handling = new Handling(this.#parts, send, ++this.#attempts);
+    this.#passes.fresh(queue.replica);
+    const handling = new Handling(this.#parts, send);
     const end = handling.call(handler.run);
     if (end.threw || !isPromise(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;

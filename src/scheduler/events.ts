@@ -7,6 +7,7 @@
 import type { Host } from "../host/host.ts";
 import { CLOSED_STREAMS_MAX, SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
 import { admit } from "../store/admit.ts";
+import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
 import { type Attempts, lineageOf } from "./attempts.ts";
@@ -43,8 +44,10 @@ export class Events implements FallListener {
   readonly #streams = new Map<Address, StreamRecord>();
   /** Those that nobody handles and nobody will, the one that was closed first before the others. */
   readonly #closed = new Set<StreamRecord>();
-  /** Sends of plain code. */
+  /** Sends of plain code and of nodes. */
   #sends = 0;
+  /** Those under a label, by its names: how many there were must not show in the ids of others. */
+  readonly #labelledSends = new Map<string, number>();
   /** Nothing is handled any more, in whichever space. */
   #isClosed = false;
 
@@ -142,8 +145,8 @@ export class Events implements FallListener {
     const attempt = this.#attempts.current;
     const origin = options.origin === undefined ? attempt : lineageOf(stream.queue.replica, options.origin);
     const { onOutcome } = options;
-    const name = this.#nameOf(stream, options);
-    const label = this.#runner.current?.label ?? this.#runner.handling?.label;
+    const { label } = this.#attempts;
+    const name = this.#nameOf(stream, options, label);
     const send = new Send({ name, stream, value: admit(value, undefined), origin, label, onOutcome });
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
@@ -165,7 +168,7 @@ export class Events implements FallListener {
   }
 
   /** The event's id, or the number of what plain code sends, from which it follows. */
-  #nameOf(stream: StreamRecord, { id, session, eventId }: SendOptions): string | number {
+  #nameOf(stream: StreamRecord, { id, session, eventId }: SendOptions, label: Label): string | number {
     const { current, handling } = this.#runner;
     if (eventId !== undefined) {
       if (id === undefined && eventId !== "") return eventId;
@@ -177,7 +180,14 @@ export class Events implements FallListener {
     if (id !== undefined) return callerEventId(session ?? stream.queue.session, id, stream.link);
     // What a node sends while a handler reads is the node's.
     if (handling !== null && current === null) return causalEventIds(handling.name, stream.link) + ++handling.sends;
-    return ++this.#sends;
+    return label.length === 0 ? ++this.#sends : this.#labelledName(stream, label);
+  }
+
+  #labelledName({ queue, link }: StreamRecord, label: Label): string {
+    const names = JSON.stringify(label);
+    const number = (this.#labelledSends.get(names) ?? 0) + 1;
+    this.#labelledSends.set(names, number);
+    return causalEventIds(`${queue.session} knowing ${names}`, link) + number;
   }
 
   #enqueue(send: Send): void {

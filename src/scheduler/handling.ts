@@ -54,7 +54,7 @@ export class Handling implements WriteTarget {
   /** Looks at what the handler is going to read; its writes are dropped. */
   readonly isPreflight: boolean;
   readonly #parts: HandlingParts;
-  /** The attempts of this process are counted; with the session, no other has the same number. */
+  /** Which attempt of the send it is. Those of all sends are not counted: how many there were under a label would show. */
   readonly #attempt: number;
   readonly #session: string;
   /** Transactions on other spaces; made by the first read or write there. */
@@ -65,13 +65,13 @@ export class Handling implements WriteTarget {
   #ids = 0;
   #isOver = false;
 
-  constructor(parts: HandlingParts, send: Send, attempt: number, isPreflight = false) {
+  constructor(parts: HandlingParts, send: Send, isPreflight = false) {
     const { replica } = send.stream.queue;
     this.send = send;
     this.label = send.label;
     this.isPreflight = isPreflight;
     this.#parts = parts;
-    this.#attempt = attempt;
+    this.#attempt = send.attempts;
     this.transaction = replica.transaction();
     this.lineage = new Lineage(replica);
     this.#session = replica.session;
@@ -147,6 +147,7 @@ export class Handling implements WriteTarget {
   abandon(): void {
     this.abort("the attempt was abandoned");
     this.send.state = "queued";
+    this.send.attempts--;
   }
 
   /** Nothing of it happens; the outcome says whether what it had read stands. */

@@ -13,6 +13,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { PASS_SLICE_MS } from "../limits.ts";
+import type { Replica } from "../store/replica.ts";
 import type { Agenda, Waker } from "./agenda.ts";
 import type { NodeWork } from "./closure.ts";
 import type { Passes } from "./dispatch.ts";
@@ -249,9 +250,13 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
 
   // For sends (§7.5) ---------------------------------------------------------------------------------------------------
 
-  /** Each send is news from outside: what it makes run may run as often as in a pass of its own. */
-  fresh(): void {
+  /**
+   * Each send is news from outside: what it makes run may run as often as in a pass of its own. What plain code has written by then is
+   * committed before it, or the handling would read what its own commit finds changed.
+   */
+  fresh(replica: Replica): void {
     this.#pass++;
+    this.#turns.seal(replica);
   }
 
   get isUnsettled(): boolean {

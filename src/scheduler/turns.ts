@@ -5,7 +5,7 @@
 import type { Host } from "../host/host.ts";
 import { NOTHING_ELSE } from "../store/commit-request.ts";
 import type { OpenTurn } from "../store/document-table.ts";
-import { join, type Label } from "../store/label.ts";
+import { join, type Label, PUBLIC } from "../store/label.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
@@ -138,6 +138,11 @@ export class Turns {
   /** The space of the transaction that runs now. */
   get transactsOn(): Replica | undefined {
     return this.#transacting?.replica;
+  }
+
+  /** What the transaction that runs now has read so far is labelled with. */
+  get label(): Label {
+    return this.#transacting?.unit?.label ?? PUBLIC;
   }
 
   /** A read by plain code: what a transaction has read, its commit rests on. */

@@ -363,6 +363,32 @@ describe("what is sent", () => {
     expect(published.map(({ message }) => message?.metadata.label)).toEqual([["s"], undefined]);
   });
 
+  test("[F11] under a label, and handled, does not show in the ids of what others send, or in those that handlers make", async () => {
+    const ids = async (secretSends: number) => {
+      const { space, secret, quiet } = await withSecret();
+      const [high, low] = [space.stream<number>("high"), space.stream<number>("low")];
+      const passed = space.stream<number>("passed");
+      high.handle((value) => void secret.set(value));
+      const seen = new Calls<string>();
+      low.handle((_, { newId, send }) => {
+        seen.note(newId());
+        send(passed, 1);
+      });
+      passed.handle((_, { eventId }) => seen.note(eventId));
+      for (let i = 0; i < secretSends; i++) space.transact(() => void high.send(secret.get() as number));
+      space.effect(() => {
+        for (let i = 0; i < secretSends; i++) if (secret.get() !== undefined) high.send(1);
+      });
+      await quiet();
+      low.send(1);
+      space.transact(() => void low.send(2));
+      await quiet();
+      expect(seen.count).toBe(4);
+      return seen.take();
+    };
+    expect(await ids(3)).toEqual(await ids(0));
+  });
+
   test("[F11] from above a handler's clearance does not reach it, nor what brings it up to date", async () => {
     const { space, secret, outcomes, onOutcome, quiet } = await withStreams();
     const told = new Calls();

@@ -1,15 +1,25 @@
 /**
  * Random programs for twin runs. Cells are labelled with nothing, "a" or "b"; computed values choose, follow, fail and catch; processes
- * count their own runs, forget to look again at what woke them, write, make nodes and wait behind gates. Observers with
- * a clearance write down whatever they are shown, and how often, and in which order.
+ * count their own runs, forget to look again at what woke them, write, make nodes, send and wait behind gates; handlers and transactions read
+ * and pass on (`twin-streams.ts`). Observers with a clearance write down whatever they are shown, and how often, and in which order.
  *
  * Run with one set of secrets and with another, what an observer wrote down must be the same if the secrets are above him.
  */
 import fc from "fast-check";
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Space } from "../../src/cells/space.ts";
+import type { Stream } from "../../src/cells/stream.ts";
 import { LabelError } from "../../src/store/label.ts";
 import { setup } from "../scheduler/scheduler-setup.ts";
+import { eventNote, type HandlerSpec, handlers, makeStreams, STREAMS } from "./twin-streams.ts";
+import { numberOf } from "./twin-values.ts";
+
+interface ProgramSite {
+  readonly space: Space;
+  /** Cells, outs and computed values. */
+  readonly places: readonly Cell<unknown>[];
+  readonly streams: readonly Stream<number>[];
+}
 
 /** Which of the two worlds a run lives in. */
 export type World = 0 | 1;
@@ -36,6 +46,8 @@ interface Process {
   readonly out: number;
   readonly writes: "count" | "value" | "causes" | "first";
   readonly makes: boolean;
+  /** The stream that it sends what it has seen to. */
+  readonly sends: number | undefined;
   /** Throws in the end if what it has seen adds up to that. */
   readonly failsAt: number;
   readonly debounceMs: number;
@@ -47,11 +59,14 @@ type Step =
   | { readonly kind: "settle" }
   | { readonly kind: "advance"; readonly ms: number }
   | { readonly kind: "observe"; readonly place: number; readonly clearance: readonly string[] }
-  | { readonly kind: "drop"; readonly process: number };
+  | { readonly kind: "drop"; readonly process: number }
+  | { readonly kind: "send"; readonly stream: number; readonly value: number }
+  | { readonly kind: "transact"; readonly stream: number; readonly reads: number; readonly above: number };
 
 export interface Program {
   readonly computed: readonly Expression[];
   readonly processes: readonly Process[];
+  readonly handlers: readonly HandlerSpec[];
   readonly steps: readonly Step[];
 }
 
@@ -65,16 +80,17 @@ const clearance: fc.Arbitrary<readonly string[] | undefined> = fc.constantFrom(
 const place = fc.nat(30);
 const value = fc.nat(3);
 
-export const programs: fc.Arbitrary<Program> = fc.record({
-  computed: fc.array(
-    fc.record({
-      kind: fc.constantFrom("sum", "choose", "choose", "point", "fail", "catch", "shape"),
-      of: fc.tuple(place, place, place),
-      clearance,
-    }),
-    { minLength: 1, maxLength: 6 },
-  ),
-  processes: fc.array(
+const computed: fc.Arbitrary<Expression[]> = fc.array(
+  fc.record({
+    kind: fc.constantFrom("sum", "choose", "choose", "point", "fail", "catch", "shape"),
+    of: fc.tuple(place, place, place),
+    clearance,
+  }),
+  { minLength: 1, maxLength: 6 },
+);
+
+function processes(sends: Process["sends"][], debounceMs: number[]): fc.Arbitrary<Process[]> {
+  return fc.array(
     fc.record({
       reads: fc.tuple(place, place),
       firstRuns: fc.nat(2),
@@ -82,36 +98,64 @@ export const programs: fc.Arbitrary<Program> = fc.record({
       out: fc.nat(OUTS - 1),
       writes: fc.constantFrom("count", "value", "causes", "first"),
       makes: fc.boolean(),
+      sends: fc.constantFrom(...sends),
       failsAt: fc.nat(6),
-      debounceMs: fc.constantFrom(0, 0, 0, 10),
+      debounceMs: fc.constantFrom(...debounceMs),
       clearance,
     }),
     { maxLength: 4 },
-  ),
-  steps: fc.array(
-    fc.oneof(
-      {
-        weight: 6,
-        arbitrary: fc.record({
-          kind: fc.constant("set" as const),
-          cell: fc.nat(CELLS - 1),
-          values: fc.tuple(value, value),
-        }),
-      },
-      { weight: 3, arbitrary: fc.record({ kind: fc.constant("settle" as const) }) },
-      { weight: 1, arbitrary: fc.record({ kind: fc.constant("advance" as const), ms: fc.nat(20) }) },
-      {
-        weight: 2,
-        arbitrary: fc.record({
-          kind: fc.constant("observe" as const),
-          place,
-          clearance: fc.constantFrom<string[]>([], ["a"]),
-        }),
-      },
-      { weight: 1, arbitrary: fc.record({ kind: fc.constant("drop" as const), process: fc.nat(3) }) },
-    ),
-    { minLength: 3, maxLength: 14 },
-  ),
+  );
+}
+
+const steps: fc.WeightedArbitrary<Step>[] = [
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("set" as const),
+      cell: fc.nat(CELLS - 1),
+      values: fc.tuple(value, value),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("settle" as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("advance" as const), ms: fc.nat(20) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("observe" as const),
+      place,
+      clearance: fc.constantFrom<string[]>([], ["a"]),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("drop" as const), process: fc.nat(3) }) },
+];
+
+const sending: fc.WeightedArbitrary<Step>[] = [
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("send" as const), stream: fc.nat(STREAMS - 1), value }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("transact" as const),
+      stream: fc.nat(STREAMS - 1),
+      reads: place,
+      above: value,
+    }),
+  },
+];
+
+/** Cells, computed values and processes. */
+export const programs: fc.Arbitrary<Program> = fc.record({
+  computed,
+  processes: processes([undefined], [0, 0, 0, 10]),
+  handlers: fc.constant([]),
+  steps: fc.array(fc.oneof(...steps), { minLength: 3, maxLength: 14 }),
+});
+
+/** The same with streams, and without gates: whether a gate is closed shows in how sends and runs take turns, and that is time. */
+export const streamPrograms: fc.Arbitrary<Program> = fc.record({
+  computed,
+  processes: processes([undefined, 0, 1, 2], [0]),
+  handlers,
+  steps: fc.array(fc.oneof(...steps, ...sending), { minLength: 3, maxLength: 14 }),
 });
 
 /** Everything that was shown to observers, in order, with the clearance of each. */
@@ -122,11 +166,13 @@ export interface Note {
 
 /** `secret` says which labels' values differ between the two worlds. */
 export async function runTwin(program: Program, world: World, secret: readonly string[]): Promise<Note[]> {
-  const { space, host, quiet } = await setup();
+  const { space, host, line, quiet } = await setup();
   const notes: Note[] = [];
   const places = makePlaces(space, program);
   await quiet();
-  const cancels = program.processes.map((process, i) => startProcess(space, places, process, i));
+  const streams = makeStreams({ space, places, outs: places.slice(CELLS, CELLS + OUTS), notes }, program.handlers);
+  const site: ProgramSite = { space, places, streams };
+  const cancels = program.processes.map((process, i) => startProcess(site, process, i));
   for (const clearance of [[], ["a"]]) observeAll(space, places, clearance, notes);
   await quiet();
   for (const [i, step] of program.steps.entries()) {
@@ -151,11 +197,26 @@ export async function runTwin(program: Program, world: World, secret: readonly s
       case "drop":
         cancels[step.process]?.();
         break;
+      case "send":
+        await quiet();
+        streams[step.stream]?.send(step.value);
+        await quiet();
+        break;
+      case "transact":
+        await quiet();
+        transact(site, step);
+        await quiet();
+        break;
     }
   }
   await host.advance(10_000);
+  for (const row of await line.store.query({ limit: 1_000 })) {
+    const { label, what } = eventNote(row);
+    notes.push({ clearance: label, what });
+  }
   space.scheduler.checkInvariants();
-  await space.close();
+  // Not waited for: a program may never come to rest.
+  void space.close();
   return notes;
 }
 
@@ -203,7 +264,7 @@ function evaluate(kind: Expression["kind"], x: Cell, y: Cell, z: Cell): unknown 
 }
 
 /** Closes over its count: how often it ran is what it knows besides what it reads. */
-function startProcess(space: Space, places: readonly Cell<unknown>[], process: Process, index: number): () => void {
+function startProcess({ space, places, streams }: ProgramSite, process: Process, index: number): () => void {
   const [x, y] = process.reads.map((n) => places[n % places.length] as Cell<unknown>) as [Cell, Cell];
   const out = places[CELLS + process.out] as Cell<unknown>;
   const { clearance, debounceMs } = process;
@@ -215,6 +276,8 @@ function startProcess(space: Space, places: readonly Cell<unknown>[], process: P
       const first = numberOf(x.get());
       const second = count <= process.firstRuns || first > process.above ? numberOf(y.get()) : 0;
       if (process.makes && second > 0) space.computed(`made ${index}`, () => numberOf(x.get()) + count).get();
+      // Not for ever: what it sends may wake it.
+      if (process.sends !== undefined && count <= 3) streams[process.sends]?.send(first + second);
       if (process.writes === "count") out.set(count);
       if (process.writes === "value") out.set(first + second);
       if (process.writes === "causes") out.set(run.causes.map(String).join());
@@ -222,6 +285,16 @@ function startProcess(space: Space, places: readonly Cell<unknown>[], process: P
     },
     { id: `process ${index}`, ...(clearance ? { clearance } : {}), ...(debounceMs > 0 ? { debounceMs } : {}) },
   );
+}
+
+/** Sends only if what it reads is above something; whoever gets it knows as much. */
+function transact({ space, places, streams }: ProgramSite, step: Step & { kind: "transact" }): void {
+  const code = () => {
+    const seen = numberOf(places[step.reads % places.length]?.get());
+    if (seen > step.above) streams[step.stream]?.send(seen);
+  };
+  // What becomes of it is known to whoever runs it alone.
+  space.transact(code).catch(() => undefined);
 }
 
 function observeAll(space: Space, places: readonly Cell<unknown>[], clearance: readonly string[], notes: Note[]): void {
@@ -246,8 +319,4 @@ function shown(cell: Cell<unknown>): string {
     if (error instanceof LabelError) return `${error.code} ${error.message}`;
     throw error;
   }
-}
-
-function numberOf(value: unknown): number {
-  return typeof value === "number" ? value : 0;
 }

@@ -710,6 +710,46 @@ describe("order and consistency of sends", () => {
     expect(outcomes).toEqual(new Map([["refused", 10]]));
   });
 
+  test("[I4] a handler that reads what plain code has just written is not in conflict with it", async () => {
+    const { space, host } = await setup();
+    const a = space.cell<number>("a");
+    a.set(0);
+    const stream = space.stream<number>("stream");
+    const attempts = new Calls<number>();
+    stream.handle((_, { attempt }) => void attempts.note((a.get() ?? 0) * 10 + attempt));
+    await host.advance(0);
+    const outcomes = new Calls<string>();
+    // The pass that the first effect asks for comes before the turn's commit.
+    space.effect(() => undefined);
+    space.effect(() => void stream.send(a.get() ?? 0, { onOutcome: ({ kind }) => outcomes.note(kind) }));
+    a.set(1);
+    await host.advance(0);
+    expect([attempts.seen, outcomes.seen]).toEqual([[11], ["handled"]]);
+  });
+
+  test("[I4] an attempt that was abandoned to load something is not counted", async () => {
+    const { space, host, open, quiet } = await setup();
+    const { space: other } = await open();
+    other.cell<number>("far").set(2);
+    await quiet();
+    const [stream, child] = [space.stream<number>("stream"), space.stream<string>("child")];
+    const seen = new Calls<unknown>();
+    let calls = 0;
+    stream.handle((_, { attempt, send }) => {
+      calls++;
+      send(child, "of it");
+      seen.note([space.cell("far").get(), attempt]);
+    });
+    child.handle((value, { attempt }) => void seen.note([value, attempt]));
+    stream.send(0);
+    await host.advance(0);
+    expect(calls).toBe(2);
+    expect(seen.seen).toEqual([
+      [2, 1],
+      ["of it", 1],
+    ]);
+  });
+
   test("[I4] what still waits when the space is closed is dropped, and so is what is sent then", async () => {
     const { space } = await setup();
     const stream = space.stream<number>("stream");
