@@ -1,0 +1,43 @@
+/** What must not happen any more once somebody has asked for the end. */
+import { describe, expect, test } from "#test";
+import type { EventJournal } from "../../src/loop/event-journal.ts";
+import { BareActor, bare, command, message, query, setup } from "./loop-setup.ts";
+
+describe("after the end", () => {
+  test("[L17] [L28] an actor whose restart was due is not started any more", async () => {
+    const spawned: BareActor[] = [];
+    const spawn = () => {
+      spawned.push(new BareActor());
+      return spawned.at(-1) as BareActor;
+    };
+    const { loop, host, client, settle } = await setup({ a: bare(spawn) });
+    spawned[0]?.dispatch({ type: "error", message: "boom" });
+    loop.receive(query("Bare.Ask", "waits"), client());
+    await settle();
+    await host.run(() => loop.stop());
+    await host.advance(60_000);
+    expect(spawned).toHaveLength(1);
+  });
+
+  test("[N12] a client that has unsubscribed while it was waited for gets nothing more", async () => {
+    const gone = message("event", "A.One", "e1");
+    const journal: EventJournal = {
+      publish: async () => undefined,
+      subscribe: () => undefined,
+      async *follow() {
+        yield { id: 1, topic: "a.one", message: gone };
+      },
+    };
+    const { loop, client, settle } = await setup({}, { events: journal });
+    const watcher = client();
+    watcher.hasRoom = false;
+    loop.receive(command("Sys.Subscribe", "s", null), watcher);
+    await settle();
+    const { subscription } = watcher.received[0]?.data as { subscription: string };
+    loop.receive(command("Sys.Unsubscribe", "u", { subscription }), watcher);
+    await settle();
+    watcher.makeRoom();
+    await settle();
+    expect(watcher.received.map(({ kind }) => kind)).toEqual(["reply", "reply"]);
+  });
+});
