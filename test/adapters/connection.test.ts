@@ -14,6 +14,7 @@ import {
 } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
+import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare } from "../loop/loop-setup.ts";
 import { ping } from "./socket-setup.ts";
 
@@ -80,18 +81,25 @@ const pings = (count: number, from = 0) =>
   Array.from({ length: count }, (_, n) => `${JSON.stringify(ping(`q${from + n}`))}\n`).join("");
 
 describe("one request", () => {
-  test("[L5] is routed, handled and answered in the task that brought it", async () => {
-    const host = simulatedHost(1);
-    const echo = capability({ description: "echo", queries: { "Syscall.Ping": { handle: (data) => data } } });
-    const loop = await host.run(() => EventLoop.boot({ host, capabilities: { echo } }));
-    const stream = new Stream();
-    const client = new NdjsonConnection({ host, loop, stream, adapter: "test", closed: () => undefined });
-    for (let n = 1; n <= 3; n++) {
-      host.task(() => client.data(new TextEncoder().encode(pings(1, n))));
-      await host.step();
-      expect(stream.lines).toHaveLength(n);
-    }
-  });
+  const handlers = {
+    "a handler that returns": (data: Json) => data,
+    "an async one that waits for nothing": async (data: Json) => data,
+  };
+  test.each(Object.entries(handlers))(
+    "[L5] is routed, handled by %s, and answered in the task that brought it",
+    async (_, handle) => {
+      const host = simulatedHost(1);
+      const echo = capability({ description: "echo", queries: { "Syscall.Ping": { handle } } });
+      const loop = await host.run(() => EventLoop.boot({ host, capabilities: { echo } }));
+      const stream = new Stream();
+      const client = new NdjsonConnection({ host, loop, stream, adapter: "test", closed: () => undefined });
+      for (let n = 1; n <= 3; n++) {
+        host.task(() => client.data(new TextEncoder().encode(pings(1, n))));
+        await host.step();
+        expect(stream.lines).toHaveLength(n);
+      }
+    },
+  );
 });
 
 describe("backpressure", () => {
