@@ -11,6 +11,7 @@
  * Order at startup: open, recover, wire all subscriptions, then start. An event that nobody subscribes to is done, and that is
  * known only once the wiring is complete.
  */
+import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import { DISPATCH_CONCURRENCY_MAX, LEASE_MS, STOP_GRACE_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
@@ -29,7 +30,7 @@ import type { Handler, TransactionalHandler } from "./handler.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalSignal } from "./journal-signal.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { type BusObserver, safeObserver } from "./observation.ts";
+import type { BusObserver } from "./observation.ts";
 import { type Publication, Publisher, type PublishOptions } from "./publisher.ts";
 import { RetentionKeeper, type RetentionPolicy } from "./retention.ts";
 import { RetryTimer } from "./retry-timer.ts";
@@ -90,7 +91,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const { store, host, concurrency = DISPATCH_CONCURRENCY_MAX, leaseMs = LEASE_MS } = options;
     requirePositive("concurrency", concurrency);
     requirePositive("leaseMs", leaseMs);
-    const observe = safeObserver(options.observe);
+    const observe = guarded(host, options.observe ?? (() => undefined));
     const subscriptions = this.#subscriptions;
     this.#host = host;
     this.#store = store;

@@ -35,15 +35,3 @@ export type BusObservation =
   | { readonly kind: "store-trouble"; readonly doing: string; readonly error: string };
 
 export type BusObserver = (observation: BusObservation) => void;
-
-/** The observer as the bus calls it. */
-export function safeObserver(observe: BusObserver | undefined): BusObserver {
-  if (observe === undefined) return () => {};
-  return (observation) => {
-    try {
-      observe(observation);
-    } catch {
-      // An observer that fails must not take part: what it was told is in the journal as well.
-    }
-  };
-}

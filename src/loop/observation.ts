@@ -2,6 +2,7 @@
  * What the loop tells about itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes scheduling, is never
  * routed, and is never observed itself. Whoever listens must not throw; if he does, he is told nothing more.
  */
+import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
@@ -48,33 +49,31 @@ export class Observations {
   }
 
   add(observer: Observer): () => void {
-    this.#observers.add(observer);
-    return () => {
-      this.#observers.delete(observer);
-    };
+    return this.#add(this.#observers, observer);
   }
 
   addForFaults(observer: Observer): void {
-    this.#faultObservers.add(observer);
+    this.#add(this.#faultObservers, observer);
+  }
+
+  /** One that fails is let go: it would fail again with every message. */
+  #add(observers: Set<Observer>, observer: Observer): () => void {
+    const letGo = () => void observers.delete(own);
+    const report = (thrown: unknown) => {
+      letGo();
+      this.#host.report(thrown);
+    };
+    const own = guarded({ report }, observer);
+    observers.add(own);
+    return letGo;
   }
 
   tell(type: ObservationType, data: Json, cause?: Pick<Message, "metadata">): void {
     const isFault = this.#faultObservers.size > 0 && FAULTS.has(type);
     if (this.#observers.size === 0 && !isFault) return;
     const observation = event(this.#host, type, data, cause && causedBy(cause));
-    tellAll(this.#observers, observation);
-    if (isFault) tellAll(this.#faultObservers, observation);
-  }
-}
-
-function tellAll(observers: Set<Observer>, observation: Message): void {
-  for (const observer of observers) {
-    try {
-      observer(observation);
-    } catch {
-      // An observer that throws must not take part in what it observes; it is let go.
-      observers.delete(observer);
-    }
+    for (const observe of this.#observers) observe(observation);
+    if (isFault) for (const observe of this.#faultObservers) observe(observation);
   }
 }
 

@@ -148,14 +148,17 @@ describe("looking at the journal", () => {
   });
 
   test("[J79] observers are told what goes wrong, and one that throws disturbs nothing", async () => {
-    const { bus, act, row } = setup({
-      observe: () => {
-        throw new Error("an observer must not matter");
+    const { bus, act, row, host } = setup({
+      observe: ({ kind }) => {
+        throw new Error(`told of ${kind}`);
       },
     });
+    const reported: unknown[] = [];
+    host.report = (error) => void reported.push(error);
     bus.subscribe("tick", () => Promise.reject(new Error("no")), { subscriberId: "s" });
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "x", 1));
     expect((await row(id)).status).toBe("failed");
+    expect(reported).toEqual([new Error("told of handler-failed")]);
   });
 });

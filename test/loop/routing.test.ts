@@ -360,16 +360,23 @@ describe("what actors emit", () => {
 describe("observations", () => {
   test("[L29] they are Sys events caused by what they tell of, and an observer that throws is let go", async () => {
     let calls = 0;
-    const { loop, client, settle, observed } = await setup({ echo });
+    const { loop, client, settle, observed, host } = await setup({ echo });
+    const reported: unknown[] = [];
+    host.report = (error) => void reported.push(error);
     loop.observations.add(() => {
       calls++;
       throw new Error("bad observer");
     });
+    loop.observations.add(async () => {
+      calls++;
+      throw new Error("later");
+    });
     const one = client();
     loop.receive(query("Echo.Say", "q1", "x"), one);
+    await settle();
     loop.receive(query("Nobody.Home", "q2"), one);
     await settle();
-    expect(calls).toBe(1);
+    expect([calls, reported]).toEqual([2, [new Error("bad observer"), new Error("later")]]);
     expect(observed).toMatchObject([
       { kind: "event", type: "Sys.Routed", data: { capability: "echo" }, metadata: { causation: "q1" } },
       { kind: "event", type: "Sys.RoutingError", data: { code: 404 }, metadata: { causation: "q2" } },
