@@ -159,6 +159,8 @@ export class Confirmation implements Newcomers {
       return;
     }
     this.position = commit.sequence;
+    for (const ref of commit.patches) this.#documents.lookAgain(ref);
+    for (const ref of commit.labels) this.#documents.lookAgain(ref);
     const changes = commit.patches.flatMap((patch) => {
       const document = this.#documents.find(patch);
       return document ? document.integrate(patch.operations, commit.sequence) : [];
@@ -174,6 +176,7 @@ export class Confirmation implements Newcomers {
   /** The feed no longer reaches back to our position: every document that is here is read anew. */
   async #reload(): Promise<void> {
     this.#documents.doubtDerived();
+    this.#documents.lookAgainAtAll();
     let behind = this.#documents.loaded();
     let position: number | undefined;
     // What was loaded meanwhile may be older than what came back, so look until there is none of that.

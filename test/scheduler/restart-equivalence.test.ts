@@ -5,6 +5,8 @@ import { type Restarts, RestartTrial, worldOf } from "./restart-model.ts";
 
 const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
 const SEEDS = isLong ? 5_000 : 100;
+/** In which something was wrong once: a change behind the back of a node whose input was not loaded. */
+const FOUND = [7020];
 
 function inMemory(seed: number) {
   return worldOf(seed, (host) => {
@@ -16,7 +18,7 @@ function inMemory(seed: number) {
 describe("beside a process that was never restarted", () => {
   test("[I7] restarts, kills and changes behind its back: the same values, and no run that the other does not make", async () => {
     const total: Restarts = { restarts: 0, kills: 0, runs: 0, spared: 0 };
-    for (let seed = 1; seed <= SEEDS; seed++) {
+    for (const seed of [...Array.from({ length: SEEDS }, (_, i) => i + 1), ...FOUND]) {
       const trial = new RestartTrial(seed, { stays: inMemory(seed), restarts: inMemory(seed) });
       const met = await trial.run(30);
       for (const key of Object.keys(total) as (keyof Restarts)[]) total[key] += met[key];

@@ -106,6 +106,49 @@ describe("restart", () => {
     expect(seen).toEqual(["sum 9"]);
   });
 
+  test("[I7] what another process writes to an input that was never loaded reaches its readers, awake or asleep", async () => {
+    const at = setup();
+    (await firstLife(at)).kill();
+    const life = await at.begin();
+    const { label, other } = await life.space.restore(() => shop(life));
+    const seen: unknown[] = [];
+    const stop = label.sink((value) => seen.push(value));
+    await at.host.advance(1_000);
+    const before = life.loads;
+    const neighbour = await at.begin();
+    const prices = neighbour.space.cell<Record<string, number>>("prices");
+    await at.host.run(() => prices.pull());
+    prices.key("a").set(7);
+    await at.host.advance(1_000);
+    expect(seen).toEqual(["sum 3", "sum 9"]);
+    expect(life.takeRan()).toEqual(["sum", "label"]);
+    // The input and the outputs that it runs over, and nothing else.
+    expect(life.loads - before).toBeLessThanOrEqual(3);
+    stop();
+    await at.host.advance(1_000);
+    prices.key("a").set(8);
+    await at.host.advance(1_000);
+    expect(life.takeRan()).toEqual([]);
+    expect(await at.host.run(() => label.pull())).toBe("sum 10");
+    expect(await at.host.run(() => other.pull())).toBeDefined();
+    neighbour.kill();
+  });
+
+  test("[I7] one that nobody has looked at since it was taken up is computed anew when its input has moved", async () => {
+    const at = setup();
+    (await firstLife(at)).kill();
+    const life = await at.begin();
+    const { label } = await life.space.restore(() => shop(life));
+    const neighbour = await at.begin();
+    const prices = neighbour.space.cell<Record<string, number>>("prices");
+    await at.host.run(() => prices.pull());
+    prices.key("a").set(7);
+    await at.host.advance(1_000);
+    expect(life.ran).toEqual([]);
+    expect(await at.host.run(() => label.pull())).toBe("sum 9");
+    neighbour.kill();
+  });
+
   test("[I7] a value that was replaced by an equal one, or changed and changed back, runs nothing", async () => {
     const at = setup();
     (await firstLife(at)).kill();

@@ -48,6 +48,20 @@ describe("what others commit", () => {
     expect(there.replica.peek(DOC)).toEqual({ a: "mine", b: "theirs", c: { mine: true } });
   });
 
+  test("[S67] a document that is held and not here is loaded when others write it, and told; one that nobody holds is not", async () => {
+    const { here, there } = await setup();
+    await there.put(DOC, [], { a: 1 });
+    await there.put(OTHER, [], { a: 1 });
+    here.replica.place(DOC).observers++;
+    here.replica.place(OTHER);
+    here.told();
+    await there.put(DOC, ["a"], 2);
+    await there.put(OTHER, ["a"], 2);
+    expect(here.told()).toEqual([["pull", "doc", undefined, { a: 2 }]]);
+    expect(here.replica.place(OTHER).state).toBe("absent");
+    here.replica.checkInvariants();
+  });
+
   test("[S67] what no longer fits over it shows nothing, and is rejected", async () => {
     const { here, there } = await setup();
     await here.put(DOC, [], { a: { x: 0 }, b: 0 });
@@ -122,6 +136,19 @@ describe("what others commit", () => {
     expect(here.replica.peek(OTHER)).toBe("mine");
     await there.put(OTHER, [], 1);
     expect(here.replica.peek(OTHER)).toBe(1);
+  });
+
+  test("[S68] behind the feed's horizon a document that is held and not here is loaded too", async () => {
+    const { here, there } = await setup({ changesKept: 3 });
+    await there.put(DOC, [], { n: 0 });
+    here.replica.place(DOC).observers++;
+    const feed = here.hold("changesSince", "arrives");
+    for (let n = 1; n <= 10; n++) await there.put(DOC, ["n"], n);
+    here.told();
+    feed.open();
+    await quiet();
+    expect(here.told()).toEqual([["pull", "doc", undefined, { n: 10 }]]);
+    here.replica.checkInvariants();
   });
 
   test("[S68] a load that a reload has overtaken is made again", async () => {
