@@ -128,9 +128,19 @@ function hasSymbols(object: object): boolean {
   return Object.getOwnPropertySymbols(object).length > 0;
 }
 
-function instance(object: object): string {
+/** What people mean when they hand in one of these. */
+const INSTEAD: ReadonlyMap<string, string> = new Map([
+  ["Date", "keep its toISOString() or its time in milliseconds"],
+  ["Map", "keep Object.fromEntries(map)"],
+  ["Set", "keep [...set]"],
+]);
+
+/** What an object is that is not plain, and what to keep instead where that is known. */
+export function instance(object: object): string {
   const maker: unknown = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(object), "constructor")?.value;
-  return typeof maker === "function" ? `an instance of ${show(maker.name)}` : "an object with another prototype";
+  if (typeof maker !== "function") return "an object with another prototype";
+  const instead = INSTEAD.get(maker.name);
+  return `an instance of ${show(maker.name)}${instead === undefined ? "" : `; ${instead}`}`;
 }
 
 function uncleanText(what: "text" | "key"): Problem {

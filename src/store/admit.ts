@@ -8,7 +8,7 @@
  * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place. SPEC: S41-S43.
  */
 import { DEPTH_MAX, DOCUMENT_VALUES_MAX } from "../limits.ts";
-import { isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
+import { instance, isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { type Container, childOf, setOwn, shallowCopy } from "./patch.ts";
 import { StoreError } from "./store.ts";
@@ -74,6 +74,14 @@ class Refusal {
   }
 }
 
+/** Steps of a place that are shown: of a value that contains itself, more say nothing. */
+const STEPS_SHOWN_MAX = 12;
+
+function placeOf(steps: readonly (string | number)[]): string {
+  if (steps.length === 0) return "";
+  return ` at /${steps.slice(0, STEPS_SHOWN_MAX).join("/")}${steps.length > STEPS_SHOWN_MAX ? "/…" : ""}`;
+}
+
 class Admission {
   visited = 0;
   readonly #freezes: boolean;
@@ -87,8 +95,7 @@ class Admission {
       return this.#admit(value, previous, depth);
     } catch (thrown) {
       if (!(thrown instanceof Refusal)) throw thrown;
-      const where = thrown.steps.length === 0 ? THE_VALUE : `${THE_VALUE} at /${thrown.steps.join("/")}`;
-      throw new StoreError("STORE_MISUSE", `${where} ${thrown.problem}`);
+      throw new StoreError("STORE_MISUSE", `${THE_VALUE}${placeOf(thrown.steps)} ${thrown.problem}`);
     }
   }
 
@@ -108,7 +115,7 @@ class Admission {
     if (Array.isArray(container)) return this.#admitArray(container, previous, depth + 1);
     const prototype: unknown = Object.getPrototypeOf(container);
     if (prototype !== Object.prototype && prototype !== null)
-      throw new Refusal(`must be a plain object, got ${show(value)}`);
+      throw new Refusal(`must be a plain object, got ${instance(container)}`);
     const given = container as { readonly [key: string]: unknown };
     return isJsonObject(previous) ? this.#amend(given, previous, depth + 1) : this.#copy(given, depth + 1);
   }

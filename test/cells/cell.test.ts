@@ -84,6 +84,12 @@ describe("cells", () => {
       "cannot write doc /a: the value must be a JSON value, got undefined; to take away what is there, delete it";
     expect(() => place.set(undefined)).toThrow(hint);
     expect(() => doc.set({ a: [() => 1] })).toThrow("cannot write doc: the value at /a/0 must be a JSON value");
+    expect(() => doc.set({ at: new Date(0) })).toThrow(
+      'the value at /at must be a plain object, got an instance of "Date"; keep its toISOString()',
+    );
+    const circle: { around?: unknown } = {};
+    circle.around = circle;
+    expect(() => doc.set(circle)).toThrow(/at (\/around){12}\/… is nested deeper than 64, or contains itself$/);
     expect(() => transaction.set(doc, undefined)).toThrow(/^cannot write space\/doc \/: the value .* delete it$/);
     expect(doc.get()).toEqual({ a: 1 });
   });

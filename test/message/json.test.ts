@@ -31,8 +31,11 @@ describe("what is not JSON", () => {
       [1n, "must be a JSON value, got a BigInt"],
       [() => 1, "must be a JSON value, got a function"],
       [Symbol("s"), "must be a JSON value, got a symbol"],
-      [new Date(0), 'must be a plain object, got an instance of "Date"'],
-      [new Map(), 'must be a plain object, got an instance of "Map"'],
+      [
+        new Date(0),
+        'must be a plain object, got an instance of "Date"; keep its toISOString() or its time in milliseconds',
+      ],
+      [new Map(), 'must be a plain object, got an instance of "Map"; keep Object.fromEntries(map)'],
       [new Point(), 'must be a plain object, got an instance of "Point"'],
       [new String("s"), 'must be a plain object, got an instance of "String"'],
       [new Uint8Array(1), 'must be a plain object, got an instance of "Uint8Array"'],
