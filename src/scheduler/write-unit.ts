@@ -65,6 +65,7 @@ export class WriteUnit implements WriteTarget {
   #reached: Address | undefined;
 
   constructor(replica: Replica) {
+    replica.requireOpen();
     this.replica = replica;
   }
 

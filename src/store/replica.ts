@@ -200,7 +200,7 @@ export class Replica implements AsyncDisposable {
   // Committing -------------------------------------------------------------------------------------------------------
 
   transaction(options: TransactionOptions = NO_OPTIONS): Transaction {
-    this.#requireOpen();
+    this.requireOpen();
     this.#documents.transactionOpened();
     return new Transaction(this, options);
   }
@@ -215,7 +215,7 @@ export class Replica implements AsyncDisposable {
     this.#documents.turn?.seal();
     const rejection = firstMoved(parts);
     this.#documents.transactionEnded(parts);
-    this.#requireOpen();
+    this.requireOpen();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     if (rejection) return { ...identity, outcome: Promise.resolve(rejection), rejection };
 
@@ -275,7 +275,7 @@ export class Replica implements AsyncDisposable {
    * whatever the answer is.
    */
   record({ patches, reads, ...rows }: DerivedRows): Commit {
-    this.#requireOpen();
+    this.requireOpen();
     this.#documents.turn?.seal();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     const extras = { ...NOTHING_ELSE, ...rows };
@@ -357,7 +357,8 @@ export class Replica implements AsyncDisposable {
     return this.close();
   }
 
-  #requireOpen(): void {
+  /** Throws once it is closed. */
+  requireOpen(): void {
     if (this.#closed) throw new StoreError("STORE_CLOSED", `the replica of space "${this.space}" is closed`);
   }
 }

@@ -108,4 +108,15 @@ describe("what somebody else has done wrong", () => {
     await quiet();
     expect(seen.seen.at(-1)).toEqual([1, 9, 3]);
   });
+
+  test("[S70] nothing is written to a space that is closed: not by plain code, not by a transaction", async () => {
+    const { space, host, open } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    await host.run(() => space.close());
+    expect(() => a.set(2)).toThrow('space "s" is closed');
+    await expect(host.run(() => space.transact(() => a.set(3)))).rejects.toMatchObject({ code: "STORE_CLOSED" });
+    const { space: other } = await open();
+    expect(await host.run(() => other.cell("a").pull())).toBe(1);
+  });
 });
