@@ -9,8 +9,10 @@
  * whether it landed breaks that: it is taken back here and may be there. So the replica goes on under a new session, to which
  * that commit, should it turn up, is anybody else's.
  */
+
 import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { Change } from "./change.ts";
 import type { CommitOutcome } from "./commit.ts";
 import { CommitList } from "./commit-list.ts";
@@ -239,7 +241,7 @@ export class Confirmation implements Newcomers {
 
 /** What an error of the backend means for the commit that it struck. */
 function rejectionFor(error: unknown): Rejection {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = thrownText(error);
   if (!(error instanceof StoreError)) return rejected("unknown", "no-answer", message);
   // Misuse is found before anything is written; a store that has stopped takes nothing more.
   if (error.code === "STORE_MISUSE") return rejected("refused", "protocol", message);

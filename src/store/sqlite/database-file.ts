@@ -2,6 +2,7 @@
  * The file before it is opened: is it ours, can it be written, and what to say when not. Nothing is written to a file that
  * is refused: the verdict comes from its first hundred bytes and from a connection that can only read.
  */
+
 import {
   accessSync,
   closeSync,
@@ -15,10 +16,11 @@ import {
   statSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { thrownText } from "../../message/error-data.ts";
 import { StoreError } from "../store.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { APPLICATION_ID } from "./schema.ts";
-import { fileErrorCode, messageOf } from "./sqlite-error.ts";
+import { fileErrorCode } from "./sqlite-error.ts";
 
 /** Where the format keeps the application id (`https://sqlite.org/fileformat.html`, 1.3). */
 const APPLICATION_ID_OFFSET = 68;
@@ -52,7 +54,7 @@ export function flushDirectory(path: string): void {
       closeSync(directory);
     }
   } catch (error) {
-    throw openFailed(`The directory of ${path} cannot be flushed to disk: ${messageOf(error)}.`, error);
+    throw openFailed(`The directory of ${path} cannot be flushed to disk: ${thrownText(error)}.`, error);
   }
 }
 
@@ -94,7 +96,7 @@ function readHeader(path: string): Buffer {
   try {
     file = openSync(path, "r");
   } catch (error) {
-    throw openFailed(`${path} cannot be read: ${messageOf(error)}.`, error);
+    throw openFailed(`${path} cannot be read: ${thrownText(error)}.`, error);
   }
   try {
     const header = Buffer.alloc(Math.min(HEADER_BYTES, fstatSync(file).size));
@@ -122,7 +124,7 @@ function create(path: string): void {
   try {
     makeDirectory(directory, 0o700);
   } catch (error) {
-    throw openFailed(`The directory ${directory} is not there and cannot be made: ${messageOf(error)}.`, error);
+    throw openFailed(`The directory ${directory} is not there and cannot be made: ${thrownText(error)}.`, error);
   }
   try {
     // The engine gives its log and its index the mode of the file.
@@ -131,7 +133,7 @@ function create(path: string): void {
     const code = fileErrorCode(error);
     if (code === "EEXIST") return;
     if (code === "EACCES" || code === "EPERM" || code === "EROFS") throw cannotWrite(directory, error);
-    throw openFailed(`${path} cannot be made: ${messageOf(error)}.`, error);
+    throw openFailed(`${path} cannot be made: ${thrownText(error)}.`, error);
   }
 }
 
@@ -150,6 +152,6 @@ function statOrUndefined(path: string): Stats | undefined {
     return statSync(path, { throwIfNoEntry: false });
   } catch (error) {
     if (fileErrorCode(error) === "ENOTDIR") throw openFailed(`${dirname(path)} is not a directory.`, error);
-    throw openFailed(`${path} cannot be looked at: ${messageOf(error)}.`, error);
+    throw openFailed(`${path} cannot be looked at: ${thrownText(error)}.`, error);
   }
 }

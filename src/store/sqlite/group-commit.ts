@@ -16,14 +16,16 @@
  * A job that throws unexpectedly rolls the batch back; its jobs then run again in one transaction with a savepoint each, so
  * that only the guilty one fails. Jobs are therefore run at least once and must have no effect but on the database.
  */
+
 import type { Host, Timer } from "../../host/host.ts";
+import { thrownText } from "../../message/error-data.ts";
 import { rejected } from "../rejection.ts";
 import { StoreError, type Urgency } from "../store.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, Statement } from "./connection.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
-import { engineTrouble, failureOf, messageOf } from "./sqlite-error.ts";
+import { engineTrouble, failureOf } from "./sqlite-error.ts";
 import type { TableCache } from "./table-cache.ts";
 import { type LockAnswer, WriteLock } from "./write-lock.ts";
 
@@ -286,7 +288,7 @@ export class GroupCommit {
       if (engineTrouble(error) !== undefined) throw error;
       this.#connection.exec("ROLLBACK TO job; RELEASE job");
       this.#tables.forget();
-      job.fail(error instanceof Error ? error : new Error(messageOf(error)));
+      job.fail(error instanceof Error ? error : new Error(thrownText(error)));
       return false;
     }
   }
@@ -307,7 +309,7 @@ export class GroupCommit {
 
   /** The log may or may not have reached the disk: nobody can tell from here, and asking this handle again proves nothing. */
   #outcomeUnknown(jobs: readonly Job[], error: unknown): void {
-    const message = `writing to disk failed while it was made durable (${messageOf(error)}); it may or may not be there`;
+    const message = `writing to disk failed while it was made durable (${thrownText(error)}); it may or may not be there`;
     for (const job of jobs) job.fail(rejected("unknown", "io-error", message));
     this.#stop(error);
   }
@@ -320,7 +322,7 @@ export class GroupCommit {
   }
 
   #stop(error: unknown): void {
-    const reason = `The store stopped: ${messageOf(error)}. Check the disk, then open the store again.`;
+    const reason = `The store stopped: ${thrownText(error)}. Check the disk, then open the store again.`;
     this.#state = { kind: "stopped", reason };
     this.#lock.giveUp();
     for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));

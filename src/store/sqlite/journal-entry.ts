@@ -3,9 +3,11 @@
  * that columns become again. Both directions keep every key of the envelope; a row that somebody wrote by hand with only the
  * ADR's columns becomes an event with a derived id.
  */
+
 import { PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import { checkMessage, type Message, type Metadata } from "../../message/envelope.ts";
 import { equal } from "../../message/equality.ts";
+import { thrownText } from "../../message/error-data.ts";
 import type { Json, JsonObject } from "../../message/json.ts";
 import { topicType } from "../../message/topic.ts";
 import type { Delivery, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
@@ -14,7 +16,6 @@ import { checkName } from "../request-check.ts";
 import type { Row } from "./connection.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
-import { messageOf } from "./sqlite-error.ts";
 
 /** An entry as columns, but for what only the transaction knows: its id, its hash, and whether its lease still stands. */
 export interface EncodedEntry extends SignedColumns {
@@ -148,7 +149,7 @@ function readMessage(row: Row): { message: Message } | { message: undefined; unr
     }
     return { message };
   } catch (error) {
-    return { message: undefined, unreadable: `journal row ${row["id"]} is no message: ${messageOf(error)}` };
+    return { message: undefined, unreadable: `journal row ${row["id"]} is no message: ${thrownText(error)}` };
   }
 }
 

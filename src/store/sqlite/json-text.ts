@@ -2,10 +2,10 @@
  * Values as text. `JSON.stringify` writes `\u` only for control characters and lone surrogates, so a text without it needs no
  * walk to know that no NUL and no lone surrogate is inside; one with it is looked at closely. SPEC: S15.
  */
+import { thrownText } from "../../message/error-data.ts";
 import { findImpurity, type JsonLimits } from "../../message/json.ts";
 import { problemText } from "../../message/problem.ts";
 import { StoreError } from "../store.ts";
-import { messageOf } from "./sqlite-error.ts";
 
 const UNLIMITED: JsonLimits = {
   bytesMax: Number.POSITIVE_INFINITY,
@@ -27,7 +27,7 @@ function stringify(what: string, value: unknown): string {
   try {
     text = JSON.stringify(value);
   } catch (error) {
-    throw new StoreError("STORE_MISUSE", `${what} is not JSON: ${messageOf(error)}`, { cause: error });
+    throw new StoreError("STORE_MISUSE", `${what} is not JSON: ${thrownText(error)}`, { cause: error });
   }
   if (text === undefined) throw new StoreError("STORE_MISUSE", `${what} is not JSON: it is ${typeof value}`);
   return text;

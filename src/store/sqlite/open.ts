@@ -2,14 +2,16 @@
  * Opening: what the file is, whether this engine and this version may use it, its settings, its schema. Everything that can be
  * wrong with a file is found here, before anything is written to it, and said in a sentence.
  */
+
 import { pause } from "../../host/pause.ts";
+import { thrownText } from "../../message/error-data.ts";
 import { type Store, StoreError } from "../store.ts";
 import { checksum, checksum4 } from "./checksum.ts";
 import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
 import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
 import { type PlantedBug, type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
 import { APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION } from "./schema.ts";
-import { engineTrouble, messageOf } from "./sqlite-error.ts";
+import { engineTrouble } from "./sqlite-error.ts";
 import { SqliteStore } from "./store.ts";
 
 /** Between two tries while another process makes, migrates or recovers the file. */
@@ -132,7 +134,7 @@ function migrate(connection: Connection, options: ResolvedOptions): void {
 }
 
 function asStoreError(error: unknown, { path }: ResolvedOptions): unknown {
-  const message = messageOf(error);
+  const message = thrownText(error);
   switch (engineTrouble(error)) {
     case undefined:
       return error;

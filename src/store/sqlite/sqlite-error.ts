@@ -10,6 +10,7 @@
  * | READONLY, CANTOPEN      | read-only  | fails the batch, goes on                            |
  * | anything else           | undefined  | a bug: the one job that caused it gets the error    |
  */
+import { thrownText } from "../../message/error-data.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 
 export type EngineTrouble = "busy" | "full" | "io" | "flush" | "corrupt" | "read-only";
@@ -51,7 +52,7 @@ export function engineTrouble(error: unknown): EngineTrouble | undefined {
 
 /** What the callers of a batch are told that was rolled back. */
 export function failureOf(error: unknown): Rejection {
-  const detail = messageOf(error);
+  const detail = thrownText(error);
   switch (engineTrouble(error)) {
     case "full":
       return rejected("failed", "store-full", `there is no space left on the device (${detail}); nothing was written`);
@@ -68,10 +69,6 @@ export function failureOf(error: unknown): Rejection {
 export function engineCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !("errcode" in error)) return undefined;
   return typeof error.errcode === "number" ? error.errcode : undefined;
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** The code of a file system error (`ENOENT`, `EACCES`, …), or undefined. */

@@ -4,7 +4,10 @@
  *
  *   open ──close()──> closed        open ──I/O error──> stopped ──close()──> closed
  */
+
 import type { Host } from "../../host/host.ts";
+import { pause } from "../../host/pause.ts";
+import { thrownText } from "../../message/error-data.ts";
 import type { CommitOutcome, CommitRequest } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
@@ -45,7 +48,7 @@ import { JournalRetention, startRetention } from "./journal-retention.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { errorOf, PendingJob } from "./pending-job.ts";
 import { loadInSlices, openReader } from "./reader.ts";
-import { engineTrouble, messageOf } from "./sqlite-error.ts";
+import { engineTrouble } from "./sqlite-error.ts";
 import { Tables } from "./tables.ts";
 import { Upkeep } from "./upkeep.ts";
 import { verifyStore } from "./verify.ts";
@@ -328,7 +331,7 @@ export class SqliteStore implements Store {
         if (trouble === undefined) throw error;
         const waited = this.#host.monotonic() - startMs;
         if (trouble !== "busy" || waited > this.#options.tuning.lockWaitMs) throw readFailed(trouble, error);
-        await new Promise<void>((resolve) => this.#host.timer(READ_RETRY_MS, resolve));
+        await pause(this.#host, READ_RETRY_MS);
       }
     }
   }
@@ -389,5 +392,5 @@ interface Prepared<T> {
 
 function readFailed(trouble: ReturnType<typeof engineTrouble>, error: unknown): StoreError {
   const code = trouble === "corrupt" ? "STORE_CORRUPT" : trouble === "busy" ? "STORE_BUSY" : "STORE_IO";
-  return new StoreError(code, `The database could not be read: ${messageOf(error)}.`, { cause: error });
+  return new StoreError(code, `The database could not be read: ${thrownText(error)}.`, { cause: error });
 }

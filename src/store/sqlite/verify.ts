@@ -3,14 +3,15 @@
  * engine about its own structure. SPEC: S26, S87. It reads through a connection of its own, so that it sees one moment while
  * writers go on, and yields often, so that a large file does not hold the event loop (but for the engine's own check).
  */
+
 import type { Host } from "../../host/host.ts";
+import { thrownText } from "../../message/error-data.ts";
 import type { VerifyReport } from "../journal.ts";
 import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { GENESIS, journalHash } from "./journal-hash.ts";
 import { READ_HEAD, ROW_COLUMNS } from "./journal-table.ts";
-import { messageOf } from "./sqlite-error.ts";
 
 const PROBLEMS_MAX = 100;
 const STEP_ROWS = 500;
@@ -25,7 +26,7 @@ export async function verifyStore(connection: Connection, host: Host): Promise<V
     await scrub.changes();
   } catch (error) {
     // A page that cannot be read ends the walk; what was found so far stands.
-    scrub.report(`The walk ended early: ${messageOf(error)}.`);
+    scrub.report(`The walk ended early: ${thrownText(error)}.`);
   }
   return scrub.result();
 }
@@ -99,7 +100,7 @@ class Scrub {
       const document = documents.find(of, { scope: String(scope), id: String(name) });
       if (document) documents.value(document);
     } catch (error) {
-      this.report(`Document ${scope}/${name} of space ${space}: ${messageOf(error)}`);
+      this.report(`Document ${scope}/${name} of space ${space}: ${thrownText(error)}`);
     }
   }
 
@@ -118,7 +119,7 @@ class Scrub {
     try {
       readBlock(row);
     } catch (error) {
-      this.report(`Changes of space row ${row["space"]}: ${messageOf(error)}`);
+      this.report(`Changes of space row ${row["space"]}: ${thrownText(error)}`);
     }
   }
 }
