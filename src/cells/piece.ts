@@ -8,7 +8,9 @@
  * Its documents: `<id>` is the result, a record of links to the parts; `<id>/piece` says which pattern it is and holds the inputs.
  * Building writes nothing: what is to be stored, that of nested pieces too, is written by whoever decides that the piece lives.
  */
+
 import { equal } from "../message/equality.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
@@ -102,7 +104,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
       piece.#parts = pattern.build(new Cell<Inputs>(inputs, home.space, { schema: pattern.schema }), piece);
     } catch (error) {
       piece.discard();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = thrownText(error);
       const message = `pattern "${pattern.name}" failed to build piece "${id}": ${reason}`;
       throw new PieceError("PATTERN_FAILED", message, { cause: error });
     }

@@ -3,6 +3,7 @@
  * names it, whoever has started or stopped it. What is asked for one id by `start` and `stop` happens in the order in which it was asked.
  * SPEC: P2-P4, P6-P8.
  */
+import { thrownText } from "../message/error-data.ts";
 import {
   type Pattern,
   PieceError,
@@ -146,7 +147,7 @@ export class Pieces implements PieceHome, Launcher {
       return piece;
     } catch (error) {
       scheduler.report(error);
-      return error instanceof Error ? error.message : String(error);
+      return thrownText(error);
     }
   }
 

@@ -2,6 +2,7 @@
  * Which attempt runs now, so that what is launched is tied to it: the handler of a send, or a transaction of plain code. The lineage of a
  * transaction is made by the first launch in it and follows its commit. SPEC: I10.
  */
+import { thrownText } from "../message/error-data.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
@@ -44,7 +45,7 @@ export class Attempts {
       this.#transacted(transacted);
       return transacted;
     } catch (error) {
-      this.#take()?.fail(`the transaction threw: ${String(error)}`);
+      this.#take()?.fail(`the transaction threw: ${thrownText(error)}`);
       throw error;
     }
   }

@@ -4,7 +4,9 @@
  *
  * A row groups reads by document, so order is kept within a document, and documents stand in the order in which they were first read.
  */
+
 import { canonicalJson } from "../message/canonical-json.ts";
+import { thrownText } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { hashText } from "../message/sha256.ts";
 import type { BasisInput } from "../store/commit.ts";
@@ -106,7 +108,7 @@ export function settingsOf(
   return {
     seen: digest,
     ...(changed === undefined ? {} : { gate: changed }),
-    ...(error === undefined ? {} : { error: error instanceof Error ? error.message : String(error) }),
+    ...(error === undefined ? {} : { error: thrownText(error) }),
     ...(creates ? { creates } : {}),
     ...(open ? { open } : {}),
   };

@@ -2,6 +2,7 @@
  * A scheduler's counts, and what is wrong with it, if anything: contradictions of its own, and nodes that misbehave. Asks the components and
  * holds nothing.
  */
+import { thrownText } from "../message/error-data.ts";
 import type { Components } from "./components.ts";
 import type { Misbehaving } from "./introspection.ts";
 import { checkScheduler } from "./scheduler-invariants.ts";
@@ -56,7 +57,7 @@ function contradictionOf(components: Components): string | undefined {
     requireConsistent(components);
     return undefined;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return thrownText(error);
   }
 }
 

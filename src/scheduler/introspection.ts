@@ -3,9 +3,11 @@
  * why did this not run. Observes and never takes part: no decision of the scheduler depends on it (P10). The one exception
  * is the idempotency check, which runs computations a second time and is off unless a test turns it on.
  */
+
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import { equal } from "../message/equality.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "./address.ts";
 import type { Gates } from "./gates.ts";
@@ -167,7 +169,7 @@ export class Introspection {
 
   report(error: unknown, node: SchedulerNode | undefined): void {
     for (const listener of this.#errorListeners) listener(error, node);
-    this.say(`${node ? `${node.id}: ` : ""}${error instanceof Error ? error.message : String(error)}`);
+    this.say(`${node ? `${node.id}: ` : ""}${thrownText(error)}`);
   }
 
   say(line: string): void {

@@ -12,9 +12,11 @@
  *
  * Whatever is not committed cancels what that attempt launched. SPEC: I10, I11.
  */
+
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
@@ -126,7 +128,7 @@ export class SendAnswers {
 
   /** A feed that cannot be read now is no reason to stop: the next rejection says so again. */
   async #caughtUp(feed: Promise<void>): Promise<void> {
-    await feed.catch((error: unknown) => this.#introspection.say(`the feed could not be read: ${String(error)}`));
+    await feed.catch((error: unknown) => this.#introspection.say(`the feed could not be read: ${thrownText(error)}`));
   }
 
   // No answer ------------------------------------------------------------------------------------------------------------
@@ -174,14 +176,14 @@ export class SendAnswers {
       await replica.catchUp();
       result = await replica.pull(receiptOf(send.id));
     } catch (error) {
-      const message = `handled before, and the result cannot be read: ${String(error)}`;
+      const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });
     }
     this.#end(queue, send, { kind: "already", id: send.id, result: result ?? {} });
   }
 
   failWith(queue: SendQueue, send: Send, reason: SendFailure, error: unknown): void {
-    this.fail(queue, send, { reason, error, message: error instanceof Error ? error.message : String(error) });
+    this.fail(queue, send, { reason, error, message: thrownText(error) });
   }
 
   fail(queue: SendQueue, send: Send, failing: Failing): void {
