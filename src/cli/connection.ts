@@ -1,8 +1,10 @@
 /** The connection of a talking verb to the kernel of this directory, and what its options mean. */
+
 import { Client } from "../client/client.ts";
 import { ClientError } from "../client/client-error.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import type { GraphView } from "../kernel/inspect-capability.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { readNumber, UsageError, type VerbCall } from "./verb.ts";
 
@@ -69,7 +71,7 @@ export function readData(text: string | undefined): Json {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = thrownText(error);
     throw new UsageError(`the data is not JSON (${why}); put it in single quotes: '{"key": "/a"}'`);
   }
 }

@@ -3,6 +3,7 @@
  * hash chain of the store file, leases; and does a little real work on a store of its own in the folder for temporary files. Changes
  * nothing else.
  */
+
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +15,7 @@ import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
 import { type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
 export const doctor: Verb = {
@@ -107,7 +109,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
     ];
   } catch (error) {
     // A store that does not open is a finding like any other.
-    return [{ check: "store", ok: false, found: error instanceof Error ? error.message : String(error) }];
+    return [{ check: "store", ok: false, found: thrownText(error) }];
   }
 }
 
@@ -160,7 +162,7 @@ async function checkWork(): Promise<Finding> {
       found: `${published} events published, ${handled} handled, in ${took} ms on a file of its own`,
     };
   } catch (error) {
-    return { check, ok: false, found: error instanceof Error ? error.message : String(error) };
+    return { check, ok: false, found: thrownText(error) };
   } finally {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   }

@@ -2,6 +2,7 @@
  * `millrace start [app]`: a kernel that stays up. A first SIGINT or SIGTERM ends it in good order, a second one at once; so does
  * `Syscall.Shutdown` over the socket. SPEC: K14, K22.
  */
+
 import { systemHost } from "../host/system-host.ts";
 import { configuredOptions } from "../kernel/configured-options.ts";
 import { type DataDirectory, dataDirectory, makeDataDirectory } from "../kernel/data-directory.ts";
@@ -12,6 +13,7 @@ import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { openStore } from "../kernel/open-store.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
 import type { Message } from "../message/envelope.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
@@ -127,7 +129,7 @@ class StopSignals {
     this.#terminal.line("stopping: work under way finishes first; once more ends it at once");
     if (this.#kernel === undefined) return this.#boot.abort();
     this.#kernel.close().catch((error: unknown) => {
-      this.#terminal.complain(error instanceof Error ? error.message : String(error));
+      this.#terminal.complain(thrownText(error));
       process.exit(EXIT.failed);
     });
   }

@@ -1,4 +1,5 @@
 /** Misuse by an extension, and what keeps one from running. The message says what to do. */
+import { thrownText } from "../message/error-data.ts";
 
 export type ExtensionErrorCode =
   /** There is no such folder, or it is not one. */
@@ -42,6 +43,5 @@ export class ExtensionError extends Error {
 
 /** What went wrong, in one line. */
 export function reasonOf(thrown: unknown): string {
-  const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
-  return text.split("\n", 1)[0] || "it failed without saying why";
+  return thrownText(thrown).split("\n", 1)[0] || "it failed without saying why";
 }

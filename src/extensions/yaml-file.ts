@@ -5,7 +5,9 @@
  * It holds no schema: `manifest.ts` and the kernel's settings say what may be in their files. Aliases are followed, tags of other schemas
  * and expansions without end are refused.
  */
+
 import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { thrownText } from "../message/error-data.ts";
 import { findImpurity, isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { problemText, show } from "../message/problem.ts";
 
@@ -153,7 +155,7 @@ export class YamlValue {
       return isJsonObject(value) ? value : this.wrong("must be a mapping");
     } catch (thrown) {
       // The one thing that it throws for: aliases that unfold without end.
-      return this.wrong(thrown instanceof Error ? thrown.message : String(thrown));
+      return this.wrong(thrownText(thrown));
     }
   }
 

@@ -2,9 +2,11 @@
  * One kernel for each data directory: an exclusive lock that the operating system releases when the process ends, however it ends.
  * It is SQLite's own lock on an empty file, because Node has none of its own; a file with a process id would outlive a kill. SPEC: K22.
  */
+
 import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { thrownText } from "../message/error-data.ts";
 import type { DataDirectory } from "./data-directory.ts";
 import { FolderError } from "./folder.ts";
 
@@ -32,7 +34,7 @@ export class InstanceLock implements Disposable {
         throw new KernelRunningError(
           `a kernel is running in ${path}; stop it with: millrace send Syscall.Shutdown, or set MILLRACE_DIR`,
         );
-      const why = error instanceof Error ? error.message : String(error);
+      const why = thrownText(error);
       throw new FolderError(
         `${file} cannot be locked: ${why}; remove it if it is in the way, or name another directory in MILLRACE_DIR`,
         { cause: error },

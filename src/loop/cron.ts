@@ -6,8 +6,10 @@
  * unless a time zone is named: the same expression means the same moments on every machine. Where clocks go forward, a time
  * that is skipped comes at the first moment after; where they go back, a time that comes twice counts once.
  */
+
 import { Cron } from "croner";
 import { CRON_LENGTH_MAX } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
 import { show } from "../message/problem.ts";
 
 /** What is wrong with an expression or its time zone, or undefined. One that never comes due is wrong too. */
@@ -21,7 +23,7 @@ export function cronProblem(expression: unknown, timezone?: unknown): string | u
   try {
     if (nextOccurrence(expression, 0, timezone) !== undefined) return undefined;
   } catch (thrown) {
-    const reason = thrown instanceof Error ? thrown.message.replace(/^CronPattern: /, "") : String(thrown);
+    const reason = thrownText(thrown).replace(/^CronPattern: /, "");
     return `cron: ${show(expression)} is not a schedule: ${reason}`;
   }
   return `cron: ${show(expression)} never comes due`;
