@@ -40,6 +40,16 @@ describe("laws", () => {
     );
   });
 
+  test("[K2] the text of what was thrown is made in one place", () => {
+    const spelled = /(\w+) instanceof Error \? \1\.message\b[^:]*: String\(\1\)/;
+    const sources = filesUnder("src", ".ts").filter((file) =>
+      spelled.test(codeOf(readFileSync(join(ROOT, file), "utf8"))),
+    );
+    // `thrownText` of `message/error-data.ts` also takes errors without a message, and values that throw when they are read.
+    expect(sources).toEqual([]);
+    expect(spelled.test("const why = error instanceof Error ? error.message : String(error);")).toBe(true);
+  });
+
   test("[K9] links between pages lead somewhere", () => {
     const pages = [...readdirSync(ROOT).filter((name) => name.endsWith(".md")), ...filesUnder("docs", ".md")];
     expect(pages.flatMap((page) => brokenLinks(page, readFileSync(join(ROOT, page), "utf8")))).toEqual([]);
