@@ -68,6 +68,22 @@ export function rememberedCases(open: OpenStore): void {
       ]);
     });
 
+    test("[J22] [J23] a claim is over for whoever made it when he himself has put the row back", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(2));
+      const { lease } = await at.store.openLease(1_000);
+      const claims = await at.store.claim({ lease, limit: 2, kinds: ["event"] });
+      at.host.stepClock(1_000);
+      expect(await at.store.recover()).toBe(2);
+      const late = claims.map((claim) => settlement(claim, DONE));
+      expect(await at.store.settle([late[0]!])).toEqual(["lease-lost"]);
+      expect(await at.store.settle(late)).toEqual(["lease-lost", "lease-lost"]);
+      expect(await at.store.commit(commitBy("s", 1, { settlements: [late[1]!] }))).toMatchObject({
+        reason: "lease-lost",
+      });
+      expect((await at.store.query({ limit: 10 })).map(({ status }) => status)).toEqual(["pending", "pending"]);
+    });
+
     test("[S5] [J11] a commit whose event is refused settles nothing", async () => {
       await using at = await open();
       const [taken] = await append(at.store, entry({ id: "taken", data: 1 }));
