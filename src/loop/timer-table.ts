@@ -80,8 +80,8 @@ export class TimerTable {
   /** Fires what an earlier process had fired and not seen handled, and arms what it has left. */
   async open(): Promise<void> {
     try {
-      for (const row of (await this.#store?.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX)) ?? []) {
-        if (row.kind === FIRED) void this.#send(firingOf(row.key, row.data));
+      for (const row of (await this.#store?.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX, FIRED)) ?? []) {
+        void this.#send(firingOf(row.key, row.data));
       }
     } catch {
       // They stay marked, and the next process finds them.

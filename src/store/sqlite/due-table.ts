@@ -4,8 +4,12 @@ import { equal } from "../../message/equality.ts";
 import type { Json } from "../../message/json.ts";
 import type { DueChange, DueRow } from "../due.ts";
 import { checkName, checkTime } from "../request-check.ts";
+import { StoreError } from "../store.ts";
 import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
+
+/** Columns of a row, as `dueRow` reads them. */
+export const DUE_COLUMNS = "kind, key, due_at_ms, data, ord";
 
 /** A change with its data as text, made before the transaction. */
 export type EncodedDueChange = Exclude<DueChange, { op: "put" | "add" }> | EncodedSetting;
@@ -43,11 +47,9 @@ export class DueTable {
         "INSERT INTO due (kind, key, due_at_ms, data) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO NOTHING",
       ),
       remove: connection.prepare("DELETE FROM due WHERE kind = ? AND key = ?"),
-      due: connection.prepare(
-        `SELECT kind, key, due_at_ms, data, ord FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
-      ),
+      due: connection.prepare(`SELECT ${DUE_COLUMNS} FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`),
       dueOfKind: connection.prepare(
-        `SELECT kind, key, due_at_ms, data, ord FROM due WHERE kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
+        `SELECT ${DUE_COLUMNS} FROM due WHERE kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
       ),
       earliest: connection.prepare("SELECT min(due_at_ms) AS earliest FROM due"),
     };
@@ -56,7 +58,7 @@ export class DueTable {
   /** Whether the row is there, with these data where they are given. */
   has(kind: string, key: string, was?: Json): boolean {
     const row = this.#sql.data.get(kind, key);
-    return row !== undefined && (was === undefined || equal(JSON.parse(String(row["data"])), was));
+    return row !== undefined && (was === undefined || equal(dataOf(`the ${kind} ${key}`, String(row["data"])), was));
   }
 
   /** Whether it could be done: the row of a `take` or `cancel` was there, that of an `add` was not. */
@@ -78,12 +80,22 @@ export class DueTable {
   }
 }
 
-function dueRow({ kind, key, due_at_ms, data, ord }: Row): DueRow {
+/** Throws where its data are no JSON any more. */
+export function dueRow({ kind, key, due_at_ms, data, ord }: Row): DueRow {
   return {
     kind: String(kind),
     key: String(key),
     dueAtMs: Number(due_at_ms),
-    data: JSON.parse(String(data)) as Json,
+    data: dataOf(`the ${kind} ${key}`, String(data)),
     order: Number(ord),
   };
+}
+
+function dataOf(what: string, text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    const message = `Stored bytes have changed (${what} of the due table). Run verify, then restore a copy.`;
+    throw new StoreError("STORE_CORRUPT", message, { cause: error });
+  }
 }

@@ -1,7 +1,8 @@
 /**
- * The scrub: walks the journal's hash chain, checks the sum of every block of changes, base and snapshot, evaluates every document, and asks the
- * engine about its own structure. SPEC: S26, S87. It reads through a connection of its own, so that it sees one moment while
- * writers go on, and yields often, so that a large file does not hold the event loop (but for the engine's own check).
+ * The scrub: walks the journal's hash chain, checks the sum of every block of changes, base and snapshot, evaluates every document, reads
+ * every due row (they have no sum, so only what is no JSON any more shows), and asks the engine about its own structure. SPEC: S26, S87. It
+ * reads through a connection of its own, so that it sees one moment while writers go on, and yields often, so that a large file does not
+ * hold the event loop (but for the engine's own check).
  */
 
 import type { Host } from "../../host/host.ts";
@@ -10,6 +11,7 @@ import type { VerifyReport } from "../journal.ts";
 import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
+import { DUE_COLUMNS, dueRow } from "./due-table.ts";
 import { GENESIS, journalHash } from "./journal-hash.ts";
 import { READ_HEAD, ROW_COLUMNS } from "./journal-table.ts";
 
@@ -24,6 +26,7 @@ export async function verifyStore(connection: Connection, host: Host): Promise<V
     await scrub.journal();
     await scrub.documents();
     await scrub.changes();
+    await scrub.due();
   } catch (error) {
     // A page that cannot be read ends the walk; what was found so far stands.
     scrub.report(`The walk ended early: ${thrownText(error)}.`);
@@ -120,6 +123,24 @@ class Scrub {
       readBlock(row);
     } catch (error) {
       this.report(`Changes of space row ${row["space"]}: ${thrownText(error)}`);
+    }
+  }
+
+  async due(): Promise<void> {
+    const page = this.#connection.prepare(`SELECT ${DUE_COLUMNS} FROM due WHERE ord > ? ORDER BY ord LIMIT ?`);
+    let last = 0;
+    for (let rows = page.all(last, STEP_ROWS); rows.length > 0; rows = page.all(last, STEP_ROWS)) {
+      for (const row of rows) this.#dueRow(row);
+      last = Number(rows.at(-1)?.["ord"]);
+      await this.#host.yield();
+    }
+  }
+
+  #dueRow(row: Row): void {
+    try {
+      dueRow(row);
+    } catch (error) {
+      this.report(thrownText(error));
     }
   }
 }

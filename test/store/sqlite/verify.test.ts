@@ -16,6 +16,7 @@ async function setup(): Promise<{ file: StoreFile; store: Store; hand: DatabaseS
   await write(store, set("twin", [], { a: 1 }));
   await write(store, set("twin", ["a"], 3));
   await write(store, set("long", [], {}));
+  await store.changeDue([{ op: "put", kind: "timer", key: "tea", dueAtMs: 1, data: { minutes: 5 } }]);
   for (let n = 0; n < 60; n++) await write(store, set("long", [`key ${n}`], "x".repeat(100)));
   return { file, store, hand: file.database() };
 }
@@ -32,6 +33,16 @@ function flip(hand: DatabaseSync, table: string, column: string, where: string, 
 }
 
 describe("verify", () => {
+  test("[S88] a due row that is no JSON any more is named when it is read", async () => {
+    const { file, store, hand } = await setup();
+    await using _ = file;
+    hand.exec(`UPDATE due SET data = '{"minutes": '`);
+    await expect(store.dueRows(1, 10)).rejects.toMatchObject({
+      code: "STORE_CORRUPT",
+      message: expect.stringContaining("the timer tea of the due table"),
+    });
+  });
+
   test("[S87] a sound store has no problems", async () => {
     const { file, store, hand } = await setup();
     await using _ = file;
@@ -95,6 +106,7 @@ describe("verify", () => {
       "UPDATE change SET (commits, sum) = (SELECT commits, sum FROM change AS other WHERE other.first = 4) WHERE first = 2",
       /plain/,
     ],
+    ["a due row that is no JSON any more", `UPDATE due SET data = '{"minutes": '`, /the timer tea of the due table/],
     [
       "blocks that changed places",
       "UPDATE change SET first = -first WHERE first IN (2, 4); UPDATE change SET (first, last) = (6 + first, 6 + first) WHERE first < 0",
