@@ -26,7 +26,7 @@ export class Topics {
     const owner = this.#registry.topicOf(type);
     if (owner === undefined || owner === topic) return type;
     throw new TopicError(
-      "topic-collision",
+      "TOPIC_COLLISION",
       `the topics "${owner}" and "${topic}" are both of type ${type}; rename one of them`,
     );
   }

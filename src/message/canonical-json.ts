@@ -11,7 +11,7 @@ import { show } from "./problem.ts";
 
 export class CanonicalJsonError extends TypeError {
   override readonly name = "CanonicalJsonError";
-  readonly code = "not-json";
+  readonly code = "NOT_JSON";
 }
 
 /** Characters up to which a look at each costs less than a call of JSON.stringify. */

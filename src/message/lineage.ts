@@ -25,7 +25,7 @@ export type Answerable = Pick<Message<unknown>, "type" | "metadata">;
 /** A maker was given a type that no message can have. */
 export class MessageTypeError extends TypeError {
   override readonly name = "MessageTypeError";
-  readonly code = "message-type-invalid";
+  readonly code = "MESSAGE_TYPE_INVALID";
 
   constructor(type: unknown) {
     super(

@@ -13,7 +13,7 @@ import { show } from "./problem.ts";
 
 export type Path = readonly string[];
 
-export type PathErrorCode = "path-no-parent" | "path-bad-index" | "path-undeletable";
+export type PathErrorCode = "PATH_NO_PARENT" | "PATH_BAD_INDEX" | "PATH_UNDELETABLE";
 
 /** A write at a path where nothing can be written. */
 export class PathError extends Error {
@@ -69,9 +69,9 @@ export function setAt(value: Json, path: Path, next: Json): Json {
 export function deleteAt(value: Json, path: Path): Json {
   const parents = parentsOf(value, path);
   const last = parents.at(-1);
-  if (last === undefined) throw new PathError("path-undeletable", path, "a value cannot be deleted from itself");
+  if (last === undefined) throw new PathError("PATH_UNDELETABLE", path, "a value cannot be deleted from itself");
   if (!isJsonObject(last)) {
-    throw new PathError("path-undeletable", path, "an array element cannot be deleted; set the array without it");
+    throw new PathError("PATH_UNDELETABLE", path, "an array element cannot be deleted; set the array without it");
   }
   const key = path.at(-1)!;
   if (!Object.hasOwn(last, key)) return value;
@@ -126,7 +126,7 @@ function parentsOf(value: Json, path: Path): (JsonObject | JsonArray)[] {
   for (let i = 0; i < path.length; i++) {
     if (!isContainer(at)) {
       const found = at === undefined ? "nothing" : show(at);
-      throw new PathError("path-no-parent", path, `there is ${found} at ${showPath(path.slice(0, i))}; set that first`);
+      throw new PathError("PATH_NO_PARENT", path, `there is ${found} at ${showPath(path.slice(0, i))}; set that first`);
     }
     parents.push(at);
     at = child(at, path[i]!);
@@ -137,7 +137,7 @@ function parentsOf(value: Json, path: Path): (JsonObject | JsonArray)[] {
 function checkIndex(array: JsonArray, path: Path): void {
   const index = arrayIndex(path.at(-1)!);
   if (index !== undefined && index <= array.length) return;
-  throw new PathError("path-bad-index", path, `an array of ${array.length} takes the indexes 0 to ${array.length}`);
+  throw new PathError("PATH_BAD_INDEX", path, `an array of ${array.length} takes the indexes 0 to ${array.length}`);
 }
 
 /** Copies the parents, innermost first, each with its new child. */

@@ -30,7 +30,7 @@ export function isTopicPattern(pattern: string): boolean {
 export function checkTopicPattern(pattern: string): void {
   if (isTopicPattern(pattern)) return;
   throw new TopicError(
-    "topic-pattern-invalid",
+    "TOPIC_PATTERN_INVALID",
     `${show(pattern)} is not a topic pattern: use a topic in which "*" may stand for one whole segment, and "**" for the rest, at the end`,
   );
 }

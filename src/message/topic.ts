@@ -15,7 +15,7 @@
 import { TOPIC_LENGTH_MAX } from "../limits.ts";
 import { type Problem, show } from "./problem.ts";
 
-export type TopicErrorCode = "topic-invalid" | "topic-collision" | "topic-pattern-invalid";
+export type TopicErrorCode = "TOPIC_INVALID" | "TOPIC_COLLISION" | "TOPIC_PATTERN_INVALID";
 
 export class TopicError extends Error {
   override readonly name = "TopicError";
@@ -59,7 +59,7 @@ export function isTopic(topic: string): boolean {
 /** The message type of a topic. Throws for what is not a topic. */
 export function topicType(topic: string): string {
   const problem = findTopicProblem(topic);
-  if (problem !== undefined) throw new TopicError("topic-invalid", problem.problem);
+  if (problem !== undefined) throw new TopicError("TOPIC_INVALID", problem.problem);
   const [domain = "", ...rest] = topic.split(".").map(pascalCase);
   return rest.length === 0 ? `Topic.${asName(domain)}` : `${asName(domain)}.${asName(rest.join(""))}`;
 }
@@ -74,7 +74,7 @@ export class TopicRegistry {
     const owner = this.#topicByType.get(type);
     if (owner !== undefined && owner !== topic) {
       throw new TopicError(
-        "topic-collision",
+        "TOPIC_COLLISION",
         `the topics "${owner}" and "${topic}" are both of type ${type}; rename one of them`,
       );
     }

@@ -53,9 +53,9 @@ describe("publishing", () => {
   test("[J41] two topics of one type are refused when the second is wired, by publishing or subscribing", async () => {
     const { bus, act } = setup();
     await act(() => bus.publish("email.received", "mail", null));
-    expect(await act(() => refusal(bus.publish("Email.Received", "mail", null)))).toBe("topic-collision");
+    expect(await act(() => refusal(bus.publish("Email.Received", "mail", null)))).toBe("TOPIC_COLLISION");
     expect(() => bus.subscribe("email.Received", () => {}, { subscriberId: "s" })).toThrow("rename one");
-    expect(await act(() => refusal(bus.publish("email..received", "mail", null)))).toBe("topic-invalid");
+    expect(await act(() => refusal(bus.publish("email..received", "mail", null)))).toBe("TOPIC_INVALID");
   });
 
   test("[J45] what is not pure JSON is refused and leaves no row", async () => {
