@@ -1,9 +1,8 @@
 /** The bus: a failing handler is tried again, its neighbour is not, and afterwards the journal tells what caused what. */
-import { EventBus, memoryStore, systemHost, type TraceNode } from "millrace";
+import { EventBus, memoryStore, type TraceNode } from "millrace";
 
-const host = systemHost();
-await using store = memoryStore({ host });
-await using bus = new EventBus({ store, host });
+await using store = memoryStore();
+await using bus = new EventBus({ store });
 const { promise: handled, resolve } = Promise.withResolvers<void>();
 
 bus.subscribe("mail.received", () => console.log("index: done"), { subscriberId: "index" });

@@ -3,16 +3,14 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { capability, systemHost, transactional } from "millrace";
+import { capability, transactional } from "millrace";
 import { Kernel } from "millrace/kernel";
 import { openSqliteStore } from "millrace/sqlite";
 
-const host = systemHost();
 const store = await openSqliteStore({ path: join(mkdtempSync(join(tmpdir(), "kernel-")), "shop.db") });
 const { promise: heard, resolve: hear } = Promise.withResolvers<unknown>();
 
 await using kernel = await Kernel.open({
-  host,
   store,
   capabilities: ({ space }) => {
     const orders = space.cell<readonly number[]>("orders");

@@ -1,9 +1,8 @@
 /** A stream has one handler and handles each event once: in order, in one transaction, with what it read up to date. */
-import { memoryStore, Space, systemHost } from "millrace";
+import { memoryStore, Space } from "millrace";
 
-const host = systemHost();
-await using store = memoryStore({ host });
-await using shop = await Space.open({ store, host, name: "shop" });
+await using store = memoryStore();
+await using shop = await Space.open({ store, name: "shop" });
 
 const stock = shop.cell<Record<string, number>>("stock");
 stock.set({ tea: 2 });

@@ -1,10 +1,9 @@
 /** Two replicas of one space, as two processes would have them: reads are synchronous, conflicts are found by path. */
-import { memoryStore, Replica, systemHost } from "millrace";
+import { memoryStore, Replica } from "millrace";
 
-const host = systemHost();
-await using store = memoryStore({ host });
-await using ada = await Replica.open({ store, space: "shop", host });
-await using bob = await Replica.open({ store, space: "shop", host });
+await using store = memoryStore();
+await using ada = await Replica.open({ store, space: "shop" });
+await using bob = await Replica.open({ store, space: "shop" });
 const stock = { scope: "space", id: "stock" };
 
 const first = ada.transaction();

@@ -2,7 +2,7 @@
  * The event bus (ADR 004): publish, subscribe, dispatch, retry, retention over the store's journal. The journal is queue and audit
  * log at once; this class composes the parts of this room and holds no state of its own but its life. SPEC: J40-J80.
  *
- *     const bus = new EventBus({ store, host });
+ *     const bus = new EventBus({ store });
  *     await bus.recover();
  *     bus.subscribe("email.received", (event) => index(event.payload), { subscriberId: "indexer" });
  *     await bus.start();
@@ -13,6 +13,7 @@
  */
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
 import { DISPATCH_CONCURRENCY_MAX, LEASE_MS, STOP_GRACE_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
@@ -51,7 +52,8 @@ import { TransactionalShare } from "./transactional-share.ts";
 
 export interface EventBusOptions {
   readonly store: Store;
-  readonly host: Host;
+  /** Time and chance; those of the process unless given. */
+  readonly host?: Host;
   /** Handlers that run at once in this process. */
   readonly concurrency?: number;
   /** After this long without a sign of life, this process's events are taken over by others. */
@@ -88,7 +90,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   #stopped: Promise<void> | undefined;
 
   constructor(options: EventBusOptions) {
-    const { store, host, concurrency = DISPATCH_CONCURRENCY_MAX, leaseMs = LEASE_MS } = options;
+    const { store, host = systemHost(), concurrency = DISPATCH_CONCURRENCY_MAX, leaseMs = LEASE_MS } = options;
     requirePositive("concurrency", concurrency);
     requirePositive("leaseMs", leaseMs);
     const observe = guarded(host, options.observe ?? (() => undefined));

@@ -2,6 +2,7 @@
  * A space as its users see it: cells, computations, effects and transactions over one replica and one scheduler.
  */
 import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
@@ -25,7 +26,8 @@ import { type TransactOptions, transact } from "./transact.ts";
 
 export interface SpaceOptions {
   readonly store: Store;
-  readonly host: Host;
+  /** Time and chance; those of the process unless given. */
+  readonly host?: Host;
   readonly name: string;
   /** Shared by spaces that link to each other; one is made if it is not given. */
   readonly scheduler?: Scheduler;
@@ -65,19 +67,19 @@ export class Space implements LinkTargets, AsyncDisposable {
   #effects = 0;
 
   static async open(options: SpaceOptions): Promise<Space> {
-    const { store, host, name, residentDocumentsMax } = options;
+    const { store, host = systemHost(), name, residentDocumentsMax } = options;
     const memory = residentDocumentsMax === undefined ? {} : { residentDocumentsMax };
-    return new Space(options, await Replica.open({ store, host, space: name, ...memory }));
+    return new Space(options, host, await Replica.open({ store, host, space: name, ...memory }));
   }
 
-  private constructor(options: SpaceOptions, replica: Replica) {
+  private constructor(options: SpaceOptions, host: Host, replica: Replica) {
     this.name = options.name;
-    this.#host = options.host;
+    this.#host = host;
     this.#replica = replica;
     this.#neighbours = options.neighbours;
     this.#ownsScheduler = options.scheduler === undefined;
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
-    this.scheduler = options.scheduler ?? new Scheduler({ host: options.host });
+    this.scheduler = options.scheduler ?? new Scheduler({ host });
     this.#pieces = new Pieces(this);
   }
 

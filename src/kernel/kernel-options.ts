@@ -21,7 +21,8 @@ export interface KernelParts {
 }
 
 export interface KernelOptions {
-  readonly host: Host;
+  /** Time and chance; those of the process unless given. */
+  readonly host?: Host;
   /** Opened by the caller, who may want another backend; closed by the kernel. */
   readonly store: Store;
   readonly capabilities?:

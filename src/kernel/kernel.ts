@@ -20,6 +20,7 @@ import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
 import type { Host, Timer } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
 import { DRAIN_MS, TIMER_CHUNK_MS } from "../limits.ts";
 import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
@@ -75,7 +76,7 @@ export class Kernel implements AsyncDisposable {
   #givenUp: { readonly reason: unknown } | undefined;
 
   static async open(options: KernelOptions): Promise<Kernel> {
-    const kernel = new Kernel(options.host);
+    const kernel = new Kernel(options.host ?? systemHost());
     const { signal } = options;
     const giveUp = () => {
       kernel.#givenUp ??= { reason: signal?.reason };
@@ -102,7 +103,8 @@ export class Kernel implements AsyncDisposable {
   }
 
   async #boot(options: KernelOptions): Promise<void> {
-    const { host, store, socketPath, requestTimeoutMs, leaseMs, observe, clearance } = options;
+    const host = this.#host;
+    const { store, socketPath, requestTimeoutMs, leaseMs, observe, clearance } = options;
     const { mailboxMax, ...limits } = options.limits ?? {};
     this.#store = store;
     this.#stayAlive();

@@ -12,6 +12,7 @@
  * SPEC: I1-I11 and R.
  */
 import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
 import type { Json } from "../message/json.ts";
 import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
@@ -38,7 +39,7 @@ export class Scheduler implements Disposable {
   /** One step nearer: every read and every write goes there. */
   readonly #runner: Runner;
 
-  constructor({ host }: { host: Host }) {
+  constructor({ host = systemHost() }: { host?: Host } = {}) {
     this.#components = compose(host);
     this.#runner = this.#components.runner;
   }

@@ -7,6 +7,7 @@
  * SPEC: S40-S75. Not here: which rows a commit becomes (backends), who runs a stale transaction again (its author).
  */
 import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
 import { RESIDENT_DOCUMENTS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -54,7 +55,8 @@ export interface Share {
 export interface ReplicaOptions {
   readonly store: Store;
   readonly space: string;
-  readonly host: Host;
+  /** Time and chance; those of the process unless given. */
+  readonly host?: Host;
   /** Documents kept in memory; those that nobody observes go first. */
   readonly residentDocumentsMax?: number;
 }
@@ -92,7 +94,7 @@ export class Replica implements AsyncDisposable {
   }
 
   private constructor(options: ReplicaOptions, position: number) {
-    const { store, space, host, residentDocumentsMax: residentMax = RESIDENT_DOCUMENTS_MAX } = options;
+    const { store, space, host = systemHost(), residentDocumentsMax: residentMax = RESIDENT_DOCUMENTS_MAX } = options;
     const notifier = this.#notifier;
     this.space = space;
     this.#store = store;

@@ -45,6 +45,11 @@ function counted(inner: Capability, alive: Set<CapabilityActor>): Capability {
 }
 
 describe("boot", () => {
+  test("[H21] a kernel without a host has that of the process", async () => {
+    await using kernel = await Kernel.open({ store: memoryStore(), capabilities: { echo: echo() } });
+    expect(await kernel.query("Echo.Say", "hello")).toBe("hello");
+  });
+
   test("[K20] what capabilities are built from is open before them", async () => {
     const kernel = await open({
       capabilities: ({ space, bus, store }) => {

@@ -6,6 +6,7 @@
  * asked for and outcomes arrive in that order, each in a later microtask (rule S13).
  */
 import type { Host } from "../../host/host.ts";
+import { systemHost } from "../../host/system-host.ts";
 import type { CommitOutcome, CommitRequest } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
@@ -49,12 +50,13 @@ import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
 export interface MemoryStoreOptions {
-  readonly host: Host;
+  /** Time and chance; those of the process unless given. */
+  readonly host?: Host;
   /** Where the data is; a new, empty one unless given. */
   readonly disk?: MemoryDisk;
 }
 
-export function memoryStore({ host, disk = new MemoryDisk() }: MemoryStoreOptions): Store {
+export function memoryStore({ host = systemHost(), disk = new MemoryDisk() }: MemoryStoreOptions = {}): Store {
   return new MemoryStore(host, disk);
 }
 
