@@ -123,8 +123,9 @@ export class Turns {
     return unit;
   }
 
-  #transactionUnit({ unit }: AmbientTurn, replica: Replica): WriteUnit {
-    if (unit !== undefined) return unit;
+  #transactionUnit(turn: AmbientTurn, replica: Replica): WriteUnit {
+    // Not by whether the turn has one: plain code may have written to that space just before.
+    if (turn === this.#transacting && turn.unit !== undefined) return turn.unit;
     throw new StoreError(
       "STORE_MISUSE",
       `a transaction is one commit of one space; write to "${replica.space}" before or after it`,

@@ -163,6 +163,29 @@ describe("transact", () => {
     expect([space.cell("a").get(), space.cell("b").get(), other.cell("c").get()]).toEqual([1, 2, undefined]);
   });
 
+  test("[R28] a transaction does not write to another space either where plain code has just written there", async () => {
+    const { space, host, quiet } = await setup();
+    const other = await Space.open({ store: memoryStore({ host }), host, name: "t", scheduler: space.scheduler });
+    const [a, c] = [space.cell<number>("a"), other.cell<number>("c")];
+    c.set(1);
+    const crossing = space.transact(() => {
+      a.set(9);
+      c.set(3);
+    });
+    await expect(crossing).rejects.toThrow("one commit of one space");
+    await quiet();
+    expect([a.get(), c.get()]).toEqual([undefined, 1]);
+    c.set(2);
+    let inside: Promise<void> | undefined;
+    const outside = space.transact(() => {
+      inside = other.transact(() => c.set(3));
+      a.set(9);
+    });
+    await expect(inside).rejects.toThrow("one commit of one space");
+    await outside;
+    expect([a.get(), c.get()]).toEqual([9, 2]);
+  });
+
   test("[R28] inside a node's run it is part of that run's commit", async () => {
     const { space, line, quiet } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
