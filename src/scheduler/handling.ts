@@ -203,7 +203,9 @@ export class Handling implements WriteTarget {
   glance(address: Address): Json | undefined {
     const { home } = address;
     if (isDerived(home)) return address.value;
-    return this.#known(home.replica)?.glance(home.document, address.path) ?? address.value;
+    const known = this.#known(home.replica);
+    // What it has removed is not there for it, whatever others see.
+    return known === undefined ? address.value : known.glance(home.document, address.path);
   }
 
   /** What lies there is loaded and up to date, or the attempt ends here. */

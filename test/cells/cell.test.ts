@@ -66,6 +66,26 @@ describe("cells", () => {
     expect(doc.get()).toEqual({ list: [5], byName: { ada: 1, bob: 2 } });
   });
 
+  test("[R20] a write below a default begins with it again after a delete, whoever writes", async () => {
+    const { host, space, quiet } = await setup();
+    const doc = space.cell<{ a?: number; z?: number }>("doc", { default: { z: 9 } });
+    const anew = (value: number) => {
+      doc.delete();
+      doc.key("a").set(value);
+    };
+    doc.set({ a: 0 });
+    await quiet();
+    const stream = space.stream<number>("stream");
+    stream.handle(anew);
+    const { outcome } = stream.send(1);
+    expect(await host.run(() => outcome)).toMatchObject({ kind: "handled" });
+    expect(doc.get()).toEqual({ z: 9, a: 1 });
+    anew(2);
+    expect(doc.get()).toEqual({ z: 9, a: 2 });
+    await host.run(() => space.transact(() => anew(3)));
+    expect(doc.get()).toEqual({ z: 9, a: 3 });
+  });
+
   test("[R20] a write into what is not there says what to do", async () => {
     const { space } = await setup();
     const doc = space.cell<{ a: { b: number } }>("doc");
