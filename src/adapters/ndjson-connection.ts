@@ -78,6 +78,8 @@ export class NdjsonConnection implements Connection, LineSink {
   #paused = false;
   /** Read and not looked at, because the client is owed too much or the others are to be heard first. */
   #unread: Uint8Array | undefined;
+  /** Nothing comes after what is here. */
+  #inputOver = false;
   #ended = false;
   #lineTimer: Timer | undefined;
   /** The line that the timer is for, as the framer counts them. */
@@ -116,9 +118,15 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#unread = taken < chunk.length ? chunk.subarray(taken) : undefined;
   }
 
-  /** The client will send nothing more; it still gets what it is owed. */
+  /** The client will send nothing more; what it has sent is still taken, and it gets what it is owed. */
   ended(): void {
     if (this.state !== "open") return;
+    this.#inputOver = true;
+    if (this.#unread) this.#stream.probe();
+    else this.#allTaken();
+  }
+
+  #allTaken(): void {
     this.#framer.finish();
     this.#lineTimer?.cancel();
     this.state = "draining";
@@ -276,6 +284,7 @@ export class NdjsonConnection implements Connection, LineSink {
   /** Stops reading from a client that is owed too much, and starts again when it has caught up. */
   #balance(): void {
     while (this.#unread && this.state === "open" && this.wantsMore) this.#take(this.#unread);
+    if (this.#inputOver && !this.#unread && this.state === "open") return this.#allTaken();
     if (this.#unread && this.#burstLeft === 0 && this.#nextLine === "goes on") this.#beginNextBurst();
     // With as many requests in flight as may be and nothing more to read, it goes on listening: stopping and starting again for
     // every burst of a client that keeps to the limit would cost more than the one chunk that can still come.

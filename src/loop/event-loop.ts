@@ -124,12 +124,13 @@ export class EventLoop implements ActorHome {
 
   /**
    * A message from outside: user lane, whatever its type (§8.2). It is known to be valid. An adapter calls it in a task of its own, such
-   * as a socket's event: turns begin when that is over, and not in yet another task, which would cost as much as they do.
+   * as a socket's event: turns begin when that is over, and not in yet another task, which would cost as much as they do;
+   * but that now and then, or timers would wait for all sockets.
    */
   receive(message: Message, connection: Connection): void {
     if (this.#put(message, { kind: "adapter", connection }, "user") && !this.#turning) {
       this.#turning = true;
-      this.#host.microtask(this.#beginSlice);
+      this.#host.microtask(this.#beginAtOnce);
     }
   }
 
@@ -230,6 +231,12 @@ export class EventLoop implements ActorHome {
     this.#nextTurn();
   };
 
+  readonly #beginAtOnce = (): void => {
+    if (!this.#slice.beginAtOnce()) return this.#host.task(this.#beginSlice);
+    this.#jobsInVain = 0;
+    this.#nextTurn();
+  };
+
   readonly #nextTurn = (): void => {
     const inbound = this.#system.shift() ?? this.#user.shift();
     if (inbound) this.#turn(inbound);
@@ -240,7 +247,8 @@ export class EventLoop implements ActorHome {
       return void SETTLED.then(this.#nextTurn);
     this.#endSlice();
     this.#turning = false;
-    if (this.#isEmpty) this.#checkIdle();
+    // What waits for the end of a slice may have asked for another: a connection that writes has room to take more, and to refuse it.
+    if (this.#isEmpty && this.#atSliceEnd.length === 0) this.#checkIdle();
     else this.#wake();
   };
 

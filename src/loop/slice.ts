@@ -17,12 +17,30 @@ export class Slice {
   #lookedAt = 0;
   #lookAfter = 1;
   #stride = 1;
+  /** Until when slices may begin in tasks of others. */
+  #atOnceUntil: number;
 
   constructor(host: Host) {
     this.#host = host;
+    this.#atOnceUntil = host.monotonic() + TURNS_SLICE_MS;
   }
 
+  /** In a task of its own. */
   begin(): void {
+    this.#start();
+    this.#atOnceUntil = this.#until;
+  }
+
+  /**
+   * In the task that brought a message; false where one must begin in a task of its own, because none has for as long as a slice may last. A
+   * runtime may let timers in only after all the sockets that have something: with a thousand of them, that would be a thousand slices.
+   */
+  beginAtOnce(): boolean {
+    this.#start();
+    return this.#lookedAt < this.#atOnceUntil;
+  }
+
+  #start(): void {
     this.#turns = 0;
     this.#lookedAt = this.#host.monotonic();
     this.#until = this.#lookedAt + TURNS_SLICE_MS;

@@ -136,6 +136,16 @@ describe("backpressure", () => {
     expect(stream.lines).toHaveLength(50_000);
   });
 
+  test("[N4] [N8] bad lines that had to wait for an answer are refused after it, whatever comes later", async () => {
+    const { host, actor, stream, bytes } = await connection();
+    bytes(`${pings(REQUESTS_IN_FLIGHT_MAX)}no JSON\nnor this\n`);
+    await host.advance(0);
+    expect(stream.lines).toHaveLength(0);
+    for (const given of actor.posted.splice(0, 1)) actor.reply(given, "");
+    await host.advance(0);
+    expect(stream.lines.map(({ kind }) => kind)).toEqual(["reply", "error", "error"]);
+  });
+
   test("[N8] chunks that were under way when reading was paused come after what is held back", async () => {
     const { host, actor, bytes, answerAll } = await connection();
     bytes(pings(300));
@@ -305,6 +315,17 @@ describe("ends", () => {
     expect([stream.probed, stream.ended]).toEqual([1, false]);
     await answerAll();
     expect([stream.lines.length, stream.ended]).toEqual([2, true]);
+  });
+
+  test("[N6] who ends his side while he is not read from gets an answer to everything that he has sent", async () => {
+    const { host, stream, client, bytes, answerAll } = await connection();
+    const count = 3 * REQUESTS_IN_FLIGHT_MAX;
+    bytes(pings(count));
+    await host.advance(0);
+    client.ended();
+    expect([stream.probed, stream.ended]).toEqual([1, false]);
+    for (let rounds = 0; rounds < 4; rounds++) await answerAll();
+    expect([stream.lines.length, stream.ended]).toEqual([count, true]);
   });
 
   test("[N6] who ends his side with nothing open gets the end at once", async () => {

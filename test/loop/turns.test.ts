@@ -1,7 +1,7 @@
 /** Lanes and turns: what is taken next, what runs between two messages, and that the host gets in. */
 import { describe, expect, test } from "#test";
 import { systemHost } from "../../src/host/system-host.ts";
-import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MAX } from "../../src/limits.ts";
+import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MAX, TURNS_SLICE_MS } from "../../src/limits.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { laneOf, NOBODY } from "../../src/loop/inbound.ts";
 import { BareActor, bare, command, message, query, setup } from "./loop-setup.ts";
@@ -152,6 +152,27 @@ describe("the host", () => {
     expect(actor.posted).toHaveLength(2 * TURNS_SLICE_MAX);
     await host.advance(0);
     expect(actor.posted).toHaveLength(2_000);
+  });
+
+  test("[L5] turns that begin in tasks of adapters let the host in, too: after so long one begins in a task of its own", async () => {
+    const actor = new BareActor();
+    const { loop, client, host } = await setup({ a: bare(() => actor) });
+    const one = client();
+    const posted = async (id: string) => {
+      host.task(() => loop.receive(query("Bare.Ask", id), one));
+      await host.step();
+      return actor.posted.length;
+    };
+    await host.advance(TURNS_SLICE_MS);
+    expect(await posted("u1")).toBe(0);
+    await host.advance(0);
+    expect(actor.posted).toHaveLength(1);
+    await host.advance(TURNS_SLICE_MS - 1);
+    expect(await posted("u2")).toBe(2);
+    await host.advance(1);
+    expect(await posted("u3")).toBe(2);
+    await host.advance(0);
+    expect(actor.posted).toHaveLength(3);
   });
 
   test("[L1] [L5] a timer of one millisecond gets in while the lanes never run empty", async () => {
