@@ -274,10 +274,16 @@ export class JournalTable implements TableCache {
 
   #readHead(): Head {
     if (this.#head) return this.#head;
-    const { last_id, hash, max_id, counter } = this.#sql.readHead.get() ?? {};
+    const { last_id, hash, max_id, counter } = this.#sql.readHead.get() ?? this.#foundHead();
     const lastId = Math.max(Number(last_id), Number(max_id ?? 0), Number(counter ?? 0));
     this.#head = { lastId, hash: String(hash), state: "written" };
     return this.#head;
+  }
+
+  /** Somebody has emptied the engine's table of counters, as people do to count from 1 again: the head is what the rows say. */
+  #foundHead(): Row {
+    this.#sql.findHead.run();
+    return this.#sql.readHead.get()!;
   }
 }
 
@@ -306,6 +312,11 @@ function statements(connection: Connection) {
     readHead: prepare(
       "SELECT last_id, hash, (SELECT max(id) FROM event_journal) AS max_id, " +
         `(SELECT seq FROM sqlite_sequence WHERE name = 'event_journal') AS counter FROM (${READ_HEAD})`,
+    ),
+    findHead: prepare(
+      "INSERT INTO sqlite_sequence (name, seq) SELECT 'journal_head', last_id || ' ' || hash FROM (" +
+        "SELECT 0 AS last_id, '' AS hash UNION ALL SELECT last_id, hash FROM journal_gap UNION ALL " +
+        "SELECT id, hash FROM event_journal WHERE hash IS NOT NULL) ORDER BY last_id DESC LIMIT 1",
     ),
     writeHead: prepare("UPDATE sqlite_sequence SET seq = ? || ' ' || ? WHERE name = 'journal_head'"),
     resetCounter: prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'event_journal'"),

@@ -141,6 +141,24 @@ describe("verify", () => {
     expect((await store.verify()).rows).toBe(14);
   });
 
+  test.each([
+    ["which others follow", 3],
+    ["which retention removed", 2],
+  ])("[S87] [J10] a journal whose counters somebody has emptied goes on behind its last row, %s", async (_, last) => {
+    const { file, store, hand } = await setup();
+    await using _file = file;
+    const claims = await claimUnderNewLease(store, 3);
+    if (last === 2) {
+      await store.settle([settlement(claims[2]!, { kind: "done" })]);
+      expect(await store.retain({ keepSettled: 0, limit: 100 })).toBe(1);
+    }
+    hand.exec("DELETE FROM sqlite_sequence");
+    expect((await store.verify()).ok).toBe(false);
+    expect(await append(store, entry())).toEqual([4]);
+    expect(await append(store, entry())).toEqual([5]);
+    expect(await store.verify()).toMatchObject({ ok: true, rows: last + 2, problems: [] });
+  });
+
   test("[S87] at most a hundred problems are told", async () => {
     const { file, store, hand } = await setup();
     await using _ = file;
