@@ -1,6 +1,7 @@
 /**
  * What goes wrong in a kernel, as observations: handlers of the bus and nodes of the space, beside what the loop observes itself. What fails
- * before the loop is there is told when it is. SPEC: K53.
+ * before the loop is there is told when it is. And that another kernel on the store differs, which nobody would notice but by events that do not
+ * arrive. SPEC: K53.
  *
  * The lines for people are made here too, because an embedded kernel shows them as the command does.
  */
@@ -9,7 +10,7 @@ import type { EventLoop } from "../loop/event-loop.ts";
 import { type ObservationType, stackOf } from "../loop/observation.ts";
 import type { Message } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
-import type { JsonObject } from "../message/json.ts";
+import type { Json, JsonObject } from "../message/json.ts";
 import { LabelError } from "../store/label.ts";
 
 export class Faults {
@@ -17,8 +18,15 @@ export class Faults {
   #early: { readonly type: ObservationType; readonly data: JsonObject }[] = [];
 
   ofBus(observation: BusObservation): void {
-    if (observation.kind !== "handler-failed") return;
-    const { subscriber, topic, event, error, outcome, thrown } = observation;
+    if (observation.kind === "handler-failed") this.#ofSubscriber(observation);
+    else if (observation.kind === "subscribers-differ") {
+      const { onlyHere, onlyThere } = observation;
+      this.#tell("Sys.SubscribersDiffer", { onlyHere, onlyThere });
+    }
+  }
+
+  #ofSubscriber(failure: BusObservation & { readonly kind: "handler-failed" }): void {
+    const { subscriber, topic, event, error, outcome, thrown } = failure;
     // A capability's own handler: the loop has told of it.
     if (this.#loop?.actors.has(subscriber)) return;
     this.#tell("Sys.SubscriberFault", { subscriber, topic, event, reason: error, outcome, ...stackOf(thrown) });
@@ -51,6 +59,8 @@ export function faultText({ type, data }: Message): string | undefined {
       return `${fault["capability"]} failed${fault["type"] === undefined ? "" : ` on ${fault["type"]}`}: ${why}`;
     case "Sys.SubscriberFault":
       return `${fault["subscriber"]} failed on event ${fault["event"]} ${fault["topic"]}${fault["outcome"] === "retry" ? ", which comes again" : ""}: ${why}`;
+    case "Sys.SubscribersDiffer":
+      return `another kernel on this store has other subscribers${only("here", fault["onlyHere"])}${only("there", fault["onlyThere"])}; events that one of them takes do not reach those of the other: give both the same`;
     case "Sys.NodeFault":
       return fault["node"] === null ? why : `${fault["node"]} failed: ${why}`;
     case "Sys.ActorUnhealthy":
@@ -61,6 +71,10 @@ export function faultText({ type, data }: Message): string | undefined {
     default:
       return undefined;
   }
+}
+
+function only(where: string, names: Json | undefined): string {
+  return Array.isArray(names) && names.length > 0 ? `; only ${where}: ${names.join(", ")}` : "";
 }
 
 export function faultsToStderr(observation: Message): void {

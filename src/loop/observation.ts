@@ -17,6 +17,7 @@ export type ObservationType =
   | "Sys.ActorRestarted"
   | "Sys.ActorUnhealthy"
   | "Sys.SubscriberFault"
+  | "Sys.SubscribersDiffer"
   | "Sys.NodeFault"
   | "Sys.MicrotaskFault"
   | "Sys.MicrotaskOverflow"
@@ -28,7 +29,7 @@ export type ObservationType =
 /** What has gone wrong; the others tell of ordinary work. */
 const FAULTS: ReadonlySet<ObservationType> = new Set([
   ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
-  ...(["Sys.MicrotaskFault", "Sys.Overload"] as const),
+  ...(["Sys.SubscribersDiffer", "Sys.MicrotaskFault", "Sys.Overload"] as const),
 ]);
 
 export type Observer = (observation: Message) => void;

@@ -6,6 +6,7 @@ import { Kernel } from "../../src/kernel/kernel.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
 async function broken() {
@@ -77,5 +78,27 @@ describe("faults", () => {
     expect(fault[1]).toMatch(/^ {2}at .*faults\.test\.ts:\d+:\d+\)?$/);
     expect(fault.filter((line) => line.includes("node:internal") || line.includes("/src/loop/"))).toEqual([]);
     await kernel.close();
+  });
+
+  test("[K53] another kernel on the store with other subscribers: who is missing where", async () => {
+    const host = systemHost();
+    const disk = new MemoryDisk();
+    const told: Message[] = [];
+    const open = (subscriberId: string) =>
+      Kernel.open({
+        ...{ host, store: memoryStore({ host, disk }), observe: (observation) => void told.push(observation) },
+        capabilities: ({ bus }) => {
+          bus.subscribe("Some.Thing", () => undefined, { subscriberId });
+          return {};
+        },
+      });
+    const first = await open("reader");
+    expect(told.filter(({ type }) => type === "Sys.SubscribersDiffer")).toEqual([]);
+    const second = await open("writer");
+    expect(told.filter(({ type }) => type === "Sys.SubscribersDiffer").map(faultText)).toEqual([
+      "another kernel on this store has other subscribers; only here: writer on Some.Thing; only there: reader on Some.Thing; events that one of them takes do not reach those of the other: give both the same",
+    ]);
+    await first.close();
+    await second.close();
   });
 });
