@@ -30,6 +30,8 @@ export interface CapabilityActor {
   readonly scheduled?: number;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
+  /** Resolves when what it was given so far has been handled, whatever comes meanwhile: the delivery of an event ends then. */
+  handled?(): Promise<void>;
 }
 
 /** What a spawned actor may use. */

@@ -14,6 +14,7 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
 import { LabelError } from "../store/label.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
+import { HandledCount } from "./handled-count.ts";
 
 /** What a handler may do besides returning its answer. */
 export interface HandlerContext {
@@ -71,6 +72,7 @@ export class MailboxActor implements CapabilityActor {
   /** What it has asked others, by request id. */
   readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
   #idleWaiters: (() => void)[] = [];
+  readonly #handled = new HandledCount();
 
   constructor(host: Host, handle: MessageHandler) {
     this.#host = host;
@@ -98,6 +100,7 @@ export class MailboxActor implements CapabilityActor {
     for (const { reject } of this.#asked.values()) reject(new Failure(503, "the actor was terminated"));
     this.#asked.clear();
     this.#checkIdle();
+    this.#handled.end();
   }
 
   idle(): Promise<void> {
@@ -105,6 +108,10 @@ export class MailboxActor implements CapabilityActor {
     return new Promise((resolve) => {
       this.#idleWaiters.push(resolve);
     });
+  }
+
+  handled(): Promise<void> {
+    return this.#handled.after(this.#terminated ? 0 : this.#mailbox.length + (this.#busy ? 1 : 0));
   }
 
   #answered(message: Message): boolean {
@@ -171,6 +178,7 @@ export class MailboxActor implements CapabilityActor {
     this.#busy = false;
     if (data instanceof AnswerLater) this.#answerLater(message, data);
     else this.#reply(message, data);
+    this.#handled.add();
   }
 
   #answerLater(message: Message, { answer }: AnswerLater): void {
@@ -196,6 +204,7 @@ export class MailboxActor implements CapabilityActor {
   #failed(message: Message, thrown: unknown): void {
     this.#busy = false;
     this.#fail(message, thrown);
+    this.#handled.add();
   }
 
   #fail(message: Message, thrown: unknown): void {

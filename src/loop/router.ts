@@ -180,7 +180,7 @@ export class Router {
     try {
       this.deliverEvent(message, name);
       // Handed over is not handled: with the process it would be lost.
-      await this.#loop.actors.get(name)?.idle();
+      await this.#loop.actors.get(name)?.handled();
     } finally {
       failed = this.#deliveries.end(name, id);
     }

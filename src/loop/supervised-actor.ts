@@ -93,8 +93,18 @@ export class SupervisedActor {
   }
 
   async idle(): Promise<void> {
-    if (this.state === "restarting") await new Promise<void>((resolve) => this.#settled.push(resolve));
+    await this.#whenSettled();
     await this.#actor?.idle?.();
+  }
+
+  /** Resolves when what it was given so far has been handled; of an actor that cannot tell, when it is idle. */
+  async handled(): Promise<void> {
+    await this.#whenSettled();
+    await (this.#actor?.handled ? this.#actor.handled() : this.#actor?.idle?.());
+  }
+
+  async #whenSettled(): Promise<void> {
+    if (this.state === "restarting") await new Promise<void>((resolve) => this.#settled.push(resolve));
   }
 
   /** Starts an actor that had been given up, with a clean record. */

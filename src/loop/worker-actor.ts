@@ -12,6 +12,7 @@ import { systemHost } from "../host/system-host.ts";
 import type { Message } from "../message/envelope.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { type CapabilityDefinition, dispatch } from "./define-capability.ts";
+import { HandledCount } from "./handled-count.ts";
 import { MailboxActor } from "./mailbox-actor.ts";
 
 /** What is needed of a Worker; a Web Worker has it. */
@@ -39,6 +40,7 @@ export class WorkerActor implements CapabilityActor {
   readonly #listeners: ActorListener[] = [];
   #unhandled = 0;
   #idleWaiters: (() => void)[] = [];
+  readonly #handled = new HandledCount();
 
   constructor(worker: WorkerLike) {
     this.#worker = worker;
@@ -51,8 +53,7 @@ export class WorkerActor implements CapabilityActor {
 
   postMessage(message: Message): void {
     this.#worker.postMessage(message);
-    // Answers go past the worker's mailbox too.
-    if (message.kind !== "reply" && message.kind !== "error") this.#unhandled++;
+    if (!isAnswer(message)) this.#unhandled++;
   }
 
   addEventListener(type: "message" | "error" | "messageerror", listener: ActorListener): void {
@@ -69,6 +70,7 @@ export class WorkerActor implements CapabilityActor {
   async terminate(): Promise<void> {
     this.#unhandled = 0;
     this.#checkIdle();
+    this.#handled.end();
     await this.#worker.terminate();
   }
 
@@ -79,9 +81,14 @@ export class WorkerActor implements CapabilityActor {
     });
   }
 
+  handled(): Promise<void> {
+    return this.#handled.after(this.#unhandled);
+  }
+
   #message(event: WorkerEvent): void {
     if (event.data === HANDLED) {
       this.#unhandled = Math.max(0, this.#unhandled - 1);
+      this.#handled.add();
       this.#checkIdle();
       return;
     }
@@ -111,15 +118,20 @@ export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
 /** Inside a worker: handles what is posted, one message at a time. */
 export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): void {
   const definition = { description: "", ...handlers };
-  const actor = new MailboxActor(systemHost(), async (message, context) => {
-    try {
-      return await dispatch(definition, message, context);
-    } finally {
-      port.postMessage(HANDLED);
-    }
-  });
+  const actor = new MailboxActor(systemHost(), (message, context) => dispatch(definition, message, context));
   actor.onmessage = ({ data }) => port.postMessage(data);
-  port.onMessage((data) => actor.postMessage(data as Message));
+  port.onMessage((data) => {
+    const message = data as Message;
+    actor.postMessage(message);
+    if (isAnswer(message)) return;
+    // Behind what the handling has come to: that an event failed is known before it is over.
+    void actor.handled().then(() => port.postMessage(HANDLED));
+  });
+}
+
+/** Answers go past the worker's mailbox too. */
+function isAnswer({ kind }: Message): boolean {
+  return kind === "reply" || kind === "error";
 }
 
 /** The worker's own global scope. */

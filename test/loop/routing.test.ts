@@ -159,6 +159,32 @@ describe("events", () => {
     expect(ends).toContain("Crash.Told crashing crashed: boom");
   });
 
+  test("[L9] a delivery is over when its handler is, also in an actor that is never without work", async () => {
+    const deliveries: ((given: Message) => Promise<void>)[] = [];
+    const events: EventJournal = {
+      publish: async () => undefined,
+      subscribe: (_type, _subscriber, deliver) => void deliveries.push(deliver),
+    };
+    const gates = [deferred(), deferred()];
+    const order: string[] = [];
+    const busy = capability({
+      description: "always has something to do",
+      queries: { "Busy.Ask": { handle: (n: Json) => gates[n as number]?.promise.then(() => n) as Promise<Json> } },
+      on: { "Busy.Told": () => void order.push("handled") },
+    });
+    const { loop, client, settle } = await setup({ busy }, { events });
+    const one = client();
+    loop.receive(query("Busy.Ask", "q0", 0), one);
+    await settle();
+    for (const deliver of deliveries) void deliver(message("event", "Busy.Told", "e")).then(() => order.push("over"));
+    loop.receive(query("Busy.Ask", "q1", 1), one);
+    await settle();
+    expect(order).toEqual([]);
+    gates[0]?.resolve();
+    await settle();
+    expect([loop.liveness.mailboxes, ...order]).toEqual([1, "handled", "over"]);
+  });
+
   test("[L9] an event that the journal does not take is observed", async () => {
     const events: EventJournal = { publish: () => Promise.reject(new Error("disk full")), subscribe: () => undefined };
     const { loop, client, settle, observed } = await setup({}, { events });

@@ -7,6 +7,11 @@ import type { Json } from "../../src/message/json.ts";
 export const handlers: WorkerHandlers = {
   emits: { "Work.Done": true },
   sends: { "Home.Ask": "query" },
+  on: {
+    "Work.Told": (data: Json) => {
+      if (data !== null) throw new Error(`cannot do ${data}`);
+    },
+  },
   queries: {
     "Work.Double": {
       handle: (data: Json, context) => {

@@ -7,7 +7,7 @@ import { EventLoop } from "../../src/loop/event-loop.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { query } from "./loop-setup.ts";
+import { message, query } from "./loop-setup.ts";
 import { workCapability } from "./worker-handlers.ts";
 
 export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
@@ -47,6 +47,25 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
       expect(told).toEqual([1, 2, 3]);
       expect(observed.filter((type) => type !== "Sys.Routed")).toEqual(["Sys.ActorFault"]);
       expect(loop.liveness).toMatchObject({ quiescent: true, mailboxes: 0 });
+      await loop.stop();
+    });
+
+    test("[L9] [L31] a delivery to a worker fails with its handler", async () => {
+      const deliveries = new Map<string, (given: Message) => Promise<void>>();
+      const loop = await EventLoop.boot({
+        host: systemHost(),
+        capabilities: { work: workCapability(spawn) },
+        events: {
+          publish: async () => undefined,
+          subscribe: (type, _subscriber, deliver) => void deliveries.set(type, deliver),
+        },
+      });
+      const deliver = async (data: Json) => {
+        await deliveries.get("Work.Told")?.(message("event", "Work.Told", `e${data}`, data));
+        return "handled";
+      };
+      const ends = await Promise.all([1, null, 2].map((data) => deliver(data).catch((error: Error) => error.message)));
+      expect(ends).toEqual(["cannot do 1", "handled", "cannot do 2"]);
       await loop.stop();
     });
 
