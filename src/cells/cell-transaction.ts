@@ -5,7 +5,7 @@ import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { asLink, type DocumentRef } from "../store/document.ts";
-import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../store/label.ts";
+import { isWithin, join, type Label, labelOf, labelOfRead, meet, PUBLIC } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Cell } from "./cell.ts";
@@ -81,8 +81,10 @@ export class CellTransaction implements Disposable {
     const { labels } = this.transaction.document(ref);
     if (labels === undefined) return;
     const label = labelOfRead(labels.places, path, shallow);
-    if (this.#clearance !== undefined && !isWithin(label, this.#clearance)) throw refusal("a transaction", what);
-    this.#label = join(this.#label, label);
+    const refused = this.#clearance !== undefined && !isWithin(label, this.#clearance);
+    // Being refused tells what the label has of the clearance.
+    this.#label = join(this.#label, refused ? meet(label, this.#clearance) : label);
+    if (refused) throw refusal("a transaction", what);
   }
 
   /** Follows links along the path and, for a read, at its end. */

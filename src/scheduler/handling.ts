@@ -15,7 +15,7 @@ import type { Json } from "../message/json.ts";
 import { event } from "../message/lineage.ts";
 import { topicType } from "../message/topic.ts";
 import { handOut } from "../store/admit.ts";
-import { isWithin, join, type Label } from "../store/label.ts";
+import { isWithin, join, type Label, meet } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
@@ -188,8 +188,10 @@ export class Handling implements WriteTarget {
   #look(address: Address, shallow: boolean): void {
     const label = labelSeen(address, shallow);
     const { handler } = this.send.stream;
-    if (handler?.clearance !== undefined && !isWithin(label, handler.clearance)) throw refusal(handler.name, address);
-    this.label = join(this.label, label);
+    const refused = handler?.clearance !== undefined && !isWithin(label, handler.clearance);
+    // Being refused tells what the label has of the handler's clearance.
+    this.label = join(this.label, refused ? meet(label, handler.clearance) : label);
+    if (refused) throw refusal(handler.name, address);
   }
 
   /** Throws if something it has written could be read by somebody who must not know what it has read. */

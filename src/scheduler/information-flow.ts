@@ -10,7 +10,7 @@
  * labels are stored and travel (`store/document-labels.ts`).
  */
 import type { LabelWrite } from "../store/commit.ts";
-import { isWithin, join, type Label, type PlaceLabel, PUBLIC } from "../store/label.ts";
+import { isWithin, join, type Label, meet, type PlaceLabel, PUBLIC } from "../store/label.ts";
 import { labelTaken, refusal } from "../store/label-checks.ts";
 import { isPrefix } from "../store/path-operation.ts";
 import type { Address, DocumentIndex } from "./address.ts";
@@ -41,8 +41,10 @@ export class InformationFlow {
     const label = labelSeen(address, shallow);
     if (label.length === 0) return;
     const { node } = run;
-    if (node.clearance !== undefined && !isWithin(label, node.clearance)) throw refusal(node.id, address);
-    this.#join(run, label);
+    if (node.clearance === undefined || isWithin(label, node.clearance)) return this.#join(run, label);
+    // What a value is labelled with can depend on what it was made of: being refused tells that much.
+    this.#join(run, meet(label, node.clearance));
+    throw refusal(node.id, address);
   }
 
   #join(run: Run, label: Label): void {

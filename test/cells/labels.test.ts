@@ -424,6 +424,28 @@ describe("clearance", () => {
     expect(await sum.pull({ clearance: ["s"] })).toBe(2);
   });
 
+  test("[F5] being refused is known to whoever may know what the label depends on", async () => {
+    const { space, secret, quiet } = await withSecret();
+    const top = space.cell<number>("top", { label: ["t"] });
+    top.set(7);
+    // Labelled with "t" only where the secret says so.
+    const chosen = space.computed("chosen", () => (secret.get() === 1 ? top.get() : 0));
+    const look = () => (codeOf(() => chosen.get()) === "LABEL_REFUSED" ? 1 : 0);
+    const told = space.computed("told", look, { clearance: ["s"] });
+    await told.pull();
+    expect(space.labelsOf(told)).toEqual(["s"]);
+    const low = space.cell<number>("low");
+    const outcomes = new Calls();
+    const stream = space.stream<number>("stream");
+    stream.handle(() => low.set(look()), { clearance: ["s"] });
+    stream.send(1, { onOutcome: (outcome) => outcomes.note(outcome.kind) });
+    await quiet();
+    using transaction = space.begin({ clearance: ["s"] });
+    transaction.set(low, codeOf(() => transaction.get(chosen)) === "LABEL_REFUSED" ? 1 : 0);
+    expect(codeOf(() => transaction.commit())).toBe("LABEL_LEAK");
+    expect([outcomes.take(), low.get()]).toEqual([["failed"], undefined]);
+  });
+
   test("[F6] a change above it wakes nobody and is no cause; one that comes into sight or goes out of it does", async () => {
     const { space, secret, open, quiet } = await withSecret();
     const flag = space.cell<boolean>("flag");
