@@ -4,6 +4,7 @@
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
+import type { ErrorListener } from "../scheduler/introspection.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
@@ -43,6 +44,11 @@ export interface SpaceOptions {
    * first read after that finds them as it finds a document that is not loaded yet.
    */
   readonly residentDocumentsMax?: number;
+  /**
+   * Told what goes wrong where nobody is answered: a computed value or an effect that throws, a write that is taken back. Unless given, and
+   * unless somebody listens with `scheduler.onError`, it is a line on the console. A shared scheduler tells of all its spaces.
+   */
+  readonly onError?: ErrorListener;
 }
 
 export interface NodeOptions extends SinkOptions {
@@ -62,6 +68,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
   readonly #ownsScheduler: boolean;
   readonly #pieces: Pieces;
+  readonly #unlisten: (() => void) | undefined;
   /** Only where computed values are kept. */
   readonly #fingerprints: Fingerprints | undefined;
   #effects = 0;
@@ -80,6 +87,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#ownsScheduler = options.scheduler === undefined;
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host });
+    this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
   }
 
@@ -304,6 +312,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.scheduler.closeStreams(this.#replica);
     if (this.#ownsScheduler) this.scheduler.dispose();
     await this.#replica.close();
+    this.#unlisten?.();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -32,8 +32,11 @@ export interface Host {
   /** Calls `run` after the current callback, before any other task, in the order queued. */
   microtask(run: () => void): void;
 
-  /** The last resort for what went wrong where nobody can be told: a line on the console; in a simulation the error of a step. */
-  report(error: unknown): void;
+  /**
+   * The last resort for what went wrong where nobody can be told: a line on the console that begins with `what`; in a simulation the error of
+   * a step.
+   */
+  report(error: unknown, what?: string): void;
 
   /** A UUIDv7. Each is greater than all before it from this host, whatever the clock does. Give the time where it was just read. */
   id(nowMs?: number): string;

@@ -15,7 +15,7 @@ export interface Platform {
   microtask(run: () => void): void;
   fillRandom(words: Uint32Array<ArrayBuffer>): void;
   /** For people, where nobody else can be told. */
-  complain(error: unknown): void;
+  complain(what: string, error: unknown): void;
 }
 
 /** A pending `setTimeout`. */
@@ -48,7 +48,7 @@ const platform: Platform = {
   microtask: (run) => realQueueMicrotask(run),
   fillRandom: (words) => void realFill.call(realCrypto, words),
   // Not captured: whoever replaces the console wants to see what is said there.
-  complain: (error) => globalThis.console.error("millrace: a listener failed:", error),
+  complain: (what, error) => globalThis.console.error(`millrace: ${what}:`, error),
 };
 
 export function webPlatform(): Platform {

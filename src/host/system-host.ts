@@ -56,8 +56,8 @@ class SystemHost implements Host {
     this.#platform.microtask(run);
   }
 
-  report(error: unknown): void {
-    this.#platform.complain(error);
+  report(error: unknown, what = "a listener failed"): void {
+    this.#platform.complain(what, error);
   }
 
   id(nowMs?: number): string {

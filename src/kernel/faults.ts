@@ -11,7 +11,7 @@ import { type ObservationType, stackOf } from "../loop/observation.ts";
 import type { Message } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
-import { LabelError } from "../store/label.ts";
+import { isRefusal } from "../store/label.ts";
 
 export class Faults {
   #loop: EventLoop | undefined;
@@ -33,8 +33,7 @@ export class Faults {
   }
 
   ofNode(error: unknown, node: string | undefined): void {
-    // A refusal is an answer: whoever asked has it.
-    if (error instanceof LabelError && error.code === "LABEL_REFUSED") return;
+    if (isRefusal(error)) return;
     this.#tell("Sys.NodeFault", { node: node ?? null, reason: thrownText(error), ...stackOf(error) });
   }
 

@@ -12,7 +12,7 @@ import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
-import { LabelError } from "../store/label.ts";
+import { isRefusal } from "../store/label.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { HandledCount } from "./handled-count.ts";
 
@@ -210,8 +210,7 @@ export class MailboxActor implements CapabilityActor {
   #fail(message: Message, thrown: unknown): void {
     // Nobody waits for the outcome of an event; the loop reports the fault.
     // A refusal for want of clearance is an answer, not a fault.
-    const told =
-      thrown instanceof LabelError && thrown.code === "LABEL_REFUSED" ? new Failure(403, thrown.message) : thrown;
+    const told = isRefusal(thrown) ? new Failure(403, thrown.message) : thrown;
     const said = new MadeMessageEvent(error(this.#host, message, fromError(told)));
     said.thrown = told;
     this.#tell(said);

@@ -9,6 +9,7 @@ import type { Host } from "../host/host.ts";
 import { equal } from "../message/equality.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { isRefusal } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { Gates } from "./gates.ts";
 import type { SchedulerNode } from "./node.ts";
@@ -167,7 +168,17 @@ export class Introspection {
     return () => this.#consoleListeners.delete(own);
   }
 
+  /** Nobody else knows of it: where nobody listens either, the host is told. */
   report(error: unknown, node: SchedulerNode | undefined): void {
+    const isHeard = this.#errorListeners.size > 0 || this.#consoleListeners.size > 0;
+    if (!isHeard && !isRefusal(error)) {
+      this.#host.report(error, node ? `${node.id} failed` : "nobody listens for errors");
+    }
+    this.mention(error, node);
+  }
+
+  /** Whoever asked for it is answered, and listeners may care. */
+  mention(error: unknown, node?: SchedulerNode): void {
     for (const listener of this.#errorListeners) listener(error, node);
     this.say(`${node ? `${node.id}: ` : ""}${thrownText(error)}`);
   }

@@ -189,7 +189,7 @@ export class SendAnswers {
   fail(queue: SendQueue, send: Send, failing: Failing): void {
     if (send.state === "over") return;
     const { reason, message, error } = failing;
-    this.#introspection.report(error ?? new Error(`send to ${send.stream} failed (${reason}): ${message}`), undefined);
+    this.#introspection.mention(error ?? new Error(`send to ${send.stream} failed (${reason}): ${message}`));
     this.#end(queue, send, { kind: "failed", id: send.id, ...failing });
   }
 

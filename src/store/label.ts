@@ -41,6 +41,11 @@ export class LabelError extends Error {
   }
 }
 
+/** A refusal is an answer, not a fault: whoever asked has it. */
+export function isRefusal(error: unknown): error is LabelError {
+  return error instanceof LabelError && error.code === "LABEL_REFUSED";
+}
+
 /** The label of these names; throws for what is no name. */
 export function labelOf(names: readonly string[]): Label {
   for (const name of names) {

@@ -42,7 +42,7 @@ export class ScriptedPlatform implements Platform {
     };
   }
 
-  complain(error: unknown): void {
+  complain(_what: string, error: unknown): void {
     this.complaints.push(error);
   }
 

@@ -37,7 +37,8 @@ export class Life {
       },
     });
     const line = new FaultyLine(counting);
-    const space = await Space.open({ store: line.store, host, name: "s", persist: { version } });
+    const onError = () => undefined;
+    const space = await Space.open({ store: line.store, host, name: "s", persist: { version }, onError });
     return new Life(space, line, [], loaded);
   }
 
