@@ -60,9 +60,17 @@ export class Documents {
     return this.root(node.outputIn, { scope: SHARED_SCOPE, id: node.id });
   }
 
+  /** The computation whose result goes to the document of this id; of two that share a name over spaces the second has been placed. */
+  computationOf(replica: Replica, id: string): SchedulerNode | undefined {
+    const named = this.#registry.find(id);
+    if (named === undefined || named.outputIn === replica) return named;
+    const writers = replica.find({ scope: SHARED_SCOPE, id })?.attachment?.writers ?? NOTHING;
+    return writers.find((writer) => writer.outputIn === replica && writer.output?.document.id === id);
+  }
+
   /** A new node's outputs: those it has are its own now; one that it is to have is made if it cannot be found by its name later. */
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
-    if (node.output !== undefined) takeOver(node.output, node.record?.phase === "asked");
+    if (node.output !== undefined) this.#takeOver(node.output, node.record?.phase === "asked");
     for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
     for (const place of node.envelope ?? NOTHING) place.hold();
     if (outputIn !== undefined && node.output === undefined) this.#placeUnlessUnseen(node, outputIn, id);
@@ -96,8 +104,24 @@ export class Documents {
 
   #place(node: SchedulerNode, output: Address): void {
     node.output = output;
-    takeOver(output, false);
+    this.#takeOver(output, false);
     this.#graph.addWriter(node, output.home);
+  }
+
+  /**
+   * A computation's own output is made here: there is nothing to load, and a load on its way comes too late. That of a resumed one
+   * is what is stored, whatever was here.
+   */
+  #takeOver({ document, home }: Address, isResumed: boolean): void {
+    if (isResumed) {
+      // Whoever reads it waits until the node is known.
+      if (document.state === "loaded" && document.pending.length === 0) document.state = "absent";
+    } else if (document.state !== "loaded") {
+      document.state = "loaded";
+      document.missed = NOTHING;
+      this.#invalidation.arrived(home);
+    }
+    document.derived = true;
   }
 
   // Spaces ---------------------------------------------------------------------------------------------------------------
@@ -122,19 +146,4 @@ export class Documents {
     for (const replica of this.#replicas) loads += replica.loadGeneration;
     return loads;
   }
-}
-
-/**
- * A computation's own output is made here: there is nothing to load, and a load on its way comes too late. That of a resumed one
- * is what is stored, whatever was here.
- */
-function takeOver({ document }: Address, isResumed: boolean): void {
-  if (isResumed) {
-    // Whoever reads it waits until the node is known.
-    if (document.state === "loaded" && document.pending.length === 0) document.state = "absent";
-  } else if (document.state !== "loaded") {
-    document.state = "loaded";
-    document.missed = NOTHING;
-  }
-  document.derived = true;
 }

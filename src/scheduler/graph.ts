@@ -17,6 +17,7 @@ import { addCause } from "./causes.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
 import { Edge, RUNNING, type SchedulerNode } from "./node.ts";
+import { isUnverified } from "./node-record.ts";
 import type { Run } from "./run.ts";
 
 const SPARE_EDGES_MAX = 1024;
@@ -262,8 +263,9 @@ export class Graph {
       for (let edge = node.reads; edge !== null; edge = edge.next) {
         const { address, shallow, seen } = edge;
         // A dormant node is verified here and nowhere else: has anything it read moved since it last knew?
-        if (node.status !== "never-ran" && (shallow ? address.shape : address.stamp) > seen)
-          this.#invalid(node, address);
+        const hasMoved =
+          (shallow ? address.shape : address.stamp) > seen || (isUnverified(node) && address.document.isKnown);
+        if (hasMoved && node.status !== "never-ran") this.#invalid(node, address);
         if (node.status === "invalid" && isAgainstOrder(edge) && !isUnverified(node)) {
           // It is about to read anew; what would move others for a read that may not come again goes.
           this.dropReads(node, last);
@@ -313,11 +315,6 @@ export class Graph {
     }
     for (const node of region) if (!alive.has(node) && node.live) this.#sleep(node);
   }
-}
-
-/** A resumed node whose reads are still needed, to tell whether it has to run at all. */
-function isUnverified({ record }: SchedulerNode): boolean {
-  return record !== undefined && record.phase === "restored";
 }
 
 /** Whether somebody who writes what is read there stands too high for the reader. */

@@ -24,7 +24,9 @@ import type { Agenda } from "./agenda.ts";
 import { addCause } from "./causes.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
+import { linkedEdges } from "./graph-walk.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
+import { isUnverified } from "./node-record.ts";
 import type { Trace, TraceLog } from "./trace.ts";
 
 /** A place below a change, with its values on either side. */
@@ -92,6 +94,10 @@ export class Invalidation {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
       if (index !== undefined) this.relabelled(index, before, after);
     }
+    for (const ref of notification.missing ?? NO_CHANGES) {
+      const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
+      if (index !== undefined) this.arrived(index);
+    }
     for (const { scope, id, path, before, after } of notification.changes) {
       const index = replica.find({ scope, id })?.attachment as DocumentIndex | undefined;
       if (index === undefined) continue;
@@ -132,10 +138,20 @@ export class Invalidation {
   /** The value at an address has changed. */
   changed(address: Address, before: Json | undefined, after: Json | undefined, source?: object, group?: string): void {
     const tick = ++this.#graph.tick;
+    if (before === undefined && address.parent === null) this.arrived(address.home, group);
     this.#at(address, before, after, tick, source, group);
     if (address.children !== null) this.#below(address, before, after, tick, source, group);
     if (address.parent !== null)
       this.#above(address.parent, (before === undefined) !== (after === undefined), tick, source, group);
+  }
+
+  /**
+   * A document is known that was not. Whoever was resumed over it is compared with what he had seen there, also where there is nothing now:
+   * it was not nothing before, only not here. Dormant ones are when they wake.
+   */
+  arrived(index: DocumentIndex, group?: string): void {
+    if (index.liveEdges === 0) return;
+    for (const edge of linkedEdges(index.root)) if (isUnverified(edge.node)) this.#mark(edge, undefined, group);
   }
 
   #at(

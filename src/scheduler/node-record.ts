@@ -54,3 +54,8 @@ export class NodeRecord {
     this.declared = declared;
   }
 }
+
+/** A resumed node whose reads are still needed, to tell whether it has to run at all. */
+export function isUnverified({ record }: SchedulerNode): boolean {
+  return record !== undefined && record.phase === "restored";
+}

@@ -167,6 +167,7 @@ export class DocumentTable {
     this.turn?.seal();
     const changes: Change[] = [];
     const labels: LabelChange[] = [];
+    const missing: ReplicaDocument[] = [];
     documents.forEach((document, i) => {
       if (document.state === "dropped") return;
       const loaded = result.documents[i] as LoadedDocument;
@@ -177,9 +178,10 @@ export class DocumentTable {
       }
       labels.push(...this.relabelOn(document, loaded, result.sequence));
       if (!wasLoaded) changes.push(...this.rebaseOn(document, loaded, result.sequence));
+      if (!wasLoaded && document.value === undefined) missing.push(document);
     });
     this.written(changes);
-    this.#notifier.tell({ kind: "pull", changes, labels });
+    this.#notifier.tell({ kind: "pull", changes, labels, missing });
   }
 
   /** Puts the labels that a backend has said under the pending ones; before the value, which has taken what was missed then. */

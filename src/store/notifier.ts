@@ -4,6 +4,7 @@
  * after the others were told. Whoever subscribes hears of what happens afterwards, not of what is still being told. SPEC: S48.
  */
 import type { Notification, NotificationListener } from "./change.ts";
+import { NONE } from "./few.ts";
 
 interface Subscription {
   readonly listener: NotificationListener;
@@ -42,8 +43,7 @@ export class Notifier {
   }
 
   tell(notification: Notification, except?: NotificationListener): void {
-    const { changes, labels } = notification;
-    if (changes.length === 0 && (labels === undefined || labels.length === 0)) return;
+    if (isNothing(notification)) return;
     if (this.#subscriptions.length === 0) return;
     const ordinal = this.#nextOrdinal++;
     if (this.#telling) {
@@ -75,4 +75,8 @@ export class Notifier {
     this.#errors = undefined;
     throw errors.length === 1 ? errors[0] : new AggregateError(errors, "listeners failed");
   }
+}
+
+function isNothing({ changes, labels = NONE, missing = NONE }: Notification): boolean {
+  return changes.length === 0 && labels.length === 0 && missing.length === 0;
 }

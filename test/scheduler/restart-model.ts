@@ -26,6 +26,9 @@ type Step =
   | { readonly kind: "leave" }
   | { readonly kind: "replace"; readonly id: string; readonly formula: Formula };
 
+const CHANGES = ["a", "a", "b", "list", "link", "whole"] as const;
+const LOSSES = ["whole", "less", "less"] as const;
+
 export interface Restarts {
   restarts: number;
   kills: number;
@@ -170,6 +173,8 @@ class Side {
 export class RestartTrial {
   readonly met: Restarts = { restarts: 0, kills: 0, runs: 0, spared: 0 };
   readonly #seed: number;
+  /** Documents are replaced whole, mostly by some that lack what was read in them. */
+  readonly #withLosses: boolean;
   readonly #make: ProgramMaker;
   readonly #stays: Side;
   readonly #restarts: Side;
@@ -185,8 +190,9 @@ export class RestartTrial {
   readonly #postponed = new Set<string>();
   readonly #log: string[] = [];
 
-  constructor(seed: number, worlds: { stays: World; restarts: World }) {
+  constructor(seed: number, worlds: { stays: World; restarts: World }, { withLosses = false } = {}) {
     this.#seed = seed;
+    this.#withLosses = withLosses;
     this.#make = new ProgramMaker(new SeededRandom(seed, 11), false);
     this.#stays = new Side(worlds.stays);
     this.#restarts = new Side(worlds.restarts);
@@ -308,7 +314,7 @@ export class RestartTrial {
   #foreign(): Step & { kind: "foreign" } {
     const id = this.#make.pick(DOCUMENTS);
     const number = this.#make.number();
-    switch (this.#make.pick(["a", "a", "b", "list", "link", "whole"] as const)) {
+    switch (this.#make.pick(this.#withLosses ? LOSSES : CHANGES)) {
       case "a":
         return { kind: "foreign", id, path: ["a"], value: number };
       case "b":
@@ -319,6 +325,8 @@ export class RestartTrial {
         return { kind: "foreign", id, path: ["link"], value: this.#link() };
       case "whole":
         return { kind: "foreign", id, path: [], value: this.#document() };
+      case "less":
+        return { kind: "foreign", id, path: [], value: this.#make.pick<Json>([{ a: number }, { list: [] }, number]) };
     }
   }
 

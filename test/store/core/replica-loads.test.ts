@@ -23,11 +23,11 @@ describe("documents that are not here", () => {
     expect(here.replica.peek(DOC)).toEqual({ a: 1 });
   });
 
-  test("[S60] one that does not exist arrives without a change", async () => {
+  test("[S60] one that does not exist arrives without a change, and is named", async () => {
     const { here } = await setup();
     expect(here.replica.peek(DOC)).toBe(undefined);
     await here.replica.loadsSettled();
-    expect(here.told()).toEqual([]);
+    expect(here.notifications).toMatchObject([{ kind: "pull", changes: [], missing: [DOC] }]);
     expect(here.replica.place(DOC).state).toBe("loaded");
   });
 

@@ -1,0 +1,105 @@
+/** Nodes that were taken up again rest on inputs that are not here; these come to be known in several ways, as nothing too. */
+import { describe, expect, test } from "#test";
+import { type Life, setup } from "./restart-setup.ts";
+
+interface Price {
+  a?: number;
+  b?: number;
+}
+
+/** What the source says is handed on by a computation; another shows that. */
+function register(life: Life, between: () => number | undefined) {
+  const { space } = life;
+  const name = "between";
+  const middle = space.computed(name, life.noting(name, between), { fingerprint: String(between) });
+  const shown = space.computed(
+    "shown",
+    life.noting("shown", () => `a is ${space.cell<Price>("price").key("a").get()}, ${name} ${middle.get()}`),
+    { fingerprint: "shown" },
+  );
+  return { shown, middle };
+}
+
+async function resumed() {
+  const at = setup();
+  const first = await at.begin();
+  first.space.cell<Price>("price").set({ a: 1, b: 2 });
+  const before = register(first, () => 5);
+  expect(await at.host.run(() => before.shown.pull())).toBe("a is 1, between 5");
+  await at.host.run(() => first.space.settled());
+  first.kill();
+  const life = await at.begin();
+  const { shown, middle } = await at.host.run(() => life.space.restore(() => register(life, () => 5)));
+  return { at, life, shown, middle, price: life.space.cell<Price>("price") };
+}
+
+/** Once with somebody who looks all the time, once with one who comes afterwards. */
+async function seenAfter(change: (parts: Awaited<ReturnType<typeof resumed>>) => Promise<unknown>): Promise<unknown[]> {
+  const seen: unknown[] = [];
+  for (const isWatched of [true, false]) {
+    const parts = await resumed();
+    const { at, life, shown } = parts;
+    let last: unknown;
+    const watch = () => shown.sink((value) => (last = value));
+    if (isWatched) watch();
+    await at.host.advance(1_000);
+    expect(life.ran).toEqual([]);
+    await change(parts);
+    await at.host.advance(1_000);
+    if (!isWatched) watch();
+    await at.host.advance(1_000);
+    life.space.scheduler.checkInvariants();
+    seen.push([last, life.takeRan()]);
+    life.kill();
+  }
+  return seen;
+}
+
+describe("an input that was not loaded", () => {
+  test("[I7] what others have removed in it is missed", async () => {
+    const seen = await seenAfter(async ({ at }) => {
+      const other = await at.begin();
+      const price = other.space.cell<Price>("price");
+      await at.host.run(() => price.pull());
+      price.set({ b: 2 });
+      await at.host.run(() => other.space.settled());
+      other.kill();
+    });
+    expect(seen).toEqual(Array(2).fill(["a is undefined, between 5", ["shown"]]));
+  });
+
+  test("[I7] others have removed it", async () => {
+    const seen = await seenAfter(async ({ at }) => {
+      const other = await at.begin();
+      const price = other.space.cell<Price>("price");
+      await at.host.run(() => price.pull());
+      price.delete();
+      await at.host.run(() => other.space.settled());
+      other.kill();
+    });
+    expect(seen).toEqual(Array(2).fill(["a is undefined, between 5", ["shown"]]));
+  });
+
+  test("[I7] it is replaced here by something that has less", async () => {
+    const seen = await seenAfter(async ({ price }) => price.set({ b: 2 }));
+    expect(seen).toEqual(Array(2).fill(["a is undefined, between 5", ["shown"]]));
+  });
+
+  test("[I7] it is the output of a computation that is replaced by one which gives nothing", async () => {
+    const seen = await seenAfter(async ({ life, middle }) => {
+      middle.dispose();
+      life.space.computed("between", () => undefined, { fingerprint: "nothing" });
+    });
+    expect(seen).toEqual(Array(2).fill(["a is 1, between undefined", ["shown"]]));
+  });
+
+  test("[I7] one that is what it was runs nobody, in whichever way it has come", async () => {
+    const seen = await seenAfter(async ({ life, middle, price, at }) => {
+      await at.host.run(() => price.pull());
+      price.set({ a: 1, b: 3 });
+      middle.dispose();
+      life.space.computed("between", () => 5, { fingerprint: "as before" });
+    });
+    expect(seen).toEqual(Array(2).fill(["a is 1, between 5", []]));
+  });
+});
