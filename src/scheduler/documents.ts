@@ -60,14 +60,6 @@ export class Documents {
     return this.root(node.outputIn, { scope: SHARED_SCOPE, id: node.id });
   }
 
-  /** The computation whose result goes to the document of this id; of two that share a name over spaces the second has been placed. */
-  computationOf(replica: Replica, id: string): SchedulerNode | undefined {
-    const named = this.#registry.find(id);
-    if (named === undefined || named.outputIn === replica) return named;
-    const writers = replica.find({ scope: SHARED_SCOPE, id })?.attachment?.writers ?? NOTHING;
-    return writers.find((writer) => writer.outputIn === replica && writer.output?.document.id === id);
-  }
-
   /** A new node's outputs: those it has are its own now; one that it is to have is made if it cannot be found by its name later. */
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
     if (node.output !== undefined) this.#takeOver(node.output, node.record?.phase === "asked");
