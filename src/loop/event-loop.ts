@@ -82,23 +82,13 @@ export class EventLoop implements ActorHome {
   static async boot(options: EventLoopOptions): Promise<EventLoop> {
     const capabilities = new Map(Object.entries(options.capabilities));
     const loop = new EventLoop(options, RoutingTable.build(capabilities));
-    const problems: string[] = [];
-    for (const [name, capability] of capabilities) {
-      const { host, mailboxMax } = options;
-      const actor = new SupervisedActor({ name, capability, host, home: loop, ...(mailboxMax ? { mailboxMax } : {}) });
-      try {
-        actor.start();
-        loop.actors.set(name, actor);
-      } catch (thrown) {
-        problems.push(`capability ${name}: spawn failed: ${thrownText(thrown)}`);
-        break;
-      }
-    }
-    if (problems.length > 0) {
+    try {
+      loop.#spawn(capabilities, options);
+      loop.#subscribe(options.events);
+    } catch (thrown) {
       await loop.stop();
-      throw new BootError(problems);
+      throw thrown;
     }
-    loop.#subscribe(options.events);
     return loop;
   }
 
@@ -111,6 +101,18 @@ export class EventLoop implements ActorHome {
     if (options.observeFaults) this.observations.addForFaults(options.observeFaults);
     this.#router = new Router(this, options);
     this.streams = new EventStreams({ host: options.host, journal: options.events });
+  }
+
+  #spawn(capabilities: ReadonlyMap<string, Capability>, { host, mailboxMax }: EventLoopOptions): void {
+    for (const [name, capability] of capabilities) {
+      const actor = new SupervisedActor({ name, capability, host, home: this, ...(mailboxMax ? { mailboxMax } : {}) });
+      try {
+        actor.start();
+      } catch (thrown) {
+        throw new BootError([`capability ${name}: spawn failed: ${thrownText(thrown)}`]);
+      }
+      this.actors.set(name, actor);
+    }
   }
 
   #subscribe(events: EventJournal | undefined): void {

@@ -23,9 +23,16 @@ export function memoryCapability(space: Space, clearance?: readonly string[]): C
   /** The document is made once, so that setting a key depends on nothing but that key. */
   const whenMade = <T>(then: () => T): T | Promise<T> => {
     if (isMade) return then();
-    making ??= make(space).then(() => {
-      isMade = true;
-    });
+    making ??= make(space).then(
+      () => {
+        isMade = true;
+      },
+      (thrown: unknown) => {
+        // The next one tries again.
+        making = undefined;
+        throw thrown;
+      },
+    );
     return making.then(then);
   };
   return transactional({
@@ -86,8 +93,10 @@ async function make(space: Space): Promise<void> {
   const ref = { scope: SHARED_SCOPE, id: DOCUMENT };
   transaction.preconditions.push({ kind: "absent", ...ref });
   transaction.write(ref, [], {});
-  // Rejected where it is there already, which is all that was wanted.
-  await transaction.commit().outcome;
+  const outcome = await transaction.commit().outcome;
+  // That it is there already is all that was wanted.
+  if (outcome.kind === "rejected" && outcome.reason !== "document-exists")
+    throw new Failure(503, `not committed: ${outcome.message}`);
   await replica.load([ref]);
   // Keys are set in it by handlers that do not look at it before.
   replica.observe(ref);

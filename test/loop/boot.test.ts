@@ -181,6 +181,20 @@ describe("boot", () => {
     expect(started.map(({ terminated }) => terminated)).toEqual([1, 1]);
   });
 
+  test("[L26] if the journal does not take a subscription, every actor is ended", async () => {
+    const actor = new BareActor();
+    const listener = bare(() => actor, { takes: [], subscribes: ["Some.Told"] });
+    const subscribe = () => {
+      throw new Error("another topic has this type");
+    };
+    const booting = EventLoop.boot({
+      ...{ host: simulatedHost(1), capabilities: { listener } },
+      events: { publish: async () => undefined, subscribe },
+    });
+    await expect(booting).rejects.toThrow("another topic has this type");
+    expect(actor.terminated).toBe(1);
+  });
+
   test("[L26] a spawn that gives no actor is refused", async () => {
     expect(await bootProblems({ a: bare(() => ({}) as never) })).toEqual([
       "capability a: spawn failed: spawn() of capability a gave no actor with postMessage()",

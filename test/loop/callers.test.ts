@@ -1,10 +1,16 @@
 /** Requests of callers in this process: what they may ask with, and that what they asked is theirs to change. */
 import { describe, expect, test } from "#test";
+import { Space } from "../../src/cells/space.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { memoryCapability } from "../../src/loop/memory.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { rejected } from "../../src/store/rejection.ts";
+import type { Store } from "../../src/store/store.ts";
+import { withFaults } from "../bus/bus-setup.ts";
 import { setup as setupSpace } from "../scheduler/scheduler-setup.ts";
 import { command, message, query, setup } from "./loop-setup.ts";
 
@@ -84,6 +90,21 @@ describe("built-in capabilities", () => {
       void loop.request(query("Memory.List", `q${at}`, data)).then(({ kind }) => kinds.push(kind));
     await settle();
     expect(kinds.toSorted()).toEqual(["error", "error", "error", "error", "reply", "reply", "reply"]);
+  });
+
+  test("[L32] Memory.Set works again when the store does, also where the first one of all met a store that could not write", async () => {
+    const host = simulatedHost(1);
+    const inner = memoryStore({ host });
+    let works = false;
+    const commit: Store["commit"] = (request) =>
+      works ? inner.commit(request) : Promise.resolve(rejected("failed", "store-full", "no space on the device"));
+    const space = await host.run(() => Space.open({ host, name: "s", store: withFaults(inner, { commit }) }));
+    const { loop } = await setup({ memory: memoryCapability(space) }, { host });
+    const set = (id: string) =>
+      host.run(() => loop.request(command("Memory.Set", id, { key: "/a", value: 1 }))).then(({ data }) => data);
+    expect(await set("c1")).toMatchObject({ code: 503 });
+    works = true;
+    expect(await set("c2")).toEqual({ success: true });
   });
 
   test("[T3] a moment more than 100 years ahead is refused like a delay that long, and nothing is armed", async () => {
