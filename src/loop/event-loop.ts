@@ -207,6 +207,10 @@ export class EventLoop implements ActorHome {
     const { kind, type, data, metadata } = message;
     if (kind !== "command" && kind !== "query")
       return Promise.reject(new Failure(422, `${kind} ${type} has no answer; only commands and queries are requests`));
+    if (!isId(metadata?.id))
+      return Promise.reject(
+        new Failure(422, "metadata.id: must be text of 1 to 255 characters; the answer comes back by it"),
+      );
     // A copy: whatever the caller does with it from now on, this is what he asked.
     const clone = cloneJson(data, DATA_LIMITS);
     return new Promise((resolve) => {

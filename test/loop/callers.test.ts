@@ -5,6 +5,7 @@ import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { memoryCapability } from "../../src/loop/memory.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
+import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -72,6 +73,16 @@ describe("callers in this process", () => {
     const expected = '{"__proto__":{"a":1},"list":[1,{"b":null}]}';
     expect(JSON.stringify((await answered).data)).toBe(expected);
     expect(JSON.stringify(given)).toBe(`[${expected}]`);
+  });
+
+  test("[L7] a request without an id that can be answered is refused instead of waited for", async () => {
+    const { echo } = echoing();
+    const { loop } = await setup({ echo });
+    for (const metadata of [undefined, { timestamp: 1 }, { id: 5, timestamp: 1 }, { id: "", timestamp: 1 }])
+      await expect(
+        loop.request({ ...query("Echo.Say", "q1"), metadata: metadata as Message["metadata"] }),
+      ).rejects.toMatchObject({ code: 422 });
+    expect(loop.pending.size).toBe(0);
   });
 
   test("[L7] what is no request is refused instead of waited for", async () => {
