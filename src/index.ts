@@ -20,7 +20,7 @@ export type { TailOptions } from "./bus/tail.ts";
 // State as its users touch it.
 export { Cell, type CellOptions, type PullOptions, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
-export { Computed } from "./cells/computed.ts";
+export { Computed, ComputedError } from "./cells/computed.ts";
 export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
 export type { Declassification } from "./cells/labels.ts";
 export type { Each, ListOptions } from "./cells/list-children.ts";

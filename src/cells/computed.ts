@@ -5,6 +5,12 @@ import { LabelError } from "../store/label.ts";
 import { Cell, type CellOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 
+/** A second computation of one place. */
+export class ComputedError extends Error {
+  override readonly name = "ComputedError";
+  readonly code = "COMPUTED_TWICE";
+}
+
 export class Computed<T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
 

@@ -13,7 +13,7 @@ import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
-import { Computed } from "./computed.ts";
+import { Computed, ComputedError } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
@@ -118,8 +118,8 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
   computed<T>(id: string, compute: (run: RunHandle) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
-    const known = this.#madeBefore(id);
-    if (known) return new Computed<Awaited<T>>(known, this);
+    const known = this.scheduler.computationOf(this.#replica, id);
+    if (known) return new Computed<Awaited<T>>(this.#madeAgain(known, id), this);
     const basic: NodeSpec = { kind: "computation", id, run: compute, outputIn: this.#replica };
     const spec = this.#fingerprints === undefined ? basic : this.#kept(basic, compute, options);
     const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
@@ -146,12 +146,16 @@ export class Space implements LinkTargets, AsyncDisposable {
     return this.scheduler.resume(build);
   }
 
-  /** A node that runs again makes its children again; those of the same name are there already. */
-  #madeBefore(id: string): SchedulerNode | undefined {
+  /**
+   * A node that runs again makes its children again; those of the same name are there already. A second one of anybody else would write
+   * where the first does.
+   */
+  #madeAgain(known: SchedulerNode, id: string): SchedulerNode {
     const parent = this.scheduler.running;
-    if (parent === undefined) return undefined;
-    const known = this.scheduler.find(id);
-    return known?.parent === parent && known.outputIn === this.#replica ? known : undefined;
+    if (parent !== undefined && known.parent === parent) return known;
+    throw new ComputedError(
+      `"${id}" of space "${this.name}" is computed already, and a place has one computation: give this one another id, or dispose() the first`,
+    );
   }
 
   /** Runs now and whenever something it read has changed, until cancelled. */

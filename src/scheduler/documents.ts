@@ -60,6 +60,14 @@ export class Documents {
     return this.root(node.outputIn, { scope: SHARED_SCOPE, id: node.id });
   }
 
+  /** The computation whose result goes to the document of this id. Where it could not have the id for a name, it has been placed. */
+  computationOf(replica: Replica, id: string): SchedulerNode | undefined {
+    const named = this.#registry.find(id);
+    if (named?.outputIn === replica) return named;
+    const index = replica.find({ scope: SHARED_SCOPE, id })?.attachment as DocumentIndex | undefined;
+    return index?.writers.find(({ output }) => output?.home === index);
+  }
+
   /** A new node's outputs: those it has are its own now; one that it is to have is made if it cannot be found by its name later. */
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
     if (node.output !== undefined) this.#takeOver(node.output, node.record?.phase === "asked");

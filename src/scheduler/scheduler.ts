@@ -317,6 +317,11 @@ export class Scheduler implements Disposable {
     requireConsistent(this.#components);
   }
 
+  /** The computation whose result goes to the document of this id. */
+  computationOf(replica: Replica, id: string): SchedulerNode | undefined {
+    return this.#components.documents.computationOf(replica, id);
+  }
+
   find(id: string): SchedulerNode | undefined {
     return this.#components.registry.find(id);
   }

@@ -81,11 +81,11 @@ describe("what nobody observes does not run", () => {
     scheduler.checkInvariants();
   });
 
-  test("[I2] two computations of one name write one document, the later one last", async () => {
+  test("[I2] two nodes of one name write one document, the later one last", async () => {
     const { space, scheduler } = await setup();
-    space.computed("c", () => 1);
-    const later = space.computed("c", () => 2);
-    expect(await later.pull()).toBe(2);
+    const outputIn = space.replica("s");
+    for (const value of [1, 2]) scheduler.register({ kind: "computation", id: "c", run: () => value, outputIn });
+    expect(await space.cell("c").pull()).toBe(2);
     expect(scheduler.getGraphSnapshot().map(({ writes }) => writes)).toEqual([["c"], ["c"]]);
     scheduler.checkInvariants();
   });
