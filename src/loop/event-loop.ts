@@ -432,9 +432,10 @@ export class EventLoop implements ActorHome {
   }
 }
 
-/** Whether metadata is what the makers make of valid messages: ids and trace context, all of it text. */
-function isOwnMetadata({ correlation, causation, traceparent, tracestate }: Message["metadata"]): boolean {
+/** Whether metadata is what the makers make of valid messages: ids and trace context, all of it text. A label is looked at. */
+function isOwnMetadata({ correlation, causation, traceparent, tracestate, label }: Message["metadata"]): boolean {
   return (
+    label === undefined &&
     isId(causation) &&
     (correlation === undefined || isId(correlation)) &&
     (traceparent === undefined || typeof traceparent === "string") &&

@@ -69,8 +69,9 @@ export function causedBy(parent: Pick<Message<unknown>, "metadata">): Lineage {
 
 function answer<Data>(mint: Mint, kind: Kind, request: Answerable, data: Data): Message<Data> {
   const { type, metadata } = request;
-  const { id: causation, correlation, traceparent, tracestate } = metadata;
-  const carriesMore = correlation !== undefined || traceparent !== undefined || tracestate !== undefined;
+  const { id: causation, correlation, traceparent, tracestate, label } = metadata;
+  const carriesTrace = traceparent !== undefined || tracestate !== undefined;
+  const carriesMore = correlation !== undefined || carriesTrace || label !== undefined;
   if (carriesMore || !isMessageType(type)) return make(mint, kind, type, data, causedBy(request));
   // What `make` would make of it, in one piece: most requests carry nothing on, and every one is answered.
   const timestamp = mint.now();

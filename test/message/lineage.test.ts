@@ -74,4 +74,18 @@ describe("making messages", () => {
     });
     expect(causedBy(command(mint, "A.B", 1))).toStrictEqual({ causation: "m3" });
   });
+
+  test("[M16] an answer carries what any consequence does, each by itself", () => {
+    const mint = setup();
+    for (const carried of [
+      { correlation: "c" },
+      { traceparent: "00-1-2-01" },
+      { tracestate: "k=v" },
+      { label: ["hr"] },
+    ]) {
+      const request = command(mint, "A.B", 1, carried);
+      const { id, timestamp, ...lineage } = reply(mint, request, 2).metadata;
+      expect(lineage).toEqual({ causation: request.metadata.id, ...carried });
+    }
+  });
 });
