@@ -87,6 +87,7 @@ export type { ActionStats, NodeSnapshot, WhyNot, WhyStep } from "./scheduler/int
 export type { Launch } from "./scheduler/lineage.ts";
 export type { NodeSpec, SchedulerNode } from "./scheduler/node.ts";
 export { Scheduler } from "./scheduler/scheduler.ts";
+export { SchedulerError, type SchedulerErrorCode } from "./scheduler/scheduler-error.ts";
 export type { SendFailure, SendOptions, SendOutcome, Sent } from "./scheduler/send.ts";
 export { StreamError, type StreamErrorCode } from "./scheduler/stream-record.ts";
 export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";

@@ -186,6 +186,8 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** How long shutdown waits for work under way. */
 export const DRAIN_MS = 10_000;
+/** However little of a grace is left, what closes has this long for answers that are on their way. */
+export const LAST_ANSWERS_MS = 1_000;
 /** Turns in one macrotask, however fast they are: actors that only talk to each other must not keep the host out. */
 export const TURNS_SLICE_MAX = 256;
 /** Handlings of one mailbox in one go, likewise. */

@@ -1,13 +1,16 @@
 /**
  * A space as its users see it: cells, computations, effects and transactions over one replica and one scheduler.
  */
+import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
+import { DRAIN_MS } from "../limits.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
 import type { ErrorListener } from "../scheduler/introspection.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
+import { gaveUp } from "../scheduler/unfinished.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
@@ -72,6 +75,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** Only where computed values are kept. */
   readonly #fingerprints: Fingerprints | undefined;
   #effects = 0;
+  #closing: Promise<void> | undefined;
 
   static async open(options: SpaceOptions): Promise<Space> {
     const { store, host = systemHost(), name, residentDocumentsMax } = options;
@@ -309,13 +313,26 @@ export class Space implements LinkTargets, AsyncDisposable {
     );
   }
 
-  async close(): Promise<void> {
-    this.scheduler.flush();
-    await this.scheduler.settled();
+  /**
+   * Ends in good order: what is under way has the grace to finish. What has not by then is given up: it leaves nothing, senders are told,
+   * and error listeners hear what it was. Idempotent.
+   */
+  async close({ graceMs = DRAIN_MS }: { readonly graceMs?: number } = {}): Promise<void> {
+    if (this.#closing === undefined) this.scheduler.flush();
+    this.#closing ??= this.#close(new Grace(this.#host, graceMs));
+    return this.#closing;
+  }
+
+  async #close(grace: Grace): Promise<void> {
+    const { scheduler } = this;
+    const isSettled = await grace.outlasts(scheduler.settled());
+    if (!isSettled) scheduler.tellUnfinished(this.#replica, grace.ms);
     this.#pieces.close();
-    this.scheduler.closeStreams(this.#replica);
-    if (this.#ownsScheduler) this.scheduler.dispose();
-    await this.#replica.close();
+    scheduler.closeStreams(this.#replica);
+    if (this.#ownsScheduler) scheduler.abandon();
+    const unanswered = await this.#replica.close(grace);
+    if (unanswered > 0)
+      scheduler.report(gaveUp(`the store had not answered ${unanswered} commits when space "${this.name}" closed`));
     this.#unlisten?.();
   }
 

@@ -19,9 +19,10 @@ import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import { Grace } from "../host/grace.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { DRAIN_MS, TIMER_CHUNK_MS } from "../limits.ts";
+import { DRAIN_MS, LAST_ANSWERS_MS, TIMER_CHUNK_MS } from "../limits.ts";
 import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
@@ -88,7 +89,7 @@ export class Kernel implements AsyncDisposable {
       return kernel;
     } catch (error) {
       // Why the boot failed matters more than what its unwinding met.
-      await kernel.#unwind(0).catch((unwinding: AggregateError) => {
+      await kernel.#unwind(new Grace(kernel.#host, 0)).catch((unwinding: AggregateError) => {
         throw new AggregateError([error, ...unwinding.errors], "the kernel did not start, and did not close cleanly");
       });
       throw error;
@@ -117,7 +118,7 @@ export class Kernel implements AsyncDisposable {
     const { version } = options;
     const persist = version === undefined ? {} : { persist: { version } };
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...persist });
-    this.#opened("space", () => this.#space.close());
+    this.#opened("space", (graceMs) => this.#space.close({ graceMs }));
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
@@ -327,7 +328,7 @@ export class Kernel implements AsyncDisposable {
 
   /** Stops in good order: no new requests, work under way finishes within the grace, then everything closes. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
-    this.#closing ??= this.#isBooting ? this.#closeWhileBooting() : this.#close(graceMs);
+    this.#closing ??= this.#isBooting ? this.#closeWhileBooting() : this.#close(new Grace(this.#host, graceMs));
     return this.#closing;
   }
 
@@ -350,12 +351,12 @@ export class Kernel implements AsyncDisposable {
     await this.#closing;
   }
 
-  async #close(graceMs: number): Promise<void> {
+  async #close(grace: Grace): Promise<void> {
     this.#state = "stopping";
     this.#socket?.quiet();
     try {
-      await this.#drain(graceMs);
-      await this.#unwind(graceMs);
+      await grace.outlasts(this.#loop.drained());
+      await this.#unwind(grace);
     } finally {
       this.#ended();
     }
@@ -366,22 +367,14 @@ export class Kernel implements AsyncDisposable {
     for (const resolve of this.#whenClosed.splice(0)) resolve();
   }
 
-  /** Lets what is under way finish, for as long as the grace lasts. */
-  async #drain(graceMs: number): Promise<void> {
-    let timer: { cancel(): boolean } | undefined;
-    const enough = new Promise<void>((resolve) => {
-      timer = this.#host.timer(graceMs, resolve);
-    });
-    await Promise.race([this.#loop.drained(), enough]);
-    timer?.cancel();
-  }
-
-  async #unwind(graceMs: number): Promise<void> {
+  /** Each gets what is left of the grace, and a moment if something else has used it up. */
+  async #unwind(grace: Grace): Promise<void> {
     this.#alive?.cancel();
+    const leastMs = Math.min(grace.ms, LAST_ANSWERS_MS);
     const errors: unknown[] = [];
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       try {
-        await step.close(graceMs);
+        await step.close(Math.max(grace.leftMs, leastMs));
       } catch (error) {
         errors.push(error);
       }

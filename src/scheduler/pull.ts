@@ -5,6 +5,7 @@
 import type { Documents } from "./documents.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Quiescence } from "./quiescence.ts";
+import { SchedulerError } from "./scheduler-error.ts";
 
 export class Pull {
   readonly #lifecycle: Lifecycle;
@@ -32,7 +33,7 @@ export class Pull {
     try {
       await this.#upToDate();
       if (value !== undefined) return value.of;
-      throw node.error ?? new Error("the scheduler was disposed before it could be pulled");
+      throw node.error ?? new SchedulerError("SCHEDULER_CLOSED", "the scheduler was closed before it could be pulled");
     } finally {
       this.#lifecycle.remove(node);
     }

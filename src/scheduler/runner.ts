@@ -46,6 +46,8 @@ export class Runner implements RunHome {
   current: Run | null = null;
   /** The handling of a send whose synchronous part is executing; what nodes do meanwhile is their own. */
   handling: Handling | null = null;
+  /** Nodes whose asynchronous run has not ended. */
+  readonly awaited = new Set<SchedulerNode>();
   /** Runs inside runs, now. */
   #depth = 0;
   /** One for each depth, as far as it has ever been. */
@@ -230,6 +232,7 @@ export class Runner implements RunHome {
     const { node } = run;
     const handle = this.#handle(node);
     handle.awaited = run;
+    this.awaited.add(node);
     // Nobody else's from now on; it had the place that is the next to be used.
     this.#runs[this.#depth] = new Run(node, 0);
     const started = this.#host.monotonic();
@@ -255,6 +258,7 @@ export class Runner implements RunHome {
     else this.#finish(run, result);
     run.isOver = true;
     handle.awaited = null;
+    this.awaited.delete(node);
     this.#ended(run);
   }
 

@@ -33,6 +33,7 @@ import type { SendOptions, Sent } from "./send.ts";
 import type { EventHandler, HandlerOptions } from "./stream-record.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
 import type { Transacted } from "./turns.ts";
+import { tellUnfinished } from "./unfinished.ts";
 
 export class Scheduler implements Disposable {
   readonly #components: Components;
@@ -207,6 +208,19 @@ export class Scheduler implements Disposable {
    */
   resume<T>(build: () => T): Promise<T> {
     return this.#components.persistence.resume(build);
+  }
+
+  /** Tells the error listeners what keeps a space from being settled, which is about to close all the same. */
+  tellUnfinished(replica: Replica, graceMs: number): void {
+    tellUnfinished(this.#components, replica, graceMs);
+  }
+
+  /** Ends without what is under way: it leaves nothing, and nobody waits for it any longer. */
+  abandon(): void {
+    const { lifecycle, runner, settle } = this.#components;
+    for (const node of [...runner.awaited]) lifecycle.remove(node);
+    settle.letGo();
+    this.dispose();
   }
 
   dispose(): void {

@@ -95,6 +95,7 @@ export class SendAnswers {
   }
 
   #again(queue: SendQueue, send: Send, rejection: Rejection): void {
+    if (queue.closed) return this.drop(queue, send, "closed", "closed before it was handled");
     if (!this.#hasTime(queue, send, rejection)) return;
     queue.requeue(send);
     // It stood on another that comes before it: there is nothing to wait for but that one.
@@ -106,6 +107,10 @@ export class SendAnswers {
 
   /** Whether it may be tried again; if not, that was its end. */
   #hasTime(queue: SendQueue, send: Send, rejection: Rejection): boolean {
+    if (queue.closed) {
+      this.fail(queue, send, { reason: "gave-up", message: rejection.message, rejection });
+      return false;
+    }
     const now = this.#host.monotonic();
     send.triesUntil ??= now + SEND_WINDOW_MS;
     if (now < send.triesUntil) return true;

@@ -294,6 +294,12 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     this.#quiescence.check();
   }
 
+  /** Waits no longer for what is awaited; what that comes to is nobody's any more. */
+  letGo(): void {
+    this.#waits++;
+    this.#inFlight = undefined;
+  }
+
   dispose(): void {
     this.#disposed = true;
     this.#gates.dispose();

@@ -232,6 +232,17 @@ export class Confirmation implements Newcomers {
     this.#notifier.tell({ kind: "revert", changes, labels, commit: { session, localSequence } });
   }
 
+  /** What has no answer falls here: whether the store has it, or gets it, nobody knows. Gives how many there were. */
+  giveUp(why: string): number {
+    const open = [...this.#pending].filter(({ state }) => state === "pending");
+    // Those that wait for the feed alone are durable.
+    for (const pending of open) if (pending.answer) pending.finish("confirmed", pending.answer, this.#notices);
+    const unanswered = open.filter(({ state }) => state === "pending");
+    const rejection = rejected("unknown", "no-answer", why);
+    for (const pending of unanswered) if (pending.state === "pending") this.#fall(pending, rejection);
+    return unanswered.length;
+  }
+
   #dropLabels(fallen: PendingCommit): LabelChange[] {
     const refs = fallen.request.labels;
     const drop = (labels: DocumentLabels) => labels.drop((commit) => commit === fallen);

@@ -6,9 +6,10 @@
  * Composes `document-table` (what is here), `confirmation` (what becomes of commits) and `notifier` (who is told).
  * SPEC: S40-S75. Not here: which rows a commit becomes (backends), who runs a stale transaction again (its author).
  */
+import type { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { RESIDENT_DOCUMENTS_MAX } from "../limits.ts";
+import { LAST_ANSWERS_MS, RESIDENT_DOCUMENTS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
@@ -342,11 +343,19 @@ export class Replica implements AsyncDisposable {
     await Promise.all([...this.#confirmation.pending].map((pending) => pending.outcome));
   }
 
-  /** Waits for the pending commits, then stops listening. Transactions cannot be begun any more. */
-  async close(): Promise<void> {
+  /**
+   * Waits for the pending commits, as long as the grace lasts where one is given, then stops listening. Nothing can be committed any more.
+   * Gives how many commits the store has not answered: they have fallen here, and may be there.
+   */
+  async close(grace?: Grace): Promise<number> {
+    this.#documents.turn?.seal();
     this.#closed = true;
-    await this.settled();
+    const settled = this.settled();
+    await (grace === undefined ? settled : grace.outlasts(settled, LAST_ANSWERS_MS));
     this.#feed.close();
+    return this.#confirmation.giveUp(
+      `the store had not answered when space "${this.space}" was closed; it may be there`,
+    );
   }
 
   /** Throws if the replica contradicts itself. */
@@ -355,8 +364,8 @@ export class Replica implements AsyncDisposable {
     for (const document of this.#documents.all()) checkDocument(document, this.#confirmation.pending);
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
   }
 
   /** Throws once it is closed. */

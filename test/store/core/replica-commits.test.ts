@@ -1,5 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
+import { Grace } from "../../../src/host/grace.ts";
+import { simulatedHost } from "../../../src/host/simulated-host.ts";
+import { LAST_ANSWERS_MS } from "../../../src/limits.ts";
 import type { Json } from "../../../src/message/json.ts";
 import { getAt } from "../../../src/message/path.ts";
 import type { Notification } from "../../../src/store/change.ts";
@@ -446,5 +449,28 @@ describe("the end", () => {
     await there.put(DOC, ["a"], 3);
     expect(here.told()).toEqual([]);
     await here.replica.close();
+  });
+
+  test("[S70] with a grace, what has no answer falls as unknown, and what waits for the feed alone is committed", async () => {
+    const { here, there } = await setup();
+    const time = simulatedHost(1);
+    await here.put(DOC, [], { a: 0, b: 0 });
+    const feed = here.hold("changesSince");
+    await there.put(OTHER, [], 1);
+    const answered = here.write(DOC, ["a"], 1);
+    await quiet();
+    const answers = here.hold("commit");
+    const unanswered = [here.write(DOC, ["b"], 1), here.write(DOC, ["b"], 2)];
+    const closing = here.replica.close(new Grace(time, 10));
+    await time.advance(LAST_ANSWERS_MS);
+    expect(await closing).toBe(2);
+    expect(await answered.outcome).toMatchObject({ kind: "committed" });
+    for (const { outcome } of unanswered) expect(await outcome).toMatchObject({ kind: "rejected", class: "unknown" });
+    expect(here.replica.peek(DOC)).toEqual({ a: 1, b: 0 });
+    // They come back in vain: it is over.
+    answers.open();
+    feed.open();
+    await quiet();
+    expect(here.replica.pendingCommits).toBe(0);
   });
 });

@@ -1,0 +1,17 @@
+/** Misuse of a scheduler, and what it could not do before it had to end. */
+
+export type SchedulerErrorCode =
+  /** It was closed before what was asked of it was done. */
+  | "SCHEDULER_CLOSED"
+  /** A run, a send or a commit was not over when the grace of the close was. */
+  | "SCHEDULER_GAVE_UP";
+
+export class SchedulerError extends Error {
+  override readonly name = "SchedulerError";
+  readonly code: SchedulerErrorCode;
+
+  constructor(code: SchedulerErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * What a scheduler was not done with when it had to end, told to the error listeners by name: runs, sends, and what else it waited for.
+ * Asks the components and holds nothing. SPEC: R48.
+ */
+import type { Replica } from "../store/replica.ts";
+import type { Components } from "./components.ts";
+import type { QueueSnapshot } from "./events.ts";
+import { SchedulerError } from "./scheduler-error.ts";
+
+export function tellUnfinished(components: Components, { space }: Replica, graceMs: number): void {
+  const { runner, events, episode, introspection, quiescence } = components;
+  if (quiescence.isIdle) return;
+  const when = `when space "${space}" closed after a grace of ${graceMs} ms`;
+  const queue = events.snapshot().find((one) => one.space === space && one.waiting > 0);
+  for (const node of runner.awaited) {
+    introspection.report(gaveUp(`its run had not ended ${when}; what it still does is dropped`), node);
+  }
+  if (queue !== undefined) introspection.report(gaveUp(textOf(queue, when, episode.nodes)), undefined);
+  if (runner.awaited.size > 0 || queue !== undefined) return;
+  introspection.report(gaveUp(`documents were being loaded, or work went on in the background, ${when}`), undefined);
+}
+
+function textOf({ waiting, head }: QueueSnapshot, when: string, nonSettling: readonly string[]): string {
+  const sends = waiting === 1 ? "1 send was" : `${waiting} sends were`;
+  const wait = head?.waitsFor === undefined ? "its handler had not ended" : `it waited for ${head.waitsFor}`;
+  const restless = nonSettling.length > 0 ? ` (not at rest: ${nonSettling.join(", ")})` : "";
+  return `${sends} not handled ${when}; the first is ${head?.id} to ${head?.stream}: ${wait}${restless}`;
+}
+
+export function gaveUp(message: string): SchedulerError {
+  return new SchedulerError("SCHEDULER_GAVE_UP", message);
+}

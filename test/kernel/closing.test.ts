@@ -1,0 +1,72 @@
+/** The end of a kernel in which something never ends: it closes when the grace is over, and says what it has given up. */
+import { describe, expect, test } from "vitest";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+
+const forever = new Promise<never>(() => undefined);
+const GRACE_MS = 5_000;
+
+async function site(capabilities: KernelOptions["capabilities"] = {}) {
+  const host = simulatedHost(1);
+  const observed: Message[] = [];
+  const observe = (message: Message) => observed.push(message);
+  const kernel = await host.run(() => Kernel.open({ host, store: memoryStore({ host }), capabilities, observe }));
+  return {
+    host,
+    kernel,
+    faults: () => observed.filter(({ type }) => type === "Sys.NodeFault").map(({ data }) => data),
+    /** How long it took, if it has closed. */
+    closed: async () => {
+      const began = host.monotonic();
+      let took: number | undefined;
+      kernel.close({ graceMs: GRACE_MS }).then(() => {
+        took = host.monotonic() - began;
+      });
+      await host.advance(10 * GRACE_MS);
+      return took;
+    },
+  };
+}
+
+describe("the end of a kernel in which something never ends", () => {
+  test("[K23] an effect: it is named", async () => {
+    const { kernel, closed, faults } = await site();
+    kernel.space.effect(() => forever, { id: "stuck" });
+    expect(await closed()).toBe(GRACE_MS);
+    expect(faults()).toEqual([expect.objectContaining({ node: "stuck" })]);
+    expect(kernel.health().state).toBe("stopped");
+  });
+
+  test("[K23] a stream's handler: the send is dropped and named", async () => {
+    const { kernel, host, closed, faults } = await site();
+    const stream = kernel.space.stream<number>("orders");
+    stream.handle(() => forever);
+    const { outcome } = stream.send(1);
+    expect(await closed()).toBe(GRACE_MS);
+    expect(await host.run(() => outcome)).toMatchObject({ kind: "dropped", reason: "closed" });
+    expect(faults()).toEqual([expect.objectContaining({ reason: expect.stringContaining("stream orders") })]);
+  });
+
+  test("[K23] a handler of the bus: the event is left to the next process", async () => {
+    const { kernel, host, closed } = await site();
+    kernel.subscribe("Order.Placed", () => forever, { subscriberId: "clerk" });
+    await host.run(() => kernel.publish("Order.Placed", {}));
+    await host.advance(0);
+    expect(await closed()).toBe(GRACE_MS);
+  });
+
+  test("[K23] a capability and an effect: what is left of the grace is for both", async () => {
+    const stuck = capability({ description: "stuck", commands: { "Stuck.Work": { handle: () => forever } } });
+    const { kernel, host, closed } = await site({ stuck });
+    kernel.space.effect(() => forever);
+    const answer = kernel.command("Stuck.Work", null).catch((error: unknown) => error);
+    const took = await closed();
+    expect(took).toBeGreaterThanOrEqual(GRACE_MS);
+    expect(took).toBeLessThan(2 * GRACE_MS);
+    expect(await host.run(() => answer)).toMatchObject({ code: 503 });
+  });
+});
