@@ -5,7 +5,7 @@ import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { asLink, type DocumentRef } from "../store/document.ts";
-import { isWithin, join, type Label, labelOf, labelOfRead, meet, PUBLIC } from "../store/label.ts";
+import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Cell } from "./cell.ts";
@@ -78,13 +78,16 @@ export class CellTransaction implements Disposable {
 
   /** Joins what a read saw; refuses what is above the clearance. */
   #look(what: { toString(): string }, ref: DocumentRef, path: Path, shallow: boolean): void {
-    const { labels } = this.transaction.document(ref);
+    const { labels, derived } = this.transaction.document(ref);
     if (labels === undefined) return;
     const label = labelOfRead(labels.places, path, shallow);
-    const refused = this.#clearance !== undefined && !isWithin(label, this.#clearance);
-    // Being refused tells what the label has of the clearance.
-    this.#label = join(this.#label, refused ? meet(label, this.#clearance) : label);
-    if (refused) throw refusal("a transaction", what);
+    if (this.#clearance === undefined || isWithin(label, this.#clearance)) {
+      this.#label = join(this.#label, label);
+      return;
+    }
+    // As a run that is refused (`information-flow.ts`).
+    if (derived) this.#label = join(this.#label, this.#clearance);
+    throw refusal("a transaction", what);
   }
 
   /** Follows links along the path and, for a read, at its end. */

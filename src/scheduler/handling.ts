@@ -15,7 +15,7 @@ import type { Json } from "../message/json.ts";
 import { event } from "../message/lineage.ts";
 import { topicType } from "../message/topic.ts";
 import { handOut } from "../store/admit.ts";
-import { isWithin, join, type Label, meet } from "../store/label.ts";
+import { isWithin, join, type Label, labelOf } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
@@ -188,10 +188,13 @@ export class Handling implements WriteTarget {
   #look(address: Address, shallow: boolean): void {
     const label = labelSeen(address, shallow);
     const { handler } = this.send.stream;
-    const refused = handler?.clearance !== undefined && !isWithin(label, handler.clearance);
-    // Being refused tells what the label has of the handler's clearance.
-    this.label = join(this.label, refused ? meet(label, handler.clearance) : label);
-    if (refused) throw refusal(handler.name, address);
+    if (handler?.clearance === undefined || isWithin(label, handler.clearance)) {
+      this.label = join(this.label, label);
+      return;
+    }
+    // As a run that is refused (`information-flow.ts`).
+    if (address.document.derived) this.label = join(this.label, labelOf(handler.clearance));
+    throw refusal(handler.name, address);
   }
 
   /** Throws if something it has written could be read by somebody who must not know what it has read. */

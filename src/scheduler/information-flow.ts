@@ -10,7 +10,7 @@
  * labels are stored and travel (`store/document-labels.ts`).
  */
 import type { LabelWrite } from "../store/commit.ts";
-import { isWithin, join, type Label, meet, type PlaceLabel, PUBLIC } from "../store/label.ts";
+import { isWithin, join, type Label, type PlaceLabel, PUBLIC } from "../store/label.ts";
 import { labelTaken, refusal } from "../store/label-checks.ts";
 import { isPrefix } from "../store/path-operation.ts";
 import type { Address, DocumentIndex } from "./address.ts";
@@ -42,8 +42,8 @@ export class InformationFlow {
     if (label.length === 0) return;
     const { node } = run;
     if (node.clearance === undefined || isWithin(label, node.clearance)) return this.#join(run, label);
-    // What a value is labelled with can depend on what it was made of: being refused tells that much.
-    this.#join(run, meet(label, node.clearance));
+    // What a computed value is labelled with depends on what it was made of: being refused may tell anything up to the clearance.
+    if (address.document.derived) this.#join(run, node.clearance);
     throw refusal(node.id, address);
   }
 

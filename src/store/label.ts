@@ -76,12 +76,6 @@ export function join(a: Label, b: Label): Label {
   return labelOf([...a, ...b]);
 }
 
-/** What two labels have in common. */
-export function meet(a: Label, b: Label): Label {
-  if (isWithin(a, b)) return a;
-  return labelOf(a.filter((name) => b.includes(name)));
-}
-
 /**
  * The label of what a read at this path sees: of the places above it and of itself; a deep read sees what is below, a shallow one the
  * keys, and so the places one step down.

@@ -424,7 +424,7 @@ describe("clearance", () => {
     expect(await sum.pull({ clearance: ["s"] })).toBe(2);
   });
 
-  test("[F5] being refused is known to whoever may know what the label depends on", async () => {
+  test("[F5] being refused a computed value is as secret as the clearance, whatever its label is", async () => {
     const { space, secret, quiet } = await withSecret();
     const top = space.cell<number>("top", { label: ["t"] });
     top.set(7);
@@ -434,6 +434,15 @@ describe("clearance", () => {
     const told = space.computed("told", look, { clearance: ["s"] });
     await told.pull();
     expect(space.labelsOf(told)).toEqual(["s"]);
+    // Labelled with "s" only where what is above the clearance says so.
+    const other = space.computed("other", () => (top.get() === 7 ? 0 : secret.get()));
+    const toldOther = space.computed("told other", () => codeOf(() => other.get()) as string, { clearance: ["s"] });
+    for (const value of [7, 8]) {
+      top.set(value);
+      await toldOther.pull();
+      expect(space.labelsOf(toldOther)).toEqual(["s"]);
+    }
+    top.set(7);
     const low = space.cell<number>("low");
     const outcomes = new Calls();
     const stream = space.stream<number>("stream");
