@@ -67,6 +67,8 @@ export class EventLoop implements ActorHome {
   readonly #system = new Fifo<Inbound>();
   readonly #user = new Fifo<Inbound>();
   readonly #microtasks = new Fifo<() => void>();
+  /** Connections that went while something was in the lanes, which may be theirs; until the lanes are empty. */
+  readonly #gone = new Set<Connection>();
   /** What waits for the end of the slice of turns that runs or is about to. */
   #atSliceEnd: (() => void)[] = [];
   readonly #slice: Slice;
@@ -141,7 +143,13 @@ export class EventLoop implements ActorHome {
     this.pending.disconnect(connection);
     this.streams.disconnect(connection);
     this.#router.disconnect(connection);
+    if (!this.#isEmpty) this.#gone.add(connection);
     this.#checkIdle();
+  }
+
+  /** Whether whoever has sent a message went before its turn came. */
+  isGone(origin: Origin): boolean {
+    return this.#gone.size > 0 && origin.kind === "adapter" && this.#gone.has(origin.connection);
   }
 
   /** An adapter is about to close a connection: what it still waits for is answered, not left open. */
@@ -253,6 +261,7 @@ export class EventLoop implements ActorHome {
       return void SETTLED.then(this.#nextTurn);
     this.#endSlice();
     this.#turning = false;
+    if (this.#gone.size > 0 && this.#isEmpty) this.#gone.clear();
     // What waits for the end of a slice may have asked for another: a connection that writes has room to take more, and to refuse it.
     if (this.#isEmpty && this.#atSliceEnd.length === 0) this.#checkIdle();
     else this.#wake();

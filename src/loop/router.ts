@@ -89,6 +89,8 @@ export class Router {
       pending.take(message.metadata.id);
       return this.#loop.refuse(inbound, 503, whyNot(posted, actor.name));
     }
+    // It is done, as what was asked just before; its outcome is an orphan.
+    if (this.#loop.isGone(origin)) pending.take(entry.id);
     const timed = origin.kind === "adapter" || origin.kind === "actor";
     if (timed && this.#requestTimeoutMs !== undefined && pending.has(entry.id)) {
       entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
@@ -142,6 +144,7 @@ export class Router {
     const { message, origin } = inbound;
     if (origin.kind !== "adapter")
       return this.#loop.refuse(inbound, 422, `${message.type} is for clients of an adapter`);
+    if (this.#loop.isGone(origin)) return;
     // Only what a transaction or a handler publishes carries its label for certain: plain code may publish anything.
     if (origin.connection.clearance !== undefined)
       return this.#loop.refuse(

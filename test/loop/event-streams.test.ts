@@ -53,6 +53,15 @@ async function streaming() {
 }
 
 describe("subscriptions", () => {
+  test("[L21] [N12] one that a connection asked for before it went, and whose turn comes later, is not begun", async () => {
+    const { loop, client, settle } = await streaming();
+    const gone = client();
+    loop.receive(command("Sys.Subscribe", "s1", null), gone);
+    loop.disconnect(gone);
+    await settle();
+    expect([loop.streams.size, gone.received.length]).toEqual([0, 0]);
+  });
+
   test("[N12] the answer first, then events from now on, in order, to this connection alone", async () => {
     const { ask, tell, events, watcher, other } = await streaming();
     await tell("A.Old");

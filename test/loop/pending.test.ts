@@ -100,6 +100,22 @@ describe("disconnects", () => {
     expect(faults()).toEqual(["Sys.OrphanOutcome", "Sys.OrphanOutcome", "Sys.OrphanOutcome"]);
     expect(host.pendingTimers).toBe(0);
   });
+
+  test("[L21] what a connection had asked before it went, and whose turn comes later, is done, and nobody waits for it", async () => {
+    const { loop, client, host, actor, settle, answerAll, faults } = await waiting({ requestTimeoutMs: 1_000 });
+    const [gone, stays] = [client(), client()];
+    loop.receive(query("Bare.Ask", "q1"), gone);
+    loop.receive(query("Bare.Ask", "q2"), stays);
+    loop.disconnect(gone);
+    await settle();
+    expect(actor.posted).toHaveLength(2);
+    expect([loop.pending.size, host.pendingTimers]).toEqual([1, 1]);
+    loop.receive(query("Bare.Ask", "q3"), stays);
+    answerAll();
+    await settle();
+    expect([gone.received.length, stays.answers.length]).toEqual([0, 1]);
+    expect(faults()).toEqual(["Sys.OrphanOutcome"]);
+  });
 });
 
 describe("timeouts", () => {
