@@ -40,6 +40,7 @@ export { systemHost } from "./host/system-host.ts";
 // Capabilities: what a kernel can do.
 export type { Capability, CapabilityActor, MessageSchema, SpawnContext } from "./loop/capability.ts";
 export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./loop/define-capability.ts";
+export type { ExchangesOf, TypedCapability } from "./loop/exchanges.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
 export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { BootError } from "./loop/routing-table.ts";

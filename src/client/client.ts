@@ -20,13 +20,13 @@ import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
 import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
 
-/** What one type takes and gives. */
+/** What one type takes and gives. Not bound to JSON: the type of a schema says `undefined` of a field that may be left out. What is sent is checked. */
 export interface Exchange {
-  readonly input: Json;
-  readonly output: Json;
+  readonly input: unknown;
+  readonly output: unknown;
 }
 
-/** The types a client knows, for those who write them down. */
+/** The types a client knows: those of an app (`ExchangesOf<typeof app>`), or written down. */
 export type Exchanges = Readonly<Record<string, Exchange>>;
 export type AnyExchanges = Readonly<Record<string, { readonly input: Json; readonly output: Json }>>;
 
@@ -84,7 +84,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     data: Types[Type]["input"],
     options?: RequestOptions,
   ): Promise<Types[Type]["output"]> {
-    return dataOf(await this.request(command(this.#host, type, data), options));
+    return dataOf(await this.request(command(this.#host, type, data as Json), options));
   }
 
   async query<Type extends keyof Types & string>(
@@ -92,7 +92,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     data: Types[Type]["input"],
     options?: RequestOptions,
   ): Promise<Types[Type]["output"]> {
-    return dataOf(await this.request(query(this.#host, type, data), options));
+    return dataOf(await this.request(query(this.#host, type, data as Json), options));
   }
 
   /** Publishes an event; resolves with its id in the journal once it is durable. */

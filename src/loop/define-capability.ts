@@ -10,6 +10,7 @@
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { Capability } from "./capability.ts";
+import type { OrJson, TypedCapability } from "./exchanges.ts";
 import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, messageSchema } from "./message-schema.ts";
 
@@ -49,7 +50,7 @@ export type RequestHandlers<Inputs, Outputs, Context> = {
   readonly [Type in keyof Inputs]: {
     readonly input?: DataSchema<Inputs[Type]>;
     readonly description?: string;
-    handle(data: OrJson<Inputs[Type], never>, context: Context, message: Message): unknown;
+    handle(data: OrJson<Inputs[Type]>, context: Context, message: Message): unknown;
   };
 } & {
   readonly [Type in keyof Outputs]: {
@@ -58,8 +59,6 @@ export type RequestHandlers<Inputs, Outputs, Context> = {
   };
 };
 
-/** The type of a schema; where there is none, any JSON (or one of `Others`). */
-type OrJson<T, Others> = unknown extends T ? Json | Others : T;
 type MaybePromise<T> = T | Promise<T>;
 
 /** A definition whose handlers are typed by their schemas. */
@@ -78,7 +77,7 @@ export function handler<In extends DataSchema, Out extends DataSchema, Context =
 
 export function capability<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
   typed: TypedDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>,
-): Capability {
+): TypedCapability<CommandsIn & QueriesIn, CommandsOut & QueriesOut> {
   const definition = typed as CapabilityDefinition;
   return {
     ...declared(definition),

@@ -21,8 +21,9 @@ import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt } from "../store/receipt.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
-import type { Capability, MessageSchema, SpawnContext } from "./capability.ts";
+import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
+import type { TypedCapability } from "./exchanges.ts";
 import { AnswerLater, type HandlerContext, isPromise, MailboxActor } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 
@@ -50,7 +51,7 @@ interface Definition extends Omit<CapabilityDefinition<TransactionalContext>, "q
 
 export function transactional<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
   definition: TransactionalDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>,
-): Capability {
+): TypedCapability<CommandsIn & QueriesIn, CommandsOut & QueriesOut> {
   const { space, queries, ...rest } = definition as Definition;
   const shown = declared({ ...rest, ...(queries ? { queries: queries as never } : {}) });
   return {
