@@ -170,6 +170,7 @@ export class Dispatch {
     const end = handling.call(handler.run);
     if (end.threw || !isPromise(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
+    this.#parts.runner.selfWaits.refuse(handling, String(send.stream));
     void this.#endsLater(queue, handling, end.value);
     return true;
   }

@@ -86,6 +86,11 @@ export class Handling implements WriteTarget {
     return this.send.stream.queue.replica;
   }
 
+  /** Whether its handler goes on after an await. */
+  get isAwaited(): boolean {
+    return this.send.stream.queue.running === this.send;
+  }
+
   /** What was read and is being loaded. */
   get missing(): readonly DocumentIndex[] {
     return this.#missing ?? NONE;

@@ -30,6 +30,7 @@ import { Run } from "./run.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
 import { type RunReads, START_OVER } from "./run-reads.ts";
 import type { RunWrites } from "./run-writes.ts";
+import { SelfWaits, waitsForItself } from "./self-waits.ts";
 import type { Turns } from "./turns.ts";
 import type { WriteTarget } from "./write-unit.ts";
 
@@ -48,6 +49,8 @@ export class Runner implements RunHome {
   handling: Handling | null = null;
   /** Nodes whose asynchronous run has not ended. */
   readonly awaited = new Set<SchedulerNode>();
+  /** What the code that executes has begun to wait for. */
+  readonly selfWaits = new SelfWaits();
   /** Runs inside runs, now. */
   #depth = 0;
   /** One for each depth, as far as it has ever been. */
@@ -233,6 +236,7 @@ export class Runner implements RunHome {
     const handle = this.#handle(node);
     handle.awaited = run;
     this.awaited.add(node);
+    this.selfWaits.refuse(run.id, node.id);
     // Nobody else's from now on; it had the place that is the next to be used.
     this.#runs[this.#depth] = new Run(node, 0);
     const started = this.#host.monotonic();
@@ -260,6 +264,15 @@ export class Runner implements RunHome {
     handle.awaited = null;
     this.awaited.delete(node);
     this.#ended(run);
+  }
+
+  /** A wait for rest, begun by whatever executes now; a run or a handler that goes on after an await would wait for itself. */
+  waitsForRest<T>(wait: () => Promise<T>, waiter: Handling | null = this.handling): Promise<T> {
+    const run = this.current;
+    if (run === null && waiter === null) return wait();
+    const isAwaited = run === null ? waiter?.isAwaited : run.node.handle?.awaited === run;
+    if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(waiter?.send.stream)));
+    return this.selfWaits.unless(run?.id ?? (waiter as Handling), wait());
   }
 
   /** Synchronous code of an asynchronous run, after an await. */

@@ -4,7 +4,9 @@ export type SchedulerErrorCode =
   /** It was closed before what was asked of it was done. */
   | "SCHEDULER_CLOSED"
   /** A run, a send or a commit was not over when the grace of the close was. */
-  | "SCHEDULER_GAVE_UP";
+  | "SCHEDULER_GAVE_UP"
+  /** A run or a handler awaits what ends only after it. */
+  | "SCHEDULER_WAITS_FOR_ITSELF";
 
 export class SchedulerError extends Error {
   override readonly name = "SchedulerError";

@@ -246,7 +246,7 @@ export class Scheduler implements Disposable {
 
   /** Resolves when nothing can run now and nothing is about to; gates of nodes that have run do not count. */
   idle(): Promise<void> {
-    return this.#components.quiescence.idle();
+    return this.#runner.waitsForRest(() => this.#components.quiescence.idle());
   }
 
   /** Whether `idle` would resolve at once. */
@@ -267,7 +267,8 @@ export class Scheduler implements Disposable {
 
   /** What `read` gives once everything it reads is loaded and up to date: demands it, waits, and lets go. */
   pullOnce<T>(read: () => T, clearance?: readonly string[]): Promise<T> {
-    return this.#components.pull.once(read, clearance);
+    // A handler may: what it waits for is no send.
+    return this.#runner.waitsForRest(() => this.#components.pull.once(read, clearance), null);
   }
 
   /** Work outside of the graph that `idle` waits for. */
