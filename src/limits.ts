@@ -287,3 +287,6 @@ export const RECENT_WRITES_MAX = 1_000;
 export const FEED_PAGE_COMMITS = 1_000;
 /** When the feed is looked at again after it could not be read. */
 export const FEED_RETRY_MS = 1_000;
+/** When a document that somebody holds is loaded again after that failed; twice as long each time in a row, up to the maximum. */
+export const LOAD_RETRY_MS = 1_000;
+export const LOAD_RETRY_MAX_MS = 30_000;

@@ -1,9 +1,12 @@
 /**
  * Loading documents for a replica: reads of one turn become one request. Every request starts a new generation, so that a
- * caller who needs what he just read can wait until the loads that he started, and those they led to, are over.
+ * caller who needs what he just read can wait until the loads that he started, and those they led to, are over. What could not be
+ * loaded and is still held then is tried again after a while: whoever rests on it may never read again by himself. SPEC: S63, S64.
  */
 import type { Host } from "../host/host.ts";
+import { LOAD_RETRY_MAX_MS, LOAD_RETRY_MS } from "../limits.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
+import { RetryTimer } from "./retry-timer.ts";
 import type { LoadResult, Store } from "./store.ts";
 
 /** What the loader needs of its replica. */
@@ -23,12 +26,17 @@ export class DocumentLoader {
   /** Requests whose answer is outstanding. */
   #inFlight = 0;
   #waiting: (() => void)[] = [];
+  /** Documents whose last load failed, until the next try. */
+  readonly #failed = new Set<ReplicaDocument>();
+  readonly #retry: RetryTimer;
 
   constructor(store: Store, space: string, host: Host, home: LoadHome) {
     this.#store = store;
     this.#space = space;
     this.#host = host;
     this.#home = home;
+    const backoff = { startMs: LOAD_RETRY_MS, maxMs: LOAD_RETRY_MAX_MS };
+    this.#retry = new RetryTimer(host, () => this.#tryAgain(), backoff);
   }
 
   get idle(): boolean {
@@ -48,6 +56,18 @@ export class DocumentLoader {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
+  /** What has failed is not tried again any more. */
+  close(): void {
+    this.#retry.close();
+    this.#failed.clear();
+  }
+
+  #tryAgain(): void {
+    const failed = [...this.#failed];
+    this.#failed.clear();
+    for (const document of failed) if (document.isRestedOn) this.request(document);
+  }
+
   async #send(): Promise<void> {
     const documents = this.#wanted;
     this.#wanted = [];
@@ -63,10 +83,19 @@ export class DocumentLoader {
 
   async #load(documents: readonly ReplicaDocument[]): Promise<LoadResult | undefined> {
     try {
-      return await this.#store.load(this.#space, documents);
+      const result = await this.#store.load(this.#space, documents);
+      for (const document of documents) this.#failed.delete(document);
+      if (this.#failed.size === 0) this.#retry.succeeded();
+      return result;
     } catch (error) {
-      for (const document of documents) if (document.state === "loading") document.loadFailed(error);
+      for (const document of documents) if (document.state === "loading") this.#fail(document, error);
+      this.#retry.failed(error);
       return undefined;
     }
+  }
+
+  #fail(document: ReplicaDocument, error: unknown): void {
+    document.loadFailed(error);
+    this.#failed.add(document);
   }
 }

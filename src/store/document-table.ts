@@ -111,12 +111,12 @@ export class DocumentTable {
   /** Others have written a document: whoever rests on it without having it here is told what it is now, by a load. */
   lookAgain(ref: DocumentRef): void {
     const document = this.find(ref);
-    if (document !== undefined && isRestedOn(document)) this.touch(document);
+    if (document?.isRestedOn) this.touch(document);
   }
 
   /** Others may have written any document. */
   lookAgainAtAll(): void {
-    for (const document of this.all()) if (isRestedOn(document)) this.touch(document);
+    for (const document of this.all()) if (document.isRestedOn) this.touch(document);
   }
 
   /** Documents that are here as they are stored. */
@@ -253,11 +253,6 @@ const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
 /** Whether a commit is not yet part of what a backend has said as of a sequence. */
 function isAfter(sequence: number): (commit: PendingCommit) => boolean {
   return ({ answer }) => answer === undefined || answer.sequence > sequence;
-}
-
-/** Whether somebody needs to hear of changes of a document that is not here: a node that was taken up again has not loaded its inputs. */
-function isRestedOn(document: ReplicaDocument): boolean {
-  return document.state === "absent" && document.observers > 0 && !document.isKnown && !document.derived;
 }
 
 function isDroppable(document: ReplicaDocument): boolean {

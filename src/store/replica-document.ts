@@ -4,7 +4,7 @@
  *
  * ```
  *   absent ──first read──> loading ──arrives──> loaded ──nobody holds it, memory is short──> dropped
- *     │                       │└──load fails──> absent (`loadError` says why; the next read tries again)
+ *     │                       │└──load fails──> absent (`loadError` says why; the next read tries again, or the loader if it is held)
  *     └──replaced whole by an own commit that is confirmed──> loaded
  * ```
  *
@@ -96,6 +96,11 @@ export class ReplicaDocument implements DocumentRef {
   /** Whether the value is all there is to know: loaded, or replaced whole by a pending commit. */
   get isKnown(): boolean {
     return this.state === "loaded" || this.pending.length > 0;
+  }
+
+  /** Whether somebody needs to hear of changes though it is not here: a node that was taken up again has not loaded its inputs. */
+  get isRestedOn(): boolean {
+    return this.state === "absent" && this.observers > 0 && this.pending.length === 0 && !this.derived;
   }
 
   /** Applies one operation in place; says what changed, and what takes it back. */

@@ -152,7 +152,7 @@ export class Replica implements AsyncDisposable {
     return this.#documents.loader.generation;
   }
 
-  /** Resolves when no load is outstanding. A load that failed leaves its reason on the document and is tried again by the next read. */
+  /** Resolves when no load is outstanding. A load that failed leaves its reason on the document and is tried again. */
   loadsSettled(): Promise<void> {
     return this.#documents.loader.settled();
   }
@@ -353,6 +353,7 @@ export class Replica implements AsyncDisposable {
     const settled = this.settled();
     await (grace === undefined ? settled : grace.outlasts(settled, LAST_ANSWERS_MS));
     this.#feed.close();
+    this.#documents.loader.close();
     return this.#confirmation.giveUp(
       `the store had not answered when space "${this.space}" was closed; it may be there`,
     );

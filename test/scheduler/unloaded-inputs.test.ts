@@ -80,6 +80,20 @@ describe("an input that was not loaded", () => {
     expect(seen).toEqual(Array(2).fill(["a is undefined, between 5", ["shown"]]));
   });
 
+  test("[I7] [S64] others have written it, and it could not be loaded at first", async () => {
+    const seen = await seenAfter(async ({ at, life }) => {
+      const other = await at.begin();
+      other.space.cell<Price>("price").set({ a: 7 });
+      life.line.plan = ({ method }) => (method === "load" ? { instead: new Error("the line is dead") } : {});
+      await at.host.run(() => other.space.settled());
+      await at.host.advance(500);
+      expect(life.ran).toEqual([]);
+      life.line.plan = () => ({});
+      other.kill();
+    });
+    expect(seen).toEqual(Array(2).fill(["a is 7, between 5", ["shown"]]));
+  });
+
   test("[I7] it is replaced here by something that has less", async () => {
     const seen = await seenAfter(async ({ price }) => price.set({ b: 2 }));
     expect(seen).toEqual(Array(2).fill(["a is undefined, between 5", ["shown"]]));

@@ -1,0 +1,103 @@
+/** Loads that fail while somebody holds the document: he has no reason to ask again. */
+import { describe, expect, test } from "#test";
+import { simulatedHost } from "../../../src/host/simulated-host.ts";
+import type { Notification } from "../../../src/store/change.ts";
+import { MemoryDisk } from "../../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../../src/store/memory/memory-store.ts";
+import { Replica } from "../../../src/store/replica.ts";
+import { StoreError } from "../../../src/store/store.ts";
+import { FaultyLine } from "../faulty-store.ts";
+import { DOC, OTHER, SPACE } from "./replica-setup.ts";
+
+/** A replica whose loads fail as long as there is an error; when they were asked for is noted. */
+async function setup() {
+  const host = simulatedHost(1);
+  const disk = new MemoryDisk();
+  const line = new FaultyLine(memoryStore({ host, disk }));
+  const replica = await host.run(() => Replica.open({ store: line.store, space: SPACE, host }));
+  const there = await host.run(() => Replica.open({ store: memoryStore({ host, disk }), space: SPACE, host }));
+  const put = async (value: number) => {
+    for (const ref of [DOC, OTHER]) {
+      const transaction = there.transaction();
+      transaction.write(ref, [], value);
+      await host.run(() => transaction.commit().outcome);
+    }
+  };
+  const loads: { error: Error | undefined; readonly at: number[] } = { error: undefined, at: [] };
+  line.plan = ({ method }) => {
+    if (method !== "load") return {};
+    loads.at.push(host.monotonic());
+    return loads.error === undefined ? {} : { instead: loads.error };
+  };
+  const told: Notification[] = [];
+  replica.subscribe((notification) => void told.push(notification));
+  return { host, replica, put, loads, told };
+}
+
+/** Times from one to the next. */
+function gaps(times: readonly number[]): number[] {
+  return times.slice(1).map((time, i) => Math.round((time - (times[i] as number)) / 1_000));
+}
+
+describe("a load that fails", () => {
+  test("[S64] of a document that is held is made again, later each time, until it succeeds", async () => {
+    const { host, replica, put, loads, told } = await setup();
+    loads.error = new StoreError("STORE_BUSY", "try later");
+    replica.place(DOC).observers++;
+    await put(1);
+    await host.advance(125_000);
+    expect(gaps(loads.at)).toEqual([1, 2, 4, 8, 16, 30, 30, 30]);
+    expect(replica.place(DOC)).toMatchObject({ state: "absent", loadError: loads.error });
+    loads.error = undefined;
+    await host.advance(30_000);
+    expect(told).toMatchObject([{ kind: "pull", changes: [{ id: DOC.id, after: 1 }] }]);
+    expect(replica.place(DOC)).toMatchObject({ state: "loaded", loadError: undefined });
+    const { length } = loads.at;
+    await host.advance(100_000);
+    expect(loads.at.length).toBe(length);
+    replica.checkInvariants();
+  });
+
+  test("[S64] begins with a short wait again after one that has succeeded", async () => {
+    const { host, replica, put, loads } = await setup();
+    await put(1);
+    loads.error = new Error("the line is dead");
+    replica.observe(DOC);
+    await host.advance(10_000);
+    loads.error = undefined;
+    await host.advance(10_000);
+    expect(replica.peek(DOC)).toBe(1);
+    loads.error = new Error("the line is dead again");
+    loads.at.length = 0;
+    replica.observe(OTHER);
+    await host.advance(3_500);
+    expect(gaps(loads.at)).toEqual([1, 2]);
+  });
+
+  test("[S64] of a document that nobody holds waits for the next read", async () => {
+    const { host, replica, put, loads } = await setup();
+    await put(1);
+    loads.error = new Error("the line is dead");
+    const letGo = replica.observe(DOC);
+    expect(replica.peek(OTHER)).toBe(undefined);
+    await host.advance(0);
+    letGo();
+    await host.advance(100_000);
+    expect(loads.at.length).toBe(1);
+    loads.error = undefined;
+    expect(await host.run(() => replica.pull(DOC))).toBe(1);
+  });
+
+  test("[S64] [S70] is not made again after the end of the replica, nor of its store", async () => {
+    for (const end of ["replica", "store"] as const) {
+      const { host, replica, put, loads } = await setup();
+      await put(1);
+      loads.error = end === "store" ? new StoreError("STORE_STOPPED", "gone") : new Error("the line is dead");
+      replica.observe(DOC);
+      await host.advance(0);
+      if (end === "replica") await host.run(() => replica.close());
+      await host.advance(100_000);
+      expect([end, loads.at.length]).toEqual([end, 1]);
+    }
+  });
+});
