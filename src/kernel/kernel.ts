@@ -137,7 +137,7 @@ export class Kernel implements AsyncDisposable {
       ...(mailboxMax === undefined ? {} : { mailboxMax }),
       ...(observe === undefined ? { observeFaults: faultsToStderr } : { observe }),
     });
-    this.#opened("loop", () => this.#loop.stop());
+    this.#opened("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
     this.#opened("bus", (graceMs) => this.#bus.stop({ graceMs }));
     // They end before the bus does: what they emit on their way out is journaled.
@@ -365,6 +365,11 @@ export class Kernel implements AsyncDisposable {
   #ended(): void {
     this.#state = "stopped";
     for (const resolve of this.#whenClosed.splice(0)) resolve();
+  }
+
+  async #stopLoop(graceMs: number): Promise<void> {
+    const hasStopped = await new Grace(this.#host, graceMs).outlasts(this.#loop.stop(), LAST_ANSWERS_MS);
+    if (!hasStopped) throw new Error("an actor was told to terminate and has not; what it holds ends with the process");
   }
 
   /** Each gets what is left of the grace, and a moment if something else has used it up. */

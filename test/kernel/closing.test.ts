@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
+import type { SpawnContext } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -57,6 +58,19 @@ describe("the end of a kernel in which something never ends", () => {
     await host.run(() => kernel.publish("Order.Placed", {}));
     await host.advance(0);
     expect(await closed()).toBe(GRACE_MS);
+  });
+
+  test("[K23] an actor that does not terminate: the rest closes, and whoever closed it hears of it", async () => {
+    const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data) => data } } });
+    const deaf = {
+      ...echo,
+      spawn: (context: SpawnContext) => Object.assign(echo.spawn(context), { terminate: () => forever }),
+    };
+    const { host, kernel } = await site({ deaf });
+    const failed = kernel.close({ graceMs: GRACE_MS }).catch((error: unknown) => error);
+    await host.advance(GRACE_MS);
+    expect(await failed).toMatchObject({ errors: [{ message: expect.stringContaining("terminate") }] });
+    expect(kernel.health().state).toBe("stopped");
   });
 
   test("[K23] a capability and an effect: what is left of the grace is for both", async () => {
