@@ -134,11 +134,15 @@ export class Persistence {
     return "unchanged";
   }
 
-  /** Resolves when what the node has read and is being loaded is here; undefined where there is nothing of that. */
+  /**
+   * Resolves when what the node has read and is being loaded is here; undefined where there is nothing of that. One that has failed is not
+   * waited for again: the run would begin it anew each time, for ever. It arrives as a change.
+   */
   loadsOf(node: SchedulerNode): Promise<unknown> | undefined {
     for (let edge = node.reads; edge !== null; edge = edge.next) {
       const { document, replica } = edge.address.home;
-      if (document.state === "loading" && !document.isKnown) return replica.loadsSettled();
+      if (document.state === "loading" && !document.isKnown && document.loadError === undefined)
+        return replica.loadsSettled();
     }
     return undefined;
   }

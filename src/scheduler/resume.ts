@@ -117,16 +117,24 @@ export class Resume {
   /** Everything is here: the node is what it was if all that it had read is; true then. */
   verify(node: SchedulerNode, record: NodeRecord): boolean {
     const { observation, phase } = record;
+    const output = node.output?.document;
     record.phase = "here";
     record.observation = undefined;
-    if (node.output?.document.state === "loaded") record.stored = { value: node.output.document.value };
-    if (phase !== "restored" || observation === undefined || observation.creates) return false;
-    if (digestOf(readsByDocument(node), new Map()) !== observation.digest) return false;
+    if (output?.state === "loaded") record.stored = { value: output.value };
+    if (phase !== "restored" || observation === undefined || !isAsItWas(node, observation)) {
+      // One that could not be loaded is made anew: what is stored comes too late.
+      if (output?.state === "absent") output.state = "loaded";
+      return false;
+    }
     node.status = "clean";
     node.reason = null;
     record.restoring = false;
     return true;
   }
+}
+
+function isAsItWas(node: SchedulerNode, { creates, digest }: Observation): boolean {
+  return !creates && digestOf(readsByDocument(node), new Map()) === digest;
 }
 
 function fitting(row: RecordedBasis | undefined, { fingerprint }: NodeRecord): Observation | undefined {

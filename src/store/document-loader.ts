@@ -65,7 +65,7 @@ export class DocumentLoader {
   #tryAgain(): void {
     const failed = [...this.#failed];
     this.#failed.clear();
-    for (const document of failed) if (document.isRestedOn) this.request(document);
+    for (const document of failed) if (document.isHeldAbsent) this.request(document);
   }
 
   async #send(): Promise<void> {

@@ -100,7 +100,12 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Whether somebody needs to hear of changes though it is not here: a node that was taken up again has not loaded its inputs. */
   get isRestedOn(): boolean {
-    return this.state === "absent" && this.observers > 0 && this.pending.length === 0 && !this.derived;
+    return this.isHeldAbsent && !this.derived;
+  }
+
+  /** Held and not here. That of a resumed node is derived, and still only stored. */
+  get isHeldAbsent(): boolean {
+    return this.state === "absent" && this.observers > 0 && this.pending.length === 0;
   }
 
   /** Applies one operation in place; says what changed, and what takes it back. */

@@ -116,4 +116,20 @@ describe("an input that was not loaded", () => {
     });
     expect(seen).toEqual(Array(2).fill(["a is 1, between 5", []]));
   });
+
+  test("[I7] [S64] a stored output that cannot be loaded at first is shown when it can be, as it was or as it is computed by then", async () => {
+    for (const isChanged of [false, true]) {
+      const { at, life, shown, price } = await resumed();
+      if (isChanged) price.set({ a: 7 });
+      life.line.plan = ({ method }) => (method === "load" ? { instead: new Error("the line is dead") } : {});
+      let last: unknown;
+      shown.sink((value) => (last = value));
+      await at.host.advance(500);
+      life.line.plan = () => ({});
+      await at.host.advance(5_000);
+      expect(last).toBe(isChanged ? "a is 7, between 5" : "a is 1, between 5");
+      life.space.scheduler.checkInvariants();
+      life.kill();
+    }
+  });
 });
