@@ -1,7 +1,7 @@
 /**
  * Says which files of an app below a folder change. Every folder is watched by itself and not its files, because a watch on a file ends when an
  * editor puts a new file in its place, which is how many of them save; the runtime's own recursive watch misses what comes after that.
- * Folders that come later are watched too. Hidden folders, `node_modules` and `dist` are not the app's; nor are files that are neither code nor
+ * Folders that come later are watched too, and are a change, because files may have come with them. Hidden folders, `node_modules` and `dist` are not the app's; nor are files that are neither code nor
  * settings, because an app that wrote a log or a database beside itself would be started again for ever.
  */
 import { type FSWatcher, readdirSync, watch } from "node:fs";
@@ -23,11 +23,10 @@ export class FolderWatch implements Disposable {
   }
 
   #watch(folder: string): void {
-    if (this.#watchers.has(folder)) return;
     const watcher = watch(folder, (_kind, name) => {
       if (name === null || NOT_WATCHED.test(name)) return;
-      this.#watchBelow(folder);
-      if (OF_THE_APP.test(name)) this.#changed(relative(this.#root, join(folder, name)));
+      const hasNewFolder = this.#watchBelow(folder);
+      if (hasNewFolder || OF_THE_APP.test(name)) this.#changed(relative(this.#root, join(folder, name)));
     });
     this.#watchers.set(folder, watcher);
     // A folder that went away; its own is told of that.
@@ -35,13 +34,16 @@ export class FolderWatch implements Disposable {
     this.#watchBelow(folder);
   }
 
-  #watchBelow(folder: string): void {
+  /** Whether one was there that was not watched before. */
+  #watchBelow(folder: string): boolean {
     const below = foldersIn(folder);
     for (const known of this.#watchers.keys()) {
       // Should one of that name come again, it is another, and is watched anew.
       if (join(known, "..") === folder && !below.includes(known)) this.#forget(known);
     }
-    for (const found of below) this.#watch(found);
+    const found = below.filter((one) => !this.#watchers.has(one));
+    for (const one of found) this.#watch(one);
+    return found.length > 0;
   }
 
   #forget(folder: string): void {
