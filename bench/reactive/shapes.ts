@@ -144,8 +144,8 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
       const [p, q, r, s] = layer as [() => number, () => number, () => number, () => number];
       layer = [
         graph.computed(() => q()),
-        graph.computed(() => (p() - r()) % 1_000_003),
-        graph.computed(() => (q() + s()) % 1_000_003),
+        graph.computed(() => bounded(p() - r())),
+        graph.computed(() => bounded(q() + s())),
         graph.computed(() => r()),
       ];
     }
@@ -154,13 +154,18 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
       let row = [nth, 2, 3, 4];
       for (let i = 0; i < 10; i++) {
         const [p, q, r, s] = row as [number, number, number, number];
-        row = [q, (p - r) % 1_000_003, (q + s) % 1_000_003, r];
+        row = [q, bounded(p - r), bounded(q + s), r];
       }
       return row[1]!;
     };
     return { change: (nth) => first.set(nth), seen: () => seen[1]!(), expected: plain };
   },
 };
+
+/** Sums of sums stay small; 0 is added because the remainder of a negative number can be -0, which is no value of a cell. */
+function bounded(sum: number): number {
+  return (sum % 1_000_003) + 0;
+}
 
 export async function timeShape(name: string, graph: Graph, scale: Scale): Promise<Sample> {
   const { change, seen, expected } = graph.build(() => SHAPES[name]!(graph));

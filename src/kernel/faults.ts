@@ -1,5 +1,5 @@
 /**
- * What goes wrong in a kernel, as observations: handlers of the bus and nodes of the space, beside what the loop observes itself. What fails
+ * What goes wrong in a kernel, as observations: the bus, its handlers and nodes of the space, beside what the loop observes itself. What fails
  * before the loop is there is told when it is. And that another kernel on the store differs, which nobody would notice but by events that do not
  * arrive. SPEC: K53.
  *
@@ -18,10 +18,26 @@ export class Faults {
   #early: { readonly type: ObservationType; readonly data: JsonObject }[] = [];
 
   ofBus(observation: BusObservation): void {
-    if (observation.kind === "handler-failed") this.#ofSubscriber(observation);
-    else if (observation.kind === "subscribers-differ") {
-      const { onlyHere, onlyThere } = observation;
-      this.#tell("Sys.SubscribersDiffer", { onlyHere, onlyThere });
+    switch (observation.kind) {
+      case "handler-failed":
+        return this.#ofSubscriber(observation);
+      case "subscribers-differ": {
+        const { onlyHere, onlyThere } = observation;
+        return this.#tell("Sys.SubscribersDiffer", { onlyHere, onlyThere });
+      }
+      case "unreadable":
+      case "gave-up":
+        return this.#tell("Sys.BusFault", { event: observation.event, reason: observation.error });
+      case "store-trouble":
+        return this.#tell("Sys.BusFault", { doing: observation.doing, reason: observation.error });
+      case "lease-lost": {
+        const reason = "its lease ended before it was renewed; what it was handling may be handled by another process";
+        return this.#tell("Sys.BusFault", { lease: observation.lease, reason });
+      }
+      case "no-subscriber":
+      case "claim-lost":
+        // Ordinary work: the journal has the note, and whoever took the event over settles it.
+        return;
     }
   }
 
@@ -58,6 +74,8 @@ export function faultText({ type, data }: Message): string | undefined {
       return `${fault["capability"]} failed${fault["type"] === undefined ? "" : ` on ${fault["type"]}`}: ${why}`;
     case "Sys.SubscriberFault":
       return `${fault["subscriber"]} failed on event ${fault["event"]} ${fault["topic"]}${fault["outcome"] === "retry" ? ", which comes again" : ""}: ${why}`;
+    case "Sys.BusFault":
+      return busFaultText(fault, why);
     case "Sys.SubscribersDiffer":
       return `another kernel on this store has other subscribers${only("here", fault["onlyHere"])}${only("there", fault["onlyThere"])}; events that one of them takes do not reach those of the other: give both the same`;
     case "Sys.NodeFault":
@@ -70,6 +88,11 @@ export function faultText({ type, data }: Message): string | undefined {
     default:
       return undefined;
   }
+}
+
+function busFaultText({ event, doing }: JsonObject, why: string): string {
+  if (event !== undefined) return `event ${event} failed and is not handled: ${why}`;
+  return doing === undefined ? `the bus: ${why}` : `the bus tries again (${doing}): ${why}`;
 }
 
 function only(where: string, names: Json | undefined): string {

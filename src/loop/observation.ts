@@ -16,6 +16,7 @@ export type ObservationType =
   | "Sys.ActorFault"
   | "Sys.ActorRestarted"
   | "Sys.ActorUnhealthy"
+  | "Sys.BusFault"
   | "Sys.SubscriberFault"
   | "Sys.SubscribersDiffer"
   | "Sys.NodeFault"
@@ -28,7 +29,7 @@ export type ObservationType =
 
 /** What has gone wrong; the others tell of ordinary work. */
 const FAULTS: ReadonlySet<ObservationType> = new Set([
-  ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
+  ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.BusFault", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
   ...(["Sys.SubscribersDiffer", "Sys.MicrotaskFault", "Sys.Overload"] as const),
 ]);
 

@@ -8,6 +8,9 @@ import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { withFaults } from "../bus/bus-setup.ts";
+import { append, entry } from "../store/conformance/requests.ts";
+import { StoreFile } from "../store/sqlite/store-file.ts";
 
 async function broken() {
   const host = systemHost();
@@ -100,5 +103,30 @@ describe("faults", () => {
     ]);
     await first.close();
     await second.close();
+  });
+
+  test("[K53] an event that cannot be read, and a store that the bus has to ask again", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await append(store, entry({ data: { text: "soon torn" } }));
+    file.database().exec(`UPDATE event_journal SET payload = '{"text'`);
+    let refused = 0;
+    const claim: typeof store.claim = (request) => {
+      if (refused++ === 0) throw new Error("not now");
+      return store.claim(request);
+    };
+    const told: Message[] = [];
+    const host = systemHost();
+    const bothTold = Promise.withResolvers<void>();
+    const observe = (observation: Message) => {
+      if (observation.type === "Sys.BusFault" && told.push(observation) === 2) bothTold.resolve();
+    };
+    const kernel = await Kernel.open({ host, store: withFaults(store, { claim }), observe, capabilities: {} });
+    await bothTold.promise;
+    expect(told.map(faultText)).toEqual([
+      expect.stringMatching(/^the bus tries again \(claiming\): not now$/),
+      expect.stringMatching(/^event 1 failed and is not handled: /),
+    ]);
+    await kernel.close();
   });
 });
