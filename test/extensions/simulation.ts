@@ -75,7 +75,7 @@ export class ExtensionSimulation {
         const opened = await Kernel.open({
           ...{ host: process, store, leaseMs: LEASE_MS, capabilities: ledger, extensions, extensionData: "nowhere" },
           // The one before it is dead.
-          ...{ log: () => undefined, alone: true },
+          ...{ log: () => undefined, observe: () => undefined, alone: true },
         });
         const failed = opened.health().extensions.filter(({ state }) => state === "ERROR");
         if (failed.length === 0) return;

@@ -71,7 +71,7 @@ export class KernelSimulation {
     const store = queuedStore(inner, process, this.#world, { faultsPerMille: () => this.#faultsPerMille });
     this.#process = process;
     const capabilities = (parts: KernelParts) => this.#capabilities(parts);
-    Kernel.open({ host: process, store, capabilities, leaseMs: LEASE_MS }).then(
+    Kernel.open({ host: process, store, capabilities, leaseMs: LEASE_MS, observe: () => undefined }).then(
       (kernel) => {
         if (this.#process === process) this.#kernel = kernel;
       },

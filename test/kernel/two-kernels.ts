@@ -136,6 +136,7 @@ export class TwoKernels {
           extensions: [this.#dock()],
           extensionData: "nowhere",
           log: () => undefined,
+          observe: () => undefined,
           patterns: [tally],
           version: "1",
         });
