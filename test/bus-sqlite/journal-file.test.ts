@@ -122,7 +122,8 @@ describe("counted work", () => {
   }
 
   test("[J66] publish, handle, done costs two statements for an event and few commits for a thousand", async () => {
-    await using all = await setup();
+    // Held: on a busy machine a timer would settle apart what the next write settles with it.
+    await using all = await setup(new HeldTimers());
     const { bus, store } = all;
     const handled = { count: 0 };
     bus.subscribe("tick", () => void handled.count++, { subscriberId: "s" });
@@ -130,8 +131,7 @@ describe("counted work", () => {
     for (let i = 0; i < 5; i++) await pass(bus, store, handled);
     const { perEvent, batches } = await counted(store, () => pass(bus, store, handled));
     expect(perEvent).toBeLessThan(2.1);
-    // Two, and now and then one more: on a busy machine a timer settles what the next pass would have.
-    expect(batches).toBeLessThan(10);
+    expect(batches).toBeLessThanOrEqual(3);
   });
 
   test("[J90] an event now and then costs one flush: it is settled with the next one, or soon by itself", async () => {
