@@ -162,9 +162,9 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
   },
 };
 
-/** Sums of sums stay small; 0 is added because the remainder of a negative number can be -0, which is no value of a cell. */
+/** Sums of sums stay small. */
 function bounded(sum: number): number {
-  return (sum % 1_000_003) + 0;
+  return sum % 1_000_003;
 }
 
 export async function timeShape(name: string, graph: Graph, scale: Scale): Promise<Sample> {

@@ -2,7 +2,8 @@
  * Letting values in and out of a replica.
  *
  * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Fields
- * that are not enumerable stay behind, and so do symbols, as with a message (M32): looking for them takes longer than the copy.
+ * that are not enumerable stay behind, and so do symbols, as with a message (M32): looking for them takes longer than the copy. -0 is
+ * kept as 0.
  * Where the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
  * Out: `handOut` freezes what a reader gets, down to what is frozen already. A frozen container is never changed again, an
  * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place. SPEC: S41-S43.
@@ -105,8 +106,11 @@ class Admission {
   }
 
   #admitOther(value: unknown, previous: Json | undefined, depth: number): Json {
-    // `null` is a leaf.
-    if (typeof value !== "object") throw refusalOf(value);
+    // `null` is a leaf. -0 is what JSON would write it as.
+    if (typeof value !== "object") {
+      if (value === 0) return 0;
+      throw refusalOf(value);
+    }
     const container = value as object;
     // What a reader was handed is frozen and ours; the same object at the same place is the same value.
     if (container === previous) return previous;
@@ -188,7 +192,7 @@ class Admission {
     for (const key of Object.keys(copy)) {
       const given: unknown = copy[key];
       const item = this.#admitChild(key, given, undefined, depth);
-      if (item !== given) setOwn(copy, key, item);
+      if (!Object.is(item, given)) setOwn(copy, key, item);
     }
     return this.#made(copy);
   }
@@ -210,7 +214,7 @@ class Admission {
 
 function refusalOf(value: unknown): Refusal {
   if (typeof value === "string") return new Refusal("must not contain NUL or a lone surrogate");
-  if (typeof value === "number") return new Refusal(`must be a finite number and not -0, got ${show(value)}`);
+  if (typeof value === "number") return new Refusal(`must be a finite number, got ${show(value)}`);
   return new Refusal(`must be a JSON value, got ${show(value)}`);
 }
 

@@ -155,7 +155,8 @@ describe("cells", () => {
     a.set(4);
     space.flush();
     a.set(0);
-    for (const wrong of [-0, Number.NaN, undefined, "\ud800", 1n]) expect(() => a.set(wrong)).toThrow("cannot write a");
+    a.set(-0);
+    for (const wrong of [Number.NaN, undefined, "\ud800", 1n]) expect(() => a.set(wrong)).toThrow("cannot write a");
     space.flush();
     for (const value of [{ x: 1 }, 6, { x: 2 }, "text", 7]) a.set(value);
     a.delete();
@@ -165,6 +166,23 @@ describe("cells", () => {
     await quiet();
     expect(await (await open()).space.cell("a").pull()).toBe(8);
     a.address.home.replica.checkInvariants();
+  });
+
+  test("[S43] [I3] a computation that gives -0 has given 0; one that gives no number has failed", async () => {
+    const { space } = await setup();
+    const x = space.cell<number>("x");
+    x.set(0);
+    const negative = space.computed("negative", () => -(x.get() ?? 0));
+    const inside = space.computed("inside", () => ({ list: [negative.get(), -(x.get() ?? 0)] }));
+    const none = space.computed("none", () => (x.get() ?? 0) / 0);
+    const seen = new Calls();
+    space.effect(() => seen.note([negative.get(), inside.get(), none.get()]));
+    space.flush();
+    expect(seen.take()).toEqual([[0, { list: [0, 0] }, undefined]]);
+    expect(String(none.error)).toContain("must be a finite number, got NaN");
+    x.set(-0);
+    space.flush();
+    expect(seen.take()).toEqual([]);
   });
 
   test("[R22] writes that undo or build upon each other arrive at others as they came out here", async () => {

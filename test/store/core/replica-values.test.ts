@@ -192,7 +192,7 @@ describe("values", () => {
     const bad: [unknown, string][] = [
       [undefined, "the value must be a JSON value, got undefined"],
       [{ x: { y: [0, Number.NaN] } }, "the value at /x/y/1 must be a finite number"],
-      [{ x: -0 }, "the value at /x must be a finite number and not -0"],
+      [{ x: Number.NEGATIVE_INFINITY }, "the value at /x must be a finite number, got -Infinity"],
       [[new Date()], "the value at /0 must be a plain object"],
       [{ x: () => 1 }, "the value at /x must be a JSON value, got a function"],
       [{ x: 1n }, "the value at /x must be a JSON value, got a BigInt"],
@@ -210,6 +210,22 @@ describe("values", () => {
     }
     expect(refusal(() => transaction.write(DOC, ["b\0"], 1))).toContain("a key must not contain NUL");
     expect(transaction.read(DOC)).toEqual({ a: 1 });
+  });
+
+  test("[S43] -0 is kept as 0, wherever it stands, and is no change of it", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { fresh: { x: -0, list: [1, -0] }, n: -0 });
+    const kept = here.replica.peek(DOC);
+    expect(kept).toEqual({ fresh: { x: 0, list: [1, 0] }, n: 0 });
+    await here.put(DOC, [], { fresh: { x: -0, list: [1, -0] }, n: -0 });
+    await here.put(DOC, ["n"], -0);
+    expect(here.replica.peek(DOC)).toBe(kept);
+    await here.put(DOC, ["fresh", "list"], [-0, 1, -0]);
+    expect(here.replica.peek(DOC, ["fresh", "list"])).toEqual([0, 1, 0]);
+    const wide = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i]));
+    await here.put(DOC, ["fresh"], wide);
+    await here.put(DOC, ["fresh"], { ...wide, k0: -0, k7: -0 });
+    expect(here.replica.peek(DOC, ["fresh"])).toEqual({ ...wide, k7: 0 });
   });
 
   test("[S43] what is not enumerable and symbols stay behind, in a narrow object and in a wide one", async () => {
