@@ -1,13 +1,14 @@
 /**
  * Loading documents for a replica: reads of one turn become one request. Every request starts a new generation, so that a
  * caller who needs what he just read can wait until the loads that he started, and those they led to, are over. What could not be
- * loaded and is still held then is tried again after a while: whoever rests on it may never read again by himself. SPEC: S63, S64.
+ * loaded and is still held then is tried again after a while: whoever rests on it may never read again by himself. A request that meets
+ * stored bytes which have changed is made again in halves, so that only the documents that are damaged stay away. SPEC: S63, S64.
  */
 import type { Host } from "../host/host.ts";
 import { LOAD_RETRY_MAX_MS, LOAD_RETRY_MS } from "../limits.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { RetryTimer } from "./retry-timer.ts";
-import type { LoadResult, Store } from "./store.ts";
+import { type LoadResult, type Store, StoreError } from "./store.ts";
 
 /** What the loader needs of its replica. */
 export interface LoadHome {
@@ -73,24 +74,34 @@ export class DocumentLoader {
     this.#wanted = [];
     this.#inFlight++;
     try {
-      const result = await this.#load(documents);
-      if (result) this.#home.arrived(documents, result);
+      await this.#load(documents);
     } finally {
       this.#inFlight--;
       if (this.idle) for (const resolve of this.#waiting.splice(0)) resolve();
     }
   }
 
-  async #load(documents: readonly ReplicaDocument[]): Promise<LoadResult | undefined> {
+  async #load(documents: readonly ReplicaDocument[]): Promise<void> {
+    let result: LoadResult;
     try {
-      const result = await this.#store.load(this.#space, documents);
-      for (const document of documents) this.#failed.delete(document);
-      if (this.#failed.size === 0) this.#retry.succeeded();
-      return result;
+      result = await this.#store.load(this.#space, documents);
     } catch (error) {
+      if (documents.length > 1 && isDamage(error)) return this.#loadInHalves(documents);
       for (const document of documents) if (document.state === "loading") this.#fail(document, error);
       this.#retry.failed(error);
-      return undefined;
+      return;
+    }
+    for (const document of documents) this.#failed.delete(document);
+    if (this.#failed.size === 0) this.#retry.succeeded();
+    this.#home.arrived(documents, result);
+  }
+
+  /** At most two requests for each document, few of them where few are damaged; others get in between. */
+  async #loadInHalves(documents: readonly ReplicaDocument[]): Promise<void> {
+    const middle = documents.length >> 1;
+    for (const half of [documents.slice(0, middle), documents.slice(middle)]) {
+      await this.#host.yield();
+      await this.#load(half);
     }
   }
 
@@ -98,4 +109,9 @@ export class DocumentLoader {
     document.loadFailed(error);
     this.#failed.add(document);
   }
+}
+
+/** Of a document, or of what it is read with. Any other error is one of the store, for whatever it is asked. */
+function isDamage(error: unknown): boolean {
+  return error instanceof StoreError && error.code === "STORE_CORRUPT";
 }

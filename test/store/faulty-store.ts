@@ -15,6 +15,8 @@ import type { FeedPage, LoadResult, Store } from "../../src/store/store.ts";
 export interface LineCall {
   readonly method: "load" | "commit" | "changesSince";
   readonly request?: CommitRequest;
+  /** What a load asks for. */
+  readonly refs?: readonly DocumentRef[];
 }
 
 export interface Fault {
@@ -61,7 +63,7 @@ export class FaultyLine {
   }
 
   #load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult> {
-    return this.#read(this.plan({ method: "load" }), () => this.#inner.load(space, refs));
+    return this.#read(this.plan({ method: "load", refs }), () => this.#inner.load(space, refs));
   }
 
   #changesSince(space: string, sequence: number, limit: number): Promise<FeedPage> {

@@ -31,7 +31,7 @@ async function setup() {
   };
   const told: Notification[] = [];
   replica.subscribe((notification) => void told.push(notification));
-  return { host, replica, put, loads, told };
+  return { host, line, replica, put, loads, told };
 }
 
 /** Times from one to the next. */
@@ -99,5 +99,36 @@ describe("a load that fails", () => {
       await host.advance(100_000);
       expect([end, loads.at.length]).toEqual([end, 1]);
     }
+  });
+
+  test("[S64] for a damaged document lets the others of its request come, with few requests", async () => {
+    const { host, line, replica, put } = await setup();
+    await put(1);
+    const damage = new StoreError("STORE_CORRUPT", "stored bytes have changed");
+    const many = Array.from({ length: 1_000 }, (_, n) => ({ scope: "space", id: `empty ${n}` }));
+    let loads = 0;
+    line.plan = ({ method, refs = [] }) => {
+      if (method === "load") loads++;
+      return refs.some(({ id }) => id === OTHER.id) ? { instead: damage } : {};
+    };
+    for (const ref of [...many, DOC, OTHER]) replica.observe(ref);
+    await host.run(() => replica.loadsSettled());
+    expect(replica.peek(DOC)).toBe(1);
+    expect(replica.place(OTHER)).toMatchObject({ state: "absent", loadError: damage });
+    expect(many.every((ref) => replica.place(ref).state === "loaded")).toBe(true);
+    expect(loads).toBeLessThan(25);
+    await expect(host.run(() => replica.load([DOC, OTHER]))).rejects.toBe(damage);
+    replica.checkInvariants();
+    line.plan = () => ({});
+    await host.advance(30_000);
+    expect(replica.peek(OTHER)).toBe(1);
+  });
+
+  test("[S64] for documents that are all damaged asks twice for each at most", async () => {
+    const { host, replica, loads } = await setup();
+    loads.error = new StoreError("STORE_CORRUPT", "stored bytes have changed");
+    for (let n = 0; n < 100; n++) replica.peek({ scope: "space", id: `${n}` });
+    await host.run(() => replica.loadsSettled());
+    expect(loads.at.length).toBeLessThan(200);
   });
 });
