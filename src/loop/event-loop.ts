@@ -1,18 +1,18 @@
 /**
- * The CQRS event loop (RFC 0032): takes one message a turn, system lane first, hands it to whoever handles it, and lets the host
- * in. It routes and does nothing else: no handler runs here, no turn waits.
+ * The CQRS event loop (RFC 0032) as adapters, actors and callers know it: what is asked of it goes into the lanes, what comes of it goes back
+ * to whoever asked. It routes and does nothing else: no handler runs here, no turn waits.
  *
  * ```
  *   adapters ─┐              ┌─> command, query ──> pending table ──> the one actor
  *   actors ───┼─> lanes ─> turn ─> event ──> journal ──> every subscriber's actor
  *   timers ───┘              └─> reply, error ──> whoever asked (by causation, from the asked actor only)
  * ```
- * SPEC: L. Deliberately not here: durability (the journal does that), transports (adapters), what handlers do.
+ * SPEC: L. Deliberately not here: when a message is taken (`Turns`), by which law it is handed on (`Router`), durability (the journal),
+ * transports (adapters), what handlers do.
  */
 
-import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
-import { LANE_MAX, MICROTASK_DRAIN_MAX } from "../limits.ts";
+import { LANE_MAX } from "../limits.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import { type JsonLimits, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
@@ -28,8 +28,8 @@ import { Observations, type Observer } from "./observation.ts";
 import { PendingTable } from "./pending-table.ts";
 import { Router } from "./router.ts";
 import { BootError, RoutingTable } from "./routing-table.ts";
-import { Slice } from "./slice.ts";
 import { type ActorHome, SupervisedActor } from "./supervised-actor.ts";
+import { Turns } from "./turns.ts";
 
 export interface EventLoopOptions {
   readonly host: Host;
@@ -44,14 +44,6 @@ export interface EventLoopOptions {
   readonly observeFaults?: Observer;
 }
 
-const SETTLED = Promise.resolve();
-
-/**
- * So many promise jobs find the lanes empty before a slice of turns ends. A handler that waits for nothing has answered by then, also an
- * `async` one: its answer is routed and written in the same task. A task of its own costs a hundred times as much as a job.
- */
-const JOBS_IN_VAIN_MAX = 4;
-
 /** Of data, which stands inside a message. */
 const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: VALUE_LIMITS.depthMax - 1 };
 
@@ -64,21 +56,8 @@ export class EventLoop implements ActorHome {
   readonly #adapters = new Set<AdapterLife>();
   readonly #host: Host;
   readonly #router: Router;
-  readonly #system = new Fifo<Inbound>();
-  readonly #user = new Fifo<Inbound>();
-  readonly #microtasks = new Fifo<() => void>();
-  /** Connections that went while something was in the lanes, which may be theirs; until the lanes are empty. */
-  readonly #gone = new Set<Connection>();
-  /** What waits for the end of the slice of turns that runs or is about to. */
-  #atSliceEnd: (() => void)[] = [];
-  readonly #slice: Slice;
-  /** Whether a slice of turns runs or is about to. */
-  #turning = false;
-  /** Promise jobs of this slice in a row that found nothing to take. */
-  #jobsInVain = 0;
-  #turns = 0;
+  readonly #turns: Turns;
   #stopped = false;
-  #idleWaiters: (() => void)[] = [];
 
   /** Validates, indexes, then spawns and listens to every actor. Where anything is wrong, nothing is left running. */
   static async boot(options: EventLoopOptions): Promise<EventLoop> {
@@ -96,12 +75,12 @@ export class EventLoop implements ActorHome {
 
   private constructor(options: EventLoopOptions, table: RoutingTable) {
     this.#host = options.host;
-    this.#slice = new Slice(options.host);
     this.table = table;
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);
     if (options.observeFaults) this.observations.addForFaults(options.observeFaults);
     this.#router = new Router(this, options);
+    this.#turns = new Turns({ host: options.host, observations: this.observations, router: this.#router });
     this.streams = new EventStreams({ host: options.host, journal: options.events });
   }
 
@@ -128,14 +107,10 @@ export class EventLoop implements ActorHome {
 
   /**
    * A message from outside: user lane, whatever its type (§8.2). It is known to be valid. An adapter calls it in a task of its own, such
-   * as a socket's event: turns begin when that is over, and not in yet another task, which would cost as much as they do;
-   * but that now and then, or timers would wait for all sockets.
+   * as a socket's event: turns begin when that is over.
    */
   receive(message: Message, connection: Connection): void {
-    if (this.#put(message, { kind: "adapter", connection }, "user") && !this.#turning) {
-      this.#turning = true;
-      this.#host.microtask(this.#beginAtOnce);
-    }
+    if (this.#put(message, { kind: "adapter", connection }, "user")) this.#turns.beginAfterThis();
   }
 
   /** A connection is gone: nobody waits for its answers any more (§14.7). */
@@ -143,13 +118,13 @@ export class EventLoop implements ActorHome {
     this.pending.disconnect(connection);
     this.streams.disconnect(connection);
     this.#router.disconnect(connection);
-    if (!this.#isEmpty) this.#gone.add(connection);
-    this.#checkIdle();
+    this.#turns.disconnect(connection);
+    this.#turns.checkRest();
   }
 
   /** Whether whoever has sent a message went before its turn came. */
   isGone(origin: Origin): boolean {
-    return this.#gone.size > 0 && origin.kind === "adapter" && this.#gone.has(origin.connection);
+    return this.#turns.isGone(origin);
   }
 
   /** An adapter is about to close a connection: what it still waits for is answered, not left open. */
@@ -168,18 +143,17 @@ export class EventLoop implements ActorHome {
   }
 
   enqueue(message: Message, origin: Origin = NOBODY, lane: LaneName = laneOf(message.type)): void {
-    if (this.#put(message, origin, lane)) this.#wake();
+    if (this.#put(message, origin, lane)) this.#turns.wake();
   }
 
   /** Puts a message into a lane; false where it was refused. */
   #put(message: Message, origin: Origin, lane: LaneName): boolean {
-    const queue = lane === "system" ? this.#system : this.#user;
-    if (this.#stopped || (queue.length >= LANE_MAX && !this.#isAwaited(message))) {
+    if (this.#stopped || (this.#turns.isFull(lane) && !this.#isAwaited(message))) {
       const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${LANE_MAX})`;
       this.refuse({ message, origin }, 503, why);
       return false;
     }
-    queue.push({ message, origin });
+    this.#turns.put({ message, origin }, lane);
     return true;
   }
 
@@ -190,24 +164,12 @@ export class EventLoop implements ActorHome {
 
   /** Bookkeeping at the end of the present turn, or of the next. Bounded; what is over is carried on. */
   microtask(task: () => void): void {
-    this.#microtasks.push(task);
-    this.#wake();
+    this.#turns.microtask(task);
   }
 
-  /**
-   * Runs a task once, when the present slice of turns is over, or after the present callback when none is on its way. Adapters write
-   * there: one write for the answers of a slice, not one for each (a write costs more than a turn).
-   */
+  /** Runs a task once, when the present slice of turns is over, or after the present callback when none is on its way. */
   atSliceEnd(task: () => void): void {
-    this.#atSliceEnd.push(task);
-    if (!this.#turning && this.#atSliceEnd.length === 1) this.#host.microtask(() => this.#endSlice());
-  }
-
-  #endSlice(): void {
-    if (this.#atSliceEnd.length === 0) return;
-    const tasks = this.#atSliceEnd;
-    this.#atSliceEnd = [];
-    for (const task of tasks) this.#runMicrotask(task);
+    this.#turns.atSliceEnd(task);
   }
 
   /** Sends a request from this process; resolves with the answer, a reply or an error. */
@@ -230,74 +192,6 @@ export class EventLoop implements ActorHome {
     });
   }
 
-  // Turns --------------------------------------------------------------------------------------------------------------------
-
-  #wake(): void {
-    if (this.#turning) return;
-    this.#turning = true;
-    // A macrotask: a promise would never let timers and sockets in.
-    this.#host.task(this.#beginSlice);
-  }
-
-  readonly #beginSlice = (): void => {
-    this.#slice.begin();
-    this.#jobsInVain = 0;
-    this.#nextTurn();
-  };
-
-  readonly #beginAtOnce = (): void => {
-    if (!this.#slice.beginAtOnce()) return this.#host.task(this.#beginSlice);
-    this.#jobsInVain = 0;
-    this.#nextTurn();
-  };
-
-  readonly #nextTurn = (): void => {
-    const inbound = this.#system.shift() ?? this.#user.shift();
-    if (inbound) this.#turn(inbound);
-    this.#drainMicrotasks();
-    this.#jobsInVain = inbound ? 0 : this.#jobsInVain + 1;
-    // Between two turns whatever they have set off may run. An `await` in a loop would say the same at twice the cost.
-    if ((!this.#isEmpty || this.#jobsInVain < JOBS_IN_VAIN_MAX) && !this.#slice.isOver())
-      return void SETTLED.then(this.#nextTurn);
-    this.#endSlice();
-    this.#turning = false;
-    if (this.#gone.size > 0 && this.#isEmpty) this.#gone.clear();
-    // What waits for the end of a slice may have asked for another: a connection that writes has room to take more, and to refuse it.
-    if (this.#isEmpty && this.#atSliceEnd.length === 0) this.#checkIdle();
-    else this.#wake();
-  };
-
-  #turn(inbound: Inbound): void {
-    this.#turns++;
-    try {
-      this.#router.route(inbound);
-    } catch (thrown) {
-      this.refuse(inbound, 500, thrownText(thrown));
-    }
-  }
-
-  #drainMicrotasks(): void {
-    for (let ran = 0; this.#microtasks.length > 0; ran++) {
-      if (ran >= MICROTASK_DRAIN_MAX) {
-        this.observations.tell("Sys.MicrotaskOverflow", { carried: this.#microtasks.length });
-        return;
-      }
-      this.#runMicrotask(this.#microtasks.shift() as () => void);
-    }
-  }
-
-  #runMicrotask(task: () => void): void {
-    try {
-      task();
-    } catch (thrown) {
-      this.observations.tell("Sys.MicrotaskFault", { reason: String(thrown) });
-    }
-  }
-
-  get #isEmpty(): boolean {
-    return this.#system.length === 0 && this.#user.length === 0 && this.#microtasks.length === 0;
-  }
-
   // Answers ------------------------------------------------------------------------------------------------------------------
 
   /**
@@ -317,7 +211,7 @@ export class EventLoop implements ActorHome {
     const entry = this.pending.take(id, from);
     if (!entry) return false;
     this.deliver(entry.origin, answer);
-    this.#checkIdle();
+    this.#turns.checkRest();
     return true;
   }
 
@@ -404,29 +298,23 @@ export class EventLoop implements ActorHome {
     }
     let frames = 0;
     for (const adapter of this.#adapters) frames += adapter.frames;
-    const systemLane = this.#system.length;
-    const userLane = this.#user.length;
+    const [systemLane, userLane, turns] = [this.#turns.length("system"), this.#turns.length("user"), this.#turns.count];
     const pendingRequests = this.pending.size;
     const adapters = this.#adapters.size;
-    const quiescent = !this.#turning && this.#isEmpty && pendingRequests === 0 && mailboxes === 0;
+    const quiescent = this.#turns.isResting && pendingRequests === 0 && mailboxes === 0;
     return {
       alive: !quiescent || adapters > 0 || timers > 0 || frames > 0,
-      ...{ quiescent, systemLane, userLane, pendingRequests, mailboxes, timers, adapters, frames, turns: this.#turns },
+      ...{ quiescent, systemLane, userLane, pendingRequests, mailboxes, timers, adapters, frames, turns },
     };
   }
 
   /** Resolves when the lanes are empty, no mailbox holds anything and nobody waits for an answer. */
   async drained(): Promise<void> {
     while (!this.liveness.quiescent) {
-      if (this.#turning || this.pending.size > 0) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
+      if (!this.#turns.isResting || this.pending.size > 0) await this.#turns.rest();
       await Promise.all([...this.actors.values()].map((actor) => actor.idle()));
       await this.#host.yield();
     }
-  }
-
-  #checkIdle(): void {
-    if (this.#idleWaiters.length === 0 || this.#turning) return;
-    for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
   /** Takes nothing more, answers what is still pending with 503, and ends the actors. */

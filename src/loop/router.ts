@@ -33,9 +33,17 @@ export class Router {
     this.#requestTimeoutMs = requestTimeoutMs;
   }
 
+  /** One turn. Whatever goes wrong in it is the message's end, not the loop's. */
   route(inbound: Inbound): void {
-    const { message } = inbound;
-    switch (message.kind) {
+    try {
+      this.#byKind(inbound);
+    } catch (thrown) {
+      this.#loop.refuse(inbound, 500, thrownText(thrown));
+    }
+  }
+
+  #byKind(inbound: Inbound): void {
+    switch (inbound.message.kind) {
       case "command":
       case "query":
         return this.#request(inbound);
