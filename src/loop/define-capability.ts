@@ -12,13 +12,14 @@ import type { Json } from "../message/json.ts";
 import type { Capability } from "./capability.ts";
 import type { OrJson, TypedCapability } from "./exchanges.ts";
 import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
-import { type Branch, type DataOf, type DataSchema, messageSchema } from "./message-schema.ts";
+import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
 
 /** How one command or query is handled: `handle(data, context, request)`, where `request` is the whole message, with its id and metadata. */
-export interface RequestHandler<Input, Output, Context = HandlerContext> {
-  readonly input?: DataSchema<Input>;
+export interface RequestHandler<Input, Output, Context = HandlerContext, Sent = unknown> {
+  /** Checks what was sent; `handle` is given what it makes of that. */
+  readonly input?: DataSchema<Input, Sent>;
   /** Checks the answer, and tells tools what it looks like. */
-  readonly output?: DataSchema<Output>;
+  readonly output?: DataSchema<Output, unknown>;
   readonly description?: string;
   handle(data: Input, context: Context, request: Message): Output | Promise<Output>;
 }
@@ -43,18 +44,23 @@ export interface CapabilityDefinition<Context = HandlerContext> {
 }
 
 /**
- * Handlers by type, each with the types of its own schemas: `Inputs` and `Outputs` are worked out by the compiler, one entry for each
- * handler. Without a schema a handler is given any JSON, and may return any.
+ * Handlers by type, each with the types of its own schemas: `Sent`, `Inputs` and `Outputs` are worked out by the compiler, one entry for
+ * each handler. Without a schema a handler is given any JSON, and may return any.
  */
-export type RequestHandlers<Inputs, Outputs, Context> = {
+export type RequestHandlers<Sent, Inputs, Outputs, Context> = {
+  readonly [Type in keyof Sent]: {
+    readonly input?: DataSchema<unknown, Sent[Type]>;
+    handle(...given: never): unknown;
+  };
+} & {
   readonly [Type in keyof Inputs]: {
-    readonly input?: DataSchema<Inputs[Type]>;
+    readonly input?: DataSchema<Inputs[Type], unknown>;
     readonly description?: string;
     handle(data: OrJson<Inputs[Type]>, context: Context, message: Message): unknown;
   };
 } & {
   readonly [Type in keyof Outputs]: {
-    readonly output?: DataSchema<Outputs[Type]>;
+    readonly output?: DataSchema<Outputs[Type], unknown>;
     handle(...given: never): MaybePromise<OrJson<NoInfer<Outputs[Type]>, undefined | void>>;
   };
 };
@@ -62,22 +68,25 @@ export type RequestHandlers<Inputs, Outputs, Context> = {
 type MaybePromise<T> = T | Promise<T>;
 
 /** A definition whose handlers are typed by their schemas. */
-export interface TypedDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>
+export interface TypedDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
   extends Omit<CapabilityDefinition, "commands" | "queries"> {
-  readonly commands?: RequestHandlers<CommandsIn, CommandsOut, HandlerContext>;
-  readonly queries?: RequestHandlers<QueriesIn, QueriesOut, HandlerContext>;
+  readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, HandlerContext>;
+  readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
 }
 
 /** Makes a handler whose types follow from its schemas. */
 export function handler<In extends DataSchema, Out extends DataSchema, Context = HandlerContext>(
-  definition: RequestHandler<DataOf<In>, DataOf<Out>, Context> & { readonly input: In; readonly output: Out },
-): RequestHandler<DataOf<In>, DataOf<Out>, Context> {
+  definition: RequestHandler<DataOf<In>, DataOf<Out>, Context, SentTo<In>> & {
+    readonly input: In;
+    readonly output: Out;
+  },
+): RequestHandler<DataOf<In>, DataOf<Out>, Context, SentTo<In>> {
   return definition;
 }
 
-export function capability<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
-  typed: TypedDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>,
-): TypedCapability<CommandsIn & QueriesIn, CommandsOut & QueriesOut> {
+export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>(
+  typed: TypedDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>,
+): TypedCapability<CommandsSent & QueriesSent, CommandsOut & QueriesOut> {
   const definition = typed as CapabilityDefinition;
   return {
     ...declared(definition),
@@ -128,9 +137,9 @@ export function dispatch<Context>(
   context: Context,
 ): Json | undefined | Promise<Json | undefined> {
   const { commands, queries, on } = definition;
-  if (message.kind === "command") return commands?.[message.type]?.handle(message.data, context, message);
-  if (message.kind === "query") return queries?.[message.type]?.handle(message.data, context, message);
   if (message.kind === "event")
     return on?.[message.type]?.(message.data, context, message) as Promise<undefined> | undefined;
-  return undefined;
+  const handlers = message.kind === "command" ? commands : message.kind === "query" ? queries : undefined;
+  const handler = handlers?.[message.type];
+  return handler?.handle(dataAs(handler.input, message.data), context, message);
 }

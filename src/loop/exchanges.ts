@@ -13,7 +13,7 @@ export type OrJson<T, Others = never> = unknown extends T ? Json | Others : T;
 /** Stands for no property: none is ever there. */
 declare const schemas: unique symbol;
 
-/** A capability that knows, by type of request, what its schemas describe. */
+/** A capability that knows, by type of request, what its schemas let in and what they give out. */
 export interface TypedCapability<Inputs, Outputs> extends Capability {
   readonly [schemas]?: { readonly inputs: Inputs; readonly outputs: Outputs };
 }

@@ -35,12 +35,12 @@ export interface TransactionalContext {
   emit(type: string, data: Json): void;
 }
 
-export interface TransactionalDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>
+export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
   extends Omit<CapabilityDefinition<TransactionalContext>, "commands" | "queries" | "on"> {
   readonly space: Space;
-  readonly commands?: RequestHandlers<CommandsIn, CommandsOut, TransactionalContext>;
+  readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, TransactionalContext>;
   /** Queries read; they get the ordinary context, and pull what they need. */
-  readonly queries?: RequestHandlers<QueriesIn, QueriesOut, HandlerContext>;
+  readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
 }
 
 /** A definition as it is used, whatever the types of its handlers. */
@@ -49,9 +49,9 @@ interface Definition extends Omit<CapabilityDefinition<TransactionalContext>, "q
   readonly queries?: CapabilityDefinition["queries"];
 }
 
-export function transactional<CommandsIn, CommandsOut, QueriesIn, QueriesOut>(
-  definition: TransactionalDefinition<CommandsIn, CommandsOut, QueriesIn, QueriesOut>,
-): TypedCapability<CommandsIn & QueriesIn, CommandsOut & QueriesOut> {
+export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>(
+  definition: TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>,
+): TypedCapability<CommandsSent & QueriesSent, CommandsOut & QueriesOut> {
   const { space, queries, ...rest } = definition as Definition;
   const shown = declared({ ...rest, ...(queries ? { queries: queries as never } : {}) });
   return {

@@ -6,7 +6,7 @@ import { Client } from "../../src/client/client.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import type { Capability } from "../../src/loop/capability.ts";
-import { capability } from "../../src/loop/define-capability.ts";
+import { capability, handler } from "../../src/loop/define-capability.ts";
 import type { ExchangesOf } from "../../src/loop/exchanges.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Json } from "../../src/message/json.ts";
@@ -55,6 +55,59 @@ describe("a client of an app", () => {
     await expect(client.command("Shop.Order", { item: 1 })).rejects.toThrow("data.item");
     // @ts-expect-error: nothing of the app has this type.
     await expect(client.query("Clock.Month", null)).rejects.toThrow("Clock.Month");
+  });
+
+  test("[K55] what a schema fills in may be left out by who asks, and is there for the handler", async () => {
+    const Brew = z.object({ leaf: z.string(), cups: z.number().default(2), hot: z.boolean().default(true) });
+    const kettle = ({ space }: KernelParts) => ({
+      kettle: capability({
+        description: "brews",
+        commands: {
+          "Kettle.Brew": {
+            input: Brew,
+            output: z.object({ cups: z.number() }),
+            handle: (brew) => {
+              expectTypeOf(brew).toEqualTypeOf<{ leaf: string; cups: number; hot: boolean }>();
+              return { cups: brew.cups };
+            },
+          },
+          "Kettle.Made": handler({
+            input: Brew,
+            output: z.object({ cups: z.number() }),
+            handle: ({ cups }) => ({ cups }),
+          }),
+        },
+        queries: {
+          "Kettle.Length": { input: z.string().transform((text) => text.length), handle: (length) => length },
+        },
+      }),
+      pot: transactional({
+        space,
+        description: "keeps",
+        commands: { "Pot.Fill": { input: Brew, handle: ({ cups }) => cups } },
+        queries: { "Pot.Ask": { input: Brew, handle: ({ hot }) => hot } },
+      }),
+    });
+    type Kettle = ExchangesOf<typeof kettle>;
+    type Sent = { leaf: string; cups?: number | undefined; hot?: boolean | undefined };
+    expectTypeOf<Kettle["Kettle.Brew"]["input"]>().toEqualTypeOf<Sent>();
+    expectTypeOf<Kettle["Kettle.Made"]["input"]>().toEqualTypeOf<Sent>();
+    expectTypeOf<Kettle["Pot.Fill"]["input"]>().toEqualTypeOf<Sent>();
+    expectTypeOf<Kettle["Pot.Ask"]["input"]>().toEqualTypeOf<Sent>();
+    expectTypeOf<Kettle["Kettle.Length"]["input"]>().toEqualTypeOf<string>();
+    expectTypeOf<Kettle["Kettle.Brew"]["output"]>().toEqualTypeOf<{ cups: number }>();
+    const path = join(scratchFolder(), "kernel.sock");
+    await using _kernel = await Kernel.open({ store: memoryStore(), capabilities: kettle, socketPath: path });
+    await using client = await Client.connect<Kettle>({ path });
+    expect([
+      await client.command("Kettle.Brew", { leaf: "mint" }),
+      await client.command("Kettle.Made", { leaf: "mint", cups: 3 }),
+      await client.query("Kettle.Length", "mint"),
+      await client.command("Pot.Fill", { leaf: "mint" }),
+      await client.query("Pot.Ask", { leaf: "mint" }),
+    ]).toEqual([{ cups: 2 }, { cups: 3 }, 4, 2, true]);
+    // @ts-expect-error: a leaf is not filled in.
+    await expect(client.command("Kettle.Brew", { cups: 1 })).rejects.toThrow("data.leaf");
   });
 
   test("[K55] one capability, some by name and a promise of them have the same types", () => {
