@@ -1,13 +1,17 @@
 /**
  * Tells listeners what changed, synchronously and in order. A listener may commit: what that changes is told after the
- * present notification has reached everybody. Listeners must not throw; one that does ends the call that made the change,
- * after the others were told. Whoever subscribes hears of what happens afterwards, not of what is still being told. SPEC: S48.
+ * present notification has reached everybody. What a listener throws goes to the host: whoever made the change has no part in it.
+ * Whoever subscribes hears of what happens afterwards, not of what is still being told. SPEC: S48, H20.
  */
+import { guarded } from "../host/hook.ts";
+import type { Host } from "../host/host.ts";
 import type { Notification, NotificationListener } from "./change.ts";
 import { NONE } from "./few.ts";
 
 interface Subscription {
   readonly listener: NotificationListener;
+  /** Calls the listener, whatever it throws. */
+  readonly tell: NotificationListener;
   /** The ordinal of the first notification it is to hear. */
   readonly from: number;
   isOver: boolean;
@@ -21,15 +25,20 @@ interface Queued {
 }
 
 export class Notifier {
+  readonly #host: Host;
   /** Another list with every change of it: the present one may be being gone through. */
   #subscriptions: readonly Subscription[] = [];
   readonly #queue: Queued[] = [];
   #nextOrdinal = 0;
   #telling = false;
-  #errors: unknown[] | undefined;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
 
   subscribe(listener: NotificationListener): () => void {
-    const subscription = { listener, from: this.#nextOrdinal, isOver: false };
+    const tell = guarded(this.#host, listener);
+    const subscription = { listener, tell, from: this.#nextOrdinal, isOver: false };
     this.#subscriptions = [...this.#subscriptions, subscription];
     return () => {
       subscription.isOver = true;
@@ -56,24 +65,12 @@ export class Notifier {
       this.#tellOne(next.notification, next.ordinal, next.except);
     }
     this.#telling = false;
-    if (this.#errors !== undefined) this.#throw(this.#errors);
   }
 
   #tellOne(notification: Notification, ordinal: number, except: NotificationListener | undefined): void {
-    for (const { listener, from, isOver } of this.#subscriptions) {
-      if (isOver || listener === except || from > ordinal) continue;
-      try {
-        listener(notification);
-      } catch (error) {
-        this.#errors ??= [];
-        this.#errors.push(error);
-      }
+    for (const { listener, tell, from, isOver } of this.#subscriptions) {
+      if (!isOver && listener !== except && from <= ordinal) tell(notification);
     }
-  }
-
-  #throw(errors: readonly unknown[]): never {
-    this.#errors = undefined;
-    throw errors.length === 1 ? errors[0] : new AggregateError(errors, "listeners failed");
   }
 }
 

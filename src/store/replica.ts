@@ -81,7 +81,7 @@ export interface AdoptOptions extends TransactionOptions {
 export class Replica implements AsyncDisposable {
   readonly space: string;
   readonly #store: Store;
-  readonly #notifier = new Notifier();
+  readonly #notifier: Notifier;
   readonly #documents: DocumentTable;
   readonly #confirmation: Confirmation;
   readonly #feed: FeedWatch;
@@ -96,7 +96,8 @@ export class Replica implements AsyncDisposable {
 
   private constructor(options: ReplicaOptions, position: number) {
     const { store, space, host = systemHost(), residentDocumentsMax: residentMax = RESIDENT_DOCUMENTS_MAX } = options;
-    const notifier = this.#notifier;
+    const notifier = new Notifier(host);
+    this.#notifier = notifier;
     this.space = space;
     this.#store = store;
     this.#documents = new DocumentTable({ store, space, host, residentMax, notifier });
@@ -191,6 +192,7 @@ export class Replica implements AsyncDisposable {
     return this.#documents.size;
   }
 
+  /** Tells of every change, synchronously; the listener takes no part in it, whatever it throws. */
   subscribe(listener: NotificationListener): () => void {
     return this.#notifier.subscribe(listener);
   }

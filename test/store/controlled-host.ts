@@ -10,6 +10,8 @@ export const START_MS = 1_767_225_600_000;
 
 export class ControlledHost implements Host {
   readonly #real = systemHost();
+  /** What was thrown where nobody is answered. */
+  readonly reported: unknown[] = [];
   #nowMs = START_MS;
 
   now(): number {
@@ -42,7 +44,7 @@ export class ControlledHost implements Host {
   }
 
   report(error: unknown): void {
-    this.#real.report(error);
+    this.reported.push(error);
   }
 
   id(): string {

@@ -4,6 +4,7 @@
  * One microtask later than need be: then the answers to the writes of one breath have come before, and a replica that made them is not
  * told to read what it knows already.
  */
+import { guarded } from "../../host/hook.ts";
 import type { Host } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
 import type { Watcher } from "./memory-disk.ts";
@@ -18,7 +19,7 @@ export class ChangeWatcher implements Watcher {
 
   constructor(host: Host, listener: (change: StoreChange) => void) {
     this.#host = host;
-    this.#listener = listener;
+    this.#listener = guarded(host, listener);
   }
 
   note(space: string | undefined, journal: boolean): void {

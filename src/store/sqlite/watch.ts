@@ -11,6 +11,7 @@
  * not. Nothing of it keeps the process alive, and none of it runs while nobody wants to know.
  */
 import { type FSWatcher, watch } from "node:fs";
+import { guarded } from "../../host/hook.ts";
 import type { Host, Timer } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
 
@@ -51,8 +52,8 @@ export class ChangeWatch {
   }
 
   add(listener: (change: StoreChange) => void): () => void {
-    // A wrapper, so that one function that listens twice is two listeners.
-    const own = (change: StoreChange) => listener(change);
+    // Also so that one function that listens twice is two listeners.
+    const own = guarded(this.#host, listener);
     this.#listeners.add(own);
     if (this.#listeners.size === 1) this.#start();
     return () => {

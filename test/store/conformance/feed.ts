@@ -174,5 +174,22 @@ export function feedCases(open: OpenStore): void {
       await Promise.all([first, second]);
       expect(calls).toBe(0);
     });
+
+    test("[S23] [H20] a watcher that throws, or is rejected, keeps nobody else from being told", async () => {
+      await using at = await open();
+      const thrown = new Error("thrown by a watcher");
+      const rejected = new Error("rejected by a watcher");
+      at.store.watch(() => {
+        throw thrown;
+      });
+      at.store.watch(async () => Promise.reject(rejected));
+      const first = told(at.store, mayHaveMoved(SPACE));
+      await write(at.store, set("a", [], 1));
+      await first;
+      const second = told(at.store, mayHaveMoved(SPACE));
+      await write(at.store, set("a", [], 2));
+      await second;
+      expect([thrown, rejected].map((error) => at.host.reported.includes(error))).toEqual([true, true]);
+    });
   });
 }

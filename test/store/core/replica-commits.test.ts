@@ -6,12 +6,16 @@ import { LAST_ANSWERS_MS } from "../../../src/limits.ts";
 import type { Json } from "../../../src/message/json.ts";
 import { getAt } from "../../../src/message/path.ts";
 import type { Notification } from "../../../src/store/change.ts";
+import { MemoryDisk } from "../../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../../src/store/memory/memory-store.ts";
 import { overlap } from "../../../src/store/path-operation.ts";
 import { type RejectionClass, type RejectionReason, rejected } from "../../../src/store/rejection.ts";
+import { Replica } from "../../../src/store/replica.ts";
 import { StoreError } from "../../../src/store/store.ts";
 import type { Commit } from "../../../src/store/transaction.ts";
+import { ControlledHost } from "../controlled-host.ts";
 import { Gate } from "../faulty-store.ts";
-import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
+import { DOC, fate, OTHER, quiet, SPACE, setup } from "./replica-setup.ts";
 
 describe("committing", () => {
   test("[S47] a commit is applied and told at once, path by path, with the values before and after", async () => {
@@ -60,20 +64,33 @@ describe("committing", () => {
     expect(heard).toEqual(["a", "b", "c", "late c"]);
   });
 
-  test("[S48] a listener that throws ends the call, after everybody was told and the commit was sent", async () => {
-    const { here } = await setup();
-    const stop = here.replica.subscribe(() => {
-      throw new Error("listener");
+  test("[S48] [H20] what a listener throws, or is rejected with, goes to the host: everybody is told, and nobody's call ends by it", async () => {
+    const host = new ControlledHost();
+    const disk = new MemoryDisk();
+    const replica = await Replica.open({ store: memoryStore({ host, disk }), space: SPACE, host });
+    const other = await Replica.open({ store: memoryStore({ host, disk }), space: SPACE, host });
+    const [thrown, refused] = [new Error("thrown"), new Error("rejected")];
+    replica.subscribe(() => {
+      throw thrown;
     });
-    const heard: unknown[] = [];
-    here.replica.subscribe((notification) => heard.push(notification));
-    expect(() => here.write(DOC, [], 1)).toThrow("listener");
-    stop();
-    stop();
+    replica.subscribe(async () => Promise.reject(refused));
+    const heard: string[] = [];
+    replica.subscribe(({ kind }) => void heard.push(kind));
+    await replica.load([DOC]);
+    const write = (at: Replica, value: number) => {
+      const transaction = at.transaction();
+      transaction.write(DOC, [], value);
+      return transaction.commit().outcome;
+    };
+    expect(fate(await write(replica, 1))).toBe("committed");
+    expect(fate(await write(other, 2))).toBe("committed");
+    await replica.catchUp();
+    expect(replica.peek(DOC)).toBe(2);
+    expect(heard).toEqual(["pull", "commit", "integrate"]);
     await quiet();
-    expect(heard.length).toBe(1);
-    expect(here.arrived.length).toBe(1);
-    expect(here.replica.pendingCommits).toBe(0);
+    expect(host.reported.filter((error) => error === thrown).length).toBe(3);
+    expect(host.reported.filter((error) => error === refused).length).toBe(3);
+    replica.checkInvariants();
   });
 
   test("[S49] commits stack without waiting, each on what the ones before it left", async () => {

@@ -87,7 +87,7 @@ class Site {
   constructor(replica: Replica, isMirrored: boolean) {
     this.replica = replica;
     this.mirror = isMirrored ? new Mirror() : undefined;
-    // What a listener throws would end the process from inside the replica; here it ends the run.
+    // What a listener throws goes to the host; here it ends the run.
     replica.subscribe((notification) => {
       try {
         this.#notified(notification);
