@@ -192,5 +192,26 @@ export function dueCases(open: OpenStore): void {
       committed(await at.store.commit(commitBy("s", 1, { due: [take("a"), put("a", 2)] })));
       expect(await at.store.earliestDue()).toBe(2);
     });
+
+    test("[S9] [S33] a commit adds a row that was not there before it; outside of one each change sees those before it", async () => {
+      await using at = await open();
+      const { store } = at;
+      const taken = { ...put("a", 1), data: "old" };
+      await store.changeDue([taken]);
+      for (const due of [
+        [take("a"), add("a", 2)],
+        [cancel("a"), add("a", 2)],
+      ]) {
+        const outcome = await store.commit(commitBy("s", 1, { due }));
+        expect(outcome).toMatchObject({ kind: "rejected", class: "permanent", reason: "due-row-there" });
+      }
+      const twice = await store.commit(commitBy("s", 1, { due: [put("b", 3), add("b", 4), take("a"), take("a")] }));
+      expect(twice.kind).toBe("committed");
+      expect((await store.dueRows(10, 10)).map(({ key, dueAtMs }) => [key, dueAtMs])).toEqual([["b", 3]]);
+      expect(await store.changeDue([taken, take("a"), add("a", 2), cancel("b"), add("b", 5), take("b")])).toEqual(
+        Array(6).fill(true),
+      );
+      expect((await store.dueRows(10, 10)).map(({ key, dueAtMs }) => [key, dueAtMs])).toEqual([["a", 2]]);
+    });
   });
 }
