@@ -3,6 +3,7 @@
 // with the Node that the npm package `node` brings, and where there is none it says in one line which Node is needed.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import module from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -26,6 +27,8 @@ if (atLeast(process.versions.node, NODE_NEEDED) && atLeast(process.versions.sqli
 }
 
 async function runHere() {
+  // What was compiled at one start is there at the next; a folder that cannot be written to only means that it is not.
+  module.enableCompileCache?.();
   if (existsSync(join(root, "dist", "cli", "main.js"))) {
     await import(new URL("../dist/cli/main.js", import.meta.url).href);
   } else {
