@@ -31,6 +31,7 @@ export type DueRowChange =
 export interface DueTableRow {
   readonly kind: string;
   readonly key: string;
+  readonly dueAtMs: number;
   readonly data: Json;
 }
 
@@ -94,8 +95,8 @@ export function take(row: SlotRow): DueRowChange {
   return { op: "take", kind: SCHEDULE_KIND, key: nameOf(row.schedule), was: dataOf(row) };
 }
 
-/** Takes a row of which nothing is known but that it is not one of those above. */
-export function takeAsRead({ kind, key, data }: DueTableRow): DueRowChange {
+/** Takes a row as it was read, whatever it holds. */
+export function takeAsRead({ kind, key, data }: Pick<DueTableRow, "kind" | "key" | "data">): DueRowChange {
   return { op: "take", kind, key, was: data };
 }
 
@@ -118,6 +119,11 @@ export function slotIn({ key, data }: DueTableRow): SlotRow | undefined {
   const schedule = { extensionId, name, cron, timezone: typeof timezone === "string" ? timezone : undefined, does };
   const row = { schedule, slotMs, attempt, hold: hold ?? undefined };
   return key === nameOf(schedule) ? row : undefined;
+}
+
+/** Whether an older version wrote the row: it has a deadline, which wakes the timers of every kernel on the store, and says nothing here. */
+export function isOutdated(row: DueTableRow): boolean {
+  return row.dueAtMs < NEVER_MS && slotIn(row) === undefined;
 }
 
 function isHold(value: Json | undefined): value is Json & Hold {

@@ -12,7 +12,9 @@ import { ExtensionError } from "./extension-error.ts";
 import {
   add,
   type DueTable,
+  type DueTableRow,
   freeRow,
+  isOutdated,
   isSameRow,
   isSameTiming,
   NEVER_MS,
@@ -24,6 +26,7 @@ import {
   slotIn,
   type Timing,
   take,
+  takeAsRead,
 } from "./schedule-row.ts";
 
 export interface SlotParts {
@@ -143,10 +146,12 @@ export class ScheduleSlot {
 async function establish(parts: SlotParts, schedule: ScheduleName): Promise<SlotRow> {
   const key = nameOf(schedule);
   for (let tries = 0; tries < SLOT_TRIES_MAX; tries++) {
-    const row = await find(parts, key);
+    const stored = await findStored(parts, key);
+    const row = stored && slotIn(stored);
     if (row !== undefined && isSameTiming(row.schedule, schedule)) return row;
     const first = freeRow(schedule, slotAfter(parts, schedule, 0));
-    const [done] = await parts.due.changeDue(row === undefined ? [add(first)] : [take(row), put(first)]);
+    const isReplaced = stored !== undefined && (row !== undefined || isOutdated(stored));
+    const [done] = await parts.due.changeDue(isReplaced ? [takeAsRead(stored), put(first)] : [add(first)]);
     if (done) return first;
   }
   throw new ExtensionError(
@@ -155,9 +160,13 @@ async function establish(parts: SlotParts, schedule: ScheduleName): Promise<Slot
   );
 }
 
-async function find({ due }: SlotParts, key: string): Promise<SlotRow | undefined> {
-  const stored = (await due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, SCHEDULE_KIND)).find((row) => row.key === key);
+async function find(parts: SlotParts, key: string): Promise<SlotRow | undefined> {
+  const stored = await findStored(parts, key);
   return stored && slotIn(stored);
+}
+
+async function findStored({ due }: SlotParts, key: string): Promise<DueTableRow | undefined> {
+  return (await due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, SCHEDULE_KIND)).find((row) => row.key === key);
 }
 
 function slotAfter({ host }: SlotParts, { cron, timezone }: Timing, slotMs: number): number {

@@ -16,7 +16,15 @@ import { SCHEDULE_KEPT_MS, SCHEDULE_LOOK_MS, SCHEDULE_ROWS_MAX, SLOT_ATTEMPTS_MA
 import type { Slot } from "./extension.ts";
 import { reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
-import { type DueTable, NEVER_MS, SCHEDULE_KIND, type ScheduleName, slotIn, takeAsRead } from "./schedule-row.ts";
+import {
+  type DueTable,
+  isOutdated,
+  NEVER_MS,
+  SCHEDULE_KIND,
+  type ScheduleName,
+  slotIn,
+  takeAsRead,
+} from "./schedule-row.ts";
 import { ScheduleSlot, type SlotParts } from "./schedule-slot.ts";
 
 export interface Schedule extends ScheduleName {
@@ -78,18 +86,23 @@ export class ScheduleTable {
 
   /**
    * Everything that is here has been added: what is not here is removed. Not the rows of extensions that have failed; and where others share
-   * the store not before nobody has run them for long, for they may be theirs.
+   * the store not before nobody has run them for long, for they may be theirs. What an older version has left is nobody's.
    */
   async settle(hasFailed: (extensionId: string) => boolean): Promise<void> {
     const { due, alone } = this.#slots;
     const since = alone ? NEVER_MS : this.#host.now() - SCHEDULE_KEPT_MS;
     const left: string[] = [];
+    const outdated: string[] = [];
     for (const stored of await due.dueRows(NEVER_MS, SCHEDULE_ROWS_MAX, SCHEDULE_KIND)) {
       const row = slotIn(stored);
       if (this.#entries.has(stored.key) || (row && hasFailed(row.schedule.extensionId))) continue;
-      if ((row?.slotMs ?? NEVER_MS) <= since) await due.changeDue([takeAsRead(stored)]);
+      const isOld = isOutdated(stored);
+      if (isOld) outdated.push(stored.key);
+      if (isOld || (row?.slotMs ?? NEVER_MS) <= since) await due.changeDue([takeAsRead(stored)]);
       else left.push(stored.key);
     }
+    if (outdated.length > 0)
+      this.#logger.warn(`slots that an older version has left are removed, and come anew: ${outdated.join(", ")}`);
     if (left.length > 0) this.#logger.info(`schedules that are not known here are left to others: ${left.join(", ")}`);
   }
 

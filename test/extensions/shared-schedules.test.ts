@@ -1,14 +1,17 @@
 /** Schedules of kernels that share a store: in simulated time, with processes that are killed and stopped. */
 import { describe, expect, test } from "vitest";
 import type { ExtensionInCode } from "../../src/extensions/discovery.ts";
+import "../../src/extensions/extension-loader.ts";
 import type { Slot } from "../../src/extensions/extension.ts";
 import { NEVER_MS, SCHEDULE_KIND } from "../../src/extensions/schedule-row.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import { LEASE_MS, SCHEDULE_KEPT_MS } from "../../src/limits.ts";
+import type { DueChange } from "../../src/store/due.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { inCode } from "./extension-setup.ts";
 
 const MINUTE = 60_000;
@@ -33,7 +36,7 @@ class SharedStore {
   /** A kernel of its own process, with a task every minute. */
   async start(cron = "* * * * *"): Promise<SimulatedProcess> {
     const process = simulatedProcess(this.host);
-    await this.open(process, this.#clock(process, cron));
+    await this.open(process, this.clock(process, cron));
     return process;
   }
 
@@ -46,7 +49,7 @@ class SharedStore {
     return { kernel: await this.host.run(() => Kernel.open(options)), said };
   }
 
-  #clock(process: SimulatedProcess, cron: string): ExtensionInCode {
+  clock(process: SimulatedProcess, cron = "* * * * *"): ExtensionInCode {
     const executeTask = async (_task: string, { slotMs, attempt }: Slot) => {
       const begun: Begun = { slotMs, attempt, by: process, atMs: this.host.now(), ended: false };
       this.begun.push(begun);
@@ -58,9 +61,20 @@ class SharedStore {
 
   /** The names of the schedules that have rows. */
   async rows(): Promise<string[]> {
-    const store = memoryStore({ host: this.host, disk: this.#disk });
-    const rows = await this.host.run(() => store.dueRows(NEVER_MS, 9, SCHEDULE_KIND));
+    const rows = await this.host.run(() => this.#store().dueRows(NEVER_MS, 9, SCHEDULE_KIND));
     return rows.map(({ key }) => key);
+  }
+
+  change(changes: readonly DueChange[]): Promise<unknown> {
+    return this.host.run(() => this.#store().changeDue(changes));
+  }
+
+  earliestDue(): Promise<number | undefined> {
+    return this.host.run(() => this.#store().earliestDue());
+  }
+
+  #store(): Store {
+    return memoryStore({ host: this.host, disk: this.#disk });
   }
 
   /** Minutes of the slots that were begun, from the first on. */
@@ -183,6 +197,26 @@ describe("schedules on a store that several kernels share", () => {
     expect(await look()).toEqual(["clock/tick"]);
     await shared.host.advance(MINUTE + 1);
     expect(await look()).toEqual([]);
+  });
+
+  test("[X48] [X45] slots of an older version wake nobody any more: they are taken over or removed, and named", async () => {
+    const shared = new SharedStore();
+    const dueAtMs = shared.host.now() - MINUTE;
+    const old = { extensionId: "clock", name: "tick", cron: "* * * * *", slotMs: dueAtMs, attempt: 0 };
+    await shared.change([
+      { op: "put", kind: SCHEDULE_KIND, key: `clock/tick/${dueAtMs}`, dueAtMs, data: old },
+      { op: "put", kind: SCHEDULE_KIND, key: "clock/tick", dueAtMs, data: old },
+      { op: "put", kind: SCHEDULE_KIND, key: "of/a later version", dueAtMs: NEVER_MS, data: { other: "form" } },
+    ]);
+    const { said } = await shared.open(simulatedProcess(shared.host), shared.clock(simulatedProcess(shared.host)));
+    expect(said).toEqual([
+      `slots that an older version has left are removed, and come anew: clock/tick/${dueAtMs}`,
+      "schedules that are not known here are left to others: of/a later version",
+    ]);
+    expect((await shared.rows()).sort()).toEqual(["clock/tick", "of/a later version"]);
+    expect(await shared.earliestDue()).toBe(NEVER_MS);
+    await shared.host.advance(3 * MINUTE);
+    expect(shared.minutes).toEqual([0, 1, 2]);
   });
 
   test("[X47] kills, pauses and starts: no attempt is made twice, no slot is done twice, and when they stop one runs each slot", async () => {
