@@ -226,10 +226,8 @@ export class TimerTable {
 
   async #due(now: number): Promise<ArmedTimer[]> {
     if (this.#store) {
-      const rows = await this.#store.dueRows(now, TIMERS_FIRED_MAX);
-      return rows
-        .filter(({ kind }) => kind === KIND)
-        .map(({ key, dueAtMs, data }) => ({ id: key, dueAtMs, data: data as never as TimerData }));
+      const rows = await this.#store.dueRows(now, TIMERS_FIRED_MAX, KIND);
+      return rows.map(({ key, dueAtMs, data }) => ({ id: key, dueAtMs, data: data as never as TimerData }));
     }
     return [...this.#armed.values()].filter(({ dueAtMs }) => dueAtMs <= now).sort((a, b) => a.dueAtMs - b.dueAtMs);
   }

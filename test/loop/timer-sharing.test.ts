@@ -1,6 +1,7 @@
 /** Timers that are set twice, refused for the moment, or shared by several processes. */
 import { describe, expect, test } from "#test";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { TIMERS_FIRED_MAX } from "../../src/limits.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -36,6 +37,17 @@ describe("timers that meet again", () => {
     const next = await timers({ host, store, answers: () => true });
     await host.advance(0);
     expect(next.types()).toEqual(["0 Timer.Fired", "0 Build.Run"]);
+  });
+
+  test("[T6] rows of another kind, however many are overdue, keep no timer from firing", async () => {
+    const { host, store } = shared();
+    const dueAtMs = host.now() - 1_000;
+    const rows = Array.from({ length: 2 * TIMERS_FIRED_MAX }, (_, n) => ({ kind: "other", key: `${n}`, dueAtMs }));
+    await host.run(() => store().changeDue(rows.map((row) => ({ ...row, op: "put", data: null }))));
+    const one = await timers({ host, store, answers: () => true });
+    await one.set({ delayMs: 50, message: template });
+    await host.advance(2_000);
+    expect(one.arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
   });
 
   test("[T9] what is refused with 503 is sent again under the same id, later and later, until it is handled", async () => {
