@@ -1,6 +1,7 @@
 /**
- * Whether the buses on one store have the same subscribers, as they must (J82): each says with its lease what it has, and one that opens
- * a lease tells its observer of every other that differs. For people: nothing is decided by it. SPEC: J91.
+ * Whether the buses on one store have the same subscribers, as they must (J82): each says with its lease what it had when it started, and one
+ * that opens a lease tells its observer of every other that differs. Who subscribes later is not compared: nobody knows when the others have
+ * done the same. For people: nothing is decided by it. SPEC: J91.
  */
 import type { Host } from "../host/host.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
@@ -16,8 +17,8 @@ export class SubscriberCheck {
   readonly #host: Host;
   readonly #subscriptions: Subscriptions;
   readonly #observe: BusObserver;
-  /** Tells our own earlier leases from those of others. */
-  #bus: string | undefined;
+  /** What this bus says with all its leases; by its name they are told from those of others. */
+  #own: Said | undefined;
 
   constructor(parts: { host: Host; subscriptions: Subscriptions; observe: BusObserver }) {
     this.#host = parts.host;
@@ -27,18 +28,19 @@ export class SubscriberCheck {
 
   /** What this bus says about itself. */
   get about(): string {
-    this.#bus ??= this.#host.id();
-    return JSON.stringify({ bus: this.#bus, subscribers: this.#subscribers() } satisfies Said);
+    this.#own ??= { bus: this.#host.id(), subscribers: this.#subscribers() };
+    return JSON.stringify(this.#own);
   }
 
   /** Compares what others have said. */
   compare(others: readonly string[]): void {
-    const here = this.#subscribers();
-    for (const other of others) {
-      const said = read(other);
-      if (said === undefined || said.bus === this.#bus) continue;
-      const onlyHere = without(here, said.subscribers);
-      const onlyThere = without(said.subscribers, here);
+    const { bus, subscribers: here } = this.#own ?? { bus: "", subscribers: [] };
+    // A bus may have several leases, and says the same with each.
+    const said = new Map(others.flatMap((other) => read(other) ?? []).map((one) => [one.bus, one]));
+    said.delete(bus);
+    for (const { subscribers: there } of said.values()) {
+      const onlyHere = without(here, there);
+      const onlyThere = without(there, here);
       if (onlyHere.length + onlyThere.length > 0) this.#observe({ kind: "subscribers-differ", onlyHere, onlyThere });
     }
   }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "#test";
+import type { EventBus } from "../../src/bus/event-bus.ts";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
 import { EVENT_DEATHS_MAX, LEASE_MS } from "../../src/limits.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -231,6 +232,32 @@ describe("leases", () => {
     const bus = another({ store });
     await act(() => bus.start());
     expect(leases).toBe(2);
+    expect(observed.filter(({ kind }) => kind === "subscribers-differ")).toEqual([]);
+  });
+
+  test("[J91] who has subscribed since he started is not told of when a lease is opened anew, by him or by others", async () => {
+    const { store: inner, act, another, observed } = setup();
+    let leases = 0;
+    const store = withFaults(inner, {
+      claim: (request) => (leases === 1 ? Promise.reject(new Error("lost")) : inner.claim(request)),
+      openLease: (durationMs, about) => {
+        leases++;
+        return inner.openLease(durationMs, about);
+      },
+    });
+    const start = (bus: EventBus) => {
+      bus.subscribe("tick", () => {}, { subscriberId: "clock" });
+      return bus.start();
+    };
+    const [bus, other] = [another({ store }), another()];
+    await act(() => start(other));
+    await act(async () => {
+      await start(bus);
+      // Its first claim puts its lease in doubt, and by the next one both have subscribed.
+      for (const one of [bus, other]) one.subscribe("tock", () => {}, { subscriberId: "bell" });
+    });
+    expect(leases).toBe(2);
+    await act(() => start(another()));
     expect(observed.filter(({ kind }) => kind === "subscribers-differ")).toEqual([]);
   });
 
