@@ -6,10 +6,20 @@
  * and expansions without end are refused.
  */
 
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import { createRequire } from "node:module";
+import type * as Yaml from "yaml";
 import { thrownText } from "../message/error-data.ts";
 import { findImpurity, isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { problemText, show } from "../message/problem.ts";
+
+/** Loaded with the first text that is read: it has a fifth of all modules of a kernel, and most kernels read none. */
+let loaded: typeof Yaml | undefined;
+const require = createRequire(import.meta.url);
+
+function yaml(): typeof Yaml {
+  loaded ??= require("yaml") as typeof Yaml;
+  return loaded;
+}
 
 export interface FileProblem {
   readonly line: number;
@@ -29,12 +39,12 @@ const ALIASES_MAX = 100;
 export class YamlFile {
   readonly root: YamlValue;
   readonly #problems: FileProblem[] = [];
-  readonly #lines = new LineCounter();
+  readonly #lines = new (yaml().LineCounter)();
   readonly #document;
 
   constructor(text: string) {
     const options = { lineCounter: this.#lines, prettyErrors: false, schema: "core", stringKeys: true } as const;
-    this.#document = parseDocument(text, options);
+    this.#document = yaml().parseDocument(text, options);
     const { errors, warnings } = this.#document;
     for (const { pos, message } of [...errors, ...warnings]) this.report(pos[0], "", message);
     this.root = new YamlValue(this, this.#document.contents, { path: "", offset: 0 });
@@ -56,10 +66,10 @@ export class YamlFile {
   }
 
   resolve(node: unknown): unknown {
-    return isAlias(node) ? node.resolve(this.#document) : node;
+    return yaml().isAlias(node) ? node.resolve(this.#document) : node;
   }
 
-  toJson(node: Node): unknown {
+  toJson(node: Yaml.Node): unknown {
     return node.toJS(this.#document, { maxAliasCount: ALIASES_MAX });
   }
 }
@@ -118,12 +128,12 @@ export class YamlValue {
   /** The values by key; keys other than `known` are reported. Empty when it is no mapping, which is reported too. */
   fields(known: readonly string[]): ReadonlyMap<string, YamlValue> {
     const fields = new Map<string, YamlValue>();
-    if (!isMap(this.#node)) {
+    if (!yaml().isMap(this.#node)) {
       this.wrong(`must be a mapping with ${known.join(", ")}, got ${this.#shown()}`);
       return fields;
     }
     for (const { key, value } of this.#node.items) {
-      const name = isScalar(key) ? String(key.value) : String(key);
+      const name = yaml().isScalar(key) ? String(key.value) : String(key);
       const offset = rangeStart(key) ?? this.#offset;
       const field = new YamlValue(this.#file, value, {
         path: this.path === "" ? name : `${this.path}.${name}`,
@@ -136,7 +146,7 @@ export class YamlValue {
   }
 
   items(): readonly YamlValue[] {
-    if (!isSeq(this.#node)) {
+    if (!yaml().isSeq(this.#node)) {
       this.wrong(`must be a list, got ${this.#shown()}`);
       return [];
     }
@@ -147,7 +157,7 @@ export class YamlValue {
 
   /** A mapping of any JSON. */
   object(): JsonObject | undefined {
-    if (!isMap(this.#node)) return this.wrong(`must be a mapping, got ${this.#shown()}`);
+    if (!yaml().isMap(this.#node)) return this.wrong(`must be a mapping, got ${this.#shown()}`);
     try {
       const value = this.#file.toJson(this.#node) as Json;
       const impurity = findImpurity(value);
@@ -160,13 +170,13 @@ export class YamlValue {
   }
 
   #scalar(): unknown {
-    return isScalar(this.#node) ? this.#node.value : undefined;
+    return yaml().isScalar(this.#node) ? this.#node.value : undefined;
   }
 
   #shown(): string {
-    if (isScalar(this.#node)) return show(this.#node.value);
-    if (isMap(this.#node)) return "a mapping";
-    return isSeq(this.#node) ? "a list" : "nothing";
+    if (yaml().isScalar(this.#node)) return show(this.#node.value);
+    if (yaml().isMap(this.#node)) return "a mapping";
+    return yaml().isSeq(this.#node) ? "a list" : "nothing";
   }
 }
 

@@ -18,7 +18,7 @@ import type { PublishOptions } from "../bus/publisher.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
-import type { ExtensionLoader } from "../extensions/extension-loader.ts";
+import { ExtensionLoader } from "../extensions/extension-loader.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
@@ -126,7 +126,7 @@ export class Kernel implements AsyncDisposable {
     const given = await this.#space.restore(() =>
       typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities,
     );
-    const extensions = await this.#findExtensions(options);
+    const extensions = this.#findExtensions(options);
     await extensions?.load();
     this.#goOn();
     const own = { ...this.#builtIn(clearance), ...given };
@@ -172,11 +172,8 @@ export class Kernel implements AsyncDisposable {
     if (this.#givenUp) throw this.#givenUp.reason;
   }
 
-  async #findExtensions(given: KernelOptions): Promise<ExtensionLoader | undefined> {
-    const { extensions: sources, agent, log, ...options } = given;
+  #findExtensions({ extensions: sources, agent, log, ...options }: KernelOptions): ExtensionLoader | undefined {
     if (sources === undefined) return undefined;
-    // Loaded when it is needed: with what reads manifests it is a third of all modules, and of the time until a kernel is ready.
-    const { ExtensionLoader } = await import("../extensions/extension-loader.ts");
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
       ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },

@@ -12,7 +12,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
-import type { YamlValue } from "../extensions/yaml-file.ts";
+import { fileProblemText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
@@ -128,7 +128,6 @@ async function readFile(folder: string, problems: string[]): Promise<ReadonlyMap
   }
   const isModule = /\.m?[jt]s$/.test(name);
   const text = isModule ? await moduleText(join(folder, name)) : readFileSync(join(folder, name), "utf8");
-  const { fileProblemText, YamlFile } = await import("../extensions/yaml-file.ts");
   const file = new YamlFile(text);
   const known = NAMES.filter((one) => DEFINITIONS[one].inFile);
   const found = new Map<SettingName, Setting>();
