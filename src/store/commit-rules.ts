@@ -3,6 +3,7 @@
  * the facts a backend looks up, so that backends cannot disagree about what a conflict is. It decides and writes nothing itself;
  * claims come last, so that a backend may learn whether one is held by settling it.
  */
+import { timeInId } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { type CommitIdentity, type CommitOutcome, type CommitRequest, NOT_HERE, type ReadClaim } from "./commit.ts";
@@ -33,6 +34,8 @@ export interface CommitFacts {
   head(ref: DocumentRef): DocumentHead | undefined;
   /** The paths that other sessions wrote after the sequence; undefined when that can no longer be told. */
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Iterable<Path> | undefined;
+  /** Of what was made before, receipts may have been removed. 0 while none was. */
+  readonly horizonMs: number;
   /** With these data, where they are given. */
   hasDueRow(kind: string, key: string, was?: Json): boolean;
   /** The first of them whose claim is no longer held. Asked when nothing else is left to decide: it may settle what it is asked for. */
@@ -82,6 +85,8 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
       if (facts.head(condition)) {
         return rejected("permanent", "document-exists", `document ${condition.scope}/${condition.id} exists already`);
       }
+      const old = outlived(condition.madeAtMs, request, facts);
+      if (old !== undefined) return old;
     } else if (!facts.wasMade(condition)) {
       const origin = `${condition.session}/${condition.localSequence}`;
       return rejected("permanent", "origin-not-committed", `the commit ${origin} that launched this was not made`);
@@ -95,6 +100,42 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
       return rejected("permanent", "due-row-there", `${kind} ${key} was set by somebody else`);
   }
   return undefined;
+}
+
+/**
+ * A receipt that is not there proves nothing once the horizon has passed what it would be of. Whoever settles a claim need not prove it: the row was in
+ * the journal all along, and so all its receipts are there (decision 0014).
+ */
+function outlived(
+  madeAtMs: number | undefined,
+  { settlements }: CommitRequest,
+  { horizonMs }: CommitFacts,
+): Rejection | undefined {
+  if (madeAtMs === undefined || madeAtMs >= horizonMs || settlements.length > 0) return undefined;
+  return tooOld("this", madeAtMs, horizonMs);
+}
+
+/** Why entries are not taken into the journal: an event that is not there and is too old may have been there, handled and removed. */
+export function outlivedEntry(
+  entries: readonly { readonly kind: string; readonly messageId: string }[],
+  horizonMs: number,
+  isThere: (messageId: string) => boolean,
+): Rejection | undefined {
+  for (const { kind, messageId } of entries) {
+    if (kind !== "event") continue;
+    const madeAtMs = timeInId(messageId);
+    if (madeAtMs === undefined || madeAtMs >= horizonMs || isThere(messageId)) continue;
+    return tooOld(`event ${messageId}`, madeAtMs, horizonMs);
+  }
+  return undefined;
+}
+
+function tooOld(what: string, madeAtMs: number, horizonMs: number): Rejection {
+  const [made, horizon] = [madeAtMs, horizonMs].map((timeMs) => new Date(timeMs).toISOString());
+  const message =
+    `${what} was made at ${made}, and what was handled is remembered for what was made since ${horizon} only; ` +
+    "see whether it was handled, and if it was not, send it under a new id (and check the clocks)";
+  return rejected("permanent", "too-old", message);
 }
 
 function claims(request: CommitRequest, facts: CommitFacts): Rejection | undefined {

@@ -37,7 +37,11 @@ export interface CommitIdentity {
 }
 
 export type Precondition =
-  | ({ readonly kind: "absent" } & DocumentRef)
+  | ({
+      readonly kind: "absent";
+      /** The document is a receipt, of something made then: what its name says (`receipt.ts`). It is not left for what is too old, and has an end. */
+      readonly madeAtMs?: number | undefined;
+    } & DocumentRef)
   | ({ readonly kind: "originCommitted" } & CommitIdentity);
 
 /** What one node's last run read, so that a restart can tell whether it must run again (Scheduler v2 §9). */

@@ -37,6 +37,7 @@ export type RejectionReason =
   | "read-moved" // stale: another session wrote what this commit had read
   | "fell-with" // same class as the commit it was stacked on
   | "document-exists" // permanent: absent(document) did not hold; for a receipt: handled elsewhere
+  | "too-old" // permanent: made before the store's horizon, and so perhaps handled already
   | "origin-not-committed" // permanent: originCommitted(commit) did not hold
   | "due-row-gone" // permanent: the due row was taken or cancelled by somebody else
   | "due-row-there" // permanent: the due row was set by somebody else

@@ -5,12 +5,13 @@
 import { DEPTH_MAX } from "../limits.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
-import type { CommitRequest } from "./commit.ts";
+import type { CommitRequest, Precondition } from "./commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
-import { StoreError } from "./store.ts";
+import { madeAt } from "./receipt.ts";
+import { type ForgetRequest, StoreError } from "./store.ts";
 
 /** What the seam wraps around a value: lists, operations, rows. */
 const WRAPPING_DEPTH = 4;
@@ -53,12 +54,22 @@ export function checkCommit(request: CommitRequest): void {
     for (const operation of patch.operations) checkOperation(operation);
   }
   for (const read of request.reads) checkRef(read);
-  for (const condition of request.preconditions) if (condition.kind === "absent") checkRef(condition);
+  checkPreconditions(request.preconditions);
   for (const basis of request.basis) checkJson("a basis row", basis);
   for (const write of request.labels) checkJson("a label write", write);
   checkEntries(request.entries);
   checkSettlements(request.settlements);
   checkDueChanges(request.due);
+}
+
+export function checkPreconditions(preconditions: readonly Precondition[]): void {
+  for (const condition of preconditions) {
+    if (condition.kind !== "absent") continue;
+    checkRef(condition);
+    // Receipts are found again by what their names say.
+    if (condition.madeAtMs === undefined || condition.madeAtMs === madeAt(condition.id)) continue;
+    throw new StoreError("STORE_MISUSE", "madeAtMs of a receipt must be the time that the id in its name carries");
+  }
 }
 
 /** Without a walk through what has a known shape; most put a leaf, and need none. */
@@ -98,6 +109,11 @@ export function checkDueChanges(changes: readonly DueChange[]): void {
     checkJson("a due row", change);
     if ("dueAtMs" in change) checkTime("a deadline", change.dueAtMs);
   }
+}
+
+export function checkForget({ madeBeforeMs, limit }: ForgetRequest): void {
+  checkTime("the time before which receipts are forgotten", madeBeforeMs);
+  checkCount("a limit", limit);
 }
 
 /** Keys and text of everything inside, at once. */

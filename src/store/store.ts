@@ -90,6 +90,12 @@ export interface Store extends AsyncDisposable {
   /** Removes settled rows, at most `limit`; resolves with how many went. */
   retain(retention: Retention): Promise<number>;
 
+  /**
+   * Moves the horizon up to a time, if it is not beyond: receipts of what was made before may go, and what was made before and has none is taken no
+   * more (`too-old`). Removes such receipts of commits that the feed no longer reaches, at most `limit`.
+   */
+  forgetReceipts(request: ForgetRequest): Promise<Forgotten>;
+
   /** Checks the hash chain, the documents' checksums and the backend's own structure. Reads everything. */
   verify(): Promise<VerifyReport>;
 
@@ -158,6 +164,17 @@ export interface StoreChange {
   readonly spaces: readonly string[] | undefined;
   /** Whether journal or due rows may have come from somebody else. */
   readonly journal: boolean;
+}
+
+export interface ForgetRequest {
+  readonly madeBeforeMs: number;
+  readonly limit: number;
+}
+
+export interface Forgotten {
+  readonly removed: number;
+  /** As it stands now. */
+  readonly horizonMs: number;
 }
 
 export interface RecordedBasis extends Omit<NodeBasis, "inputs"> {

@@ -199,8 +199,8 @@ export class Transaction {
 
   /** Somebody here knows the receipt's document: it is written like any other, so that he hears of it. */
   #write(receipt: Receipt): void {
-    const { kind, scope, id, value } = receipt;
-    this.preconditions.push({ kind, scope, id });
+    const { kind, scope, id, madeAtMs, value } = receipt;
+    this.preconditions.push({ kind, scope, id, madeAtMs });
     this.write(receipt, [], value);
     this.receipt = undefined;
   }

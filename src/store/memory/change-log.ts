@@ -59,6 +59,11 @@ export class ChangeLog {
     this.#keptMax = keptMax;
   }
 
+  /** Commits up to this sequence are forgotten. */
+  get start(): number {
+    return this.#horizon;
+  }
+
   /** Adds a commit. */
   add(commit: LoggedCommit): void {
     this.#commits.push(commit);

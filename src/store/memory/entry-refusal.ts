@@ -1,11 +1,15 @@
-/** Why messages cannot be appended, whether alone or with a commit. SPEC: J11, J12. */
+/** Why messages cannot be appended, whether alone or with a commit. SPEC: J11, J12, S102. */
 import { PAYLOAD_BYTES_MAX } from "../../limits.ts";
+import { outlivedEntry } from "../commit-rules.ts";
 import type { JournalEntry } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
-import type { JournalTable } from "./journal-table.ts";
 import { jsonBytes } from "./json-copy.ts";
+import type { MemoryDisk } from "./memory-disk.ts";
 
-export function findRefusal(entries: readonly JournalEntry[], journal: JournalTable): Rejection | undefined {
+export function findRefusal(
+  entries: readonly JournalEntry[],
+  { journal, horizonMs }: Pick<MemoryDisk, "journal" | "horizonMs">,
+): Rejection | undefined {
   for (const { message } of entries) {
     const { id, timestamp, correlation, causation, ...further } = message.metadata;
     const bytes = Math.max(jsonBytes(message.data), jsonBytes(further));
@@ -13,6 +17,9 @@ export function findRefusal(entries: readonly JournalEntry[], journal: JournalTa
     const what = `message ${id} has ${bytes} bytes of data or further metadata`;
     return rejected("refused", "too-large", `${what}; at most ${PAYLOAD_BYTES_MAX} fit in a journal row`);
   }
+  const nameOf = ({ message: { kind, metadata } }: JournalEntry) => ({ kind, messageId: metadata.id });
+  const old = horizonMs === 0 ? undefined : outlivedEntry(entries.map(nameOf), horizonMs, (id) => journal.has(id));
+  if (old !== undefined) return old;
   const other = journal.findOtherContent(entries);
   if (other === undefined) return undefined;
   return rejected("permanent", "message-exists", `message ${other} is in the journal with other content`);

@@ -64,6 +64,16 @@ export class JournalTable {
     return undefined;
   }
 
+  has(messageId: string): boolean {
+    return this.#byMessageId.has(messageId);
+  }
+
+  /** Whether it is there and may be handed out, now or when it is requeued. */
+  isUnsettled(messageId: string): boolean {
+    const record = this.#byMessageId.get(messageId);
+    return record !== undefined && record.state.status !== "done";
+  }
+
   /** Appends what is not there yet. Callers have asked `findOtherContent`. */
   append(entries: readonly JournalEntry[], nowMs: number): number[] {
     return entries.map((entry) => {

@@ -20,7 +20,7 @@ export function commitTo(disk: MemoryDisk, request: CommitRequest, host: Host): 
   const space = disk.space(request.space);
   const decision = decideCommit(request, new MemoryFacts(disk, space));
   if (decision.kind !== "apply") return decision;
-  const refusal = request.entries.length === 0 ? undefined : findRefusal(request.entries, disk.journal);
+  const refusal = request.entries.length === 0 ? undefined : findRefusal(request.entries, disk);
   if (refusal !== undefined) return refusal;
   const prepared = prepare(space, request);
 
@@ -50,6 +50,10 @@ class MemoryFacts implements CommitFacts {
   constructor(disk: MemoryDisk, space: SpaceTable) {
     this.#disk = disk;
     this.#space = space;
+  }
+
+  get horizonMs(): number {
+    return this.#disk.horizonMs;
   }
 
   commitOf(identity: CommitIdentity): StoredCommit | undefined {

@@ -6,6 +6,8 @@ import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
 import { CommitList } from "../commit-list.ts";
 import type { StoredCommit } from "../commit-rules.ts";
+import { eventOf } from "../receipt.ts";
+import type { ForgetRequest } from "../store.ts";
 import type { CommitRecord } from "./commit-record.ts";
 import { DueTable } from "./due-table.ts";
 import { JournalTable } from "./journal-table.ts";
@@ -31,6 +33,8 @@ export class MemoryDisk {
   readonly journal = new JournalTable(this.leases);
   readonly due = new DueTable();
   readonly watchers = new Set<Watcher>();
+  /** Of what was made before, receipts may have been removed. */
+  horizonMs = 0;
   /** Commits by session and local sequence. */
   readonly #sessions = new Map<string, CommitList<CommitRecord>>();
   /** All of them, oldest first, from `#first` on. */
@@ -69,6 +73,19 @@ export class MemoryDisk {
     if (this.#first <= this.#commitsRemembered) return;
     this.#remembered = this.#remembered.slice(this.#first);
     this.#first = 0;
+  }
+
+  /** Raises the horizon, and removes what it has passed; resolves with how many went. */
+  forgetReceipts({ madeBeforeMs, limit }: ForgetRequest): number {
+    this.horizonMs = Math.max(this.horizonMs, madeBeforeMs);
+    const isNeeded = (name: string) => {
+      const event = eventOf(name);
+      return event !== undefined && this.journal.isUnsettled(event);
+    };
+    let removed = 0;
+    for (const space of this.spaces.values())
+      removed += space.forgetReceipts(this.horizonMs, limit - removed, isNeeded);
+    return removed;
   }
 
   /** The space, which need not have been written to yet. */

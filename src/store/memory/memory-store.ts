@@ -26,6 +26,7 @@ import {
   checkCount,
   checkDueChanges,
   checkEntries,
+  checkForget,
   checkName,
   checkRef,
   checkSettlements,
@@ -34,6 +35,8 @@ import {
 import {
   type AppendOutcome,
   type FeedPage,
+  type ForgetRequest,
+  type Forgotten,
   type Lease,
   type LoadResult,
   type RecordedBasis,
@@ -132,7 +135,7 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkEntries(entries);
     this.#jobs++;
-    const refusal = findRefusal(entries, this.#disk.journal);
+    const refusal = findRefusal(entries, this.#disk);
     if (refusal !== undefined) return refusal;
     const ids = this.#disk.journal.append(entries, this.#host.now());
     this.#countPayload(entries);
@@ -226,6 +229,14 @@ class MemoryStore implements Store {
     checkCount("a limit", retention.limit);
     this.#jobs++;
     return this.#disk.journal.retain(retention);
+  }
+
+  async forgetReceipts(request: ForgetRequest): Promise<Forgotten> {
+    this.#requireOpen();
+    checkForget(request);
+    this.#jobs++;
+    const removed = this.#disk.forgetReceipts(request);
+    return { removed, horizonMs: this.#disk.horizonMs };
   }
 
   async verify(): Promise<VerifyReport> {

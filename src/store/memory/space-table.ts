@@ -14,14 +14,17 @@ import {
   THIS_COMMIT,
 } from "../commit.ts";
 import type { DocumentHead } from "../commit-rules.ts";
-import type { DocumentRef } from "../document.ts";
+import { type DocumentRef, documentKey } from "../document.ts";
 import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
+import { madeAt } from "../receipt.ts";
 import type { AddressLabels, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
 import { ChangeLog, LoggedPatch, type WriteTrail } from "./change-log.ts";
 import type { CommitRecord } from "./commit-record.ts";
 import { copyJson, copyOperations } from "./json-copy.ts";
+
+const HOUR_MS = 3_600_000;
 
 interface StoredDocument extends WriteTrail {
   /** Undefined in a tombstone. */
@@ -51,6 +54,8 @@ export class SpaceTable {
   readonly #labels = new DocumentMap<Map<string, AddressLabels>>();
   readonly #basis = new Map<string, NodeBasis>();
   readonly #log: ChangeLog;
+  /** Receipts with an end, by the hour in which what they are of was made. */
+  readonly #ending = new Map<number, DocumentRef[]>();
 
   constructor(changesKept: number) {
     this.#log = new ChangeLog(changesKept);
@@ -103,6 +108,8 @@ export class SpaceTable {
   apply(request: CommitRequest, patches: readonly PreparedPatch[], record: CommitRecord): void {
     if (patches.length > 0 || request.labels.length > 0) this.#applyChanges(request, patches, record);
     record.sequence = this.#sequence;
+    for (const condition of request.preconditions)
+      if (condition.kind === "absent" && condition.madeAtMs !== undefined) this.#noteEnd(condition, condition.madeAtMs);
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
@@ -130,6 +137,43 @@ export class SpaceTable {
     document.value = value;
     document.sequence = sequence;
     return document;
+  }
+
+  /** Removes receipts of what was made before a time, at most `limit`; resolves with how many went. */
+  forgetReceipts(madeBeforeMs: number, limit: number, isNeeded: (name: string) => boolean): number {
+    const removed = new Set<string>();
+    const mayGo = ({ scope, id }: DocumentRef) => {
+      const { sequence } = this.#documents.get({ scope, id }) ?? { sequence: 0 };
+      const isOld = (madeAt(id) as number) < madeBeforeMs && sequence <= this.#log.start;
+      return removed.size < limit && isOld && !isNeeded(id);
+    };
+    for (const [hour, receipts] of this.#ending) {
+      if (hour * HOUR_MS >= madeBeforeMs) continue;
+      const left = receipts.filter((ref) => {
+        if (!mayGo(ref)) return true;
+        this.#documents.delete(ref);
+        this.#labels.delete(ref);
+        removed.add(documentKey(ref));
+        return false;
+      });
+      if (left.length === 0) this.#ending.delete(hour);
+      else this.#ending.set(hour, left);
+    }
+    if (removed.size > 0) this.#dropBasisOf(removed);
+    return removed.size;
+  }
+
+  /** What a node has read of a document that is not there any more cannot be compared with anything. */
+  #dropBasisOf(removed: ReadonlySet<string>): void {
+    for (const [node, { inputs }] of this.#basis)
+      if (inputs.some((input) => removed.has(documentKey(input)))) this.#basis.delete(node);
+  }
+
+  #noteEnd({ scope, id }: DocumentRef, madeAtMs: number): void {
+    const hour = Math.floor(madeAtMs / HOUR_MS);
+    const receipts = this.#ending.get(hour);
+    if (receipts === undefined) this.#ending.set(hour, [{ scope, id }]);
+    else receipts.push({ scope, id });
   }
 
   problems(): string[] {

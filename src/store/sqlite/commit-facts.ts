@@ -42,6 +42,10 @@ export class SqliteCommitFacts implements CommitFacts {
     return this;
   }
 
+  get horizonMs(): number {
+    return this.#tables.receipts.horizonMs;
+  }
+
   commitOf(identity: CommitIdentity): StoredCommit | undefined {
     return this.#tables.commits.commitOf(identity);
   }

@@ -4,13 +4,13 @@
  * The only part that can still be refused after the decision is the journal's (a message id that is taken), so it goes first;
  * what follows cannot be refused, only fail, and then the writer rolls all of it back.
  */
-import type { CommitOutcome, CommitRequest, DocumentPatch } from "../commit.ts";
+import type { CommitOutcome, CommitRequest, DocumentPatch, Precondition } from "../commit.ts";
 import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
 import type { Rejection } from "../rejection.ts";
-import { checkCount, checkName, checkRef, checkSettlements } from "../request-check.ts";
+import { checkCount, checkName, checkPreconditions, checkRef, checkSettlements } from "../request-check.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
 import { SqliteCommitFacts } from "./commit-facts.ts";
 import { type EncodedPatch, fitsRow } from "./document-table.ts";
@@ -44,7 +44,7 @@ export function encodeCommit(request: CommitRequest, nowMs: number): EncodedComm
   checkNames(request);
   const entries = encodeEntries(request.entries, nowMs);
   if (entries.kind === "rejected") return entries;
-  const patches = onePerDocument(request.patches).map(encodePatch);
+  const patches = onePerDocument(request.patches).map((patch) => encodePatch(patch, request));
   return {
     kind: "commit",
     request: ownCopy(request),
@@ -76,7 +76,7 @@ function checkNames(request: CommitRequest): void {
   checkName("a digest", request.digest);
   checkCount("a local sequence", request.localSequence);
   for (const read of request.reads) checkRef(read);
-  for (const condition of request.preconditions) if (condition.kind === "absent") checkRef(condition);
+  checkPreconditions(request.preconditions);
 }
 
 /** What is decided by is kept as it was given, whatever the caller does with his lists; values are in the encoded parts. */
@@ -138,11 +138,18 @@ function isSame(a: DocumentRef, b: DocumentRef): boolean {
   return a.id === b.id && a.scope === b.scope;
 }
 
-function encodePatch(patch: DocumentPatch): EncodedPatch {
+function encodePatch(patch: DocumentPatch, { preconditions }: CommitRequest): EncodedPatch {
   checkRef(patch);
   const { scope, id, operations } = patch;
   const text = jsonText("a path operation", operations);
-  return { scope, id, text, bytes: Buffer.byteLength(text), isBase: setsWhole(operations[0]) };
+  const isBase = setsWhole(operations[0]);
+  return { scope, id, text, bytes: Buffer.byteLength(text), isBase, madeAtMs: endOf(patch, preconditions) };
+}
+
+/** When that was made of which the document is the receipt; null where it is none, or has no end. */
+function endOf(ref: DocumentRef, preconditions: readonly Precondition[]): number | null {
+  for (const one of preconditions) if (one.kind === "absent" && isSame(one, ref)) return one.madeAtMs ?? null;
+  return null;
 }
 
 function setsWhole(operation: PathOperation | undefined): boolean {
@@ -170,7 +177,7 @@ export class CommitWriter {
     const settlesFirst = request.settlements.length === 1 && commit.entries.length === 0;
     const decision = decideCommit(request, this.#facts.turnTo(request.space, births, settlesFirst, nowMs));
     if (decision.kind !== "apply") return decision;
-    const appended = this.#tables.journal.append(commit.entries);
+    const appended = this.#tables.append(commit.entries);
     if (appended.kind === "rejected") return appended;
     const journalIds = appended.ids;
 
@@ -192,7 +199,7 @@ export class CommitWriter {
     const { localSequence } = request;
     const line = { sequence: space.sequence, session, localSequence, labels: labelsText };
     documents.changes.begin(space.id, line, patches);
-    for (const patch of patches) documents.append(space, documents.make(space, patch), patch, session);
+    for (const patch of patches) documents.append(space, documents.make(space, patch, patch.madeAtMs), patch, session);
     for (const write of labels) this.#tables.labels.write(documents.make(space, write).row, write);
   }
 

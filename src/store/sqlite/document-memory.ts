@@ -21,6 +21,10 @@ export class DocumentMemory {
     return document;
   }
 
+  delete({ space, scope, id }: StoredDocument): void {
+    if (this.#documents.get(space)?.get(scope)?.delete(id)) this.#count--;
+  }
+
   /** Bounds what is remembered: true when all was forgotten. Only between transactions: inside one, a document must be one object. */
   trim(): boolean {
     if (this.#count <= DOCUMENTS_MAX) return false;

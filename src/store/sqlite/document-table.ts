@@ -37,6 +37,8 @@ export interface EncodedPatch extends DocumentRef {
   readonly bytes: number;
   /** Whether it begins by setting or removing the whole document. */
   readonly isBase: boolean;
+  /** Where it creates a receipt with an end: when what that is of was made. */
+  readonly madeAtMs: number | null;
 }
 
 export interface Overgrown {
@@ -85,10 +87,11 @@ export class DocumentTable implements TableCache {
   }
 
   /** The document, whose name need not have been seen before. Its row is written with everything else of the batch. */
-  make(space: Space, ref: DocumentRef): StoredDocument {
+  make(space: Space, ref: DocumentRef, madeAtMs: number | null = null): StoredDocument {
     const document = this.#bornAs(ref) ?? this.#lookUp(space, ref);
     if (document.state === "absent") {
       document.row = this.#nextRow();
+      document.madeAtMs = madeAtMs;
       document.state = "new";
       this.#moved.add(document);
     }
@@ -201,6 +204,17 @@ export class DocumentTable implements TableCache {
     this.changes.dropUnneeded(space.id, space.floor, upTo);
   }
 
+  /** Removes a document as if it had never been, of which the feed has left every change behind. */
+  erase(space: Space, ref: DocumentRef): void {
+    const document = this.find(space, ref);
+    if (!document) return;
+    this.#leaveBase(space, document);
+    this.#recent.drop(document);
+    this.#moved.delete(document);
+    this.#memory.delete(document);
+    this.#sql.remove.run(document.row);
+  }
+
   flush(): void {
     this.changes.flush();
     this.#writeMoved();
@@ -258,14 +272,15 @@ export class DocumentTable implements TableCache {
     const { row, space, scope, id, sequence, baseSequence, baseBytes, patchBytes } = document;
     const [snapshotSequence, base, sum] = this.#baseColumns(document);
     const head = [sequence, patchBytes, baseSequence, baseBytes, snapshotSequence, base, sum] as const;
-    this.#sql.insert.run(row, space, scope, id, ...head);
+    this.#sql.insert.run(row, space, scope, id, ...head, document.madeAtMs);
   }
 
   /** How many rows were inserted: none when its name is taken. */
-  #insertBorn({ row, space, scope, id }: StoredDocument, sequence: number, { text, bytes }: EncodedPatch): number {
+  #insertBorn({ row, space, scope, id }: StoredDocument, sequence: number, patch: EncodedPatch): number {
+    const { text, bytes, madeAtMs } = patch;
     this.#connection.work.bytesWritten += bytes;
     const sum = checksum(text, row, sequence);
-    return this.#sql.insert.run(row, space, scope, id, sequence, 0, sequence, bytes, 0, text, sum);
+    return this.#sql.insert.run(row, space, scope, id, sequence, 0, sequence, bytes, 0, text, sum, madeAtMs);
   }
 
   #baseColumns(document: StoredDocument): [snapshotSequence: number, base: string | null, sum: number | null] {
@@ -342,8 +357,8 @@ function statements(connection: Connection) {
   return {
     document: prepare(`SELECT ${DOCUMENT_COLUMNS} FROM document WHERE space = ? AND scope = ? AND name = ?`),
     insert: prepare(
-      "INSERT INTO document (id, space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum) " +
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, scope, name) DO NOTHING",
+      "INSERT INTO document (id, space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum, " +
+        "made_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, scope, name) DO NOTHING",
     ),
     names: prepare(
       "SELECT document.id AS id, scope, name FROM json_each(?) AS one CROSS JOIN document ON document.id = one.value",

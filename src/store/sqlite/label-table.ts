@@ -33,6 +33,7 @@ export class LabelTable {
     this.#sql = {
       put: connection.prepare("REPLACE INTO label (document, path, labels) VALUES (?, ?, ?)"),
       remove: connection.prepare("DELETE FROM label WHERE document = ? AND path = ?"),
+      removeAll: connection.prepare("DELETE FROM label WHERE document = ?"),
       any: connection.prepare("SELECT 1 FROM label LIMIT 1"),
       of: connection.prepare("SELECT path, labels FROM label WHERE document = ?"),
     };
@@ -41,6 +42,10 @@ export class LabelTable {
   write(document: number, { path, labels }: EncodedLabelWrite): void {
     if (labels === undefined) this.#sql.remove.run(document, path);
     else this.#sql.put.run(document, path, labels);
+  }
+
+  removeAll(document: number): void {
+    this.#sql.removeAll.run(document);
   }
 
   /** Whether anything at all is labelled. */

@@ -196,7 +196,22 @@ INSERT INTO sqlite_sequence (name, seq) SELECT 'journal_head', last_id || ' ' ||
 DROP TABLE journal_head;
 `;
 
+/** Receipts with an end: when what they are of was made, and the time before which such receipts may be gone (decision 0014). */
+const VERSION_7 = `
+ALTER TABLE document ADD COLUMN made_at INTEGER;    -- ms; NULL for what is no receipt, or has no end
+CREATE TABLE receipt_horizon (one INTEGER PRIMARY KEY CHECK (one = 1), made_before_ms INTEGER NOT NULL);
+INSERT INTO receipt_horizon VALUES (1, 0);
+`;
+
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */
-export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
+export const MIGRATIONS: readonly string[] = [
+  VERSION_1,
+  VERSION_2,
+  VERSION_3,
+  VERSION_4,
+  VERSION_5,
+  VERSION_6,
+  VERSION_7,
+];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

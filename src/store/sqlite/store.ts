@@ -23,10 +23,12 @@ import type {
   VerifyReport,
 } from "../journal.ts";
 import type { Rejection } from "../rejection.ts";
-import { checkCount, checkName, checkRef, checkTime } from "../request-check.ts";
+import { checkCount, checkForget, checkName, checkRef, checkTime } from "../request-check.ts";
 import {
   type AppendOutcome,
   type FeedPage,
+  type ForgetRequest,
+  type Forgotten,
   type Lease,
   type LoadResult,
   type RecordedBasis,
@@ -48,6 +50,7 @@ import { JournalRetention, startRetention } from "./journal-retention.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { errorOf, PendingJob } from "./pending-job.ts";
 import { loadInSlices, openReader } from "./reader.ts";
+import { ReceiptRemoval, startForgetting } from "./receipt-removal.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { Tables } from "./tables.ts";
 import { Upkeep } from "./upkeep.ts";
@@ -71,6 +74,7 @@ export class SqliteStore implements Store {
   readonly #commits: CommitWriter;
   readonly #reads: DocumentReads;
   readonly #retention: JournalRetention;
+  readonly #forgetting: ReceiptRemoval;
   readonly #upkeep: Upkeep;
   readonly #watch: ChangeWatch;
   /** What the jobs of the batch under way have touched. */
@@ -90,6 +94,7 @@ export class SqliteStore implements Store {
     this.#commits = new CommitWriter(this.#tables, options.tuning.feedCommits);
     this.#reads = new DocumentReads(this.#tables, options.tuning.feedCommits);
     this.#retention = new JournalRetention(connection);
+    this.#forgetting = new ReceiptRemoval(connection, this.#tables);
     this.#upkeep = new Upkeep(this.#tables, options.tuning);
     this.#watch = new ChangeWatch(options.host, options.path, () => this.#look());
   }
@@ -143,7 +148,7 @@ export class SqliteStore implements Store {
       if (encoded.kind === "rejected") return encoded;
       const work = () => {
         this.#touched.journal = true;
-        return this.#tables.journal.append(encoded.entries);
+        return this.#tables.append(encoded.entries);
       };
       return { bytes: encoded.bytes, work };
     });
@@ -233,6 +238,23 @@ export class SqliteStore implements Store {
       });
     } while (run.phase !== "finished");
     return run.removed;
+  }
+
+  /** In steps, like `retain`; the first of them moves the horizon. */
+  async forgetReceipts(request: ForgetRequest): Promise<Forgotten> {
+    checkForget(request);
+    let run = startForgetting(request);
+    let horizonMs: number;
+    do {
+      const from = run;
+      [run, horizonMs] = await this.#write("nothing", () => () => {
+        // It looks at what was settled and written, also by jobs of the same batch.
+        this.#tables.journal.flush();
+        this.#tables.documents.flush();
+        return [this.#forgetting.advance(from), this.#tables.receipts.horizonMs] as const;
+      });
+    } while (run.phase !== "finished");
+    return { removed: run.removed, horizonMs };
   }
 
   async verify(): Promise<VerifyReport> {

@@ -17,6 +17,8 @@ export interface StoredDocument extends DocumentRef {
   baseIn: "changes" | "row" | "snapshot";
   /** A base in the row that is still to be written there. */
   baseText: string | undefined;
+  /** Of a receipt with an end that is still to be written: when what it is of was made. */
+  madeAtMs: number | null;
   /** The session of every change after `soleSince`, as far as this process has seen them; undefined before it has. */
   soleSession: number | undefined;
   soleSince: number;
@@ -58,6 +60,7 @@ export function absentDocument(space: Space, { scope, id }: DocumentRef): Stored
     patchBytes: 0,
     baseIn: "changes",
     baseText: undefined,
+    madeAtMs: null,
     soleSession: undefined,
     soleSince: 0,
     state: "absent",
@@ -76,6 +79,7 @@ export function documentOf(space: Space, row: Row): StoredDocument {
     patchBytes: Number(row["patch_bytes"]),
     baseIn: row["is_elsewhere"] === 0 ? "row" : row["snapshot_sequence"] === 0 ? "changes" : "snapshot",
     baseText: undefined,
+    madeAtMs: null,
     soleSession: undefined,
     soleSince: 0,
     state: "written",

@@ -1,12 +1,15 @@
 /** All tables of one connection, and the two moments that all of them share. */
+import { outlivedEntry } from "../commit-rules.ts";
 import { BasisTable } from "./basis-table.ts";
 import { CommitLog } from "./commit-log.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DueTable } from "./due-table.ts";
-import { JournalTable } from "./journal-table.ts";
+import type { EncodedEntry } from "./journal-entry.ts";
+import { type Appended, JournalTable } from "./journal-table.ts";
 import { LabelTable } from "./label-table.ts";
 import { LeaseTable } from "./lease-table.ts";
+import { ReceiptTable } from "./receipt-table.ts";
 import { SpaceTable } from "./space-table.ts";
 import type { TableCache } from "./table-cache.ts";
 
@@ -19,6 +22,7 @@ export class Tables implements TableCache {
   readonly documents: DocumentTable;
   readonly labels: LabelTable;
   readonly basis: BasisTable;
+  readonly receipts: ReceiptTable;
 
   constructor(connection: Connection, trustsEverybody: boolean) {
     this.journal = new JournalTable(connection, trustsEverybody);
@@ -29,6 +33,14 @@ export class Tables implements TableCache {
     this.documents = new DocumentTable(connection);
     this.labels = new LabelTable(connection);
     this.basis = new BasisTable(connection);
+    this.receipts = new ReceiptTable(connection);
+  }
+
+  /** Takes messages into the journal, if none of them has outlived its receipts. */
+  append(entries: readonly EncodedEntry[]): Appended {
+    const { horizonMs } = this.receipts;
+    const old = horizonMs > 0 && outlivedEntry(entries, horizonMs, (id) => this.receipts.hasEvent(id));
+    return old || this.journal.append(entries);
   }
 
   flush(): void {
@@ -45,5 +57,6 @@ export class Tables implements TableCache {
     this.commits.forget();
     this.documents.forget();
     this.basis.forget();
+    this.receipts.forget();
   }
 }

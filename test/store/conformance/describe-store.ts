@@ -13,6 +13,7 @@ import { journalCases } from "./journal.ts";
 import { leaseCases } from "./leases.ts";
 import { lifeCases } from "./life.ts";
 import { modelCases } from "./model.ts";
+import { receiptCases } from "./receipts.ts";
 import { rememberedCases } from "./remembered.ts";
 import { settlingCases } from "./settling.ts";
 import type { OpenStore } from "./store-under-test.ts";
@@ -35,6 +36,7 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     leaseCases(open);
     settlingCases(open);
     rememberedCases(open);
+    receiptCases(open);
     dueCases(open);
     lifeCases(open);
     modelCases(open, modelRuns);

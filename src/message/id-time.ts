@@ -1,0 +1,76 @@
+/**
+ * The time that an id carries, and ids that carry one. An id says by itself when it was made: whoever repeats it, wherever and whenever, repeats
+ * that too. A timestamp beside it would not do, because the same id can come again with another. SPEC: M34.
+ *
+ *     tttttttt-tttt-7...                      a UUIDv7, and whatever follows it: to the millisecond
+ *     tttttttt-hhhhhhhhhhhhhhhhhhhhhhhh.n...  a send: to 65,536 ms, rounded down; `h` are 24 digits of a hash
+ *
+ * `t` are the digits of milliseconds since 1970, in lower case, so that ids of both kinds stand in the order of their times.
+ * Ids of any other shape carry none.
+ */
+
+/** Digits of the hash in the id of a send: 96 bits tell apart what is sent within a period. */
+export const SEND_HASH_DIGITS = 24;
+/** What the first eight digits count. */
+const PERIOD_MS = 0x1_0000;
+
+const COARSE_DIGITS = 8;
+const FINE_DIGITS = 4;
+/** No shorter id carries one: a send, with a number of one digit. */
+export const TIMED_ID_LENGTH_MIN = 35;
+
+/** When the id that begins at `at` was made, in milliseconds; undefined where it does not say. */
+export function timeInId(text: string, at = 0): number | undefined {
+  if (text.charCodeAt(at + COARSE_DIGITS) !== DASH) return undefined;
+  const coarse = hexAt(text, at, COARSE_DIGITS);
+  if (coarse === undefined) return undefined;
+  if (isSend(text, at)) return coarse * PERIOD_MS;
+  if (!isUuidV7(text, at)) return undefined;
+  const fine = hexAt(text, at + COARSE_DIGITS + 1, FINE_DIGITS);
+  return fine === undefined ? undefined : coarse * PERIOD_MS + fine;
+}
+
+/** Counts the periods up to a time: as long as it is the same, ids of sends begin alike. */
+export function periodOf(nowMs: number): number {
+  return Math.floor(nowMs / PERIOD_MS);
+}
+
+/** What the id of a send begins with; 24 digits of a hash, a dot and a number follow. */
+export function periodText(period: number): string {
+  return `${digits(period, COARSE_DIGITS)}-`;
+}
+
+/** Every id made before the time stands before this text, except those of sends in the same period. */
+export function firstIdAt(timeMs: number): string {
+  const whole = Math.max(0, Math.floor(timeMs));
+  return `${digits(periodOf(whole), COARSE_DIGITS)}-${digits(whole % PERIOD_MS, FINE_DIGITS)}`;
+}
+
+function digits(value: number, count: number): string {
+  return value.toString(16).padStart(count, "0");
+}
+
+const DASH = 0x2d;
+const DOT = 0x2e;
+const SEVEN = 0x37;
+
+function isSend(text: string, at: number): boolean {
+  return text.charCodeAt(at + COARSE_DIGITS + 1 + SEND_HASH_DIGITS) === DOT;
+}
+
+function isUuidV7(text: string, at: number): boolean {
+  const isDash = (place: number) => text.charCodeAt(at + place) === DASH;
+  return isDash(13) && text.charCodeAt(at + 14) === SEVEN && isDash(18) && isDash(23) && text.length >= at + 36;
+}
+
+/** Undefined where something else stands than digits in lower case. */
+function hexAt(text: string, from: number, count: number): number | undefined {
+  let value = 0;
+  for (let at = from; at < from + count; at++) {
+    const code = text.charCodeAt(at);
+    const digit = code >= 0x30 && code <= 0x39 ? code - 0x30 : code >= 0x61 && code <= 0x66 ? code - 0x57 : -1;
+    if (digit < 0) return undefined;
+    value = value * 16 + digit;
+  }
+  return value;
+}

@@ -1,0 +1,310 @@
+/** Receipts with an end: the horizon, what it refuses, what goes when it moves, and what must not go. */
+import { describe, expect, test } from "#test";
+import { periodOf, periodText } from "../../../src/message/id-time.ts";
+import type { CommitOutcome, CommitRequest, Precondition } from "../../../src/store/commit.ts";
+import { madeAt } from "../../../src/store/receipt.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { START_MS } from "../controlled-host.ts";
+import {
+  append,
+  claimUnderNewLease,
+  commitBy,
+  committed,
+  currentValue,
+  entries,
+  entry,
+  ref,
+  rowOf,
+  SPACE,
+  set,
+  settlement,
+} from "./requests.ts";
+import type { OpenStore, StoreUnderTest } from "./store-under-test.ts";
+
+const HOUR_MS = 3_600_000;
+const DONE = { kind: "done" } as const;
+/** A short feed, since receipts go only when it no longer reaches their commits. */
+const SHORT = { changesKept: 5 };
+/** More than a backend may leave in the feed before it shortens it. */
+const FEED_COMMITS = 300;
+
+let lastDigits = 0;
+
+/** A UUIDv7 of a time. */
+function idAt(timeMs: number): string {
+  const time = timeMs.toString(16).padStart(12, "0");
+  const digits = (++lastDigits).toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${digits}`;
+}
+
+function sendIdAt(timeMs: number): string {
+  return `${periodText(periodOf(timeMs))}${"a".repeat(24)}.${++lastDigits}`;
+}
+
+const requestReceipt = (id: string) => `receipt/${id}`;
+const sendReceipt = (id: string) => `receipt:stream:${id}`;
+const eventReceipt = (id: string, subscriber = "s") => `receipt:${id.length}:${id}:${subscriber}`;
+
+let lastHandling = 0;
+
+/** A commit that leaves a receipt, as the rooms above make it. */
+function handling(name: string, parts: Partial<CommitRequest> = {}): CommitRequest {
+  const absent: Precondition = { kind: "absent", ...ref(name), madeAtMs: madeAt(name) };
+  const patches = [set(name, [], { by: name }), ...(parts.patches ?? [])];
+  return commitBy(`handler ${++lastHandling}`, 1, { ...parts, patches, preconditions: [absent] });
+}
+
+function forget(store: Store, madeBeforeMs: number, limit = 1_000): Promise<number> {
+  return store.forgetReceipts({ madeBeforeMs, limit }).then(({ removed }) => removed);
+}
+
+/** Leaves the commits so far behind the feed. */
+async function passFeed({ store }: Pick<StoreUnderTest, "store">): Promise<void> {
+  const commits: Promise<CommitOutcome>[] = [];
+  for (let n = 0; n < FEED_COMMITS; n++) commits.push(store.commit(commitBy(`feed ${++lastHandling}`, 1, BUSY)));
+  for (const outcome of await Promise.all(commits)) committed(outcome);
+  // Shortening the feed is work for after a batch.
+  for (let n = 0; n < 3; n++) committed(await store.commit(commitBy(`feed ${++lastHandling}`, 1, BUSY)));
+  // The document that came last may stay.
+  committed(
+    await store.commit(commitBy(`feed ${++lastHandling}`, 1, { patches: [set(`last ${lastHandling}`, [], 1)] })),
+  );
+}
+
+const BUSY = { patches: [set("busy", [], 1)] };
+
+export function receiptCases(open: OpenStore): void {
+  describe("receipts with an end", () => {
+    for (const [what, nameAt] of [
+      ["a request", (timeMs: number) => requestReceipt(idAt(timeMs))],
+      ["a send", (timeMs: number) => sendReceipt(sendIdAt(timeMs))],
+    ] as const) {
+      test(`[S100] [S101] ${what} made before the horizon is refused, with or without a receipt, and so after reopening`, async () => {
+        await using at = await open(SHORT);
+        const [handled, never, young] = [0, 1, 2 * HOUR_MS].map((ms) => nameAt(START_MS + ms)) as [
+          string,
+          string,
+          string,
+        ];
+        committed(await at.store.commit(handling(handled)));
+        await passFeed(at);
+        expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
+        expect(await currentValue(at.store, handled)).toBe(undefined);
+        const store = await at.reopen();
+        for (const name of [handled, never]) {
+          expect(await store.commit(handling(name))).toMatchObject({ class: "permanent", reason: "too-old" });
+          expect(await currentValue(store, name)).toBe(undefined);
+        }
+        committed(await store.commit(handling(young)));
+        expect(await store.commit(handling(young))).toMatchObject({ reason: "document-exists" });
+        expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+      });
+    }
+
+    test("[S100] the horizon moves forward only, for every store object on the same data at once", async () => {
+      await using at = await open();
+      const other = await at.second();
+      committed(await other.commit(handling(requestReceipt(idAt(START_MS)))));
+      expect(await at.store.forgetReceipts({ madeBeforeMs: 0, limit: 1 })).toEqual({ removed: 0, horizonMs: 0 });
+      const later = START_MS + HOUR_MS;
+      expect(await at.store.forgetReceipts({ madeBeforeMs: later, limit: 1 })).toEqual({
+        removed: 0,
+        horizonMs: later,
+      });
+      expect(await other.forgetReceipts({ madeBeforeMs: START_MS, limit: 1 })).toEqual({
+        removed: 0,
+        horizonMs: later,
+      });
+      const justBefore = handling(requestReceipt(idAt(later - 1)));
+      expect(await other.commit(justBefore)).toMatchObject({ reason: "too-old" });
+      committed(await other.commit(handling(requestReceipt(idAt(later)))));
+    });
+
+    test("[S101] what is refused says when it was made, what is remembered, and what to do", async () => {
+      await using at = await open();
+      await forget(at.store, START_MS + HOUR_MS);
+      expect(await at.store.commit(handling(requestReceipt(idAt(START_MS))))).toMatchObject({
+        message: expect.stringMatching(/2026-01-01T00:00:00.000Z.*since 2026-01-01T01:00:00.000Z.*new id/),
+      });
+    });
+
+    test("[S101] a receipt that is still there answers, however old it is; and the replay check goes first", async () => {
+      await using at = await open();
+      const made = handling(requestReceipt(idAt(START_MS)));
+      committed(await at.store.commit(made));
+      await forget(at.store, START_MS + HOUR_MS);
+      expect(await at.store.commit(handling(made.patches[0]!.id))).toMatchObject({ reason: "document-exists" });
+      expect(await at.store.commit(made)).toMatchObject({ kind: "committed", replayed: true });
+    });
+
+    test("[S103] ids without a time keep their receipts, and so do documents that are only called like one", async () => {
+      await using at = await open(SHORT);
+      const lasting = [
+        requestReceipt("order-17"),
+        requestReceipt("01234567-89ab-4cde-8000-000000000000"),
+        requestReceipt(idAt(START_MS).toUpperCase()),
+        sendReceipt("f".repeat(32)),
+        eventReceipt("order-17"),
+        eventReceipt(`${idAt(START_MS)}${"x".repeat(100)}`),
+      ];
+      for (const name of lasting) committed(await at.store.commit(handling(name)));
+      const users = requestReceipt(idAt(START_MS));
+      committed(await at.store.commit(commitBy("user", 1, { patches: [set(users, [], "paid")] })));
+      const guarded = requestReceipt(idAt(START_MS));
+      const preconditions = [{ kind: "absent", ...ref(guarded) } as const];
+      committed(await at.store.commit(commitBy("user", 2, { patches: [set(guarded, [], "paid")], preconditions })));
+      await passFeed(at);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(0);
+      for (const name of lasting)
+        expect(await at.store.commit(handling(name))).toMatchObject({ reason: "document-exists" });
+      for (const name of [users, guarded]) expect(await currentValue(at.store, name)).toBe("paid");
+    });
+
+    test("[S103] receipts of commits that the feed reaches stay, and nobody who follows it misses anything", async () => {
+      await using at = await open();
+      const name = requestReceipt(idAt(START_MS));
+      committed(await at.store.commit(handling(name)));
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(0);
+      const { commits } = await at.store.changesSince(SPACE, 0, 10);
+      expect(commits.map(({ patches }) => patches.map(({ id }) => id))).toEqual([[name]]);
+    });
+
+    test("[S103] large, labelled and overwritten receipts leave nothing; what lies beside them stays", async () => {
+      await using at = await open(SHORT);
+      const [large, labelled, removed] = [1, 2, 3].map((ms) => requestReceipt(idAt(START_MS + ms))) as [
+        string,
+        string,
+        string,
+      ];
+      const big = handling(large);
+      const value = { text: "x".repeat(5_000) };
+      committed(await at.store.commit({ ...big, patches: [set(large, [], value), set("beside", [], value)] }));
+      const labels = [{ ...ref(labelled), path: [], labels: ["secret"] }];
+      committed(await at.store.commit(handling(labelled, { labels })));
+      committed(await at.store.commit(handling(removed)));
+      const patches = [{ ...ref(removed), operations: [{ op: "delete", path: [] } as const] }];
+      committed(await at.store.commit(commitBy("user", 1, { patches })));
+      await passFeed(at);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(3);
+      const { documents } = await at.store.load(SPACE, [large, labelled, removed].map(ref));
+      for (const document of documents) expect(document).toMatchObject({ value: undefined, sequence: 0, labels: [] });
+      const store = await at.reopen();
+      expect(await currentValue(store, "beside")).toEqual(value);
+      expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+    });
+
+    test("[S104] at most so many go at a time, in every space, and what is left goes next time", async () => {
+      await using at = await open(SHORT);
+      const spaces = [SPACE, "other"];
+      for (let n = 0; n < 30; n++) {
+        const made = handling([requestReceipt(idAt(START_MS + n)), sendReceipt(sendIdAt(START_MS))][n % 2] as string);
+        committed(await at.store.commit({ ...made, space: spaces[n % 3 === 0 ? 1 : 0] as string }));
+      }
+      await passFeed(at);
+      const busy = Array.from({ length: FEED_COMMITS }, () => commitBy(`feed ${++lastHandling}`, 1, BUSY));
+      for (const one of busy) committed(await at.store.commit({ ...one, space: "other" }));
+      const went: number[] = [];
+      for (let n = 0; n < 4; n++) went.push(await forget(at.store, START_MS + HOUR_MS, 12));
+      expect(went).toEqual([12, 12, 6, 0]);
+    });
+
+    test("[S105] a node that has read a receipt which is gone has no basis any more", async () => {
+      await using at = await open(SHORT);
+      const name = requestReceipt(idAt(START_MS));
+      const { sequence } = committed(await at.store.commit(handling(name)));
+      const input = { ...ref(name), sequence, reads: [{ path: [], depth: "deep" } as const] };
+      const basis = [
+        { node: "reader", fingerprint: "f", inputs: [input] },
+        { node: "other", fingerprint: "f", inputs: [{ ...input, ...ref("busy") }] },
+      ];
+      committed(await at.store.commit(commitBy("nodes", 1, { basis })));
+      await passFeed(at);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
+      expect((await at.store.basis(SPACE, ["reader", "other"])).map(({ node }) => node)).toEqual(["other"]);
+    });
+
+    test("[S15] a time that the name does not say is misuse", async () => {
+      await using at = await open();
+      const name = requestReceipt(idAt(START_MS));
+      const preconditions = [{ kind: "absent", ...ref(name), madeAtMs: START_MS + 1 } as const];
+      await expect(at.store.commit(commitBy("s", 1, { preconditions }))).rejects.toMatchObject({
+        code: "STORE_MISUSE",
+      });
+      await expect(at.store.forgetReceipts({ madeBeforeMs: Number.NaN, limit: 1 })).rejects.toMatchObject({
+        code: "STORE_MISUSE",
+      });
+    });
+  });
+
+  describe("receipts of events", () => {
+    test("[S102] an event made before the horizon is not taken in, alone or with a commit, unless it is there", async () => {
+      await using at = await open();
+      const [there, stranger] = [idAt(START_MS), idAt(START_MS)];
+      const [id] = await append(at.store, entry({ id: there }));
+      await forget(at.store, START_MS + HOUR_MS);
+      expect(await append(at.store, entry({ id: there }))).toEqual([id]);
+      const refused = [entry(), entry({ id: stranger })];
+      expect(await at.store.append(refused)).toMatchObject({ class: "permanent", reason: "too-old" });
+      const parts = { entries: refused, patches: [set("with", [], 1)] };
+      expect(await at.store.commit(commitBy("s", 1, parts))).toMatchObject({ reason: "too-old" });
+      expect(await currentValue(at.store, "with")).toBe(undefined);
+      expect((await at.store.count()).pending).toBe(1);
+      expect(await append(at.store, entry({ id: "order-17" }), entry({ id: stranger, kind: "command" }))).toHaveLength(
+        2,
+      );
+    });
+
+    test("[S102] an event that waits is handled once, however old it is, by whoever holds its claim", async () => {
+      await using at = await open(SHORT);
+      const id = idAt(START_MS);
+      await append(at.store, entry({ id }));
+      await forget(at.store, START_MS + HOUR_MS);
+      const [claim] = await claimUnderNewLease(at.store, 1);
+      const first = [settlement(claim!, { kind: "partial" })];
+      committed(await at.store.commit(handling(eventReceipt(id, "a"), { settlements: first })));
+      await passFeed(at);
+      // Its other subscriber is not done with it.
+      expect(await forget(at.store, START_MS + 2 * HOUR_MS)).toBe(0);
+      expect(await at.store.commit(handling(eventReceipt(id, "a"), { settlements: first }))).toMatchObject({
+        reason: "document-exists",
+      });
+      const last = [settlement(claim!, DONE)];
+      committed(await at.store.commit(handling(eventReceipt(id, "b"), { settlements: last })));
+      await passFeed(at);
+      expect(await forget(at.store, START_MS + 2 * HOUR_MS)).toBe(2);
+      expect(await at.store.append([entry({ id })])).toMatchObject({ kind: "appended" });
+      expect(await claimUnderNewLease(at.store, 1)).toEqual([]);
+      expect(await at.store.retain({ keepSettled: 0, limit: 10 })).toBe(1);
+      expect(await at.store.append([entry({ id })])).toMatchObject({ reason: "too-old" });
+    });
+
+    test("[S102] an event that has failed keeps its receipts until it is requeued and done, or gone", async () => {
+      await using at = await open(SHORT);
+      const ids = [idAt(START_MS), idAt(START_MS)] as const;
+      const rows = await append(at.store, ...ids.map((id) => entry({ id })));
+      for (const claim of await claimUnderNewLease(at.store, 2)) {
+        const name = eventReceipt(claim.row.message!.metadata.id);
+        committed(await at.store.commit(handling(name, { settlements: [settlement(claim, { kind: "partial" })] })));
+        await at.store.settle([settlement(claim, { kind: "failed", error: "broke" })]);
+      }
+      await passFeed(at);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(0);
+      expect(await at.store.requeue([rows[0]!])).toEqual([rows[0]]);
+      const [again] = await claimUnderNewLease(at.store, 1);
+      const settlements = [settlement(again!, DONE)];
+      expect(await at.store.commit(handling(eventReceipt(ids[0]), { settlements }))).toMatchObject({
+        reason: "document-exists",
+      });
+      expect(await at.store.settle(settlements)).toEqual(["settled"]);
+      expect(await rowOf(at.store, rows[0]!)).toMatchObject({ status: "done" });
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
+      expect(await at.store.retain({ keepSettled: 0, limit: 10 })).toBe(2);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
+    });
+
+    test("[S102] nothing of what others append is refused before the horizon has moved", async () => {
+      await using at = await open();
+      expect(await append(at.store, entry({ id: idAt(0) }), ...entries(2))).toEqual([1, 2, 3]);
+    });
+  });
+}
