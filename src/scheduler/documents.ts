@@ -108,17 +108,13 @@ export class Documents {
     this.#graph.addWriter(node, output.home);
   }
 
-  /**
-   * A computation's own output is made here: there is nothing to load, and a load on its way comes too late. That of a resumed one
-   * is what is stored, whatever was here.
-   */
+  /** A computation's own output is made here. That of a resumed one is what is stored, whatever was here. */
   #takeOver({ document, home }: Address, isResumed: boolean): void {
     if (isResumed) {
       // Whoever reads it waits until the node is known.
       if (document.state === "loaded" && document.pending.length === 0) document.state = "absent";
     } else if (document.state !== "loaded") {
-      document.state = "loaded";
-      document.missed = NOTHING;
+      document.madeHere();
       this.#invalidation.arrived(home);
     }
     document.derived = true;

@@ -50,7 +50,7 @@ export class RunWrites {
   derive(run: Run, address: Address, value: unknown): void {
     if (run.rehearsal) return;
     const { document } = address.home;
-    if (document.state === "absent") document.state = "loaded";
+    if (document.state === "absent" || document.state === "loading") document.madeHere();
     document.derived = true;
     this.put(run, address, value);
   }

@@ -259,6 +259,13 @@ export class ReplicaDocument implements DocumentRef {
     this.missed = NONE;
   }
 
+  /** Its value is computed: there is nothing to load, a load on its way comes too late, and one that has failed does not matter. */
+  madeHere(): void {
+    this.state = "loaded";
+    this.loadError = undefined;
+    this.missed = NONE;
+  }
+
   /** A pending share became part of the confirmed state, with that sequence. */
   confirm(share: PendingShare, sequence: number): void {
     const index = this.pending.indexOf(share);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { Json } from "../../src/message/json.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
+import { Gate } from "../store/faulty-store.ts";
 
 interface Item {
   readonly id: string;
@@ -208,5 +209,32 @@ describe("lists", () => {
     list.key(1).set(5);
     space.flush();
     expect(seen.take()).toEqual([4, 25]);
+  });
+
+  test("[R27] [S60] what somebody has begun to load, and a list makes meanwhile, stays what the list has made", async () => {
+    const { space, scheduler, line, quiet } = await setup();
+    const list = space.cell<number[]>("list");
+    list.set([1, 2]);
+    await quiet();
+    const gate = new Gate();
+    line.plan = ({ method }) => (method === "load" ? { arrives: gate.opened } : {});
+    const element = space.cell<number>("twice/0/element");
+    const index = space.cell<number>("twice/0/index");
+    const seen = new Calls();
+    element.sink(seen.note);
+    index.sink(seen.note);
+    space.flush();
+    const twice = space.map("twice", list, (n, at) => `${at.get()}: ${(n.get() ?? 0) * 2}`);
+    const shown = new Calls();
+    twice.sink(shown.note);
+    space.flush();
+    gate.open();
+    await quiet();
+    scheduler.checkInvariants();
+    expect(shown.take()).toEqual([["0: 2", "1: 4"]]);
+    expect([element.get(), index.get(), seen.seen.at(-1)]).toEqual([1, 0, 0]);
+    list.set([5, 2]);
+    space.flush();
+    expect([element.get(), shown.take()]).toEqual([5, [["0: 10", "1: 4"]]]);
   });
 });
