@@ -5,6 +5,7 @@
  */
 import { fileURLToPath } from "node:url";
 import type { Benchmark, Sample, Scene } from "./harness/benchmark.ts";
+import { startWorkloads } from "./kernel/start.ts";
 import { ask, exchange, type Server, startServer } from "./loop/client.ts";
 
 const RATE = "per second";
@@ -64,6 +65,7 @@ export const kernelBenchmark: Benchmark = {
       metrics: STEPS.map(({ name }) => ({ name, better: "lower" as const })),
       runs: { millrace: eachStep },
     },
+    ...startWorkloads,
   ],
 };
 

@@ -4,16 +4,19 @@
  */
 import type { Benchmark, Sample, Scene, Target, Workload } from "./harness/benchmark.ts";
 import { exchange, startMoleculer, startServer } from "./loop/client.ts";
+import { measureConnections } from "./loop/connections.ts";
 import { answersPerSecond, type InProcess, millraceInProcess } from "./loop/in-process.ts";
 import { measureIsolation } from "./loop/isolation.ts";
 import { type Broker, moleculer } from "./loop/moleculer.ts";
 import { nestCqrs } from "./loop/nest-cqrs.ts";
+import { bareWorker, workerActor } from "./loop/worker.ts";
 
 const RATE = "per second";
 const P50 = "p50 ms";
 const P99 = "p99 ms";
 const SLOWER = "times slower";
 const SLOWER_P50 = "times the p50";
+const SLOWER_P99 = "times the p99";
 const REQUESTS = { quick: 20_000, full: 100_000, long: 300_000 };
 /** What the kernel takes of one connection. */
 const IN_FLIGHT_MAX = 256;
@@ -69,11 +72,23 @@ export const loopBenchmark: Benchmark = {
       runs: { millrace: isolation },
     },
     {
+      group: "how much slower a request is with 1,000 connections open",
+      name: "one at a time, on each in turn",
+      metrics: [{ name: SLOWER_P99, better: "lower", target: { of: "itself", atMost: 3 } }],
+      runs: { millrace: connections },
+    },
+    {
+      group: "an actor in a real Worker",
+      name: "request and reply, pipelined",
+      metrics: [{ name: RATE, better: "higher", target: { of: "limit", atLeast: 0.5 } }],
+      runs: { bare: inProcess(bareWorker, 1), millrace: inProcess(workerActor, 1) },
+    },
+    {
       group: "in process",
       name: "request and reply, pipelined",
       metrics: [{ name: RATE, better: "higher", target: { of: "itself", atLeast: 500_000 } }],
       runs: Object.fromEntries(
-        [millraceInProcess, moleculer, nestCqrs].map((system) => [system.name, inProcess(system)]),
+        [millraceInProcess, moleculer, nestCqrs].map((system) => [system.name, inProcess(system, 3)]),
       ),
     },
   ],
@@ -152,8 +167,12 @@ async function moleculerOneAtATime({ scale }: Scene): Promise<Sample> {
   return percentiles(times);
 }
 
-function inProcess(system: InProcess): (scene: Scene) => Promise<Sample> {
-  return async ({ scale }) => ({ [RATE]: await answersPerSecond(system, REQUESTS[scale] * 3) });
+function inProcess(system: InProcess, times: number): (scene: Scene) => Promise<Sample> {
+  return async ({ scale }) => ({ [RATE]: await answersPerSecond(system, REQUESTS[scale] * times) });
+}
+
+async function connections({ directory, scale }: Scene): Promise<Sample> {
+  return { [SLOWER_P99]: await measureConnections(directory, SINGLE[scale] * 4, ping) };
 }
 
 async function isolation({ directory, scale }: Scene): Promise<Sample> {

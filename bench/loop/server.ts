@@ -53,5 +53,5 @@ function answer({
 async function kernel(): Promise<void> {
   const host = systemHost();
   const store = await openSqliteStore({ path: join(directory, "kernel.db"), host });
-  await Kernel.open({ host, store, socketPath });
+  await Kernel.open({ host, store, socketPath, limits: { connectionsMax: 1_100 } });
 }

@@ -39,7 +39,7 @@ function slowdown(rows: number, from: Scale = "quick"): Workload {
 }
 
 async function compare({ scale, directory, shared }: Scene, rows: number): Promise<Sample> {
-  const filled = await shared(`journal-${rows}`, (into) => fill(into, rows));
+  const filled = await shared(`journal-${rows}`, (into) => fillJournal(into, rows));
   await using empty = await openMillrace(directory, "power");
   await using full = await openMillrace(filled, "power");
   const waves = pieces(makeEntries(EVENTS[scale]), BULK);
@@ -67,7 +67,7 @@ async function byTurns(onEmpty: readonly Step[], onFull: readonly Step[]): Promi
   return fullMs / emptyMs;
 }
 
-async function fill(directory: string, rows: number): Promise<void> {
+export async function fillJournal(directory: string, rows: number): Promise<void> {
   const store = await openMillrace(directory, "process");
   const { lease } = await store.openLease(LEASE_MS);
   await pendingToDone(store, makeEntries(1), lease);
