@@ -6,13 +6,14 @@
  */
 import type { Host } from "../host/host.ts";
 import { CLOSED_STREAMS_MAX, SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
+import { periodOf } from "../message/id-time.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
 import { type Attempts, lineageOf } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
-import { callerEventId, causalEventIds } from "./event-id.ts";
+import { callerEventId, causalEventIds, originHash } from "./event-id.ts";
 import type { FallListener } from "./invalidation.ts";
 import type { Launch, Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
@@ -76,7 +77,7 @@ export class Events implements FallListener {
   stream(address: Address): StreamRecord {
     let stream = this.#streams.get(address);
     if (stream === undefined) {
-      stream = new StreamRecord(address, this.#queue(address.home.replica));
+      stream = new StreamRecord(address, this.#queue(address.home.replica), this.#host);
       this.#streams.set(address, stream);
     }
     return stream;
@@ -179,7 +180,7 @@ export class Events implements FallListener {
     }
     if (id !== undefined) return callerEventId(session ?? stream.queue.session, id, stream.link);
     // What a node sends while a handler reads is the node's.
-    if (handling !== null && current === null) return causalEventIds(handling.name, stream.link) + ++handling.sends;
+    if (handling !== null && current === null) return this.#mint(handling.name, stream.link, ++handling.sends);
     return label.length === 0 ? ++this.#sends : this.#labelledName(stream, label);
   }
 
@@ -187,7 +188,11 @@ export class Events implements FallListener {
     const names = JSON.stringify(label);
     const number = (this.#labelledSends.get(names) ?? 0) + 1;
     this.#labelledSends.set(names, number);
-    return causalEventIds(`${queue.session} knowing ${names}`, link) + number;
+    return this.#mint(`${queue.session} knowing ${names}`, link, number);
+  }
+
+  #mint(origin: string, link: string, number: number): string {
+    return causalEventIds(periodOf(this.#host.now()), originHash(origin, link)) + number;
   }
 
   #enqueue(send: Send): void {

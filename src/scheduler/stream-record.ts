@@ -2,9 +2,11 @@
  * A stream as the scheduler knows it: its link, its queue, and its one handler. A second handler is refused by name: two handlings of
  * one event would race for one receipt, and which of them wins would be chance.
  */
+import type { Host } from "../host/host.ts";
+import { periodOf } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "./address.ts";
-import { causalEventIds, linkText } from "./event-id.ts";
+import { causalEventIds, linkText, originHash } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { Send } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
@@ -58,10 +60,15 @@ export class StreamRecord {
   closed: string | undefined;
   /** Sends whose turn came while there was no handler, in order. They wait here, so that they hold up nobody. */
   #aside: Send[] = [];
+  readonly #host: Host;
   /** Of what plain code sends here. */
-  #eventIds: string | undefined;
+  #hash: string | undefined;
+  /** What the ids begin with that are minted in this period. */
+  #eventIds = "";
+  #period = -1;
 
-  constructor(address: Address, queue: SendQueue) {
+  constructor(address: Address, queue: SendQueue, host: Host) {
+    this.#host = host;
     this.address = address;
     this.queue = queue;
     this.link = linkText(address);
@@ -71,7 +78,12 @@ export class StreamRecord {
 
   /** The id of what plain code has sent here as its so many-th. */
   eventId(number: number): string {
-    this.#eventIds ??= causalEventIds(this.queue.session, this.link);
+    const period = periodOf(this.#host.now());
+    if (period !== this.#period) {
+      this.#hash ??= originHash(this.queue.session, this.link);
+      this.#eventIds = causalEventIds(period, this.#hash);
+      this.#period = period;
+    }
     return this.#eventIds + number;
   }
 

@@ -3,8 +3,18 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { crc32, gunzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import { madeAt } from "../../../src/store/receipt.ts";
 import { APPLICATION_ID, MIGRATIONS } from "../../../src/store/sqlite/schema.ts";
-import { commitBy, committed, currentValue, ref, SPACE, set, write } from "../conformance/requests.ts";
+import {
+  claimUnderNewLease,
+  commitBy,
+  committed,
+  currentValue,
+  ref,
+  SPACE,
+  set,
+  write,
+} from "../conformance/requests.ts";
 import { StoreFile } from "./store-file.ts";
 
 /** A file as format 2 wrote it: `patches` are those of two documents, in turn. */
@@ -33,9 +43,16 @@ function writeFormat2(path: string, patches: readonly string[]): void {
  * first five and the last five with a receipt, a settled and an emitted event; labels, and a commit that changed nothing.
  */
 function writeFormat4(path: string): DatabaseSync {
-  writeFileSync(path, gunzipSync(readFileSync(join(import.meta.dirname, "fixtures/format-4.db.gz"))));
+  unpack("format-4", path);
   return new DatabaseSync(path);
 }
+
+function unpack(fixture: string, path: string): void {
+  writeFileSync(path, gunzipSync(readFileSync(join(import.meta.dirname, `fixtures/${fixture}.db.gz`))));
+}
+
+/** When what the receipts of the fixture of format 6 are of was made. */
+const MADE_AT_MS = 1_767_225_600_000;
 
 describe("a file of an older format", () => {
   test("[S82] format 2, with changes by document, keeps its documents and its feed", async () => {
@@ -134,5 +151,25 @@ describe("a file of an older format", () => {
     expect(await store.verify()).toMatchObject({ ok: false });
     await expect(currentValue(store, id)).rejects.toMatchObject({ code: "STORE_CORRUPT" });
     expect(await currentValue(store, "plain")).toEqual({ a: 2 });
+  });
+
+  test("[S82] [S103] format 6: receipts from before they had an end stay, and answer, whatever the horizon is", async () => {
+    await using file = new StoreFile();
+    // Two requests, one with an id of its own kind; an event that waits, and the receipt of one of its subscribers; then a short feed.
+    unpack("format-6", file.path);
+    const store = await file.open({ tuning: { feedCommits: 5 } });
+    const horizonMs = MADE_AT_MS + 1_000;
+    expect(await store.forgetReceipts({ madeBeforeMs: horizonMs, limit: 100 })).toEqual({ removed: 0, horizonMs });
+    const waiting = "019b76da-a800-7000-8000-0000000000ff";
+    const handled = ["receipt/019b76da-a800-7000-8000-000000000001", "receipt/order-17", `receipt:36:${waiting}:done`];
+    for (const [n, name] of handled.entries()) {
+      const preconditions = [{ kind: "absent", ...ref(name), madeAtMs: madeAt(name) } as const];
+      expect(await store.commit(commitBy("new", n, { preconditions }))).toMatchObject({ reason: "document-exists" });
+    }
+    const never = "receipt/019b76da-a800-7000-8000-000000000002";
+    const preconditions = [{ kind: "absent", ...ref(never), madeAtMs: MADE_AT_MS } as const];
+    expect(await store.commit(commitBy("new", 9, { preconditions }))).toMatchObject({ reason: "too-old" });
+    expect((await claimUnderNewLease(store, 1)).map(({ row }) => row.message?.metadata.id)).toEqual([waiting]);
+    expect(await store.verify()).toMatchObject({ ok: true, rows: 1, documents: 4, problems: [] });
   });
 });
