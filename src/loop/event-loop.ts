@@ -183,13 +183,14 @@ export class EventLoop implements ActorHome {
       );
     // A copy: whatever the caller does with it from now on, this is what he asked.
     const clone = cloneJson(data, DATA_LIMITS);
-    return new Promise((resolve) => {
-      const origin = { kind: "caller" as const, answer: resolve };
-      if (clone.kind === "impure")
-        return this.refuse({ message, origin }, 422, problemText(within("data", clone.problem)));
+    const { promise, resolve: answer } = Promise.withResolvers<Message>();
+    const origin = { kind: "caller" as const, answer };
+    if (clone.kind === "impure") this.refuse({ message, origin }, 422, problemText(within("data", clone.problem)));
+    else {
       const own = copyFlat(metadata as JsonObject) as Message["metadata"];
       this.enqueue({ kind, type, data: clone.value, metadata: own }, origin, "user");
-    });
+    }
+    return promise;
   }
 
   // Answers ------------------------------------------------------------------------------------------------------------------

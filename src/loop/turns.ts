@@ -28,7 +28,8 @@ export class Turns {
   readonly #host: Host;
   readonly #observations: Observations;
   readonly #router: Router;
-  readonly #lanes = { system: new Fifo<Inbound>(), user: new Fifo<Inbound>() };
+  readonly #system = new Fifo<Inbound>();
+  readonly #user = new Fifo<Inbound>();
   readonly #microtasks = new Fifo<() => void>();
   /** Connections that went while something was in the lanes, which may be theirs; until the lanes are empty. */
   readonly #gone = new Set<Connection>();
@@ -53,11 +54,15 @@ export class Turns {
 
   /** Puts a message into a lane. It is taken once somebody has called `wake` or `beginAfterThis`. */
   put(inbound: Inbound, lane: LaneName): void {
-    this.#lanes[lane].push(inbound);
+    this.#lane(lane).push(inbound);
   }
 
   isFull(lane: LaneName): boolean {
-    return this.#lanes[lane].length >= LANE_MAX;
+    return this.#lane(lane).length >= LANE_MAX;
+  }
+
+  #lane(name: LaneName): Fifo<Inbound> {
+    return name === "system" ? this.#system : this.#user;
   }
 
   /** Bookkeeping at the end of the present turn, or of the next. Bounded; what is over is carried on. */
@@ -116,7 +121,7 @@ export class Turns {
   };
 
   readonly #next = (): void => {
-    const inbound = this.#lanes.system.shift() ?? this.#lanes.user.shift();
+    const inbound = this.#system.shift() ?? this.#user.shift();
     if (inbound) {
       this.#count++;
       this.#router.route(inbound);
@@ -162,7 +167,7 @@ export class Turns {
   // Rest ---------------------------------------------------------------------------------------------------------------------
 
   get #isEmpty(): boolean {
-    return this.#lanes.system.length === 0 && this.#lanes.user.length === 0 && this.#microtasks.length === 0;
+    return this.#system.length === 0 && this.#user.length === 0 && this.#microtasks.length === 0;
   }
 
   /** Nothing is in the lanes, and no slice runs or is about to. */
@@ -176,7 +181,7 @@ export class Turns {
   }
 
   length(lane: LaneName): number {
-    return this.#lanes[lane].length;
+    return this.#lane(lane).length;
   }
 
   /** Resolves with the end of a slice that left nothing, or a call of `checkRest` between slices. */
