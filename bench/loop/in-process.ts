@@ -18,7 +18,7 @@ export interface Asked extends AsyncDisposable {
 /** Callers that each wait for their answer before they ask again. */
 const CALLERS = 256;
 /** Requests of each before the clock starts: until the engine has compiled what they run through. */
-const WARM_UP = 400;
+const WARM_UP = 1_000;
 
 /** Answers per second. */
 export async function answersPerSecond(system: InProcess, count: number): Promise<number> {
