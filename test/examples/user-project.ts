@@ -43,6 +43,8 @@ export class UserProject implements Disposable {
     const outDir = join(project.packageFolder, "dist");
     const built = await runProgram(TSC, ["-p", "tsconfig.build.json", "--outDir", outDir]);
     if (built.code !== 0) throw new Error(`the package does not build:\n${built.stdout}`);
+    const bundled = await runProgram(process.execPath, ["scripts/bundle.ts", outDir]);
+    if (bundled.code !== 0) throw new Error(`the package cannot be bundled:\n${bundled.stderr}`);
     for (const name of ["package.json", "README.md", "LICENSE"]) {
       copyFileSync(join(ROOT, name), join(project.packageFolder, name));
     }

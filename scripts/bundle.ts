@@ -1,0 +1,35 @@
+/**
+ * The package's JavaScript: one file for each entry of `exports` and for the command, and what several of them use in chunks. Three hundred
+ * modules by themselves take Node six times as long to load as these, which is most of the time that a verb of the command takes.
+ * Types are made by `tsc` (tsconfig.build.json). The package ships no sources, so its maps carry them.
+ *
+ *     node scripts/bundle.ts [folder]
+ */
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "rolldown";
+import manifest from "../package.json" with { type: "json" };
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const [folder = "dist"] = process.argv.slice(2);
+
+const targets = Object.values(manifest.exports).flatMap((target) => (typeof target === "string" ? [] : target.default));
+const entries = [...targets, "./dist/cli/main.js"].map((target) => target.slice("./dist/".length, -".js".length));
+
+await build({
+  cwd: root,
+  input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
+  platform: "node",
+  external: [/^node:/, ...Object.keys(manifest.dependencies)],
+  // The oldest runtime that the package is for; tsconfig.json names the same language.
+  transform: { target: "node22.18" },
+  logLevel: "warn",
+  output: {
+    dir: folder,
+    format: "esm",
+    entryFileNames: "[name].js",
+    // One folder below `dist`, as rooms are: `kernel/faults.ts` and `cli/version.ts` find the package from there.
+    chunkFileNames: "chunks/[name].js",
+    sourcemap: true,
+  },
+});
