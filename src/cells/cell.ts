@@ -7,7 +7,7 @@ import type { Address } from "../scheduler/address.ts";
 import { handOut } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { labelPlace } from "./labels.ts";
-import { followLinks, type LinkTargets, readThrough } from "./links.ts";
+import { followLinks, type LinkTargets, readOn, readThrough } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
@@ -62,9 +62,17 @@ export class Cell<T = unknown> extends Place {
 
   /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */
   get(): T | undefined {
-    const value = readThrough(this.address, this.targets);
-    if (value === undefined) return this.#options.default;
-    return (typeof value === "object" ? handOut(value) : value) as T;
+    const { address } = this;
+    const { scheduler } = this.targets;
+    const value = scheduler.repeats(address) ? address.value : scheduler.read(address);
+    // A document that is a plain value: nothing on the way to it, or at it, can be a link.
+    if (value === undefined || typeof value === "object" || address.parent !== null) return this.#found(address, value);
+    return value as T;
+  }
+
+  #found(address: Address, there: Json | undefined): T | undefined {
+    const value = handOut(readOn(address, there, this.targets));
+    return value === undefined ? this.#options.default : (value as T);
   }
 
   /** The value as it lies there, with links inside it as links. */

@@ -19,14 +19,11 @@ export interface LinkTargets {
 /** The value at an address, through links, registered as read. */
 export function readThrough(address: Address, targets: LinkTargets): Json | undefined {
   // Read before looking for links: the read brings what lies there up to date.
-  const value = targets.scheduler.read(address);
-  // A document that is a plain value: nothing on the way to it, or at it, can be a link.
-  if (address.parent === null && (typeof value !== "object" || value === null)) return value;
-  return readOn(address, value, targets);
+  return readOn(address, targets.scheduler.read(address), targets);
 }
 
 /** The value that links lead to from an address that was just read; the value itself where there are none. */
-function readOn(address: Address, value: Json | undefined, targets: LinkTargets): Json | undefined {
+export function readOn(address: Address, value: Json | undefined, targets: LinkTargets): Json | undefined {
   let at = address;
   let found = value;
   for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {

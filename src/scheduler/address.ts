@@ -155,11 +155,7 @@ export class Address {
 
   /** The current value, as it lies in the document. */
   get value(): Json | undefined {
-    return this.parent === null ? this.document.value : this.#valueIn(this.parent.value);
-  }
-
-  #valueIn(container: Json | undefined): Json | undefined {
-    return typeof container === "object" && container !== null ? childOf(container, this.step) : undefined;
+    return this.parent === null ? this.document.value : valueBelow(this.parent, this.step);
   }
 
   /** One more needs the document to be here, as long as it does not say otherwise. */
@@ -184,4 +180,9 @@ export class Address {
     const document = scope === "space" ? id : `${scope}:${id}`;
     return this.parent === null ? document : `${document} /${this.path.join("/")}`;
   }
+}
+
+function valueBelow({ parent, document, step: ownStep }: Address, step: string): Json | undefined {
+  const container = parent === null ? document.value : valueBelow(parent, ownStep);
+  return typeof container === "object" && container !== null ? childOf(container, step) : undefined;
 }

@@ -4,7 +4,7 @@
  * takes from here. It decides nothing about values or demand.
  */
 import type { Gates } from "./gates.ts";
-import { RUNNING, type SchedulerNode } from "./node.ts";
+import { RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 /** Who is told that there is work; the settle component. */
@@ -28,18 +28,17 @@ export class Agenda {
 
   /** The node is not clean and live: it runs now, or when its gate opens. */
   offer(node: SchedulerNode): void {
-    // One that runs is offered again by the runner, when it has ended.
-    if (node.slot === RUNNING) return;
     if (node.particulars !== null && this.#isHeld(node)) return;
-    if (node.slot >= 0) return;
+    // One that runs is offered again by the runner, when it has ended.
+    if (node.slot !== UNQUEUED) return;
     this.#queueOf(node).push(node);
     this.#waker?.wake();
   }
 
   #isHeld(node: SchedulerNode): boolean {
-    const isHeld = node.gate !== undefined && this.#gates.hold(node);
-    if (isHeld) this.#unqueue(node);
-    return isHeld;
+    if (node.gate === undefined || node.slot === RUNNING || !this.#gates.hold(node)) return false;
+    this.#unqueue(node);
+    return true;
   }
 
   /** Takes a queued node, to run it. */
@@ -76,7 +75,11 @@ export class Agenda {
     if (node.slot >= 0) this.#queueOf(node).moved(node);
   }
 
+  get isEmpty(): boolean {
+    return this.primary.isEmpty && this.idle.isEmpty;
+  }
+
   get size(): number {
-    return this.primary.size + this.idle.size;
+    return [...this.primary, ...this.idle].length;
   }
 }

@@ -106,8 +106,8 @@ export class Closure {
 
 /** Whether nothing that writes there has anything left to do; most sends read nothing else, and need no closure. */
 export function isCurrent({ agenda, gates, work }: ClosureParts, { writers }: DocumentIndex): boolean {
-  if (writers.length === 0 && agenda.idle.size === 0 && gates.held.size === 0) return true;
-  if (agenda.size > 0 || gates.held.size > 0 || work.isUnsettled) return false;
+  if (writers.length === 0 && agenda.idle.isEmpty && gates.held.size === 0) return true;
+  if (!agenda.isEmpty || gates.held.size > 0 || work.isUnsettled) return false;
   return writers.every((writer) => writer.live && writer.status === "clean");
 }
 

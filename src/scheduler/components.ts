@@ -23,6 +23,7 @@ import { Quiescence } from "./quiescence.ts";
 import { Registry } from "./registry.ts";
 import { RunCommits } from "./run-commits.ts";
 import { RunReads } from "./run-reads.ts";
+import { RunTiming } from "./run-timing.ts";
 import { RunWrites } from "./run-writes.ts";
 import { Runner } from "./runner.ts";
 import { SendAnswers } from "./send-answers.ts";
@@ -54,7 +55,8 @@ export function compose(host: Host) {
   const commits = new RunCommits({ ...base, background: quiescence });
   const reads = new RunReads({ ...base, precedence, persistence, flow });
   const writes = new RunWrites({ ...base, flow, commits });
-  const runner = new Runner({ ...base, persistence, flow, reads, writes });
+  const timing = new RunTiming(host, gates);
+  const runner = new Runner({ ...base, timing, persistence, flow, reads, writes });
   const provisional = new ProvisionalDemand(base);
   const episode = new Episode(base);
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };

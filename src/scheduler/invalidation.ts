@@ -138,11 +138,23 @@ export class Invalidation {
   /** The value at an address has changed. */
   changed(address: Address, before: Json | undefined, after: Json | undefined, source?: object, group?: string): void {
     const tick = ++this.#graph.tick;
-    if (before === undefined && address.parent === null) this.arrived(address.home, group);
     this.#at(address, before, after, tick, source, group);
-    if (address.children !== null) this.#below(address, before, after, tick, source, group);
-    if (address.parent !== null)
-      this.#above(address.parent, (before === undefined) !== (after === undefined), tick, source, group);
+    const isAlone = address.children === null && address.parent === null;
+    if (!isAlone || before === undefined) this.#around(address, before, after, tick, source, group);
+  }
+
+  #around(
+    address: Address,
+    before: Json | undefined,
+    after: Json | undefined,
+    tick: number,
+    source?: object,
+    group?: string,
+  ): void {
+    const { children, parent, home } = address;
+    if (children !== null) this.#below(address, before, after, tick, source, group);
+    if (parent !== null) this.#above(parent, (before === undefined) !== (after === undefined), tick, source, group);
+    else if (before === undefined) this.arrived(home, group);
   }
 
   /**

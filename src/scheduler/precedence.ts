@@ -20,12 +20,12 @@ export class Precedence {
 
   /** Whether something turned out that has to run before the node; then the order has been changed. */
   comesLater(node: SchedulerNode): boolean {
-    const mayHaveToWait = node.particulars !== null || this.#agenda.idle.size > 0 || this.#graph.heights.hasCircles;
+    const mayHaveToWait = node.particulars !== null || !this.#agenda.idle.isEmpty || this.#graph.heights.hasCircles;
     return mayHaveToWait && this.#hasToWait(node);
   }
 
   #hasToWait(node: SchedulerNode): boolean {
-    if (this.#agenda.idle.size > 0 && node.envelope === undefined && this.promoteBefore(node)) return true;
+    if (!this.#agenda.idle.isEmpty && node.envelope === undefined && this.promoteBefore(node)) return true;
     const { heights } = this.#graph;
     if (heights.hasCircles && heights.isUnordered(node) && heights.retry(node)) return true;
     return node.parent !== undefined && this.#parentFirst(node, node.parent);

@@ -97,7 +97,7 @@ export class Quiescence implements Background {
     if (this.#disposed) return !this.#activity?.isWaiting;
     return (
       !this.#activity?.isActive &&
-      this.#agenda.size === 0 &&
+      this.#agenda.isEmpty &&
       this.#background.size === 0 &&
       !this.#turns.hasUntold &&
       !this.#hasDeferredFirstRun()

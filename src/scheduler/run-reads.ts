@@ -97,7 +97,7 @@ export class RunReads {
     // Removed while it runs: its reads are gone, and nobody would take back another.
     if (!node.registered) return;
     run.tail = this.#graph.addRead(node, address, shallow, tail);
-    if (address.home.writers.length === 0 && this.#agenda.idle.size === 0) return;
+    if (address.home.writers.length === 0 && this.#agenda.idle.isEmpty) return;
     this.#finishBelow(run);
     // What the work below wrote here is not news to the reader: it has yet to look.
     const readBefore = (shallow ? address.deepRun : address.shallowRun) === run.id;
@@ -114,7 +114,7 @@ export class RunReads {
   #finishBelow(run: Run): void {
     const { node } = run;
     const upstream = this.#upstream as UpstreamWork;
-    if (this.#agenda.idle.size > 0 && node.envelope === undefined) this.#precedence.promoteBefore(node);
+    if (!this.#agenda.idle.isEmpty && node.envelope === undefined) this.#precedence.promoteBefore(node);
     for (let first = this.#agenda.primary.first; first !== undefined; first = this.#agenda.primary.first) {
       if (first.height >= node.height) break;
       if (!upstream.mayNest(run)) throw START_OVER;

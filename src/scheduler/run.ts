@@ -38,6 +38,22 @@ export class Run {
     this.tail = null;
   }
 
+  /**
+   * Whether a read of all that lies there is one that the run has made already, or the one that came next in the last run too: then it is
+   * made, and the value is what lies there. Everything else is for `run-reads.ts`. This calls nothing, so that the engine always
+   * compiles it into the code that reads (`docs/decisions/0006`).
+   */
+  repeats(address: Address): boolean {
+    const { document } = address;
+    if (document.labels !== undefined || document.state !== "loaded") return false;
+    if (address.deepRun === this.id) return true;
+    const next = this.tail === null ? this.node.reads : this.tail.next;
+    if (next === null || next.address !== address || next.shallow) return false;
+    address.deepRun = this.id;
+    this.tail = next;
+    return true;
+  }
+
   /** The addresses whose changes caused it (I8). */
   get causes(): readonly Address[] {
     return this.node.lastCauses;

@@ -11,7 +11,6 @@
  *      └── throws START_OVER ────> side-writes taken back, queued again: what it read has to run or to come first
  * ```
  */
-import type { Host } from "../host/host.ts";
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
@@ -19,7 +18,6 @@ import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
-import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
@@ -29,18 +27,11 @@ import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
 import { type RunReads, START_OVER } from "./run-reads.ts";
+import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
 import type { RunWrites } from "./run-writes.ts";
 import { SelfWaits, waitsForItself } from "./self-waits.ts";
 import type { Turns } from "./turns.ts";
 import type { WriteTarget } from "./write-unit.ts";
-
-/**
- * An effect is timed in its first runs, in some more if one of them was slow, and then once in a while: reading the clock costs as much
- * as a run, and of ten thousand effects each runs now and then.
- */
-const TIMED_RUNS = 2;
-const TIMED_RUNS_OF_SLOW = 8;
-const TIMED_AGAIN_MASK = 31;
 
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
@@ -56,10 +47,9 @@ export class Runner implements RunHome {
   /** One for each depth, as far as it has ever been. */
   readonly #runs: Run[] = [];
   #lastRun = 0;
-  readonly #host: Host;
   readonly #graph: Graph;
   readonly #agenda: Agenda;
-  readonly #gates: Gates;
+  readonly #timing: RunTiming;
   readonly #turns: Turns;
   readonly #introspection: Introspection;
   readonly #persistence: Persistence;
@@ -68,10 +58,9 @@ export class Runner implements RunHome {
   readonly #writes: RunWrites;
 
   constructor(parts: {
-    host: Host;
     graph: Graph;
     agenda: Agenda;
-    gates: Gates;
+    timing: RunTiming;
     turns: Turns;
     introspection: Introspection;
     persistence: Persistence;
@@ -79,10 +68,9 @@ export class Runner implements RunHome {
     reads: RunReads;
     writes: RunWrites;
   }) {
-    this.#host = parts.host;
     this.#graph = parts.graph;
     this.#agenda = parts.agenda;
-    this.#gates = parts.gates;
+    this.#timing = parts.timing;
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
     this.#persistence = parts.persistence;
@@ -96,7 +84,10 @@ export class Runner implements RunHome {
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
     const run = this.current;
-    if (run !== null) return this.#reads.read(run, address, shallow);
+    return run === null ? this.#readOutside(address, shallow) : this.#reads.read(run, address, shallow);
+  }
+
+  #readOutside(address: Address, shallow: boolean): Json | undefined {
     const { document } = address;
     document.touched = true;
     // It reads as absent, and arrives as a change.
@@ -185,9 +176,7 @@ export class Runner implements RunHome {
     node.slot = RUNNING;
     const run = this.#begin(node);
     const isPlain = node.output !== undefined && node.particulars === null;
-    if (!isPlain && node.lastReason !== null && isProcess(node)) this.#flow.triggered(run);
-    const isTimed = !isPlain && node.kind === "effect" && isWorthTiming(node);
-    const started = isTimed ? this.#host.monotonic() : 0;
+    const began = isPlain ? NOT_TIMED : this.#beginOther(run);
     const outer = this.current;
     this.current = run;
     this.#depth++;
@@ -205,8 +194,7 @@ export class Runner implements RunHome {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
-    if (!isPlain && (isTimed || node.gate !== undefined))
-      this.#gates.ran(node, isTimed ? this.#host.monotonic() - started : 0);
+    if (!isPlain) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
       else this.#finish(run, result);
@@ -226,6 +214,13 @@ export class Runner implements RunHome {
     return run;
   }
 
+  /** What is more to do for an effect, and for a node about which something is particular; gives when it began if it is timed. */
+  #beginOther(run: Run): number {
+    const { node } = run;
+    if (node.lastReason !== null && isProcess(node)) this.#flow.triggered(run);
+    return this.#timing.begin(node);
+  }
+
   #handle(node: SchedulerNode): RunHandle {
     node.handle ??= new RunHandle(this, node);
     return node.handle;
@@ -239,7 +234,7 @@ export class Runner implements RunHome {
     this.selfWaits.refuse(run.id, node.id);
     // Nobody else's from now on; it had the place that is the next to be used.
     this.#runs[this.#depth] = new Run(node, 0);
-    const started = this.#host.monotonic();
+    const began = this.#timing.now;
     let result: unknown;
     let thrown: unknown;
     let threw = false;
@@ -257,7 +252,7 @@ export class Runner implements RunHome {
       if (!threw) thrown = error;
       threw = true;
     }
-    this.#gates.ran(node, this.#host.monotonic() - started);
+    this.#timing.end(node, began);
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result);
     run.isOver = true;
@@ -310,11 +305,11 @@ export class Runner implements RunHome {
   #finish(run: Run, result: unknown): void {
     const { node, tail } = run;
     if (!node.registered) return this.#writes.takeBack(run);
-    if (node.particulars !== null && this.#hasReadTooEarly(run)) return;
+    const { output, particulars } = node;
+    if (particulars !== null && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
-    const { output } = node;
     try {
-      if (run.unit !== null || (node.particulars !== null && node.envelope !== undefined)) this.#writes.commit(run);
+      if (run.unit !== null || particulars !== null) this.#writes.commit(run);
       if (output !== undefined) this.#writes.put(run, output, result);
     } catch (error) {
       return this.#failed(run, error);
@@ -323,7 +318,7 @@ export class Runner implements RunHome {
     if (node.error !== undefined) node.error = undefined;
     node.runs++;
     this.#introspection.ran(run);
-    if (node.particulars !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
+    if (particulars !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
     if (this.#introspection.checksIdempotency && node.kind === "computation") this.#rehearse(node);
   }
 
@@ -376,11 +371,6 @@ export class Runner implements RunHome {
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, node.lastReason);
   }
-}
-
-function isWorthTiming({ runs, gate }: SchedulerNode): boolean {
-  if (runs < TIMED_RUNS || (runs & TIMED_AGAIN_MASK) === 0) return true;
-  return gate !== undefined && gate.slowRuns > 0 && runs < TIMED_RUNS_OF_SLOW;
 }
 
 function isPromise(value: unknown): value is Promise<unknown> {

@@ -77,6 +77,11 @@ export class Scheduler implements Disposable {
     return this.#runner.read(address, shallow);
   }
 
+  /** Whether the read is one of those that the run has made before: then it is made, and the value is what lies there. */
+  repeats(address: Address): boolean {
+    return this.#runner.current?.repeats(address) ?? false;
+  }
+
   write(address: Address, value: unknown): void {
     this.#runner.write(address, value);
   }

@@ -136,7 +136,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   #begin(sliced: boolean): void {
     if (this.#passing || this.isWaiting || this.#disposed || this.#turns.isTransacting) return;
     this.#turns.publish();
-    if (this.#agenda.size === 0 && !this.#sends?.hasSends) return this.#quiescence.check();
+    if (this.#agenda.isEmpty && !this.#sends?.hasSends) return this.#quiescence.check();
     this.#pass++;
     this.#continue(sliced);
   }
@@ -159,7 +159,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
 
   #end(sliced: boolean): void {
     this.#provisional.expire();
-    if (this.#agenda.size > 0) return this.#continue(sliced);
+    if (!this.#agenda.isEmpty) return this.#continue(sliced);
     this.#episode.passed(this.#pass);
     this.#quiescence.check();
   }
@@ -180,7 +180,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     if (!sends?.hasSends) return false;
     const moved = sends.step();
     if (this.isWaiting || this.#isOver(until)) return false;
-    return moved || this.#agenda.size > 0 || this.#turns.hasUntold;
+    return moved || !this.#agenda.isEmpty || this.#turns.hasUntold;
   }
 
   #isOver(until: number): boolean {
@@ -267,7 +267,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     for (;;) {
       if (this.isWaiting) return false;
       if (this.#turns.hasUntold) this.#turns.publish();
-      if (this.#agenda.idle.size > 0) this.#precedence.promoteBefore(node);
+      if (!this.#agenda.idle.isEmpty) this.#precedence.promoteBefore(node);
       const { first } = this.#agenda.primary;
       if (first === undefined || first.height >= node.height) return true;
       this.runNext(first);

@@ -22,20 +22,18 @@ export class WorkQueue {
   #head = LINE_START;
   #tail = LINE_START;
   readonly #heap: SchedulerNode[] = [];
-  #size = 0;
 
   constructor() {
     for (let at = 0; at < LINE_START; at++) this.#line.push(undefined);
   }
 
-  get size(): number {
-    return this.#size;
+  get isEmpty(): boolean {
+    return this.#head === this.#tail && this.#heap.length === 0;
   }
 
   get first(): SchedulerNode | undefined {
-    if (this.#size === 0) return undefined;
     if (this.#heap.length > 0) return this.#firstOfBoth(this.#heap[0] as SchedulerNode);
-    return this.#line[this.#head];
+    return this.#head === this.#tail ? undefined : this.#line[this.#head];
   }
 
   #firstOfBoth(inHeap: SchedulerNode): SchedulerNode {
@@ -44,19 +42,18 @@ export class WorkQueue {
     return comesBefore(inLine, inHeap) ? inLine : inHeap;
   }
 
+  /** Queues a node that is not. */
   push(node: SchedulerNode): void {
-    if (node.slot >= 0) return;
-    this.#size++;
-    if (this.#joinLine(node)) return;
-    this.#heap.push(node);
-    this.#up(node, this.#heap.length - 1);
+    if (this.#head !== this.#tail) return this.#joinOthers(node);
+    this.#head = LINE_START;
+    this.#tail = LINE_START + 1;
+    this.#stand(node, LINE_START);
   }
 
   remove(node: SchedulerNode): void {
     const { slot } = node;
     if (slot < 0) return;
     node.slot = UNQUEUED;
-    this.#size--;
     if ((slot & 1) === 1) this.#leaveHeap(slot >> 1);
     else this.#leaveLine(slot >> 1);
   }
@@ -78,26 +75,17 @@ export class WorkQueue {
 
   // The line -------------------------------------------------------------------------------------------------------------
 
-  #joinLine(node: SchedulerNode): boolean {
-    if (this.#head !== this.#tail) return this.#joinOthers(node);
-    this.#head = LINE_START;
-    this.#tail = LINE_START + 1;
-    this.#stand(node, LINE_START);
-    return true;
-  }
-
-  #joinOthers(node: SchedulerNode): boolean {
+  #joinOthers(node: SchedulerNode): void {
     const line = this.#line;
     if (comesBefore(line[this.#tail - 1] as SchedulerNode, node)) {
       if (this.#head > LINE_SLACK && this.#tail === line.length) this.#moveUp();
       this.#stand(node, this.#tail++);
-      return true;
-    }
-    if (this.#head > 0 && comesBefore(node, line[this.#head] as SchedulerNode)) {
+    } else if (this.#head > 0 && comesBefore(node, line[this.#head] as SchedulerNode)) {
       this.#stand(node, --this.#head);
-      return true;
+    } else if (!this.#joinNearEnd(node)) {
+      this.#heap.push(node);
+      this.#up(node, this.#heap.length - 1);
     }
-    return this.#joinNearEnd(node);
   }
 
   #joinNearEnd(node: SchedulerNode): boolean {
@@ -123,7 +111,9 @@ export class WorkQueue {
     const line = this.#line;
     line[at] = undefined;
     if (at === this.#head) {
-      while (this.#head < this.#tail && line[this.#head] === undefined) this.#head++;
+      let head = at + 1;
+      while (head < this.#tail && line[head] === undefined) head++;
+      this.#head = head;
     } else if (at === this.#tail - 1) {
       while (line[this.#tail - 1] === undefined) this.#tail--;
     }
