@@ -101,6 +101,17 @@ export const TOPICS_REMEMBERED_MAX = 10_000;
 /** A subscriber's id is part of a receipt's name. */
 export const SUBSCRIBER_ID_LENGTH_MAX = 255;
 
+// Receipts with an end.
+
+/** The shortest time for which receipts may be kept: clocks of clients may be off by minutes, and a client repeats what was not answered. */
+export const RECEIPTS_KEEP_MS_MIN = 3_600_000;
+/** How often those are looked for whose end has come: so often while they are kept, but not more often and not less. Each look is a write. */
+export const RECEIPT_SWEEPS_KEPT = 64;
+export const RECEIPT_SWEEP_MS_MIN = 60_000;
+export const RECEIPT_SWEEP_MS_MAX = 3_600_000;
+/** How many go at a time: short enough to hide between two commits. */
+export const RECEIPTS_STEP = 500;
+
 // Timers.
 
 /** 100 years of 365.25 days; a longer delay is a unit mistake. */

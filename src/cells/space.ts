@@ -12,6 +12,7 @@ import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
@@ -47,6 +48,8 @@ export interface SpaceOptions {
    * first read after that finds them as it finds a document that is not loaded yet.
    */
   readonly residentDocumentsMax?: number;
+  /** How long receipts of the whole store are kept; for ever unless given. */
+  readonly receipts?: ReceiptPolicy | undefined;
   /**
    * Told what goes wrong where nobody is answered: a computed value or an effect that throws, a write that is taken back. Unless given, and
    * unless somebody listens with `scheduler.onError`, it is a line on the console. A shared scheduler tells of all its spaces.
@@ -72,13 +75,15 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly #ownsScheduler: boolean;
   readonly #pieces: Pieces;
   readonly #unlisten: (() => void) | undefined;
+  readonly #receipts: ReceiptKeeper | undefined;
   /** Only where computed values are kept. */
   readonly #fingerprints: Fingerprints | undefined;
   #effects = 0;
   #closing: Promise<void> | undefined;
 
   static async open(options: SpaceOptions): Promise<Space> {
-    const { store, host = systemHost(), name, residentDocumentsMax } = options;
+    const { store, host = systemHost(), name, residentDocumentsMax, receipts } = options;
+    if (receipts !== undefined) requireReceiptPolicy(receipts);
     const memory = residentDocumentsMax === undefined ? {} : { residentDocumentsMax };
     return new Space(options, host, await Replica.open({ store, host, space: name, ...memory }));
   }
@@ -93,6 +98,10 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.scheduler = options.scheduler ?? new Scheduler({ host });
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
+    const { store, receipts: policy } = options;
+    const tell = (trouble: unknown) => this.scheduler.report(trouble);
+    this.#receipts = policy && new ReceiptKeeper({ host, store, policy, tell });
+    this.#receipts?.start();
   }
 
   replica(space: string): Replica {
@@ -325,6 +334,7 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   async #close(grace: Grace): Promise<void> {
     const { scheduler } = this;
+    this.#receipts?.stop();
     const isSettled = await grace.outlasts(scheduler.settled());
     if (!isSettled) scheduler.tellUnfinished(this.#replica, grace.ms);
     this.#pieces.close();

@@ -1,6 +1,6 @@
 /**
  * `millrace doctor`: checks what a kernel stands on: runtime, settings and where they come from, data directory, schema, permissions and
- * hash chain of the store file, leases; and does a little real work on a store of its own in the folder for temporary files. Changes
+ * hash chain of the store file, leases, receipts; and does a little real work on a store of its own in the folder for temporary files. Changes
  * nothing else.
  */
 
@@ -13,7 +13,7 @@ import { InstanceLock } from "../kernel/instance-lock.ts";
 import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
-import { type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
+import { type ReceiptFacts, receiptFacts, type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
@@ -105,6 +105,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
       checkSchema(facts),
       checkPermissions(databaseFile, facts),
       await checkLeases(store, InstanceLock.isHeld(directory)),
+      checkReceipts(receiptFacts(databaseFile), systemHost().now()),
       await checkJournal(store, databaseFile),
     ];
   } catch (error) {
@@ -136,6 +137,18 @@ async function checkLeases(store: KernelStore, running: boolean): Promise<Findin
       ? "no kernel is running"
       : `no kernel is running; ${held.length} are left of one that was killed (lease ${[...leases].join(", ")}), and the next takes them up`;
   return { check: "leases", ok: true, found: `${who}; ${pending} events wait, ${failed} have failed` };
+}
+
+/** How many there are, and since when. A horizon that is to come was moved by a clock that was wrong, and nothing is taken before it. */
+function checkReceipts({ receipts, ending, horizonMs }: ReceiptFacts, nowMs: number): Finding {
+  const kept = `${receipts} kept, ${ending} of what says when it was made`;
+  const since =
+    horizonMs === undefined ? "none was removed" : `of what was made since ${new Date(horizonMs).toISOString()}`;
+  const isAhead = horizonMs !== undefined && horizonMs > nowMs;
+  const found = isAhead
+    ? `${since}, which is to come: what is made before is refused; check the clock`
+    : `${kept}; ${since}`;
+  return { check: "receipts", ok: !isAhead, found };
 }
 
 async function checkJournal(store: KernelStore, file: string): Promise<Finding> {

@@ -16,6 +16,7 @@ type ConfiguredOptions = Pick<
   | "extensionData"
   | "log"
   | "requestTimeoutMs"
+  | "receipts"
   | "clearance"
 >;
 
@@ -24,7 +25,7 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
   // Whoever starts the kernel decides, then the app.
   const extensions = settings.extensions.value ?? app?.extensions;
   const clearance = settings.clearance.value === undefined ? app?.clearance : namesIn(settings.clearance.value);
-  const { agent, requestTimeoutMs } = settings;
+  const { agent, requestTimeoutMs, receiptsKeepMs } = settings;
   return {
     capabilities: app?.capabilities ?? {},
     extensionData: join(directory.path, "extensions"),
@@ -34,6 +35,7 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
     ...(app?.version === undefined ? {} : { version: app.version }),
     ...(clearance === undefined ? {} : { clearance }),
     ...(agent.value === undefined ? {} : { agent: agent.value }),
+    ...(receiptsKeepMs.value === undefined ? {} : { receipts: { keepMs: receiptsKeepMs.value } }),
     ...(requestTimeoutMs.value === undefined ? {} : { requestTimeoutMs: requestTimeoutMs.value }),
   };
 }

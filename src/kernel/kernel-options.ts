@@ -10,6 +10,7 @@ import type { Log } from "../extensions/logger.ts";
 import type { Host } from "../host/host.ts";
 import type { Capability } from "../loop/capability.ts";
 import type { Observer } from "../loop/observation.ts";
+import type { ReceiptPolicy } from "../store/receipt-keeper.ts";
 import type { Store } from "../store/store.ts";
 
 /** What capabilities may be built from. */
@@ -54,6 +55,11 @@ export interface KernelOptions {
   readonly limits?: KernelLimits;
   /** After this long a client's request is answered with 504. */
   readonly requestTimeoutMs?: number;
+  /**
+   * For how long the handling of a message or send is remembered, from when that was made; for ever unless given. What is older than `keepMs` and
+   * comes again is refused as too old, and so is what comes for the first time.
+   */
+  readonly receipts?: ReceiptPolicy;
   /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */
   readonly leaseMs?: number;
   /** No other process has the store open: what a dead one was running by a schedule is run again at once, not when its lease is over. */

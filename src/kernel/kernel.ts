@@ -115,9 +115,9 @@ export class Kernel implements AsyncDisposable {
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
     this.#bus = new EventBus({ store, host, ...watched, ...(leaseMs === undefined ? {} : { leaseMs }) });
     this.#recovered = await this.#bus.recover();
-    const { version } = options;
+    const { version, receipts } = options;
     const persist = version === undefined ? {} : { persist: { version } };
-    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...persist });
+    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", receipts, ...persist });
     this.#opened("space", (graceMs) => this.#space.close({ graceMs }));
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#goOn();

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
 import { fileProblemText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
-import { TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { RECEIPTS_KEEP_MS_MIN, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
 import { DURABILITY, type Durability } from "./open-store.ts";
@@ -36,6 +36,8 @@ export interface Settings {
   /** What clients of the socket may know: names with commas between them, or `none`. */
   readonly clearance: Setting<string | undefined>;
   readonly requestTimeoutMs: Setting<number | undefined>;
+  /** How long receipts are kept; for ever unless set. */
+  readonly receiptsKeepMs: Setting<number | undefined>;
   /** What of extensions' words is shown. */
   readonly log: Setting<LogLevel>;
 }
@@ -62,6 +64,10 @@ const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
   requestTimeoutMs: {
     ...{ variable: "MILLRACE_REQUEST_TIMEOUT_MS", fallback: undefined, inFile: true },
     range: { min: 1, max: TIMER_DELAY_MS_MAX },
+  },
+  receiptsKeepMs: {
+    ...{ variable: "MILLRACE_RECEIPTS_KEEP_MS", fallback: undefined, inFile: true },
+    range: { min: RECEIPTS_KEEP_MS_MIN, max: TIMER_DELAY_MS_MAX },
   },
   log: { variable: "MILLRACE_LOG", fallback: "warn", choices: LOG_LEVELS, inFile: true },
 };

@@ -20,6 +20,34 @@ export interface StoreFacts {
   readonly mode: number;
 }
 
+/** Of a file that has every migration. */
+export interface ReceiptFacts {
+  readonly receipts: number;
+  /** Those among them that go when the horizon has passed them. */
+  readonly ending: number;
+  /** Undefined while none was ever removed. */
+  readonly horizonMs: number | undefined;
+}
+
+export function receiptFacts(file: string): ReceiptFacts {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const count = database.prepare(
+      "SELECT count(*) AS receipts, count(made_at) AS ending FROM document WHERE name GLOB 'receipt[/:]*'",
+    );
+    const { receipts, ending } = count.get() ?? {};
+    const { horizon } =
+      database.prepare("SELECT nullif(made_before_ms, 0) AS horizon FROM receipt_horizon").get() ?? {};
+    return {
+      receipts: Number(receipts),
+      ending: Number(ending),
+      horizonMs: typeof horizon === "number" ? horizon : undefined,
+    };
+  } finally {
+    database.close();
+  }
+}
+
 export function storeFacts(file: string): StoreFacts {
   const database = new DatabaseSync(file, { readOnly: true });
   try {

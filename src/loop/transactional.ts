@@ -162,6 +162,7 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
       return answerOf(await replica.pull(receiptOf(message)), message);
     }
+    if (outcome.reason === "too-old") throw new Failure(410, outcome.message);
     if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
       const became =
         outcome.class === "unknown" ? "not known whether it was committed; repeat it under its id" : "not committed";

@@ -15,6 +15,7 @@ export const ERROR_MEANINGS = {
   403: "Above the clearance",
   404: "No handler",
   409: "Duplicate request id",
+  410: "Too old",
   413: "Line too long",
   422: "Invalid message",
   500: "Handler failed",

@@ -206,7 +206,7 @@ describe("doctor", () => {
     writeFileSync(join(cwd, "millrace.config.yaml"), "durability: process\n");
     const [well] = (await json("doctor")) as { ok: boolean; findings: { check: string; found: string }[] }[];
     expect(well?.findings.map(({ check }) => check)).toEqual(
-      "runtime SQLite settings directory schema permissions leases store self-check".split(" "),
+      "runtime SQLite settings directory schema permissions leases receipts store self-check".split(" "),
     );
     const found = (check: string) => well?.findings.find((finding) => finding.check === check)?.found;
     expect(found("settings")).toMatch(

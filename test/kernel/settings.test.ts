@@ -32,6 +32,7 @@ describe("settings", () => {
       { name: "durability", value: "power", origin: "default" },
       { name: "clearance", value: undefined, origin: "default" },
       { name: "requestTimeoutMs", value: undefined, origin: "default" },
+      { name: "receiptsKeepMs", value: undefined, origin: "default" },
       { name: "log", value: "warn", origin: "default" },
     ]);
   });
@@ -42,6 +43,7 @@ describe("settings", () => {
       environment: {
         MILLRACE_APP: "variable.ts",
         MILLRACE_LOG: "debug",
+        MILLRACE_RECEIPTS_KEEP_MS: "3600000",
         MILLRACE_AGENT: "",
         MILLRACE_DIR: "elsewhere",
       },
@@ -55,6 +57,7 @@ describe("settings", () => {
       durability: { value: "power", origin: "default" },
       clearance: { value: undefined, origin: "default" },
       requestTimeoutMs: { value: 5000, origin: "millrace.config.yaml:3:19" },
+      receiptsKeepMs: { value: 3_600_000, origin: "MILLRACE_RECEIPTS_KEEP_MS" },
       log: { value: "debug", origin: "MILLRACE_LOG" },
     });
   });

@@ -13,6 +13,7 @@ import { journalCases } from "./journal.ts";
 import { leaseCases } from "./leases.ts";
 import { lifeCases } from "./life.ts";
 import { modelCases } from "./model.ts";
+import { receiptHistories } from "./receipt-histories.ts";
 import { receiptCases } from "./receipts.ts";
 import { rememberedCases } from "./remembered.ts";
 import { settlingCases } from "./settling.ts";
@@ -37,6 +38,7 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     settlingCases(open);
     rememberedCases(open);
     receiptCases(open);
+    receiptHistories(open, Math.ceil(modelRuns / 5));
     dueCases(open);
     lifeCases(open);
     modelCases(open, modelRuns);

@@ -1,0 +1,84 @@
+/**
+ * Moves the horizon of a store along behind the clock, and has the receipts removed that it has passed. SPEC: S106. Off unless somebody says how long
+ * they are to be kept (decision 0014).
+ *
+ * One small step at a time, each a job of its own in the store's queue, as the journal's retention does it. What fails is told and tried again next time:
+ * nothing depends on when a receipt goes.
+ */
+import type { Host, Timer } from "../host/host.ts";
+import {
+  RECEIPT_SWEEP_MS_MAX,
+  RECEIPT_SWEEP_MS_MIN,
+  RECEIPT_SWEEPS_KEPT,
+  RECEIPTS_KEEP_MS_MIN,
+  RECEIPTS_STEP,
+} from "../limits.ts";
+import { type Store, StoreError } from "./store.ts";
+
+export interface ReceiptPolicy {
+  /**
+   * For how long what was handled is remembered, from when it was made: repeated within that time, it gets its first answer; after it, it is refused as too
+   * old. At least an hour. Counts for the whole store; of several who share it, the shortest time.
+   */
+  readonly keepMs: number;
+}
+
+export class ReceiptKeeper {
+  readonly #host: Host;
+  readonly #store: Store;
+  readonly #keepMs: number;
+  readonly #tell: (trouble: unknown) => void;
+  #timer: Timer | undefined;
+  #state: "running" | "stopped" = "stopped";
+
+  constructor(parts: { host: Host; store: Store; policy: ReceiptPolicy; tell: (trouble: unknown) => void }) {
+    this.#host = parts.host;
+    this.#store = parts.store;
+    this.#keepMs = parts.policy.keepMs;
+    this.#tell = parts.tell;
+    requireReceiptPolicy(parts.policy);
+  }
+
+  start(): void {
+    this.#state = "running";
+    this.#arm(RECEIPT_SWEEP_MS_MIN);
+  }
+
+  stop(): void {
+    this.#state = "stopped";
+    this.#timer?.cancel();
+  }
+
+  /** Removes everything that may go now; resolves with how many receipts that were. */
+  async sweep(): Promise<number> {
+    const madeBeforeMs = this.#host.now() - this.#keepMs;
+    let removed = 0;
+    for (;;) {
+      const step = await this.#store.forgetReceipts({ madeBeforeMs, limit: RECEIPTS_STEP });
+      removed += step.removed;
+      if (step.removed < RECEIPTS_STEP || this.#state === "stopped") return removed;
+      await this.#host.yield();
+    }
+  }
+
+  #arm(delayMs: number): void {
+    this.#timer = this.#host.timer(delayMs, () => void this.#turn(), { keepAlive: false });
+  }
+
+  async #turn(): Promise<void> {
+    try {
+      await this.sweep();
+    } catch (error) {
+      if (this.#state === "running") this.#tell(error);
+    }
+    const everyMs = this.#keepMs / RECEIPT_SWEEPS_KEPT;
+    if (this.#state === "running") this.#arm(Math.min(Math.max(everyMs, RECEIPT_SWEEP_MS_MIN), RECEIPT_SWEEP_MS_MAX));
+  }
+}
+
+/** Throws for one that cannot be. */
+export function requireReceiptPolicy({ keepMs }: ReceiptPolicy): void {
+  if (keepMs >= RECEIPTS_KEEP_MS_MIN && Number.isFinite(keepMs)) return;
+  const least = `receipts.keepMs must be at least ${RECEIPTS_KEEP_MS_MIN} ms, an hour, since clocks differ`;
+  throw new StoreError("STORE_MISUSE", `${least}; got ${keepMs}. Leave it out to keep receipts for ever.`);
+}
