@@ -42,6 +42,9 @@ export class SocketError extends Error {
   }
 }
 
+/** What Node asks for where nothing is said. */
+const BACKLOG_MIN = 511;
+
 export class UnixSocket implements AdapterLife {
   readonly path: string;
   readonly #options: UnixSocketOptions;
@@ -97,7 +100,9 @@ export class UnixSocket implements AdapterLife {
       });
       // Private from its first moment: the umask decides until chmod would.
       const umask = process.umask(0o177);
-      this.#server.listen(this.path, () => {
+      // As many may come at once as may stay: all clients do when a kernel is started again. Those beyond are told so, once they are in.
+      const backlog = Math.max(BACKLOG_MIN, this.#connectionsMax);
+      this.#server.listen({ path: this.path, backlog }, () => {
         chmodSync(this.path, 0o600);
         resolve();
       });
