@@ -6,6 +6,7 @@
 import type { Benchmark, Metric, Sample, Scene, Target, Workload } from "./harness/benchmark.ts";
 import { type DeepWorkload, withDeepStack } from "./reactive/deep-stack.ts";
 import { deepestChain } from "./reactive/deepest.ts";
+import { chainOnFile, DURABLE, SHARE } from "./reactive/on-file.ts";
 import { SHAPES } from "./reactive/shapes.ts";
 import {
   DOCUMENT_SYSTEMS,
@@ -48,6 +49,12 @@ export const reactiveBenchmark: Benchmark = {
     graph("(i) 1,000,000 writes in one transaction", "manyWrites", [lower("ms", CLOSE), exactly(1)]),
     chains(),
     ...Object.keys(SHAPES).map(shape),
+    {
+      group: "on a SQLite file (FULL)",
+      name: "chain of 1,000, kept over a restart",
+      metrics: [lower(SHARE, atMost(2)), { name: DURABLE, better: "lower" }],
+      runs: { [OURS]: chainOnFile },
+    },
   ],
 };
 
