@@ -40,7 +40,7 @@ describe("restart on a SQLite file", () => {
     const path = await newFile();
     const host = simulatedHost(1);
     const open = () => openSqliteStore({ path, host, durability: "process" });
-    const names = ["whole", "gone", "text", "shape", "paths"];
+    const names = ["whole", "gone", "text", "shape", "paths", "inputs", "number", "document"];
     const build = (life: Life) =>
       names.map((name) => {
         const source = life.space.cell<Record<string, number>>("source");
@@ -59,22 +59,23 @@ describe("restart on a SQLite file", () => {
       await store.close();
     });
     const file = new DatabaseSync(path);
-    file.exec(
-      "DELETE FROM basis WHERE node = (SELECT id FROM node WHERE name = 'gone'); DELETE FROM node WHERE name = 'gone'",
-    );
+    file.exec("DELETE FROM node WHERE name = 'gone'");
     file.exec("UPDATE node SET settings = '{' WHERE name = 'text'");
     file.exec(`UPDATE node SET settings = '{"seen":7}' WHERE name = 'shape'`);
     file.exec(
-      "UPDATE path_set SET reads = '[{\"path\":1}]' WHERE id = (SELECT path_set FROM basis JOIN node ON node.id = node WHERE name = 'paths')",
+      "UPDATE path_set SET reads = '[{\"path\":1}]' WHERE id = (SELECT inputs ->> 2 FROM node WHERE name = 'paths')",
     );
+    file.exec("UPDATE node SET inputs = '[1' WHERE name = 'inputs'");
+    file.exec("UPDATE node SET inputs = '[1,1]' WHERE name = 'number'");
+    file.exec("UPDATE node SET inputs = '[999,1,1]' WHERE name = 'document'");
     file.close();
     await host.run(async () => {
       const store = await open();
       const life = await Life.begin(host, store);
       const nodes = await life.space.restore(() => build(life));
       const values = await Promise.all(nodes.map((node) => node.pull()));
-      expect(values).toEqual([0, 1, 2, 3, 4]);
-      expect([...new Set(life.ran)].sort()).toEqual(["gone", "paths", "shape", "text"]);
+      expect(values).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+      expect([...new Set(life.ran)].sort()).toEqual(["document", "gone", "inputs", "number", "paths", "shape", "text"]);
       await life.space.close();
       await store.close();
     });

@@ -1,10 +1,9 @@
 /**
- * What nodes read in their last run. SPEC: S18, S19. One row per input with the sequence seen; what was read of the
- * document is a set of paths that many rows share, so that a row stays small (five integers).
- *
- * A node's rows are compared with what is stored, and only what differs is written.
+ * What nodes read in their last run. SPEC: S18, S19. One row per node, with three numbers for each input: the document, the sequence seen,
+ * and what was read of the document, which is a set of paths that many nodes share. So taking up thousands of nodes is reading
+ * as many rows and, once each, the documents that they have read.
  */
-import type { Json } from "../../message/json.ts";
+import { isJsonObject, type Json } from "../../message/json.ts";
 import { type BasisInput, type NodeBasis, THIS_COMMIT } from "../commit.ts";
 import { SHARED_SCOPE } from "../document.ts";
 import { checkName, checkRef } from "../request-check.ts";
@@ -29,14 +28,23 @@ export interface EncodedInput {
   readonly reads: string;
 }
 
-/** What one node read of one document, beside where that document stands now. */
-export interface StoredInput extends BasisInput {
+type RecordedInput = RecordedBasis["inputs"][number];
+type Reads = BasisInput["reads"];
+
+/** A document that nodes have read, as it stands now. */
+interface InputDocument {
+  readonly scope: string;
+  readonly id: string;
   readonly head: number;
+  /** As the node before has read it: most have seen the same of it. */
+  last: RecordedInput | undefined;
 }
 
-/** A node's basis while its inputs are being gathered. */
-interface ReadBasis extends RecordedBasis {
-  readonly inputs: RecordedBasis["inputs"][number][];
+/** What one answer needs beside the rows, each once. */
+interface Shared {
+  readonly documents: ReadonlyMap<unknown, InputDocument | undefined>;
+  readonly pathSets: Map<unknown, Reads | undefined>;
+  readonly hasMoved: (input: BasisInput) => boolean;
 }
 
 export function encodeBasis({ node, fingerprint, settings, inputs }: NodeBasis): EncodedBasis {
@@ -56,13 +64,9 @@ function encodeInput(input: BasisInput): EncodedInput {
   return { scope, id, sequence, reads: jsonText("a read", reads) };
 }
 
-interface BasisRow {
-  /** Among the node's inputs. */
-  readonly position: number;
-  readonly document: number;
-  readonly sequence: number;
-  readonly pathSet: number;
-}
+/** Numbers of one input in a row: its document, the sequence seen, the set of paths. */
+const NUMBERS = 3;
+const PATH_SET = 2;
 
 const PATH_SETS_REMEMBERED_MAX = 10_000;
 
@@ -77,69 +81,86 @@ export class BasisTable implements TableCache {
 
   /** Replaces the node's basis; `documentOf` gives the row of an input's document. */
   write(space: Space, basis: EncodedBasis, documentOf: (input: EncodedInput) => number): void {
-    const { node: name, fingerprint, settings } = basis;
-    const node = Number(this.#sql.putNode.get(space.id, name, fingerprint, settings)?.["id"]);
-    const stored = this.#rowsOf(node);
-    basis.inputs.forEach((input, position) => {
+    const { node, fingerprint, settings } = basis;
+    const numbers = basis.inputs.flatMap((input) => {
       const sequence = input.sequence === THIS_COMMIT ? space.sequence : input.sequence;
-      const row = { position, document: documentOf(input), sequence, pathSet: this.#pathSetOf(input.reads) };
-      this.#writeRow(node, row, stored[position]);
+      return [documentOf(input), sequence, this.#pathSetOf(input.reads)];
     });
-    for (const row of stored.slice(basis.inputs.length)) this.#removeRow(node, row);
+    const inputs = JSON.stringify(numbers);
+    const stored = this.#sql.node.get(space.id, node);
+    if (stored?.["inputs"] === inputs && stored["fingerprint"] === fingerprint && stored["settings"] === settings)
+      return;
+    this.#sql.put.run(space.id, node, fingerprint, settings, inputs);
+    this.#recount(pathSetsIn(parsed(stored?.["inputs"])), pathSetsIn(numbers));
   }
 
-  remove(space: Space, name: string): void {
-    const row = this.#sql.node.get(space.id, name);
-    if (!row) return;
-    const node = Number(row["id"]);
-    for (const row of this.#rowsOf(node)) this.#removeRow(node, row);
-    this.#sql.dropNode.run(node);
+  remove(space: Space, node: string): void {
+    const stored = this.#sql.drop.get(space.id, node);
+    if (stored) this.#recount(pathSetsIn(parsed(stored["inputs"])), []);
   }
 
   /**
    * The basis of nodes, in the order asked; those without one, or with one that cannot be read, are left out. `hasMoved` tells of an input
    * whose document others have written since whether they wrote what was read.
    */
-  read(space: Space, names: readonly string[], hasMoved: (input: StoredInput) => boolean): readonly RecordedBasis[] {
-    const found: ReadBasis[] = [];
-    const pathSets = new Map<number, BasisInput["reads"] | undefined>();
-    const unreadable = new Set<ReadBasis>();
-    let basis: ReadBasis | undefined;
-    let of = -1;
-    // One row per input, together for each name that was asked for; a node without inputs has one row with none.
-    for (const row of this.#sql.read.all(JSON.stringify(names), space.id)) {
-      const asked = Number(row[COLUMN.asked]);
-      if (basis === undefined || asked !== of) {
-        const settings = row[COLUMN.settings] ?? null;
-        basis = readBasis(names[asked] as string, row[COLUMN.fingerprint], settings);
-        found.push(basis);
-        of = asked;
-        if (settings !== null && basis.settings === undefined) unreadable.add(basis);
-      }
-      const pathSet = row[COLUMN.pathSet] ?? null;
-      if (pathSet === null) continue;
-      const set = Number(pathSet);
-      let reads = pathSets.get(set);
-      if (reads === undefined && !pathSets.has(set)) {
-        reads = this.#readsOf(set);
-        pathSets.set(set, reads);
-      }
-      const id = row[COLUMN.document];
-      if (reads === undefined || typeof id !== "string") {
-        unreadable.add(basis);
-        continue;
-      }
-      const scope = String(row[COLUMN.scope] ?? SHARED_SCOPE);
-      const head = Number(row[COLUMN.head]);
-      const sequence = Number(row[COLUMN.sequence]);
-      const moved = head > sequence && hasMoved({ scope, id, sequence, reads, head });
-      basis.inputs.push({ scope, id, sequence, reads, moved });
-    }
-    return unreadable.size === 0 ? found : found.filter((one) => !unreadable.has(one));
+  read(space: Space, names: readonly string[], hasMoved: Shared["hasMoved"]): readonly RecordedBasis[] {
+    const rows = this.#sql.read.all(JSON.stringify(names), space.id);
+    const inputs = parsedAll(rows.map((row) => row[COLUMN.inputs]));
+    const settings = parsedAll(rows.map((row) => row[COLUMN.settings] ?? "null"));
+    const shared: Shared = { documents: this.#documentsIn(inputs), pathSets: new Map(), hasMoved };
+    const found: RecordedBasis[] = [];
+    rows.forEach((row, at) => {
+      const node = names[Number(row[COLUMN.asked])] as string;
+      const fingerprint = String(row[COLUMN.fingerprint]);
+      const ofNode = this.#inputs(inputs[at], shared);
+      const json = settings[at];
+      if (ofNode === undefined || json === undefined) return;
+      const isSet = row[COLUMN.settings] !== null;
+      found.push(isSet ? { node, fingerprint, settings: json, inputs: ofNode } : { node, fingerprint, inputs: ofNode });
+    });
+    return found;
   }
 
-  #readsOf(pathSet: number): BasisInput["reads"] | undefined {
-    return parsed(this.#sql.reads.get(pathSet)?.["reads"]) as BasisInput["reads"] | undefined;
+  /** Undefined where the numbers are not those of inputs, or lead nowhere. */
+  #inputs(numbers: unknown, { documents, pathSets, hasMoved }: Shared): readonly RecordedInput[] | undefined {
+    if (!Array.isArray(numbers) || numbers.length % NUMBERS !== 0) return undefined;
+    // With room for no more than there are: thousands of these lists stay for long.
+    const inputs = new Array<RecordedInput>(numbers.length / NUMBERS);
+    for (let input = 0, at = 0; at < numbers.length; input++, at += NUMBERS) {
+      const document = documents.get(numbers[at]);
+      const sequence = Number(numbers[at + 1]);
+      const set = numbers[at + PATH_SET];
+      if (!pathSets.has(set)) pathSets.set(set, this.#readsOf(Number(set)));
+      const reads = pathSets.get(set);
+      if (document === undefined || reads === undefined) return undefined;
+      const { scope, id, head, last } = document;
+      if (last === undefined || last.sequence !== sequence || last.reads !== reads) {
+        const moved = head > sequence && hasMoved({ scope, id, sequence, reads });
+        document.last = { scope, id, sequence, reads, moved };
+      }
+      inputs[input] = document.last as RecordedInput;
+    }
+    return inputs;
+  }
+
+  /** The documents that rows name, by their numbers; undefined for one that is not there. */
+  #documentsIn(rows: readonly unknown[]): Shared["documents"] {
+    const documents = new Map<unknown, InputDocument | undefined>();
+    for (const numbers of rows)
+      if (Array.isArray(numbers))
+        for (let at = 0; at < numbers.length; at += NUMBERS) documents.set(numbers[at], undefined);
+    for (const row of this.#sql.documents.all(JSON.stringify([...documents.keys()]))) {
+      const scope = String(row[DOCUMENT_COLUMN.scope] ?? SHARED_SCOPE);
+      const id = String(row[DOCUMENT_COLUMN.name]);
+      const head = Number(row[DOCUMENT_COLUMN.head]);
+      documents.set(row[DOCUMENT_COLUMN.row], { scope, id, head, last: undefined });
+    }
+    return documents;
+  }
+
+  #readsOf(pathSet: number): Reads | undefined {
+    const reads = parsed(this.#sql.reads.get(pathSet)?.["reads"]);
+    return isReads(reads) ? reads : undefined;
   }
 
   /** Nothing is held back. */
@@ -151,28 +172,11 @@ export class BasisTable implements TableCache {
     this.#pathSets.clear();
   }
 
-  #rowsOf(node: number): BasisRow[] {
-    return this.#sql.rows.all(node).map(({ position, document, sequence, path_set }) => ({
-      position: Number(position),
-      document: Number(document),
-      sequence: Number(sequence),
-      pathSet: Number(path_set),
-    }));
-  }
-
-  #writeRow(node: number, row: BasisRow, stored: BasisRow | undefined): void {
-    const { position, document, sequence, pathSet } = row;
-    const isSameSet = stored?.pathSet === pathSet;
-    if (isSameSet && stored.document === document && stored.sequence === sequence) return;
-    this.#sql.putRow.run(node, position, document, sequence, pathSet);
-    if (isSameSet) return;
-    this.#sql.use.run(pathSet);
-    if (stored) this.#release(stored.pathSet);
-  }
-
-  #removeRow(node: number, { position, pathSet }: BasisRow): void {
-    this.#sql.dropRow.run(node, position);
-    this.#release(pathSet);
+  /** A row names other sets than before. */
+  #recount(before: readonly number[], after: readonly number[]): void {
+    if (String(before) === String(after)) return;
+    for (const set of after) this.#sql.use.run(set);
+    for (const set of before) this.#release(set);
   }
 
   #pathSetOf(reads: string): number {
@@ -192,27 +196,32 @@ export class BasisTable implements TableCache {
   }
 }
 
-function readBasis(node: string, fingerprint: unknown, settings: unknown): ReadBasis {
-  const json = settings === null ? undefined : parsed(settings);
-  const basis = { node, fingerprint: String(fingerprint), inputs: [] };
-  return json === undefined ? basis : { ...basis, settings: json as Json };
+/** Of `statements().read` and `documents`. By place: taking a list apart by its iterator costs more than reading it. */
+const COLUMN = { asked: 0, fingerprint: 1, settings: 2, inputs: 3 } as const;
+const DOCUMENT_COLUMN = { row: 0, scope: 1, name: 2, head: 3 } as const;
+
+function pathSetsIn(numbers: unknown): readonly number[] {
+  return Array.isArray(numbers) ? numbers.filter((_, at) => at % NUMBERS === PATH_SET) : [];
 }
 
-/** Of `statements().read`. By place: taking a list apart by its iterator costs more than reading it. */
-const COLUMN = {
-  asked: 0,
-  fingerprint: 1,
-  settings: 2,
-  /** Nothing for the shared one, which nearly all have: no text has to be made of it. */
-  scope: 3,
-  document: 4,
-  head: 5,
-  sequence: 6,
-  pathSet: 7,
-} as const;
+function isReads(json: Json | undefined): json is Json & Reads {
+  if (!Array.isArray(json)) return false;
+  return json.every((read: Json) => {
+    if (!isJsonObject(read)) return false;
+    const { path, depth } = read;
+    const isPath = Array.isArray(path) && path.every((step) => typeof step === "string");
+    return isPath && (depth === "deep" || depth === "shallow");
+  });
+}
 
-/** Undefined for text that is not JSON: a row that cannot be read counts as none, for its node alone. */
-function parsed(text: unknown): unknown {
+/** Each undefined that is not JSON: a row that cannot be read counts as none, for its node alone. */
+function parsedAll(texts: readonly unknown[]): readonly (Json | undefined)[] {
+  // All at once in a third of the time. One that is broken breaks all of them, or is several, and then they are looked at one by one.
+  const all = parsed(`[${texts.join(",")}]`);
+  return Array.isArray(all) && all.length === texts.length ? all : texts.map(parsed);
+}
+
+function parsed(text: unknown): Json | undefined {
   try {
     return JSON.parse(String(text));
   } catch {
@@ -223,24 +232,19 @@ function parsed(text: unknown): unknown {
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
-    node: prepare("SELECT id FROM node WHERE space = ? AND name = ?"),
-    putNode: prepare(
-      "INSERT INTO node (space, name, fingerprint, settings) VALUES (?, ?, ?, ?) ON CONFLICT (space, name) " +
-        "DO UPDATE SET fingerprint = excluded.fingerprint, settings = excluded.settings RETURNING id",
-    ),
-    dropNode: prepare("DELETE FROM node WHERE id = ?"),
-    rows: prepare("SELECT position, document, sequence, path_set FROM basis WHERE node = ? ORDER BY position"),
-    putRow: prepare("REPLACE INTO basis (node, position, document, sequence, path_set) VALUES (?, ?, ?, ?, ?)"),
-    dropRow: prepare("DELETE FROM basis WHERE node = ? AND position = ?"),
-    // Text of the node with its first input alone: most of the time goes into making strings.
-    // `CROSS` fixes the order of the look-ups: the planner may otherwise compare every node of the space with every name.
+    node: prepare("SELECT fingerprint, settings, inputs FROM node WHERE space = ? AND name = ?"),
+    put: prepare("REPLACE INTO node (space, name, fingerprint, settings, inputs) VALUES (?, ?, ?, ?, ?)"),
+    drop: prepare("DELETE FROM node WHERE space = ? AND name = ? RETURNING inputs"),
+    // `CROSS` fixes the order of the look-ups: the planner may otherwise compare every node of the space with every name. So names come in
+    // the order asked, without sorting them again.
     read: connection.prepareLists(
-      "SELECT asked.key, CASE WHEN ifnull(position, 0) = 0 THEN fingerprint END, " +
-        `CASE WHEN ifnull(position, 0) = 0 THEN settings END, nullif(scope, '${SHARED_SCOPE}'), document.name, ` +
-        "document.sequence, basis.sequence, basis.path_set " +
-        "FROM json_each(?) AS asked CROSS JOIN node ON node.space = ? AND node.name = asked.value " +
-        "LEFT JOIN basis ON basis.node = node.id LEFT JOIN document ON document.id = basis.document " +
-        "ORDER BY asked.key, basis.position",
+      "SELECT asked.key, fingerprint, settings, inputs FROM json_each(?) AS asked " +
+        "CROSS JOIN node ON node.space = ? AND node.name = asked.value",
+    ),
+    // No text is made of the shared scope, which nearly all have.
+    documents: connection.prepareLists(
+      `SELECT document.id, nullif(scope, '${SHARED_SCOPE}'), name, sequence FROM json_each(?) AS asked ` +
+        "CROSS JOIN document ON document.id = asked.value",
     ),
     reads: prepare("SELECT reads FROM path_set WHERE id = ?"),
     pathSet: prepare("SELECT id FROM path_set WHERE reads = ?"),

@@ -1,9 +1,8 @@
 /** Reads of documents, the feed and node bases over the tables. SPEC: S2, S17-S21. Each is made inside one read transaction. */
-import type { LabelWrite } from "../commit.ts";
+import type { BasisInput, LabelWrite } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { writeTouchesRead } from "../path-operation.ts";
 import type { FeedCommit, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
-import type { StoredInput } from "./basis-table.ts";
 import type { CommitLines } from "./change-block.ts";
 import { feedStart, type Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
@@ -82,7 +81,7 @@ export class DocumentReads {
     return document !== undefined && this.#tables.labels.of(document.row).length > 0;
   }
 
-  #hasMoved(space: Space, input: StoredInput): boolean {
+  #hasMoved(space: Space, input: BasisInput): boolean {
     if (input.sequence < feedStart(space, this.#feedLength)) return true;
     const document = this.#tables.documents.find(space, input);
     if (!document) return false;

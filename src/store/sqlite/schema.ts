@@ -203,6 +203,22 @@ CREATE TABLE receipt_horizon (one INTEGER PRIMARY KEY CHECK (one = 1), made_befo
 INSERT INTO receipt_horizon VALUES (1, 0);
 `;
 
+/** A node and all its inputs in one row: `basis-table.ts`. */
+const VERSION_8 = `
+ALTER TABLE node RENAME TO node_by_input;
+CREATE TABLE node (
+  space INTEGER NOT NULL, name TEXT NOT NULL, fingerprint TEXT NOT NULL, settings TEXT,
+  inputs TEXT NOT NULL,                -- JSON: document, sequence and path set of each, one after another
+  PRIMARY KEY (space, name)
+) WITHOUT ROWID;
+INSERT INTO node
+  SELECT space, name, fingerprint, settings, '[' || ifnull((
+    SELECT group_concat(document || ',' || sequence || ',' || path_set, ',' ORDER BY position) FROM basis WHERE node = node_by_input.id), '') || ']'
+  FROM node_by_input;
+DROP TABLE node_by_input;
+DROP TABLE basis;
+`;
+
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */
 export const MIGRATIONS: readonly string[] = [
   VERSION_1,
@@ -212,6 +228,7 @@ export const MIGRATIONS: readonly string[] = [
   VERSION_5,
   VERSION_6,
   VERSION_7,
+  VERSION_8,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -60,7 +60,7 @@ import { ChangeWatch } from "./watch.ts";
 /** A load of more documents reads through a connection of its own, in slices, so that it does not hold the event loop. */
 const LOAD_AT_ONCE_MAX = 500;
 /** Nodes whose basis is read in one go. */
-const BASIS_AT_ONCE_MAX = 500;
+const BASIS_AT_ONCE_MAX = 1_000;
 /** Between two tries of a read that met another process's recovery. */
 const READ_RETRY_MS = 1;
 

@@ -162,7 +162,7 @@ describe("compaction", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
-  test("[S95] a basis row takes at most 120 bytes", async () => {
+  test("[S95] an input of a node takes at most 120 bytes", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     const inputs = Array.from({ length: 10 }, (_, n) => ({
@@ -172,7 +172,7 @@ describe("compaction", () => {
     }));
     const nodes = Array.from({ length: 1_000 }, (_, n) => ({ node: `node ${n}`, fingerprint: "f", inputs }));
     committed(await store.commit(commitBy("s", 1, { basis: nodes })));
-    const pages = file.database().prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'basis'").get();
+    const pages = file.database().prepare("SELECT sum(pgsize) AS bytes FROM dbstat WHERE name = 'node'").get();
     expect(Number(pages?.["bytes"]) / 10_000).toBeLessThan(120);
     expect(file.database().prepare("SELECT count(*) AS n FROM path_set").get()).toEqual({ n: 1 });
   });
