@@ -133,17 +133,10 @@ export class Space implements LinkTargets, AsyncDisposable {
   computed<T>(id: string, compute: (run: RunHandle) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
     const known = this.scheduler.computationOf(this.#replica, id);
     if (known) return new Computed<Awaited<T>>(this.#madeAgain(known, id), this);
-    const basic: NodeSpec = { kind: "computation", id, run: compute, outputIn: this.#replica };
-    const spec = this.#fingerprints === undefined ? basic : this.#kept(basic, compute, options);
+    const persisted = options?.persist === false ? undefined : this.#fingerprints?.of(compute, options?.fingerprint);
+    const spec: NodeSpec = { kind: "computation", id, run: compute, outputIn: this.#replica, persisted };
     const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
     return new Computed<Awaited<T>>(node, this);
-  }
-
-  #kept(spec: NodeSpec, code: (run: RunHandle) => unknown, options: NodeOptions = {}): NodeSpec {
-    if (this.#fingerprints === undefined || options.persist === false) return spec;
-    const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id: spec.id });
-    const fingerprint = this.#fingerprints.of(code, options.fingerprint);
-    return { ...spec, outputs: [output], persisted: { fingerprint } };
   }
 
   /** Options of a computation whose code is what it was made of rather than its function; nothing where nothing is kept. */

@@ -24,15 +24,20 @@ const DIGEST_DIGITS = 20;
 /** A node's reads by document. */
 export type ReadsByDocument = ReadonlyMap<DocumentIndex, readonly Edge[]>;
 
-/** What a row says. */
-export interface Observation {
-  readonly digest: string;
-  readonly gate: GateSettings;
-  readonly error: string | undefined;
-  readonly creates: boolean;
+/** A row that we could have written. */
+export interface Observation extends Pick<RecordedBasis, "inputs"> {
+  readonly settings: Settings;
+}
+
+interface Settings {
+  /** The digest of all that was read. */
+  readonly seen: string;
+  readonly gate?: GateSettings;
+  /** What the last run threw. */
+  readonly error?: string;
+  readonly creates?: boolean;
   /** Some of what it read is not stored: the row alone cannot say that nothing has changed. */
-  readonly open: boolean;
-  readonly inputs: RecordedBasis["inputs"];
+  readonly open?: boolean;
 }
 
 export function readsByDocument(node: SchedulerNode): ReadsByDocument {
@@ -126,31 +131,25 @@ function gateSettings(gate: GateState, declared: Required<GateSettings>): JsonOb
   return Object.keys(settings).length === 0 ? undefined : settings;
 }
 
-/** What a recorded row says; undefined where it is not a row that we could have written. */
-export function observationOf({ settings, inputs }: RecordedBasis): Observation | undefined {
-  if (!isJsonObject(settings)) return undefined;
-  const { seen, gate = {}, error, creates = false, open = false } = settings;
-  if (typeof seen !== "string" || typeof creates !== "boolean" || typeof open !== "boolean") return undefined;
-  if (!isJsonObject(gate)) return undefined;
-  if (error !== undefined && typeof error !== "string") return undefined;
+/** The store gives back what it holds, and that may have been written by anybody. */
+export function isObservation(row: RecordedBasis): row is RecordedBasis & Observation {
+  const { settings } = row;
+  if (!isJsonObject(settings)) return false;
+  const { seen, gate, error, creates, open } = settings;
+  if (typeof seen !== "string" || !isOr("string", error)) return false;
+  return isOr("boolean", creates) && isOr("boolean", open) && (gate === undefined || isGateSettings(gate));
+}
+
+function isGateSettings(gate: Json): boolean {
+  if (!isJsonObject(gate)) return false;
   const { debounceMs, throttleMs, noAutoDebounce } = gate;
-  if (!isDuration(debounceMs) || !isDuration(throttleMs)) return undefined;
-  if (noAutoDebounce !== undefined && typeof noAutoDebounce !== "boolean") return undefined;
-  if (!inputs.every(isInput)) return undefined;
-  return { digest: seen, gate: gate as GateSettings, error, creates, open, inputs };
+  return isDuration(debounceMs) && isDuration(throttleMs) && isOr("boolean", noAutoDebounce);
+}
+
+function isOr(type: "boolean" | "string", value: Json | undefined): boolean {
+  return value === undefined || typeof value === type;
 }
 
 function isDuration(ms: Json | undefined): boolean {
   return ms === undefined || (typeof ms === "number" && Number.isFinite(ms) && ms >= 0);
-}
-
-/** The store gives back what it holds, and that may have been written by anybody. */
-function isInput({ reads }: { readonly reads: unknown }): boolean {
-  if (!Array.isArray(reads)) return false;
-  return reads.every((read: unknown) => {
-    if (typeof read !== "object" || read === null) return false;
-    const { path, depth } = read as { path?: unknown; depth?: unknown };
-    const isPath = Array.isArray(path) && path.every((step) => typeof step === "string");
-    return isPath && (depth === "deep" || depth === "shallow");
-  });
 }

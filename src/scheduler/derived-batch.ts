@@ -8,7 +8,7 @@ import type { Json } from "../message/json.ts";
 import { handOut } from "../store/admit.ts";
 import { type BasisInput, type DocumentPatch, type NodeBasis, type ReadClaim, THIS_COMMIT } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
-import type { DocumentRef } from "../store/document.ts";
+import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { narrow } from "../store/narrow.ts";
 import type { PathOperation } from "../store/path-operation.ts";
 import type { DerivedRows, Replica } from "../store/replica.ts";
@@ -138,8 +138,10 @@ export class DerivedBatch {
     const { observation } = record;
     if (observation === undefined) return "left-alone";
     const inputs = observation.inputs.map(({ scope, id, sequence, reads }) => ({ scope, id, sequence, reads }));
-    this.#addRow(node, record, { digest: observation.digest, open: observation.open, inputs });
-    if (node.output !== undefined) this.#claim(node.output.home);
+    const { seen, open = false } = observation.settings;
+    this.#addRow(node, record, { digest: seen, open, inputs });
+    const output = outputRef(node);
+    if (output !== undefined) this.#claim(output);
     this.#include(node, record, record.stored);
     return "added";
   }
@@ -153,7 +155,7 @@ export class DerivedBatch {
     document.overwritten = false;
     const operations = stored === undefined ? whole(value) : difference(stored.value, value);
     // What is not put whole fits only what we know to be there.
-    if (stored !== undefined && (operations.length === 0 || operations[0]?.path.length !== 0)) this.#claim(home);
+    if (stored !== undefined && (operations.length === 0 || operations[0]?.path.length !== 0)) this.#claim(document);
     if (operations.length > 0) {
       this.#patch(document, operations);
       this.#patched.add(home);
@@ -169,7 +171,7 @@ export class DerivedBatch {
 
   /** What it gave is labelled here and would lie in the store without: nothing of it stays there. */
   #mustNotBeKept(node: SchedulerNode, record: NodeRecord): Verdict {
-    if (record.mayHaveRow) this.drop(node.id, node.output?.document);
+    if (record.mayHaveRow) this.drop(node.id, outputRef(node));
     record.mayHaveRow = false;
     record.stored = undefined;
     return "left-alone";
@@ -177,19 +179,24 @@ export class DerivedBatch {
 
   /** It reads another space, of which the row can say nothing: after a restart it runs. */
   #cannotBeKept(node: SchedulerNode): Verdict {
-    this.drop(node.id, node.output?.document);
+    this.drop(node.id, outputRef(node));
     node.record = undefined;
     return "left-alone";
   }
 
-  #claim({ document }: DocumentIndex): void {
-    const { scope, id } = document;
+  #claim({ scope, id }: DocumentRef): void {
     this.#reads.push({ scope, id, path: [], depth: "deep", sequence: this.#replica.position });
   }
 
   #patch({ scope, id }: DocumentRef, operations: readonly PathOperation[]): void {
     this.#patches.push({ scope, id, operations });
   }
+}
+
+/** The document that a node's result goes to, also while nobody has looked at it. */
+export function outputRef({ id, output, outputIn }: SchedulerNode): DocumentRef | undefined {
+  if (output !== undefined) return output.document;
+  return outputIn === undefined ? undefined : { scope: SHARED_SCOPE, id };
 }
 
 function isLabelled({ output }: SchedulerNode): boolean {

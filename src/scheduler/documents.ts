@@ -10,6 +10,7 @@ import type { Address, DocumentIndex } from "./address.ts";
 import type { Graph } from "./graph.ts";
 import type { Invalidation } from "./invalidation.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
+import { isResumed } from "./node-record.ts";
 import type { Registry } from "./registry.ts";
 
 const NOTHING: readonly never[] = Object.freeze([]);
@@ -70,7 +71,7 @@ export class Documents {
 
   /** A new node's outputs: those it has are its own now; one that it is to have is made if it cannot be found by its name later. */
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
-    if (node.output !== undefined) this.#takeOver(node.output, node.record?.phase === "asked");
+    if (node.output !== undefined) this.#takeOver(node, node.output);
     for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
     for (const place of node.envelope ?? NOTHING) place.hold();
     if (outputIn !== undefined && node.output === undefined) this.#placeUnlessUnseen(node, outputIn, id);
@@ -104,13 +105,13 @@ export class Documents {
 
   #place(node: SchedulerNode, output: Address): void {
     node.output = output;
-    this.#takeOver(output, false);
+    this.#takeOver(node, output);
     this.#graph.addWriter(node, output.home);
   }
 
   /** A computation's own output is made here. That of a resumed one is what is stored, whatever was here. */
-  #takeOver({ document, home }: Address, isResumed: boolean): void {
-    if (isResumed) {
+  #takeOver(node: SchedulerNode, { document, home }: Address): void {
+    if (isResumed(node)) {
       // Whoever reads it waits until the node is known.
       if (document.state === "loaded" && document.pending.length === 0) document.state = "absent";
     } else if (document.state !== "loaded") {

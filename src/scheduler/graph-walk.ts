@@ -1,5 +1,6 @@
 /** Ways through the graph along live reads: who reads what a node writes, who writes what it reads. Nothing here recurses. */
 import type { Address, DocumentIndex } from "./address.ts";
+import { enterReads } from "./folded-reads.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
 
 /** All linked edges in the trie below an address. */
@@ -54,6 +55,7 @@ export function* sourceReads(derived: DocumentIndex): Iterable<Edge> {
   const seen = new Set([derived]);
   for (const index of seen) {
     for (const writer of index.writers) {
+      enterReads(writer);
       for (let edge = writer.reads; edge !== null; edge = edge.next) {
         if (isDerived(edge.address.home)) seen.add(edge.address.home);
         else yield edge;

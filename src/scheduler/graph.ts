@@ -14,6 +14,7 @@ import type { Replica } from "../store/replica.ts";
 import { type Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { addCause } from "./causes.ts";
+import { enterReads } from "./folded-reads.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
 import { Edge, RUNNING, type SchedulerNode } from "./node.ts";
@@ -258,6 +259,7 @@ export class Graph {
   #wakeAll(): void {
     for (let node = this.#waking.pop(); node !== undefined; node = this.#waking.pop()) {
       if (node.live || node.demand === 0) continue;
+      if (node.particulars !== null) enterReads(node);
       node.live = true;
       let last: Edge | null = null;
       for (let edge = node.reads; edge !== null; edge = edge.next) {

@@ -11,6 +11,7 @@ import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { isRefusal } from "../store/label.ts";
 import type { Address } from "./address.ts";
+import { enterReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
@@ -281,6 +282,7 @@ const NOTHING: readonly Address[] = [];
 
 function readsOf(node: SchedulerNode): Address[] {
   const reads: Address[] = [];
+  enterReads(node);
   for (let edge = node.reads; edge !== null; edge = edge.next) reads.push(edge.address);
   return reads;
 }
@@ -295,6 +297,7 @@ function writesOf(node: SchedulerNode): (Address | string)[] {
 function movedReads(node: SchedulerNode): string[] {
   const moved = node.causes.map(String);
   if (node.status === "never-ran" || node.live) return moved;
+  enterReads(node);
   for (let edge = node.reads; edge !== null; edge = edge.next) {
     const { address, shallow, seen } = edge;
     if ((shallow ? address.shape : address.stamp) > seen && !moved.includes(String(address)))

@@ -11,6 +11,7 @@
  */
 import type { Json } from "../message/json.ts";
 import type { Observation } from "./basis-row.ts";
+import type { FoldedReads } from "./folded-reads.ts";
 import type { SchedulerNode } from "./node.ts";
 
 /** How a node is persisted. */
@@ -33,6 +34,8 @@ export class NodeRecord {
   phase: "asked" | "restored" | "missed" | "here" = "here";
   /** What the row says; while restored. */
   observation: Observation | undefined;
+  /** Present while what it read stands in the row alone and not in the graph. */
+  folded: FoldedReads | undefined;
   /** The output here is not, as far as anybody knows, what is stored with a row that fits it. */
   unwritten = false;
   /** The output as it is stored; undefined while nobody knows. */
@@ -53,6 +56,11 @@ export class NodeRecord {
     this.fingerprint = fingerprint;
     this.declared = declared;
   }
+}
+
+/** A node that has neither run nor been compared since it was resumed: its output may lie in the store alone. */
+export function isResumed({ record }: SchedulerNode): boolean {
+  return record !== undefined && record.phase !== "here";
 }
 
 /** A resumed node whose reads are still needed, to tell whether it has to run at all. */

@@ -67,7 +67,7 @@ export interface NodeSpec {
   readonly throttleMs?: number;
   readonly noAutoDebounce?: boolean;
   /** What it computes is kept over a restart (§9); only for a computation. */
-  readonly persisted?: Persisted;
+  readonly persisted?: Persisted | undefined;
   /** What it may know; without one, everything. See `information-flow.ts`. */
   readonly clearance?: readonly string[];
 }

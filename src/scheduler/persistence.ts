@@ -10,11 +10,12 @@ import { PREFETCHED_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
+import type { Documents } from "./documents.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Introspection } from "./introspection.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
-import { type GateSettings, NodeRecord } from "./node-record.ts";
+import { type GateSettings, isResumed, NodeRecord } from "./node-record.ts";
 import { Resume } from "./resume.ts";
 import type { Turns } from "./turns.ts";
 import { WriteBehind } from "./write-behind.ts";
@@ -28,6 +29,7 @@ export class Persistence {
   readonly #host: Host;
   readonly #turns: Turns;
   readonly #agenda: Agenda;
+  readonly #documents: Documents;
   readonly #introspection: Introspection;
   readonly #resume: Resume;
   readonly #spaces = new Map<Replica, WriteBehind>();
@@ -43,12 +45,14 @@ export class Persistence {
     turns: Turns;
     graph: Graph;
     agenda: Agenda;
+    documents: Documents;
     gates: Gates;
     introspection: Introspection;
   }) {
     this.#host = parts.host;
     this.#turns = parts.turns;
     this.#agenda = parts.agenda;
+    this.#documents = parts.documents;
     this.#introspection = parts.introspection;
     this.#resume = new Resume(parts);
   }
@@ -161,7 +165,8 @@ export class Persistence {
     const record = home.writers.find((writer) => writer.record !== undefined)?.record;
     const from = record === undefined ? 0 : record.place + 1;
     const next = record?.neighbours.slice(from, from + Math.min(PREFETCHED_MAX, 2 ** this.#misses));
-    for (const { output } of next ?? []) {
+    for (const node of next ?? []) {
+      const output = this.#documents.outputOf(node);
       if (output?.document.state === "absent") output.home.replica.touch(output.document);
     }
     return home.replica.loadsSettled();
@@ -182,7 +187,10 @@ export class Persistence {
 
   removed(node: SchedulerNode): void {
     if (this.#reader === node) this.#reader = undefined;
-    if (node.record !== undefined) this.#space(node).remove(node);
+    const { record } = node;
+    if (record === undefined) return;
+    record.folded?.forget(record);
+    this.#space(node).remove(node);
   }
 
   /** The node is gone for good. */
@@ -221,12 +229,9 @@ export class Persistence {
 /** What most registrations say of gates: one for all. */
 const UNGATED: Required<GateSettings> = { debounceMs: 0, throttleMs: 0, noAutoDebounce: false };
 
-function isResumed({ record }: SchedulerNode): boolean {
-  return record !== undefined && record.phase !== "here";
-}
-
 /** The space that a node's output is in. */
 function replicaOf(node: SchedulerNode): Replica {
+  if (node.outputIn !== undefined) return node.outputIn;
   const place = node.output ?? node.outputs[0] ?? node.envelope?.[0];
   if (place === undefined) throw new Error(`node ${node.id} writes nowhere, so there is nothing to keep`);
   return place.home.replica;

@@ -8,20 +8,23 @@ import type { Replica } from "../store/replica.ts";
 import type { RecordedBasis } from "../store/store.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
-import { digestOf, type Observation, observationOf, readsByDocument } from "./basis-row.ts";
-import { addCause } from "./causes.ts";
+import { digestOf, isObservation, type Observation, readsByDocument } from "./basis-row.ts";
+import type { Documents } from "./documents.ts";
+import { enterReads, FoldedReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { SchedulerNode } from "./node.ts";
-import type { NodeRecord } from "./node-record.ts";
+import type { GateSettings, NodeRecord } from "./node-record.ts";
 
 export class Resume {
   readonly #graph: Graph;
+  readonly #documents: Documents;
   readonly #agenda: Agenda;
   readonly #gates: Gates;
 
-  constructor(parts: { graph: Graph; agenda: Agenda; gates: Gates }) {
+  constructor(parts: { graph: Graph; documents: Documents; agenda: Agenda; gates: Gates }) {
     this.#graph = parts.graph;
+    this.#documents = parts.documents;
     this.#agenda = parts.agenda;
     this.#gates = parts.gates;
   }
@@ -35,6 +38,7 @@ export class Resume {
     } finally {
       // What has arrived meanwhile may be later than the answer, and nobody was there to be told.
       const isLate = replica.position !== position;
+      const reads = new FoldedReads({ graph: this.#graph, documents: this.#documents }, replica);
       let next = 0;
       nodes.forEach((node, place) => {
         // They come in the order asked; who has none is left out.
@@ -43,12 +47,18 @@ export class Resume {
         if (record === undefined || record.phase !== "asked") return;
         record.neighbours = nodes;
         record.place = place;
-        this.#installOne(node, record, fitting(row, record), isLate);
+        this.#installOne(node, record, fitting(row, record), reads, isLate);
       });
     }
   }
 
-  #installOne(node: SchedulerNode, record: NodeRecord, row: Observation | undefined, isLate: boolean): void {
+  #installOne(
+    node: SchedulerNode,
+    record: NodeRecord,
+    row: Observation | undefined,
+    reads: FoldedReads,
+    isLate: boolean,
+  ): void {
     record.restoring = true;
     if (row === undefined || !node.registered) {
       record.phase = "missed";
@@ -56,47 +66,25 @@ export class Resume {
     }
     record.phase = "restored";
     record.observation = row;
-    record.creates = row.creates;
-    this.#restoreGates(node, row);
-    if (row.error !== undefined) node.error = new Error(row.error);
+    const { gate, error, creates = false, open = false } = row.settings;
+    record.creates = creates;
+    if (gate !== undefined) this.#restoreGates(node, gate);
+    if (error !== undefined) node.error = new Error(error);
     node.status = "clean";
-    if (this.#restoreReads(node, row, isLate || row.open) || row.creates) node.status = "invalid";
+    const isDoubtful = isLate || open;
+    if (reads.fold(record) || isDoubtful) {
+      reads.enterDoubtful(node, record, isDoubtful);
+      node.status = "invalid";
+    } else if (creates) node.status = "invalid";
+    if (node.live) enterReads(node);
     if (node.status === "clean") this.#agenda.withdraw(node);
     else if (node.live) this.#agenda.offer(node);
   }
 
-  /** Registers what the row says was read; true if it may be something else by now. */
-  #restoreReads(node: SchedulerNode, { inputs }: Observation, isDoubtful: boolean): boolean {
-    const replica = node.output?.home.replica ?? this.#replicaOf(node);
-    let inDoubt = false;
-    // What was declared at the registration is replaced by what is known.
-    this.#graph.dropReads(node, null);
-    let tail = null;
-    for (const input of inputs) {
-      const { reads, moved } = input;
-      const { root, document } = this.#graph.index(replica, input);
-      // One that this process's code has labelled before it was loaded is known to be another.
-      const mayDiffer = isDoubtful || moved || document.isKnown || document.labels !== undefined;
-      for (const { path, depth } of reads) {
-        const address: Address = root.at(path);
-        tail = this.#graph.addRead(node, address, depth === "shallow", tail);
-        if (mayDiffer) addCause(node, address);
-      }
-      inDoubt ||= mayDiffer;
-    }
-    return inDoubt;
-  }
-
-  #replicaOf(node: SchedulerNode): Replica {
-    const place = node.outputs[0] ?? node.envelope?.[0];
-    if (place === undefined) throw new Error(`node ${node.id} writes nowhere, so there is nothing to resume`);
-    return place.home.replica;
-  }
-
-  #restoreGates(node: SchedulerNode, { gate }: Observation): void {
-    if (gate.debounceMs !== undefined) this.#gates.setDebounce(node, gate.debounceMs);
-    if (gate.throttleMs !== undefined) this.#gates.setThrottle(node, gate.throttleMs);
-    if (gate.noAutoDebounce !== undefined) this.#gates.setNoAutoDebounce(node, gate.noAutoDebounce);
+  #restoreGates(node: SchedulerNode, { debounceMs, throttleMs, noAutoDebounce }: GateSettings): void {
+    if (debounceMs !== undefined) this.#gates.setDebounce(node, debounceMs);
+    if (throttleMs !== undefined) this.#gates.setThrottle(node, throttleMs);
+    if (noAutoDebounce !== undefined) this.#gates.setNoAutoDebounce(node, noAutoDebounce);
   }
 
   // Before the first run -----------------------------------------------------------------------------------------------
@@ -109,7 +97,8 @@ export class Resume {
       if (document.state === "absent" && document.loadError === undefined) replica.touch(document);
       if (document.state === "loading") isHere = false;
     };
-    if (node.output !== undefined) need(node.output);
+    const output = this.#documents.outputOf(node);
+    if (output !== undefined) need(output);
     for (let edge = node.reads; edge !== null; edge = edge.next) need(edge.address);
     return isHere;
   }
@@ -133,10 +122,10 @@ export class Resume {
   }
 }
 
-function isAsItWas(node: SchedulerNode, { creates, digest }: Observation): boolean {
-  return !creates && digestOf(readsByDocument(node), new Map()) === digest;
+function isAsItWas(node: SchedulerNode, { settings: { creates, seen } }: Observation): boolean {
+  return !creates && digestOf(readsByDocument(node), new Map()) === seen;
 }
 
 function fitting(row: RecordedBasis | undefined, { fingerprint }: NodeRecord): Observation | undefined {
-  return row === undefined || row.fingerprint !== fingerprint ? undefined : observationOf(row);
+  return row !== undefined && row.fingerprint === fingerprint && isObservation(row) ? row : undefined;
 }

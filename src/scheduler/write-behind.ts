@@ -15,7 +15,7 @@ import { WRITE_ATTEMPTS_MAX, WRITE_BEHIND_MS, WRITE_BEHIND_NODES_MAX, WRITE_BEHI
 import type { DocumentRef } from "../store/document.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
-import { DerivedBatch } from "./derived-batch.ts";
+import { DerivedBatch, outputRef } from "./derived-batch.ts";
 import type { Introspection } from "./introspection.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Turns } from "./turns.ts";
@@ -62,7 +62,7 @@ export class WriteBehind {
   drop(node: SchedulerNode): void {
     this.#unwritten.delete(node);
     if (this.#closed) return;
-    this.#dropped.set(node.id, node.output?.document);
+    this.#dropped.set(node.id, outputRef(node));
     this.#arm(WRITE_BEHIND_MS);
   }
 

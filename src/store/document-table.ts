@@ -9,6 +9,7 @@
 import type { Host } from "../host/host.ts";
 import { isCleanText } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
+import { AbsentHolds } from "./absent-holds.ts";
 import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
 import type { DocumentRef } from "./document.ts";
@@ -41,6 +42,7 @@ export class DocumentTable {
   /** Loads of an older state than this come too late: the feed has no more of what lies between. */
   loadsFrom = 0;
   readonly #documents = new DocumentMap<ReplicaDocument>();
+  readonly #absentHolds = new AbsentHolds();
   readonly #residentMax: number;
   /** The size at which to look again for what can be dropped. */
   #sweepAt: number;
@@ -95,8 +97,23 @@ export class DocumentTable {
     if (this.size >= this.#sweepAt && !this.#isSweepDue) this.#sweepLater();
     const document = new ReplicaDocument(ref);
     this.#documents.add(ref, document);
+    if (this.#absentHolds.handOver(document)) this.loader.request(document);
     this.newcomers?.met(document);
     return document;
+  }
+
+  /** Keeps a document in memory once it is here, and has it looked at again when others write it; makes none. Gives it if it is here. */
+  hold(ref: DocumentRef): ReplicaDocument | undefined {
+    const document = this.find(ref);
+    if (document === undefined) this.#absentHolds.hold(ref);
+    else document.observers++;
+    return document;
+  }
+
+  letGo(ref: DocumentRef): void {
+    const document = this.find(ref);
+    if (document === undefined) this.#absentHolds.letGo(ref);
+    else document.observers--;
   }
 
   all(): Iterable<ReplicaDocument> {
@@ -111,11 +128,13 @@ export class DocumentTable {
   /** Others have written a document: whoever rests on it without having it here is told what it is now, by a load. */
   lookAgain(ref: DocumentRef): void {
     const document = this.find(ref);
-    if (document?.isRestedOn) this.touch(document);
+    if (document === undefined) this.#absentHolds.moved(ref);
+    else if (document.isRestedOn) this.touch(document);
   }
 
   /** Others may have written any document. */
   lookAgainAtAll(): void {
+    this.#absentHolds.allMoved();
     for (const document of this.all()) if (document.isRestedOn) this.touch(document);
   }
 

@@ -169,6 +169,15 @@ export class Replica implements AsyncDisposable {
     };
   }
 
+  /** Holds a document without making it: it stays once it is here, and what others write to it is looked at. Gives it if it is here. */
+  hold(ref: DocumentRef): ReplicaDocument | undefined {
+    return this.#documents.hold(ref);
+  }
+
+  letGo(ref: DocumentRef): void {
+    this.#documents.letGo(ref);
+  }
+
   /** Counts what was applied to the replica, by whomever. */
   get tick(): number {
     return this.#documents.tick;

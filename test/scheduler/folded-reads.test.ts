@@ -1,0 +1,126 @@
+/** Computations that were taken up again and that nobody has looked at: what they have read stands in their rows alone. */
+import { describe, expect, test } from "#test";
+import { Space } from "../../src/cells/space.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { type Life, setup } from "./restart-setup.ts";
+
+type Setup = ReturnType<typeof setup>;
+
+const RESIDENT_MAX = 10;
+const INPUT = { scope: SHARED_SCOPE, id: "input" };
+
+/** The cell is made by the run: nothing but the row leads to the input. */
+const build = (space: Space) =>
+  space.computed("double", () => (space.cell<number>("input").get() ?? 0) * 2, { fingerprint: "double" });
+
+async function firstLife(at: Setup): Promise<void> {
+  const life = await at.begin();
+  life.space.cell("input").set(1);
+  expect(await at.host.run(() => build(life.space).pull())).toBe(2);
+  await at.host.run(() => life.space.close());
+}
+
+async function takenUp(at: Setup): Promise<{ life: Life; double: ReturnType<typeof build> }> {
+  await firstLife(at);
+  const life = await at.begin();
+  return { life, double: await life.space.restore(() => build(life.space)) };
+}
+
+/** The next process, with little memory. */
+async function takenUpInLittle(at: Setup) {
+  await firstLife(at);
+  const store = memoryStore({ host: at.host, disk: at.disk });
+  const persist = { version: "1" };
+  const options = { store, host: at.host, name: "s", persist, residentDocumentsMax: RESIDENT_MAX };
+  const space = await Space.open(options);
+  return { space, double: await space.restore(() => build(space)) };
+}
+
+/** Brings so many documents that others are dropped. */
+async function crowd(at: Setup, space: Space): Promise<void> {
+  for (let n = 0; n < 3 * RESIDENT_MAX; n++) await at.host.run(() => space.cell(`other ${n}`).pull());
+}
+
+describe("a computation that was taken up again and sleeps", () => {
+  test("[I7] [I2] costs no document and no read, until somebody looks", async () => {
+    const at = setup();
+    const { life, double } = await takenUp(at);
+    const replica = life.space.replica("s");
+    expect(replica.residentDocuments).toBe(0);
+    expect(life.space.scheduler.getStats().indexWrites).toBe(0);
+    expect(await at.host.run(() => double.pull())).toBe(2);
+    expect([replica.find(INPUT)?.state, life.ran]).toEqual(["absent", []]);
+    life.space.scheduler.checkInvariants();
+  });
+
+  test("[I7] finds what this process has written to its input, also when memory is short", async () => {
+    const at = setup();
+    const { space, double } = await takenUpInLittle(at);
+    space.cell("input").set(5);
+    await at.host.run(() => space.settled());
+    await crowd(at, space);
+    expect(space.replica("s").residentDocuments).toBeLessThan(2 * RESIDENT_MAX);
+    expect(await at.host.run(() => double.pull())).toBe(10);
+  });
+
+  test("[I7] finds what another process has written to its input, which is loaded only then", async () => {
+    const at = setup();
+    const { life, double } = await takenUp(at);
+    const other = await at.begin();
+    other.space.cell("input").set(5);
+    await at.host.advance(1_000);
+    expect([life.loads, life.space.replica("s").residentDocuments]).toEqual([0, 0]);
+    expect(await at.host.run(() => double.pull())).toBe(10);
+  });
+
+  test("[R44] lets go of what it has read when it is removed", async () => {
+    const at = setup();
+    const { space, double } = await takenUpInLittle(at);
+    const replica = space.replica("s");
+    await at.host.run(() => space.cell("input").pull());
+    await crowd(at, space);
+    expect(replica.find(INPUT)?.value).toBe(1);
+    double.dispose();
+    await crowd(at, space);
+    expect(replica.find(INPUT)).toBe(undefined);
+  });
+
+  test("[R28] has a transaction that reads its value rest on what that was computed from", async () => {
+    const at = setup();
+    const { life, double } = await takenUp(at);
+    const { space } = life;
+    await at.host.run(() => space.transact(() => space.cell("copy").set(double.get())));
+    const commit = life.line.arrived.find(({ patches }) => patches.some(({ id }) => id === "copy"));
+    expect(commit?.reads.map(({ id }) => id)).toEqual(["input"]);
+    expect([await at.host.run(() => space.cell("copy").pull()), life.ran]).toEqual([2, []]);
+  });
+
+  test("[R37] is written again with a gate that was set, unless somebody has stored another result", async () => {
+    const at = setup();
+    const { life, double } = await takenUp(at);
+    life.space.scheduler.setDebounce(double.node, 30);
+    await at.host.run(() => life.space.settled());
+    expect(life.derivedCommits.map(({ reads, patches }) => [reads.map(({ id }) => id), patches])).toEqual([
+      [["double"], []],
+    ]);
+  });
+
+  test("[R39] takes its row and its output with it when it is discarded", async () => {
+    const at = setup();
+    const { life, double } = await takenUp(at);
+    double.discard();
+    await at.host.run(() => life.space.close());
+    const store = memoryStore({ host: at.host, disk: at.disk });
+    expect(await store.basis("s", ["double"])).toEqual([]);
+    expect((await store.load("s", [{ ...INPUT, id: "double" }])).documents[0]?.value).toBe(undefined);
+  });
+
+  test("[R17] shows what it has read to whoever asks", async () => {
+    const { life } = await takenUp(setup());
+    expect(life.space.scheduler.getGraphSnapshot()).toMatchObject([
+      { id: "double", status: "clean", reads: ["input"] },
+    ]);
+    life.space.scheduler.checkInvariants();
+  });
+});
