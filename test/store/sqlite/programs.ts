@@ -4,6 +4,7 @@ import type { Json } from "../../../src/message/json.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/index.ts";
 import { type Store, StoreError } from "../../../src/store/store.ts";
 import { append, entry, set, write } from "../conformance/requests.ts";
+import { Repeater } from "./repeater.ts";
 
 interface Settings {
   readonly path: string;
@@ -79,7 +80,15 @@ async function callerOf(
   }
 }
 
-const programs: { [name: string]: (settings: Settings) => Promise<void> } = { open, writer, holder, worker };
+/** Handles what another process handles too, and says what it has done. */
+async function repeater({ path, name, rounds }: Settings): Promise<void> {
+  const repeater = await Repeater.open(path, name);
+  say("ready");
+  await orders.next();
+  say((await repeater.run(rounds)) as never as Json);
+}
+
+const programs: { [name: string]: (settings: Settings) => Promise<void> } = { open, writer, holder, worker, repeater };
 const [, , name = "", settings = ""] = process.argv;
 await programs[name]?.(JSON.parse(settings));
 process.exit();

@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import { madeAt } from "../../../src/store/receipt.ts";
+import { commitBy, committed, ref, set, write } from "../conformance/requests.ts";
+import { START_MS } from "../controlled-host.ts";
+import { startProgram } from "./program.ts";
+import type { Repeated } from "./repeater.ts";
+import { StoreFile } from "./store-file.ts";
+
+const ROUNDS = 150;
+
+describe("receipts in a file", () => {
+  test("[S101] [S102] [S103] two processes repeat the same requests and events while both remove receipts: each once", async () => {
+    await using file = new StoreFile();
+    const names = ["first", "second"];
+    const programs = names.map((name) => startProgram("repeater", { path: file.path, name, rounds: ROUNDS }));
+    for (const program of programs) expect(await program.next()).toBe("ready");
+    for (const program of programs) program.tell("go");
+    const said = (await Promise.all(programs.map((program) => program.next()))) as never as Repeated[];
+    for (const program of programs) await program.kill();
+    const handled = said.flatMap((one) => one.handled);
+    const twice = handled.filter((name, at) => handled.indexOf(name) !== at);
+    expect(twice).toEqual([]);
+    const events = new Set(said.flatMap((one) => one.takenIn));
+    const missing = [...events].filter((id) => !handled.includes(`receipt:${id.length}:${id}:worker`));
+    expect(missing).toEqual([]);
+    for (const { removed, tooOld } of said) expect([removed > 0, tooOld > 0]).toEqual([true, true]);
+    const store = await file.open();
+    expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
+  }, 120_000);
+
+  test("[S103] [S106] with an end, the file stays as large as what is kept; without one it grows", async () => {
+    const pagesAfter = async (keeps: boolean) => {
+      await using file = new StoreFile();
+      const store = await file.open({ tuning: { feedCommits: 50, commitsRemembered: 500 } });
+      const database = file.database();
+      const pages: number[] = [];
+      for (let hour = 0; hour < 12; hour++) {
+        const handlings = Array.from({ length: 1_000 }, (_, n) => {
+          const name = `receipt/${idAt(START_MS + hour * HOUR_MS + n)}`;
+          const preconditions = [{ kind: "absent", ...ref(name), madeAtMs: madeAt(name) } as const];
+          const patches = [set(name, [], { request: "r".repeat(64), result: n }), set("book", [], n)];
+          return store.commit(commitBy(`h${hour}`, n, { patches, preconditions }));
+        });
+        for (const outcome of await Promise.all(handlings)) committed(outcome);
+        await write(store, set("book", [], hour));
+        if (keeps) await store.forgetReceipts({ madeBeforeMs: START_MS + (hour - 1) * HOUR_MS, limit: 10_000 });
+        const { used } = database
+          .prepare(
+            "SELECT (SELECT page_count FROM pragma_page_count) - (SELECT freelist_count FROM pragma_freelist_count) AS used",
+          )
+          .get() as { used: number };
+        pages.push(used);
+      }
+      return pages;
+    };
+    const kept = await pagesAfter(false);
+    const ended = await pagesAfter(true);
+    expect(ended.at(-1)! - ended[4]!).toBeLessThanOrEqual(10);
+    expect(kept.at(-1)! - kept[4]!).toBeGreaterThan(300);
+  }, 60_000);
+});
+
+const HOUR_MS = 3_600_000;
+
+function idAt(timeMs: number): string {
+  const time = timeMs.toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
+}
