@@ -369,7 +369,9 @@ export class Kernel implements AsyncDisposable {
 
   async #stopLoop(graceMs: number): Promise<void> {
     const hasStopped = await new Grace(this.#host, graceMs).outlasts(this.#loop.stop(), LAST_ANSWERS_MS);
-    if (!hasStopped) throw new Error("an actor was told to terminate and has not; what it holds ends with the process");
+    if (hasStopped) return;
+    const names = this.#loop.stopping.join(", ");
+    throw new Error(`told to terminate and not ended in time: ${names}; what they hold ends with the process`);
   }
 
   /** Each gets what is left of the grace, and a moment if something else has used it up. */

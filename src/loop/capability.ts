@@ -28,6 +28,8 @@ export interface CapabilityActor {
   readonly mailboxLength?: number;
   /** What it has promised to do later, such as timers; it keeps a batch alive. */
   readonly scheduled?: number;
+  /** Whether it handles a message now, by its id, that all others wait behind, and has asked a request for it that is not answered; where it can tell. */
+  waitsFor?(request: string, message: string): boolean;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
   /** Resolves when what it was given so far has been handled, whatever comes meanwhile: the delivery of an event ends then. */

@@ -328,6 +328,11 @@ export class EventLoop implements ActorHome {
     // One that does not end cleanly must not keep the others alive.
     await Promise.allSettled([...this.actors.values()].map((actor) => actor.stop()));
   }
+
+  /** The names of actors that were told to end and have not. */
+  get stopping(): readonly string[] {
+    return [...this.actors.values()].filter(({ state }) => state === "stopping").map(({ name }) => name);
+  }
 }
 
 /** Whether metadata is what the makers make of valid messages: ids and trace context, all of it text. A label is looked at. */

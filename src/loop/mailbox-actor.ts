@@ -20,10 +20,13 @@ import { HandledCount } from "./handled-count.ts";
 export interface HandlerContext {
   /** Publishes an event caused by the message that is being handled. */
   emit(type: string, data: Json): void;
-  /** Sends a command to whoever handles it, and waits for the answer; a failure is thrown as `Failure`. */
+  /**
+   * Sends a command to whoever handles it, and waits for the answer; a failure is thrown as `Failure`. So is that an actor would wait for
+   * itself, alone or in a circle of others.
+   */
   command(type: string, data: Json): Promise<Json>;
   query(type: string, data: Json): Promise<Json>;
-  /** Puts any message into the loop, as the actor's own. */
+  /** Puts any message into the loop, as the actor's own, and waits for nothing. */
   send(message: Message): void;
   readonly host: Host;
 }
@@ -61,7 +64,8 @@ export class MailboxActor implements CapabilityActor {
   readonly #handle: MessageHandler;
   #listeners: readonly ActorListener[] = [];
   readonly #mailbox = new Fifo<Message>();
-  #busy = false;
+  /** What is being handled; the others wait behind it. */
+  #handling: Message | undefined;
   /** Messages that are handled and whose answer is not out. */
   #owed = 0;
   #terminated = false;
@@ -80,13 +84,13 @@ export class MailboxActor implements CapabilityActor {
   }
 
   get mailboxLength(): number {
-    return this.#terminated ? 0 : this.#mailbox.length + this.#owed + (this.#busy ? 1 : 0);
+    return this.#terminated ? 0 : this.#mailbox.length + this.#owed + (this.#handling ? 1 : 0);
   }
 
   postMessage(message: Message): void {
     if (this.#terminated || this.#answered(message)) return;
     this.#mailbox.push(message);
-    if (this.#busy || this.#mailbox.length > 1) return;
+    if (this.#handling || this.#mailbox.length > 1) return;
     this.#host.microtask(this.#begin);
   }
 
@@ -110,8 +114,12 @@ export class MailboxActor implements CapabilityActor {
     });
   }
 
+  waitsFor(request: string, message: string): boolean {
+    return this.#handling?.metadata.id === message && this.#asked.has(request);
+  }
+
   handled(): Promise<void> {
-    return this.#handled.after(this.#terminated ? 0 : this.#mailbox.length + (this.#busy ? 1 : 0));
+    return this.#handled.after(this.#terminated ? 0 : this.#mailbox.length + (this.#handling ? 1 : 0));
   }
 
   #answered(message: Message): boolean {
@@ -135,10 +143,10 @@ export class MailboxActor implements CapabilityActor {
 
   /** Handles the first message; synchronous handlers follow each other without a promise, for as long as a burst may last. */
   #next(): void {
-    while (!this.#busy && !this.#terminated && this.#mailbox.length > 0) {
+    while (!this.#handling && !this.#terminated && this.#mailbox.length > 0) {
       if (this.#isBurstOver()) return this.#host.task(this.#begin);
       const message = this.#mailbox.shift() as Message;
-      this.#busy = true;
+      this.#handling = message;
       let result: HandlerResult | Promise<HandlerResult>;
       try {
         result = this.#handle(message, new Handling(this, this.#host, message));
@@ -175,7 +183,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   #finished(message: Message, data: HandlerResult): void {
-    this.#busy = false;
+    this.#handling = undefined;
     if (data instanceof AnswerLater) this.#answerLater(message, data);
     else this.#reply(message, data);
     this.#handled.add();
@@ -202,7 +210,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   #failed(message: Message, thrown: unknown): void {
-    this.#busy = false;
+    this.#handling = undefined;
     this.#fail(message, thrown);
     this.#handled.add();
   }

@@ -18,6 +18,8 @@ export class PendingRequest implements Answerable {
   readonly kind: Kind;
   readonly type: string;
   readonly id: string;
+  /** What it was asked for itself, by the id. */
+  readonly cause: string | undefined;
   readonly origin: Origin;
   /** The actor it was dispatched to. */
   readonly actor: SupervisedActor;
@@ -32,6 +34,7 @@ export class PendingRequest implements Answerable {
     this.kind = kind;
     this.type = type;
     this.id = metadata.id;
+    this.cause = metadata.causation ?? undefined;
     this.origin = origin;
     this.actor = actor;
     this.#timestamp = metadata.timestamp;

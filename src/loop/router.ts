@@ -17,6 +17,7 @@ import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
 import { type ObservationType, stackOf } from "./observation.ts";
 import { Relays } from "./relays.ts";
 import type { PostResult, SupervisedActor } from "./supervised-actor.ts";
+import { circleClosedBy } from "./waiting-circle.ts";
 
 export class Router {
   readonly #loop: EventLoop;
@@ -63,7 +64,7 @@ export class Router {
 
   #request(inbound: Inbound): void {
     const { message, origin } = inbound;
-    const { table, pending, actors, observations } = this.#loop;
+    const { table, pending, actors } = this.#loop;
     const route = table.route(message.kind, message.type);
     if (!route) return this.#ownRequest(inbound);
     if (pending.has(message.metadata.id)) {
@@ -83,6 +84,16 @@ export class Router {
     }
     const problem = schemaProblem(actor.capability.inbound, message);
     if (problem) return this.#loop.refuse(inbound, 422, problem);
+    if (origin.kind === "actor") {
+      const circle = circleClosedBy(message, origin.actor, actor, pending);
+      if (circle) return void this.badEmission(origin.actor, message, whyCircle(message, circle));
+    }
+    this.#dispatch(inbound, actor);
+  }
+
+  #dispatch(inbound: Inbound, actor: SupervisedActor): void {
+    const { message, origin } = inbound;
+    const { pending, observations } = this.#loop;
     // Before it is dispatched: an actor may answer at once.
     const entry = pending.insert(message, origin, actor);
     if (actor.capability.relays) this.#relays.note(message, origin);
@@ -325,8 +336,20 @@ function mayExpire(asker: Origin | undefined, waiting: Origin): boolean {
   return waiting.kind === "adapter" && waiting.connection === asker.connection;
 }
 
-function whyNot(posted: "full" | "unhealthy", name: string): string {
-  return posted === "full" ? `the mailbox of ${name} is full` : `${name} is unhealthy`;
+function whyNot(posted: Exclude<PostResult, "posted">, name: string): string {
+  switch (posted) {
+    case "full":
+      return `the mailbox of ${name} is full`;
+    case "unhealthy":
+      return `${name} is unhealthy`;
+    case "stopped":
+      return `${name} is shutting down`;
+  }
+}
+
+function whyCircle({ kind, type }: Message, circle: readonly string[]): string {
+  const waiting = `${circle.join(" waits for ")}, which handles one message at a time`;
+  return `${kind} ${type} would never be answered: ${waiting}; call what handles it as a function, or use send() and do not wait`;
 }
 
 function isOutcome({ kind }: Message): boolean {

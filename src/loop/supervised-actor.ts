@@ -3,9 +3,10 @@
  *
  * ```
  *   running ──error escaped──> restarting ──backoff──> running
- *      ^                           └──4th crash within a minute──> unhealthy ──heal()──> running
+ *      │                           └──4th crash within a minute──> unhealthy ──heal()──> running
+ *      └──stop(), in any state──> stopping ──it has ended──> stopped
  * ```
- * Messages that come while it restarts wait, up to the mailbox limit. An unhealthy actor takes none.
+ * Messages that come while it restarts wait, up to the mailbox limit. An unhealthy actor takes none, nor does one that stops.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, MAILBOX_MAX, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
@@ -26,14 +27,14 @@ export interface ActorHome {
   restarted(actor: SupervisedActor): void;
 }
 
-export type PostResult = "posted" | "full" | "unhealthy";
+export type PostResult = "posted" | "full" | "unhealthy" | "stopped";
 
 export class SupervisedActor {
   readonly name: string;
   readonly capability: Capability;
   /** Where its messages come from: all of them from here. */
   readonly origin: Origin = { kind: "actor", actor: this };
-  state: "running" | "restarting" | "unhealthy" | "stopped" = "stopped";
+  state: "running" | "restarting" | "unhealthy" | "stopping" | "stopped" = "stopped";
   readonly #host: Host;
   readonly #home: ActorHome;
   readonly #mailboxMax: number;
@@ -69,7 +70,8 @@ export class SupervisedActor {
 
   /** Puts a message into the actor's mailbox. Never runs its handler. */
   post(message: Message): PostResult {
-    if (this.state === "unhealthy" || this.state === "stopped") return "unhealthy";
+    if (this.state === "unhealthy") return "unhealthy";
+    if (this.#isStopped) return "stopped";
     if (this.mailboxLength >= this.#mailboxMax) return "full";
     if (this.state === "restarting") this.#waiting.push(message);
     else this.#actor?.postMessage(message);
@@ -81,6 +83,11 @@ export class SupervisedActor {
     if (this.state !== "running" || !this.#actor) return false;
     this.#actor.postMessage(message as Message);
     return true;
+  }
+
+  /** Whether it has asked a request while it handles a message, and handles nothing else until it has the answer. */
+  waitsFor(request: string, message: string): boolean {
+    return this.#actor?.waitsFor?.(request, message) ?? false;
   }
 
   get mailboxLength(): number {
@@ -115,10 +122,18 @@ export class SupervisedActor {
   }
 
   async stop(): Promise<void> {
-    this.state = "stopped";
+    this.state = "stopping";
     this.#restart?.cancel();
     this.#tellSettled();
-    await this.#end();
+    try {
+      await this.#end();
+    } finally {
+      this.state = "stopped";
+    }
+  }
+
+  get #isStopped(): boolean {
+    return this.state === "stopping" || this.state === "stopped";
   }
 
   #tellSettled(): void {
@@ -144,7 +159,7 @@ export class SupervisedActor {
   }
 
   #crash(actor: CapabilityActor, reason: string): void {
-    if (this.#actor !== actor || this.state === "stopped") return;
+    if (this.#actor !== actor || this.#isStopped) return;
     const now = this.#host.monotonic();
     this.#crashes = [...this.#crashes.filter((at) => now - at < RESTART_WINDOW_MS), now];
     const next = this.#crashes.length > RESTARTS_MAX ? "unhealthy" : "restart";

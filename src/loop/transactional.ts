@@ -160,7 +160,10 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
   let outcome: CommitOutcome = rejection;
   for (let tries = 1; ; tries++) {
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
-      return answerOf(await replica.pull(receiptOf(message)), message);
+      const receipt = await replica.pull(receiptOf(message));
+      if (receipt === undefined && outcome.reason === "document-exists")
+        throw new Failure(410, `${message.metadata.id} was handled, and its answer is not kept any more`);
+      return answerOf(receipt, message);
     }
     if (outcome.reason === "too-old") throw new Failure(410, outcome.message);
     if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {

@@ -69,7 +69,7 @@ describe("the end of a kernel in which something never ends", () => {
     const { host, kernel } = await site({ deaf });
     const failed = kernel.close({ graceMs: GRACE_MS }).catch((error: unknown) => error);
     await host.advance(GRACE_MS);
-    expect(await failed).toMatchObject({ errors: [{ message: expect.stringContaining("terminate") }] });
+    expect(await failed).toMatchObject({ errors: [{ message: expect.stringContaining("not ended in time: deaf;") }] });
     expect(kernel.health().state).toBe("stopped");
   });
 

@@ -328,25 +328,4 @@ describe("actors that ask", () => {
     await host.advance(1_000);
     expect(loop.pending.size).toBe(0);
   });
-
-  test("[L18] an ask of its own mailbox is a wait for itself, ended by a timeout and not by the loop's stop", async () => {
-    const { loop, client, host, settle } = await setup(
-      {
-        self: capability({
-          description: "asks itself",
-          sends: { "Self.Ask": "query" },
-          queries: { "Self.Ask": { handle: (_data: Json, context) => context.query("Self.Ask", null) } },
-        }),
-      },
-      { requestTimeoutMs: 50 },
-    );
-    const one = client();
-    loop.receive(query("Self.Ask", "q"), one);
-    await settle();
-    expect(one.received).toEqual([]);
-    await host.advance(50);
-    expect(one.answers).toEqual(["error q 504"]);
-    await host.run(() => loop.stop());
-    expect(loop.pending.size).toBe(0);
-  });
 });

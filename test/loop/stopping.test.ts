@@ -1,7 +1,7 @@
 /** What must not happen any more once somebody has asked for the end. */
 import { describe, expect, test } from "#test";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
-import { BareActor, bare, command, message, query, setup } from "./loop-setup.ts";
+import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
 describe("after the end", () => {
   test("[L17] [L28] an actor whose restart was due is not started any more", async () => {
@@ -17,6 +17,35 @@ describe("after the end", () => {
     await host.run(() => loop.stop());
     await host.advance(60_000);
     expect(spawned).toHaveLength(1);
+  });
+
+  test("[L28] a request whose turn comes after the end is told that its actor is shutting down", async () => {
+    const { loop, host, client, settle } = await setup({ a: bare(() => new BareActor()) });
+    const one = client();
+    await host.run(async () => {
+      loop.enqueue(query("Bare.Ask", "late"), { kind: "adapter", connection: one });
+      await loop.stop();
+    });
+    await settle();
+    expect(one.received.map(({ data }) => data)).toEqual([{ code: 503, message: "a is shutting down" }]);
+  });
+
+  test("[L28] those that do not end are named for as long as they have not", async () => {
+    const ending = deferred();
+    const slow = new BareActor();
+    slow.terminate = () => ending.promise as never;
+    const { loop, host, settle } = await setup({
+      slow: bare(() => slow),
+      quick: bare(() => new BareActor(), { takes: [] }),
+    });
+    expect(loop.stopping).toEqual([]);
+    const stopped = loop.stop();
+    await settle();
+    expect(loop.stopping).toEqual(["slow"]);
+    ending.resolve();
+    await host.run(() => stopped);
+    expect(loop.stopping).toEqual([]);
+    expect([...loop.actors.values()].map(({ state }) => state)).toEqual(["stopped", "stopped"]);
   });
 
   test("[N12] a client that has unsubscribed while it was waited for gets nothing more", async () => {
