@@ -21,8 +21,9 @@ import type { Host, Timer } from "../../host/host.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { rejected } from "../rejection.ts";
 import { StoreError, type Urgency } from "../store.ts";
+import { AnswerTurn } from "./answer-turn.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import type { Connection, Statement } from "./connection.ts";
+import type { Connection, ListStatement, Statement } from "./connection.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
 import { engineTrouble, failureOf } from "./sqlite-error.ts";
@@ -44,6 +45,8 @@ type State =
 const GATHER_MS = 10;
 /** How long a job that can wait waits for another to share a flush with. */
 const SOON_MS = 5;
+/** Promise jobs that must have brought nothing before a batch starts in the turn of its caller. */
+const QUIET_JOBS = 4;
 
 export class GroupCommit {
   readonly #connection: Connection;
@@ -58,11 +61,14 @@ export class GroupCommit {
   #state: State = { kind: "idle" };
   /** Starts a batch for jobs that can wait, should nobody else have done it by then. */
   #soon: Timer | undefined;
+  readonly #turn: AnswerTurn;
+  /** Jobs queued since the last batch began that cannot wait. */
+  #callers = 0;
   #dataVersion: unknown;
   readonly #drained: (() => void)[] = [];
   readonly #beginRead: Statement;
   readonly #commit: Statement;
-  readonly #version: Statement;
+  readonly #version: ListStatement;
 
   constructor(connection: Connection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
     this.#connection = connection;
@@ -72,11 +78,12 @@ export class GroupCommit {
     this.#tuning = options.tuning;
     this.#lock = new WriteLock(connection, options);
     this.#queue = new JobQueue(options.tuning);
+    this.#turn = new AnswerTurn(options.host);
     this.#checkpoints = new Checkpoints(connection, options.tuning.checkpointPages);
     this.#answersEarly = options.plantedBug === "ack-before-commit";
     this.#beginRead = connection.prepare("BEGIN");
     this.#commit = connection.prepare("COMMIT");
-    this.#version = connection.prepare("PRAGMA data_version");
+    this.#version = connection.prepareLists("PRAGMA data_version");
     this.#dataVersion = this.#readVersion();
   }
 
@@ -86,8 +93,9 @@ export class GroupCommit {
       job.fail(refusal);
       return;
     }
-    if (urgency === "now") this.#schedule();
-    else this.#scheduleSoon();
+    if (urgency === "soon") return this.#scheduleSoon();
+    this.#callers++;
+    this.#schedule();
   }
 
   /** Runs a read as of one moment. The engine's own lock is never refused to a reader, but for a moment of recovery. */
@@ -143,8 +151,8 @@ export class GroupCommit {
   #schedule(): void {
     if (this.#state.kind !== "idle" || this.#queue.length === 0) return;
     this.#state = { kind: "scheduled" };
-    const until = this.#host.monotonic() + GATHER_MS;
-    this.#gather(this.#queue.length, until);
+    if (this.#turn.lasts) this.#startInTurn(this.#queue.length, 1);
+    else this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
   }
 
   /** Leaves the queue to a batch that somebody else is about to need, if one comes in time. */
@@ -156,11 +164,22 @@ export class GroupCommit {
     });
   }
 
+  /** Starts the batch in this turn, once promise jobs in a row have brought it nothing more; what they bring is of others. */
+  #startInTurn(queued: number, quietJobs: number): void {
+    this.#host.microtask(() => {
+      if (this.#queue.length > queued) this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
+      else if (quietJobs < QUIET_JOBS) this.#startInTurn(queued, quietJobs + 1);
+      else this.#startBatch();
+    });
+  }
+
   /** Starts the batch in the next task, or in a later one as long as the queue grows beyond what it was. */
   #gather(queued: number, until: number): void {
     this.#host.task(() => {
       const grown = this.#queue.length;
-      if (grown > queued && this.#host.monotonic() < until) this.#gather(grown, until);
+      const nowMs = this.#host.monotonic();
+      this.#turn.task(nowMs);
+      if (grown > queued && nowMs < until) this.#gather(grown, until);
       else this.#startBatch();
     });
   }
@@ -171,23 +190,26 @@ export class GroupCommit {
       return;
     }
     if (!this.#takeLock()) return;
+    const callers = this.#callers;
+    this.#callers = 0;
     const jobs = this.#runJobs() ?? [];
     if (this.#answersEarly && jobs.length > 0) {
       this.#state = { kind: "committing" };
       for (const job of jobs) job.succeed();
-      this.#host.timer(1, () => this.#finish(jobs, "answered"));
+      this.#host.timer(1, () => this.#finish(jobs, callers, "answered"));
       return;
     }
-    this.#finish(jobs, "waiting");
+    this.#finish(jobs, callers, "waiting");
   }
 
-  #finish(jobs: readonly Job[], callers: "waiting" | "answered"): void {
+  #finish(jobs: readonly Job[], callers: number, answers: "waiting" | "answered"): void {
     if (jobs.length > 0 && this.#commitTransaction(jobs)) {
       this.#connection.work.batches++;
       for (const job of jobs) {
         if (!job.isUpkeep) this.#connection.work.jobs++;
-        if (callers === "waiting") job.succeed();
+        if (answers === "waiting") job.succeed();
       }
+      this.#turn.answered(callers);
       this.#events.written();
       // In a task of its own: it takes as long as several batches, and callers should have their answers first.
       if (this.#checkpoints.becomesDue()) this.#host.task(() => this.#checkpoint());
@@ -351,6 +373,6 @@ export class GroupCommit {
   }
 
   #readVersion(): unknown {
-    return this.#version.get()?.["data_version"];
+    return this.#version.value();
   }
 }

@@ -48,9 +48,9 @@ export class JournalTable implements TableCache {
   }
 
   append(entries: readonly EncodedEntry[]): Appended {
-    const before = { ...this.#readHead() };
+    const { lastId, hash, state } = this.#readHead();
     const outcome = this.#appendAll(entries);
-    if (outcome.kind === "rejected") this.#takeBack(before);
+    if (outcome.kind === "rejected") this.#takeBack({ lastId, hash, state });
     return outcome;
   }
 

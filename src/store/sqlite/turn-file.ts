@@ -10,7 +10,7 @@ import type { Host } from "../../host/host.ts";
 
 const STALE_MS = 1_000;
 /** Between two looks that find nothing: a look is a system call, and publishing one event takes hardly longer. */
-const LOOK_MS = 1;
+const LOOK_MS = 5;
 
 export class TurnFile {
   readonly #path: string;

@@ -14,8 +14,18 @@ import {
   set,
   write,
 } from "../conformance/requests.ts";
+import { ControlledHost } from "../controlled-host.ts";
 import { HeldTimers } from "../held-timers.ts";
 import { StoreFile } from "./store-file.ts";
+
+/** Time that passes only when it is said so. */
+class SteppedTime extends ControlledHost {
+  ms = 0;
+
+  override monotonic(): number {
+    return this.ms;
+  }
+}
 
 describe("group commit", () => {
   test("[S89] 64 callers at once share a few commits and statements", async () => {
@@ -33,6 +43,30 @@ describe("group commit", () => {
     // A batch each round, and a few more where the bound on its time cut one short.
     expect(after.batches - before.batches).toBeLessThan(64);
     expect(after.statements - before.statements).toBeLessThan(64 * rounds * 1.5);
+  });
+
+  test("[S89] a caller who was answered alone and asks again in that turn is served in it, for a while", async () => {
+    await using file = new StoreFile();
+    const host = new SteppedTime();
+    const store = await file.open({ host });
+    const tasksDuring = async (work: () => Promise<unknown>) => {
+      let tasks = 0;
+      host.task(() => tasks++);
+      await work();
+      return tasks;
+    };
+    const ask = () => append(store, entry());
+    await ask();
+    expect(await tasksDuring(ask)).toBe(0);
+    expect(await tasksDuring(ask)).toBe(0);
+    host.ms += 5;
+    expect(await tasksDuring(ask)).toBeGreaterThan(0);
+    expect(await tasksDuring(ask)).toBe(0);
+    // Two callers: others may be on their way.
+    await Promise.all([ask(), ask()]);
+    expect(await tasksDuring(ask)).toBeGreaterThan(0);
+    await host.yield();
+    expect(await tasksDuring(ask)).toBeGreaterThan(0);
   });
 
   test("[S89] a thousand rows in one call are one commit and one statement each", async () => {
