@@ -85,6 +85,8 @@ export const STALE_BACKOFF_MAX_MS = 250;
 /** Retries of a delivery, where a subscription asks for them and says no more. */
 export const RETRY_BACKOFF_START_MS = 1_000;
 export const RETRY_BACKOFF_MAX_MS = 300_000;
+/** Between settles that nobody waits for: whatever comes meanwhile goes together. A process that dies before has its events delivered again. */
+export const SETTLE_PAUSE_MS = 5;
 /** Settles that may wait for another write to go with; more are worth a commit of their own. */
 export const SETTLES_WAITING_MAX = 64;
 /** Settles that the store could not take now are offered again after this long. */

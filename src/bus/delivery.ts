@@ -114,15 +114,14 @@ export class Delivery {
     const { host, publisher, slots } = this.#parts;
     const { subscriberId, timeoutMs } = step.subscription;
     const context = new HandlerContext({ event: run.event, subscriberId, attempt: run.attemptOf(step) }, publisher);
-    const cancel = (reason: Error) => context.cancel(reason);
-    run.cancel = cancel;
-    const end = callHandler(() => handler(run.event, context), { host, timeoutMs, cancel });
+    run.handling = context;
+    const end = callHandler(handler, run.event, context, { host, timeoutMs });
     if (end instanceof Promise) return slots.during(step, end).then((ended) => this.#plainEnded(run, step, ended));
     return this.#plainEnded(run, step, end);
   }
 
   #plainEnded(run: EventRun, step: Step, end: HandlerEnd): StepEnd {
-    run.cancel = undefined;
+    run.handling = undefined;
     return end.kind === "returned" ? DONE : this.#failure(run, step, end.error, end.thrown);
   }
 

@@ -108,7 +108,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     const left = [...held];
     const reason = new Error("the bus has stopped");
     for (const run of left) {
-      run.cancel?.(reason);
+      run.handling?.cancel(reason);
       held.over(run, "lost");
     }
     this.#state = "stopped";
@@ -125,7 +125,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     const { held, claimer } = this.#parts;
     do {
       await claimer.look();
-      if (held.size > 0) await new Promise<void>((resolve) => this.#drained.push(resolve));
+      if (held.size > 0) await new Promise<void>((resolve) => this.#whenDrained(resolve));
     } while (held.size > 0);
   }
 
@@ -134,11 +134,16 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     if (this.#parts.held.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const timer = this.#parts.host.timer(graceMs, resolve);
-      this.#drained.push(() => {
+      this.#whenDrained(() => {
         timer.cancel();
         resolve();
       });
     });
+  }
+
+  #whenDrained(resolve: () => void): void {
+    this.#drained.push(resolve);
+    this.#parts.settles.isAwaited = true;
   }
 
   // What wakes it ----------------------------------------------------------------------------------------------------
@@ -146,7 +151,11 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   runReady(): void {
     if (this.#pumpQueued) return;
     this.#pumpQueued = true;
-    this.#parts.host.microtask(() => this.#pump());
+    this.#parts.host.microtask(this.#pump);
+  }
+
+  runsReceived(): void {
+    if (!this.#pumpQueued) this.#pump();
   }
 
   /** There may be pending events in the journal. */
@@ -155,7 +164,10 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   }
 
   runOver(): void {
-    if (this.#parts.held.size === 0) for (const resolve of this.#drained.splice(0)) resolve();
+    if (this.#parts.held.size === 0 && this.#drained.length > 0) {
+      this.#parts.settles.isAwaited = false;
+      for (const resolve of this.#drained.splice(0)) resolve();
+    }
     this.#retireLeases();
     this.#parts.claimer.claim();
   }
@@ -233,7 +245,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   // Starting handlers ------------------------------------------------------------------------------------------------
 
-  #pump(): void {
+  readonly #pump = (): void => {
     this.#pumpQueued = false;
     const { host, held, lease, slots, delivery } = this.#parts;
     if (this.#state === "stopped" || this.#state === "idle") return;
@@ -252,14 +264,14 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
       delivery.advance(run);
       if (started % BURST_EVENTS === 0 && host.monotonic() - startMs > DISPATCH_BURST_MS) {
         this.#pumpQueued = true;
-        host.task(() => this.#pump());
+        host.task(this.#pump);
         break;
       }
     }
     held.adapt();
     if (held.waiting > held.bound.limit) this.#giveBack("surplus");
     this.#parts.claimer.claim();
-  }
+  };
 
   #giveBack(which: "all" | "surplus"): void {
     const { held, settles } = this.#parts;

@@ -12,6 +12,7 @@
  */
 import type { Delivery } from "../store/journal.ts";
 import { type Event, type EventFacts, makeEvent } from "./event.ts";
+import type { Cancellable } from "./handler-wait.ts";
 import type { SerialLane } from "./serial-lane.ts";
 import type { Step } from "./subscriptions.ts";
 
@@ -47,8 +48,8 @@ export class EventRun {
   admitted = false;
   /** The order it keeps, by step; undefined where no subscription wants one. */
   lanes: (SerialLane | undefined)[] | undefined;
-  /** Stops the handler that runs now from being waited for; undefined while none runs. */
-  cancel: ((reason: Error) => void) | undefined;
+  /** What the handler that runs now was given; undefined while none runs. */
+  handling: Cancellable | undefined;
   #event: Event | undefined;
 
   constructor(

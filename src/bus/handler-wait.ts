@@ -18,18 +18,27 @@ export type HandlerEnd =
       readonly reason: "threw" | "timeout" | "stale";
     };
 
-export interface HandlerWait {
-  readonly host: Host;
-  readonly timeoutMs: number;
-  /** Tells the handler that nobody waits any more. */
+/** What tells a handler that nobody waits for it any more. */
+export interface Cancellable {
   cancel(reason: Error): void;
 }
 
-/** Calls a handler. A promise only where the handler gave one. */
-export function callHandler(call: () => unknown, wait: HandlerWait): HandlerEnd | Promise<HandlerEnd> {
+/** How long a handler is waited for. */
+export interface HandlerWait {
+  readonly host: Host;
+  readonly timeoutMs: number;
+}
+
+/** Calls a handler with its event and `context`. A promise only where the handler gave one. */
+export function callHandler<Given, Context extends Cancellable>(
+  handler: (event: Given, context: Context) => unknown,
+  event: Given,
+  context: Context,
+  wait: HandlerWait,
+): HandlerEnd | Promise<HandlerEnd> {
   try {
-    const returned = call();
-    return isThenable(returned) ? waitFor(returned, wait) : { kind: "returned", value: returned };
+    const returned = handler(event, context);
+    return isThenable(returned) ? waitFor(returned, context, wait) : { kind: "returned", value: returned };
   } catch (error) {
     return handlerFailed(error);
   }
@@ -48,11 +57,15 @@ export function errorText(error: unknown): string {
   return texts.join(", because: ");
 }
 
-function waitFor(returned: PromiseLike<unknown>, { host, timeoutMs, cancel }: HandlerWait): Promise<HandlerEnd> {
+function waitFor(
+  returned: PromiseLike<unknown>,
+  context: Cancellable,
+  { host, timeoutMs }: HandlerWait,
+): Promise<HandlerEnd> {
   return new Promise((resolve) => {
     const timer = host.timer(timeoutMs, () => {
       const error = new Error(`the handler timed out after ${timeoutMs} ms`);
-      cancel(error);
+      context.cancel(error);
       resolve({ kind: "failed", error: error.message, reason: "timeout" });
     });
     returned.then(

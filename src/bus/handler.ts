@@ -152,8 +152,10 @@ export class HandlerTransaction {
     this.#emitter.emitWith(this.#transaction, this.#event, this.subscriberId, topic, payload, options);
   }
 
+  /** Left behind, a handler must not write any more: its transaction ends with the waiting. */
   cancel(reason: Error): void {
     this.#cancellation.cancel(reason);
+    this.#transaction.abort();
   }
 
   /** Whether it looked at a document that is still being loaded: then what it did proves nothing. */

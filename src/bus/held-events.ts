@@ -14,8 +14,10 @@ import type { RunEnd, SerialOrder } from "./serial-order.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 export interface HeldEventsListener {
-  /** A run waits that may go on. */
+  /** A run waits that may go on; called from inside of others, so that it is taken up later. */
   runReady(): void;
+  /** Runs have come in; their handlers may be called at once. */
+  runsReceived(): void;
   /** An event is in the journal and nobody here holds it. */
   backlog(): void;
   /** A run is over: there is room again, and perhaps nothing left. */
@@ -31,8 +33,8 @@ export class HeldEvents {
   /** Begun, and ready to go on. */
   readonly #resumed = new Fifo<EventRun>();
   #reserved = 0;
-  /** How many calls to the store are on their way that may claim something, by lease. */
-  readonly #claiming = new Map<number, number>();
+  /** The lease of each call to the store that is on its way and may claim something: nearly always the same, and few. */
+  readonly #claiming: number[] = [];
   /** Runs of which the state is `parked`. */
   #parked = 0;
   readonly bound: WaitingBound;
@@ -79,19 +81,17 @@ export class HeldEvents {
 
   /** A call that may claim events under the lease goes to the store. */
   claimBegins(lease: number): void {
-    this.#claiming.set(lease, (this.#claiming.get(lease) ?? 0) + 1);
+    this.#claiming.push(lease);
   }
 
   /** It was answered, or will not be. */
   claimEnds(lease: number): void {
-    const left = (this.#claiming.get(lease) ?? 0) - 1;
-    if (left > 0) this.#claiming.set(lease, left);
-    else this.#claiming.delete(lease);
+    this.#claiming.splice(this.#claiming.lastIndexOf(lease), 1);
   }
 
   /** Whether we hold something under the lease, or may do so soon. */
   uses(lease: number): boolean {
-    if (this.#claiming.has(lease)) return true;
+    if (this.#claiming.includes(lease)) return true;
     for (const run of this.#runs) if (run.lease === lease) return true;
     return false;
   }
@@ -105,7 +105,7 @@ export class HeldEvents {
       this.#serial.arrive(run);
       this.#waiting.push(run);
     }
-    this.listener?.runReady();
+    this.listener?.runsReceived();
   }
 
   /** A run that waited for something else than a slot may go on. */

@@ -45,11 +45,22 @@ export interface Publication extends Omit<PublishOptions, "signal"> {
   readonly payload: unknown;
 }
 
-/** An event on its way to the store, and who waits for it. */
-interface Outgoing {
-  readonly entry: JournalEntry;
+/** Who waits for an event that is on its way to the store. */
+interface Caller {
   readonly resolve: (id: number) => void;
   readonly reject: (error: unknown) => void;
+}
+
+/** Events that go to the store in one call, and who waits for each. */
+interface Outgoing {
+  readonly entries: JournalEntry[];
+  readonly callers: Caller[];
+}
+
+/** What events were given that go to the store as claimed: a lease, and room for so many. */
+interface Grant {
+  readonly lease: number;
+  readonly count: number;
 }
 
 /** How much of the room that the process has may be taken by what is published here; the rest is for what waits already. */
@@ -72,8 +83,8 @@ export class Publisher implements Emitter {
   readonly #signal: JournalSignal;
   /** Half while there may be a backlog: what is older must not be overtaken for ever. None while the dispatcher does not run. */
   handOver: HandOver = "none";
-  /** Published in this turn. */
-  #outgoing: Outgoing[] = [];
+  /** Published in this turn; undefined when there is nothing. */
+  #outgoing: Outgoing | undefined;
   #claimed: JournalEntry["as"] & { readonly status: "claimed" } = { status: "claimed", lease: 0 };
 
   constructor(parts: {
@@ -102,12 +113,13 @@ export class Publisher implements Emitter {
     return outcome.ids;
   }
 
-  /** Appends an event; resolves with its id once it is durable. Throws for what cannot be an event. */
+  /** Appends an event; resolves with its id once it is durable. Rejects what cannot be an event. */
   publish(publication: Publication, lineage?: Lineage): Promise<number> {
-    const entry = this.#entry(publication, lineage);
     return new Promise((resolve, reject) => {
-      this.#outgoing.push({ entry, resolve, reject });
-      if (this.#outgoing.length === 1) this.#host.microtask(() => this.#flush());
+      const entry = this.#entry(publication, lineage);
+      const outgoing = this.#collecting();
+      outgoing.entries.push(entry);
+      outgoing.callers.push({ resolve, reject });
     });
   }
 
@@ -122,7 +134,8 @@ export class Publisher implements Emitter {
     this.#topics.wire(topic);
     checkSource(source);
     const entries: JournalEntry[] = [{ topic, source, message, as: PENDING }];
-    const outcome = this.#sent(entries, await this.#store.append(entries));
+    const outcome = await this.#store.append(entries);
+    this.#sent(entries, outcome);
     if (outcome.kind === "rejected") throw notPublished(outcome);
     return outcome.ids[0]!;
   }
@@ -156,32 +169,56 @@ export class Publisher implements Emitter {
     entries: JournalEntry[],
     send: () => Promise<Outcome>,
   ): Promise<Outcome> {
-    if (this.handOver === "none") return this.#sent(entries, await send());
-    this.#settleUnheard(entries);
-    const lease = this.#lease.current;
-    const pending = countPending(entries);
-    const granted = lease === undefined ? 0 : this.#held.reserve(pending, this.handOver === "all" ? 1 : 0.5);
-    if (lease === undefined || granted === 0) return this.#sent(entries, await send());
-    this.#claim(entries, granted, lease);
-    this.#held.claimBegins(lease);
-    let answered = false;
+    const grant = this.#claimAhead(entries);
+    let outcome: Outcome | undefined;
     try {
-      const outcome = await send();
-      answered = outcome.kind !== "rejected" || outcome.class !== "unknown";
-      return this.#sent(entries, outcome);
+      outcome = await send();
+      return outcome;
     } finally {
-      if (!answered) this.#lease.doubt(lease);
-      this.#held.claimEnds(lease);
-      this.#held.unreserve(granted);
+      this.#answered(entries, grant, outcome);
     }
   }
 
-  /** What nobody subscribes to is done as it is written: claiming and settling it would cost as much again (J53). */
-  #settleUnheard(entries: JournalEntry[]): void {
-    for (const [at, entry] of entries.entries()) {
-      const isUnheard = entry.as.status === "pending" && this.#subscriptions.stepsFor(entry.topic).length === 0;
-      if (isUnheard) entries[at] = { ...entry, as: UNHEARD };
+  /** Marks entries as claimed by this process, as far as there is room; undefined when none is. */
+  #claimAhead(entries: JournalEntry[]): Grant | undefined {
+    if (this.handOver === "none") return undefined;
+    const pending = this.#settleUnheard(entries);
+    const lease = this.#lease.current;
+    const count = lease === undefined ? 0 : this.#held.reserve(pending, this.handOver === "all" ? 1 : 0.5);
+    if (lease === undefined || count === 0) return undefined;
+    this.#claim(entries, count, lease);
+    this.#held.claimBegins(lease);
+    return { lease, count };
+  }
+
+  /** The store has answered, or will not: what it has goes on its way. */
+  #answered(
+    entries: readonly JournalEntry[],
+    grant: Grant | undefined,
+    outcome: AppendOutcome | CommitOutcome | undefined,
+  ): void {
+    if (grant !== undefined) {
+      const isUnknown = outcome === undefined || (outcome.kind === "rejected" && outcome.class === "unknown");
+      if (isUnknown) this.#lease.doubt(grant.lease);
+      this.#held.claimEnds(grant.lease);
+      this.#held.unreserve(grant.count);
     }
+    if (outcome !== undefined) this.#sent(entries, outcome);
+  }
+
+  /**
+   * What nobody subscribes to is done as it is written: claiming and settling it would cost as much again (J53). Returns how many are
+   * pending still.
+   */
+  #settleUnheard(entries: JournalEntry[]): number {
+    let pending = 0;
+    for (let at = 0; at < entries.length; at++) {
+      const entry = entries[at]!;
+      if (entry.as.status !== "pending") continue;
+      if (this.#subscriptions.stepsFor(entry.topic).length === 0) entries[at] = { ...entry, as: UNHEARD };
+      else pending++;
+    }
+    return pending;
   }
 
   #claim(entries: JournalEntry[], count: number, lease: number): void {
@@ -195,41 +232,59 @@ export class Publisher implements Emitter {
   }
 
   /** What we claimed goes on its way, what waits is pointed out. */
-  #sent<Outcome extends AppendOutcome | CommitOutcome>(entries: readonly JournalEntry[], outcome: Outcome): Outcome {
-    if (outcome.kind === "rejected" || entries.length === 0) return outcome;
+  #sent(entries: readonly JournalEntry[], outcome: AppendOutcome | CommitOutcome): void {
+    if (outcome.kind === "rejected" || entries.length === 0) return;
     this.#signal.raise();
     const ids = outcome.kind === "appended" ? outcome.ids : outcome.journalIds;
     const runs: EventRun[] = [];
-    for (const [at, entry] of entries.entries()) {
+    let hasPending = false;
+    for (let at = 0; at < entries.length; at++) {
+      const entry = entries[at]!;
       if (entry.as.status === "claimed") runs.push(this.#runOf(entry, ids[at]!, entry.as.lease));
+      else if (entry.as.status === "pending") hasPending = true;
     }
     if (runs.length > 0) this.#held.receive(runs);
-    if (countPending(entries) > 0) this.#held.listener?.backlog();
-    return outcome;
+    if (hasPending) this.#held.listener?.backlog();
   }
 
-  #flush(): void {
+  /** Where the next event of this turn goes. */
+  #collecting(): Outgoing {
+    if (this.#outgoing?.entries.length === PUBLISHED_TOGETHER_MAX) this.#flush();
+    if (this.#outgoing === undefined) {
+      this.#outgoing = { entries: [], callers: [] };
+      this.#host.microtask(this.#flush);
+    }
+    return this.#outgoing;
+  }
+
+  readonly #flush = (): void => {
     const outgoing = this.#outgoing;
-    this.#outgoing = [];
-    for (let at = 0; at < outgoing.length; at += PUBLISHED_TOGETHER_MAX) {
-      void this.#sendTogether(outgoing.slice(at, at + PUBLISHED_TOGETHER_MAX));
-    }
+    this.#outgoing = undefined;
+    if (outgoing !== undefined) this.#sendTogether(outgoing);
+  };
+
+  #sendTogether({ entries, callers }: Outgoing): void {
+    const grant = this.#claimAhead(entries);
+    this.#store.append(entries).then(
+      (outcome) => {
+        this.#answered(entries, grant, outcome);
+        if (outcome.kind === "appended") {
+          for (let at = 0; at < callers.length; at++) callers[at]!.resolve(outcome.ids[at]!);
+        } else if (callers.length > 1 && outcome.class !== "unknown") {
+          for (let at = 0; at < callers.length; at++) this.#sendAlone(entries[at]!, callers[at]!);
+        } else {
+          for (const { reject } of callers) reject(notPublished(outcome));
+        }
+      },
+      (error: unknown) => {
+        this.#answered(entries, grant, undefined);
+        for (const { reject } of callers) reject(error);
+      },
+    );
   }
 
-  async #sendTogether(outgoing: readonly Outgoing[]): Promise<void> {
-    const entries = outgoing.map(({ entry }) => entry);
-    try {
-      const outcome = await this.send(entries, () => this.#store.append(entries));
-      if (outcome.kind === "appended") {
-        for (const [at, { resolve }] of outgoing.entries()) resolve(outcome.ids[at]!);
-      } else if (outgoing.length > 1 && outcome.class !== "unknown") {
-        for (const one of outgoing) void this.#sendTogether([one]);
-      } else {
-        for (const { reject } of outgoing) reject(notPublished(outcome));
-      }
-    } catch (error) {
-      for (const { reject } of outgoing) reject(error);
-    }
+  #sendAlone(entry: JournalEntry, caller: Caller): void {
+    this.#sendTogether({ entries: [{ ...entry, as: PENDING }], callers: [caller] });
   }
 
   #runOf({ topic, source, message }: JournalEntry, id: number, lease: number): EventRun {
@@ -248,12 +303,6 @@ export class Publisher implements Emitter {
     const message: Message = eventMessage(this.#host, type, copy.value, lineage);
     return { topic, source, message, as: PENDING };
   }
-}
-
-function countPending(entries: readonly JournalEntry[]): number {
-  let count = 0;
-  for (const { as } of entries) if (as.status === "pending") count++;
-  return count;
 }
 
 function checkSource(source: string): void {

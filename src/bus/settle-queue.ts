@@ -1,25 +1,30 @@
 /**
- * Settles of one turn, sent to the store together, so that they land in the next group commit. SPEC: J55, J71, J90.
+ * Settles on their way to the store. SPEC: J55, J71, J90.
  *
- * A few events that went well need no commit of their own: the next one takes them along, be it that of the next event. Should the
- * process die before, they are delivered again, as at any time. What somebody waits for goes at once.
+ *   add ──somebody waits for it, or many are there──> at the end of the turn, `now` ──┐
+ *     └──it can wait──> at the end of the turn, or a pause after those before, `soon` ─┴──> store ──> over, or offered again
+ *
+ * Those of a turn go together. A few events that went well need no commit of their own: one that somebody else needs takes them along, be it that
+ * of the next event. While such events follow each other closely, they are settled by the pause: each with the one after it costs that
+ * one a sixth of its way, sixteen together hardly more than one. Should the process die before, they are delivered again, as at any time.
  *
  * A settle that the store could not take now is offered again; one that comes too late changes nothing. Either way the run is
  * over once the store has answered.
  */
-import type { Host } from "../host/host.ts";
-import { SETTLE_RETRY_MS, SETTLES_WAITING_MAX } from "../limits.ts";
+import type { Host, Timer } from "../host/host.ts";
+import { SETTLE_PAUSE_MS, SETTLE_RETRY_MS, SETTLES_WAITING_MAX } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Settlement } from "../store/journal.ts";
-import { type Store, StoreError } from "../store/store.ts";
+import { type Store, StoreError, type Urgency } from "../store/store.ts";
 import type { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 
+/** Runs and what each of them comes to, side by side: what the store is given is made once. */
 interface Due {
-  readonly run: EventRun;
-  readonly settlement: Settlement;
+  readonly runs: EventRun[];
+  readonly settlements: Settlement[];
 }
 
 export class SettleQueue {
@@ -28,10 +33,15 @@ export class SettleQueue {
   readonly #held: HeldEvents;
   readonly #retries: RetryTimer;
   readonly #observe: BusObserver;
-  /** Collected in this turn. */
-  #due: Due[] = [];
-  /** Settles on their way to the store, or waiting to be offered again. */
-  #unanswered = 0;
+  #due: Due = { runs: [], settlements: [] };
+  /** How what is due goes at the end of this turn; undefined while nothing of it is to go. */
+  #leaving: Urgency | undefined;
+  /** Ends the pause; undefined while nothing waits for that. */
+  #pause: Timer | undefined;
+  /** Until then what can wait does. By the monotonic clock. */
+  #pausedUntilMs = 0;
+  /** Whether somebody waits until all is settled. */
+  #isAwaited = false;
 
   constructor(parts: { host: Host; store: Store; held: HeldEvents; retries: RetryTimer; observe: BusObserver }) {
     this.#host = parts.host;
@@ -43,34 +53,58 @@ export class SettleQueue {
 
   add(run: EventRun, settlement: Settlement): void {
     run.state = "settling";
-    this.#due.push({ run, settlement });
-    if (this.#due.length === 1) this.#host.microtask(() => this.#flush());
+    const { runs, settlements } = this.#due;
+    runs.push(run);
+    settlements.push(settlement);
+    if (this.#isAwaited || runs.length > SETTLES_WAITING_MAX || !canWait(run, settlement)) this.#leave("now");
+    else if (this.#leaving === undefined && this.#pause === undefined) this.#leaveAfterPause();
   }
 
-  /** How many settles have no answer yet. */
-  get outstanding(): number {
-    return this.#due.length + this.#unanswered;
+  /** Whether somebody waits until all is settled: then nothing waits here. */
+  set isAwaited(isAwaited: boolean) {
+    this.#isAwaited = isAwaited;
+    if (isAwaited && this.#due.runs.length > 0) this.#leave("now");
   }
 
-  #flush(): void {
+  #leaveAfterPause(): void {
+    const leftMs = this.#pausedUntilMs - this.#host.monotonic();
+    if (leftMs <= 0) return this.#leave("soon");
+    // It keeps the process alive: what was handled is settled, whoever waits.
+    this.#pause = this.#host.timer(leftMs, () => {
+      this.#pause = undefined;
+      if (this.#due.runs.length > 0) this.#leave("soon");
+    });
+  }
+
+  /** Lets what is due go at the end of this turn. */
+  #leave(urgency: Urgency): void {
+    if (this.#leaving === undefined) this.#host.microtask(this.#flush);
+    if (this.#leaving !== "now") this.#leaving = urgency;
+  }
+
+  readonly #flush = (): void => {
+    const urgency = this.#leaving ?? "now";
+    this.#leaving = undefined;
+    this.#pausedUntilMs = this.#host.monotonic() + SETTLE_PAUSE_MS;
+    this.#send(this.#take(), urgency);
+  };
+
+  #take(): Due {
     const due = this.#due;
-    this.#due = [];
-    if (due.length > 0) void this.#send(due);
+    this.#due = { runs: [], settlements: [] };
+    return due;
   }
 
-  async #send(due: readonly Due[]): Promise<void> {
-    this.#unanswered += due.length;
-    try {
-      const settlements = due.map(({ settlement }) => settlement);
-      const results = await this.#store.settle(settlements, canWait(due) ? "soon" : "now");
-      for (const [at, { run, settlement }] of due.entries()) {
-        this.#answered(run, settlement, results[at] === "settled");
-      }
-    } catch (error) {
-      this.#refused(due, error);
-    } finally {
-      this.#unanswered -= due.length;
-    }
+  #send(due: Due, urgency: Urgency): void {
+    const { runs, settlements } = due;
+    this.#store.settle(settlements, urgency).then(
+      (results) => {
+        for (let at = 0; at < runs.length; at++) {
+          this.#answered(runs[at]!, settlements[at]!, results[at] === "settled");
+        }
+      },
+      (error: unknown) => this.#refused(due, error),
+    );
   }
 
   #answered(run: EventRun, { outcome }: Settlement, settled: boolean): void {
@@ -81,35 +115,24 @@ export class SettleQueue {
     if (settled && outcome.kind === "release") this.#held.listener?.backlog();
   }
 
-  #refused(due: readonly Due[], error: unknown): void {
+  #refused({ runs, settlements }: Due, error: unknown): void {
     this.#observe({ kind: "store-trouble", doing: "settling", error: fromError(error).message });
     if (hasEnded(error)) {
-      for (const { run } of due) this.#held.over(run, "lost");
+      for (const run of runs) this.#held.over(run, "lost");
       return;
     }
-    this.#unanswered += due.length;
     this.#host.timer(SETTLE_RETRY_MS, () => {
-      this.#unanswered -= due.length;
       // Runs that are over by now were taken from us; settling them would change nothing.
-      const left = due.filter(({ run }) => run.state !== "over");
-      if (left.length > 0) void this.#send(left);
+      const isLeft = (_: unknown, at: number) => runs[at]!.state !== "over";
+      const left = { runs: runs.filter(isLeft), settlements: settlements.filter(isLeft) };
+      if (left.runs.length > 0) this.#send(left, "now");
     });
   }
 }
 
-/** Whether nobody waits for them: later events of a serial key, the next suspect (J88), others for the room that many would take. */
-function canWait(due: readonly Due[]): boolean {
-  return (
-    due.length <= SETTLES_WAITING_MAX && due.every(({ run, settlement }) => isDone(settlement) && isUnawaited(run))
-  );
-}
-
-function isDone({ outcome }: Settlement): boolean {
-  return outcome.kind === "done";
-}
-
-function isUnawaited({ claimAttempt, lanes }: EventRun): boolean {
-  return claimAttempt === 1 && !lanes?.some((lane) => lane !== undefined);
+/** Whether nobody waits for it: later events of a serial key, the next suspect (J88), who wants to see it fail or run again. */
+function canWait({ claimAttempt, lanes }: EventRun, { outcome }: Settlement): boolean {
+  return outcome.kind === "done" && claimAttempt === 1 && !lanes?.some((lane) => lane !== undefined);
 }
 
 /** Whether the store will take nothing any more. */

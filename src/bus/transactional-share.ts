@@ -93,16 +93,10 @@ export class TransactionalShare {
     const { subscription } = step;
     const facts = { event: run.event, subscriberId: subscription.subscriberId, attempt: run.attemptOf(step) };
     const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
-    // Left behind, a handler must not write any more: its transaction ends with the waiting.
-    const cancel = (reason: Error) => {
-      context.cancel(reason);
-      transaction.abort();
-    };
-    run.cancel = cancel;
-    const wait = { host: this.#host, timeoutMs: subscription.timeoutMs, cancel };
-    const called = callHandler(() => handler(run.event, context), wait);
+    run.handling = context;
+    const called = callHandler(handler, run.event, context, { host: this.#host, timeoutMs: subscription.timeoutMs });
     const end = called instanceof Promise ? await this.#slots.during(step, called) : called;
-    run.cancel = undefined;
+    run.handling = undefined;
     const verdict = withoutCommit(run, context, end);
     if (verdict === undefined)
       return this.#commit(

@@ -153,8 +153,11 @@ describe("counted work", () => {
     }
     expect([handled.length, store.stats().batches - batches]).toEqual([5, 4]);
     expect(statuses).toEqual(Array.from({ length: 4 }, () => "processing"));
-    held.fire();
-    await held.tasks();
+    // The pause between settles, and the wait for a write to go with.
+    for (let wait = 0; wait < 2; wait++) {
+      held.fire();
+      await held.tasks();
+    }
     expect(await store.count()).toEqual({ pending: 0, processing: 0, done: 5, failed: 0 });
   });
 
