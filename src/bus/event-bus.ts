@@ -14,7 +14,7 @@
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { DISPATCH_CONCURRENCY_MAX, LEASE_MS, STOP_GRACE_MS } from "../limits.ts";
+import { DISPATCH_CONCURRENCY_MAX, HANDLER_TIMEOUT_MS, LEASE_MS, STOP_GRACE_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
@@ -58,6 +58,8 @@ export interface EventBusOptions {
   readonly concurrency?: number;
   /** After this long without a sign of life, this process's events are taken over by others. */
   readonly leaseMs?: number;
+  /** A handler that runs longer has failed, unless its subscription says otherwise. */
+  readonly handlerTimeoutMs?: number;
   /** Which settled events are removed; none unless given. */
   readonly retention?: RetentionPolicy;
   /** Told what goes wrong, for logs and metrics. */
@@ -77,6 +79,7 @@ type TopicOf<Topics> = keyof Topics & string;
 export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDisposable {
   readonly #host: Host;
   readonly #store: Store;
+  readonly #handlerTimeoutMs: number;
   readonly #topics = new Topics();
   readonly #subscriptions = new Subscriptions();
   readonly #publisher: Publisher;
@@ -91,8 +94,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   constructor(options: EventBusOptions) {
     const { store, host = systemHost(), concurrency = DISPATCH_CONCURRENCY_MAX, leaseMs = LEASE_MS } = options;
+    const { handlerTimeoutMs = HANDLER_TIMEOUT_MS } = options;
     requirePositive("concurrency", concurrency);
     requirePositive("leaseMs", leaseMs);
+    requirePositive("handlerTimeoutMs", handlerTimeoutMs);
+    this.#handlerTimeoutMs = handlerTimeoutMs;
     const observe = guarded(host, options.observe ?? (() => undefined));
     const subscriptions = this.#subscriptions;
     this.#host = host;
@@ -195,7 +201,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const call = replica
       ? { kind: "transactional" as const, handler: handler as TransactionalHandler, replica }
       : { kind: "plain" as const, handler: handler as Handler };
-    const subscription = new Subscription(pattern, call, options);
+    const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
     this.#subscriptions.add(subscription);
   }

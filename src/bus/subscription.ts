@@ -2,12 +2,7 @@
  * One subscription: who wants which topics, how its handler is called, and how many calls are under way. Kept in memory only:
  * subscriptions are code and are made again at every start (ADR 004 §4). SPEC: J42-J44.
  */
-import {
-  DISPATCH_CONCURRENCY_MAX,
-  HANDLER_TIMEOUT_MS,
-  SUBSCRIBER_ID_LENGTH_MAX,
-  TIMER_DELAY_MS_MAX,
-} from "../limits.ts";
+import { DISPATCH_CONCURRENCY_MAX, SUBSCRIBER_ID_LENGTH_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { isCleanText } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { checkTopicPattern, isWildcard } from "../message/topic-pattern.ts";
@@ -72,14 +67,14 @@ export class Subscription {
   /** Runs that have come to this subscription while it was busy, first come first. Empty while `running < concurrency`. */
   readonly waiting: EventRun[] = [];
 
-  constructor(pattern: string, call: Call, options: SubscribeOptions) {
+  constructor(pattern: string, call: Call, options: SubscribeOptions, timeoutMs: number) {
     checkTopicPattern(pattern);
     checkOptions(options);
     this.pattern = pattern;
     this.subscriberId = options.subscriberId;
     this.call = call;
     this.retry = options.retry ?? NO_RETRY;
-    this.timeoutMs = options.timeoutMs ?? options.timeout ?? HANDLER_TIMEOUT_MS;
+    this.timeoutMs = options.timeoutMs ?? options.timeout ?? timeoutMs;
     this.serialBy = options.serialBy;
     this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY;
   }

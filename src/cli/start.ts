@@ -41,7 +41,10 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   using _lock = InstanceLock.take(directory);
   const settings = await readSettings({ environment, folder: process.cwd(), code: { app: appPath } });
   const configured = await configuredOptions(settings, directory);
-  const store = await openStore(host, directory.databaseFile, settings.durability.value);
+  const store = await openStore(host, directory.databaseFile, {
+    durability: settings.durability.value,
+    payloadBytesMax: settings.payloadBytesMax.value,
+  });
   const kernel = await Kernel.open({
     ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: true },
     ...{ observe: (observation: Message) => complain(observation, terminal), signal: stops.boot },

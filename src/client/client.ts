@@ -35,6 +35,8 @@ export interface ClientOptions {
   readonly path: string;
   /** How long a request waits for its answer unless it says otherwise; default 30 s. */
   readonly timeoutMs?: number;
+  /** Bytes of one line, where the kernel was opened with another `lineBytesMax`. */
+  readonly lineBytesMax?: number;
   /** Told when the connection is lost while answers are due, and when it is back. */
   readonly onConnection?: (state: "lost" | "back") => void;
   readonly host?: Host;
@@ -124,8 +126,9 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
       if (signal?.aborted) return reject(signal.reason);
       // The kernel could not tell whose line it was.
       const bytes = Buffer.byteLength(line);
-      if (bytes > LINE_BYTES_MAX) {
-        const why = `${message.type} takes ${bytes} bytes; a line has at most ${LINE_BYTES_MAX}: send it in parts`;
+      const { lineBytesMax = LINE_BYTES_MAX } = this.#options;
+      if (bytes > lineBytesMax) {
+        const why = `${message.type} takes ${bytes} bytes; a line has at most ${lineBytesMax}: send it in parts`;
         return reject(new ClientError("TOO_LONG", why));
       }
       const timer = this.#host.timer(wait, () => {

@@ -2,9 +2,11 @@
 import { join } from "node:path";
 import { logToStderr } from "../extensions/logger.ts";
 import type { DataDirectory } from "./data-directory.ts";
+import { type Given, given } from "./given.ts";
+import type { KernelLimits } from "./kernel-limits.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 import { loadApp } from "./load-app.ts";
-import type { Settings } from "./settings.ts";
+import { LIMIT_NAMES, type Setting, type Settings } from "./settings.ts";
 
 type ConfiguredOptions = Pick<
   KernelOptions,
@@ -17,6 +19,9 @@ type ConfiguredOptions = Pick<
   | "log"
   | "requestTimeoutMs"
   | "receipts"
+  | "leaseMs"
+  | "retention"
+  | "limits"
   | "clearance"
 >;
 
@@ -25,22 +30,31 @@ export async function configuredOptions(settings: Settings, directory: DataDirec
   // Whoever starts the kernel decides, then the app.
   const extensions = settings.extensions.value ?? app?.extensions;
   const clearance = settings.clearance.value === undefined ? app?.clearance : namesIn(settings.clearance.value);
-  const { agent, requestTimeoutMs, receiptsKeepMs } = settings;
+  const { agent, requestTimeoutMs, leaseMs, retentionMaxAgeMs: maxAgeMs, retentionMaxSettled: maxSettled } = settings;
+  const { receiptsKeepMs: keepMs } = settings;
   return {
     capabilities: app?.capabilities ?? {},
     extensionData: join(directory.path, "extensions"),
     log: logToStderr(settings.log.value),
-    ...(extensions === undefined ? {} : { extensions }),
-    ...(app?.patterns === undefined ? {} : { patterns: app.patterns }),
-    ...(app?.version === undefined ? {} : { version: app.version }),
-    ...(clearance === undefined ? {} : { clearance }),
-    ...(agent.value === undefined ? {} : { agent: agent.value }),
-    ...(receiptsKeepMs.value === undefined ? {} : { receipts: { keepMs: receiptsKeepMs.value } }),
-    ...(requestTimeoutMs.value === undefined ? {} : { requestTimeoutMs: requestTimeoutMs.value }),
+    limits: limitsIn(settings),
+    retention: valuesOf({ maxAgeMs, maxSettled }),
+    ...(keepMs.value === undefined ? {} : { receipts: { keepMs: keepMs.value } }),
+    ...valuesOf({ agent, requestTimeoutMs, leaseMs }),
+    ...given({ extensions, clearance, patterns: app?.patterns, version: app?.version }),
   };
 }
 
 /** `hr, finance`, or `none` for nobody's. */
 function namesIn(text: string): readonly string[] {
   return text.trim() === "none" ? [] : text.split(",").map((name) => name.trim());
+}
+
+function limitsIn(settings: Settings): KernelLimits {
+  return given(Object.fromEntries(LIMIT_NAMES.map((name) => [name, settings[name].value])));
+}
+
+type Values<T> = { [Name in keyof T]: T[Name] extends Setting<infer Value> ? Value : never };
+
+function valuesOf<T extends Readonly<Record<string, Setting>>>(settings: T): Given<Values<T>> {
+  return given(Object.fromEntries(Object.entries(settings).map(([name, { value }]) => [name, value])) as Values<T>);
 }

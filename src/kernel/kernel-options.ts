@@ -1,6 +1,6 @@
 /** What a kernel is opened with, what its capabilities are built from, and what it says of itself. */
-import type { ConnectionLimits } from "../adapters/connection-limits.ts";
 import type { EventBus } from "../bus/event-bus.ts";
+import type { RetentionPolicy } from "../bus/retention.ts";
 import type { Pattern } from "../cells/pattern.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import type { Space } from "../cells/space.ts";
@@ -12,6 +12,7 @@ import type { Capability } from "../loop/capability.ts";
 import type { Observer } from "../loop/observation.ts";
 import type { ReceiptPolicy } from "../store/receipt-keeper.ts";
 import type { Store } from "../store/store.ts";
+import type { KernelLimits } from "./kernel-limits.ts";
 
 /** What capabilities may be built from. */
 export interface KernelParts {
@@ -51,8 +52,10 @@ export interface KernelOptions {
    * what lies within, and capabilities that have a clearance within it themselves; the rest is refused with 403.
    */
   readonly clearance?: readonly string[];
-  /** What clients and mailboxes may cost; each by itself, and what `limits.ts` says unless given. */
+  /** What clients, mailboxes, handlers and documents may cost; each by itself, and what `limits.ts` says unless given. */
   readonly limits?: KernelLimits;
+  /** Which settled events are removed from the journal; none unless given. */
+  readonly retention?: RetentionPolicy;
   /** After this long a client's request is answered with 504. */
   readonly requestTimeoutMs?: number;
   /**
@@ -72,13 +75,6 @@ export interface KernelOptions {
   readonly space?: string;
   /** Gives up the boot: what was opened is closed again, and `open` rejects with the signal's reason. After the boot it means nothing. */
   readonly signal?: AbortSignal;
-}
-
-export interface KernelLimits extends Partial<ConnectionLimits> {
-  /** Clients of the socket; the next one is told so and closed. */
-  readonly connectionsMax?: number;
-  /** Messages that wait in one mailbox; the next one is refused. */
-  readonly mailboxMax?: number;
 }
 
 export interface KernelHealth {

@@ -9,7 +9,6 @@
  */
 
 import { dirname, join } from "node:path";
-import { requireLimit } from "../adapters/connection-limits.ts";
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
@@ -39,10 +38,12 @@ import { journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
 import { Faults, faultsToStderr } from "./faults.ts";
 import { makeFolder } from "./folder.ts";
+import { given } from "./given.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
-import type { KernelHealth, KernelLimits, KernelOptions, KernelParts } from "./kernel-options.ts";
+import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
+import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { RunLog } from "./run-log.ts";
 
 /** It was asked to close while it booted: by a timer, an extension, whoever sends `Syscall.Shutdown`. */
@@ -105,36 +106,35 @@ export class Kernel implements AsyncDisposable {
 
   async #boot(options: KernelOptions): Promise<void> {
     const host = this.#host;
-    const { store, socketPath, requestTimeoutMs, leaseMs, observe, clearance } = options;
-    const { mailboxMax, ...limits } = options.limits ?? {};
+    const { store, socketPath, requestTimeoutMs, leaseMs, retention, observe, clearance, version } = options;
     this.#store = store;
     this.#stayAlive();
     this.#opened("store", () => store.close());
-    if (mailboxMax !== undefined) requireLimit("mailboxMax", mailboxMax);
+    const limits = limitsByPart(options.limits);
     const faults = new Faults();
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
-    this.#bus = new EventBus({ store, host, ...watched, ...(leaseMs === undefined ? {} : { leaseMs }) });
+    this.#bus = new EventBus({ store, host, ...watched, ...limits.bus, ...given({ leaseMs, retention }) });
     this.#recovered = await this.#bus.recover();
-    const { version, receipts } = options;
     const persist = version === undefined ? {} : { persist: { version } };
-    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", receipts, ...persist });
+    const kept = { receipts: options.receipts, ...persist, ...limits.space };
+    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...kept });
     this.#opened("space", (graceMs) => this.#space.close({ graceMs }));
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
-    const given = await this.#space.restore(() =>
+    const ofApp = await this.#space.restore(() =>
       typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities,
     );
     const extensions = this.#findExtensions(options);
     await extensions?.load();
     this.#goOn();
-    const own = { ...this.#builtIn(clearance), ...given };
+    const own = { ...this.#builtIn(clearance), ...ofApp };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
       events: this.#journal(),
-      ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
-      ...(mailboxMax === undefined ? {} : { mailboxMax }),
+      ...limits.loop,
+      ...given({ requestTimeoutMs }),
       ...(observe === undefined ? { observeFaults: faultsToStderr } : { observe }),
     });
     this.#opened("loop", (graceMs) => this.#stopLoop(graceMs));
@@ -150,17 +150,15 @@ export class Kernel implements AsyncDisposable {
     this.#goOn();
     await extensions?.start();
     this.#goOn();
-    if (socketPath !== undefined) await this.#listen(socketPath, clearance, limits);
+    if (socketPath !== undefined) await this.#listen(socketPath, clearance, limits.socket);
     this.#goOn();
     this.#isBooting = false;
   }
 
-  async #listen(path: string, clearance: readonly string[] | undefined, limits: KernelLimits): Promise<void> {
-    const { connectionsMax, ...ofClient } = limits;
+  async #listen(path: string, clearance: readonly string[] | undefined, limits: LimitsByPart["socket"]): Promise<void> {
     makeFolder(dirname(path), { mode: 0o700, advice: "choose another path for the socket" });
     const socket = await UnixSocket.open({
-      ...{ host: this.#host, loop: this.#loop, path, limits: ofClient },
-      ...(connectionsMax === undefined ? {} : { connectionsMax }),
+      ...{ host: this.#host, loop: this.#loop, path, ...limits },
       ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
     });
     this.#socket = socket;

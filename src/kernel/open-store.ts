@@ -4,6 +4,7 @@
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";
 import type { Store } from "../store/store.ts";
+import { given } from "./given.ts";
 
 /** What an acknowledged write survives; `docs/decisions/0002-the-store.md`. */
 export const DURABILITY = "power";
@@ -12,8 +13,15 @@ export type Durability = "power" | "process";
 /** The store as the command sees it. */
 export type KernelStore = Store;
 
-export function openStore(host: Host, path: string, durability: Durability = DURABILITY): Promise<KernelStore> {
-  return openSqliteStore({ path, host, durability });
+export interface StoreChoices {
+  readonly durability?: Durability;
+  /** Bytes of one message's data in the journal. */
+  readonly payloadBytesMax?: number | undefined;
+}
+
+export function openStore(host: Host, path: string, choices: StoreChoices = {}): Promise<KernelStore> {
+  const { durability = DURABILITY, payloadBytesMax } = choices;
+  return openSqliteStore({ path, host, durability, tuning: given({ payloadBytesMax }) });
 }
 
 /** Looks at a file without changing it, also while a kernel has it open. */

@@ -13,9 +13,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
 import { fileProblemText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
-import { RECEIPTS_KEEP_MS_MIN, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { PAYLOAD_BYTES_MAX, RECEIPTS_KEEP_MS_MIN, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
+import type { KernelLimits } from "./kernel-limits.ts";
 import { DURABILITY, type Durability } from "./open-store.ts";
 
 export interface Setting<T = string | number | undefined> {
@@ -24,7 +25,8 @@ export interface Setting<T = string | number | undefined> {
   readonly origin: string;
 }
 
-export interface Settings {
+/** The limits of a kernel are settings under their own names. */
+export interface Settings extends Readonly<Record<keyof KernelLimits, Setting<number | undefined>>> {
   readonly directory: Setting<string>;
   /** The module with the capabilities. */
   readonly app: Setting<string | undefined>;
@@ -40,6 +42,13 @@ export interface Settings {
   readonly receiptsKeepMs: Setting<number | undefined>;
   /** What of extensions' words is shown. */
   readonly log: Setting<LogLevel>;
+  /** How long this process holds an event without a sign of life. */
+  readonly leaseMs: Setting<number | undefined>;
+  /** After how long a settled event goes from the journal, and how many stay at most. */
+  readonly retentionMaxAgeMs: Setting<number | undefined>;
+  readonly retentionMaxSettled: Setting<number | undefined>;
+  /** Bytes of one message's data in the journal. */
+  readonly payloadBytesMax: Setting<number | undefined>;
 }
 
 export type SettingName = keyof Settings;
@@ -54,6 +63,25 @@ interface Definition {
   readonly inFile: boolean;
 }
 
+function number(variable: string, max = Number.MAX_SAFE_INTEGER, min = 1): Definition {
+  return { variable, fallback: undefined, range: { min, max }, inFile: true };
+}
+
+const LIMITS: Readonly<Record<keyof KernelLimits, Definition>> = {
+  connectionsMax: number("MILLRACE_CONNECTIONS_MAX"),
+  requestsInFlightMax: number("MILLRACE_REQUESTS_IN_FLIGHT_MAX"),
+  unreadOutputBytesMax: number("MILLRACE_UNREAD_OUTPUT_BYTES_MAX"),
+  lineBytesMax: number("MILLRACE_LINE_BYTES_MAX"),
+  lineCompleteMs: number("MILLRACE_LINE_COMPLETE_MS", TIMER_DELAY_MS_MAX),
+  depthMax: number("MILLRACE_DEPTH_MAX"),
+  keysMax: number("MILLRACE_KEYS_MAX"),
+  mailboxMax: number("MILLRACE_MAILBOX_MAX"),
+  concurrency: number("MILLRACE_CONCURRENCY"),
+  handlerTimeoutMs: number("MILLRACE_HANDLER_TIMEOUT_MS", TIMER_DELAY_MS_MAX),
+  residentDocumentsMax: number("MILLRACE_RESIDENT_DOCUMENTS_MAX"),
+};
+export const LIMIT_NAMES = Object.keys(LIMITS) as (keyof KernelLimits)[];
+
 const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
   directory: { variable: "MILLRACE_DIR", fallback: DEFAULT_DIRECTORY, inFile: false },
   app: { variable: "MILLRACE_APP", fallback: undefined, inFile: true },
@@ -61,16 +89,16 @@ const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
   agent: { variable: "MILLRACE_AGENT", fallback: undefined, inFile: true },
   durability: { variable: "MILLRACE_DURABILITY", fallback: DURABILITY, choices: ["power", "process"], inFile: true },
   clearance: { variable: "MILLRACE_CLEARANCE", fallback: undefined, inFile: true },
-  requestTimeoutMs: {
-    ...{ variable: "MILLRACE_REQUEST_TIMEOUT_MS", fallback: undefined, inFile: true },
-    range: { min: 1, max: TIMER_DELAY_MS_MAX },
-  },
-  receiptsKeepMs: {
-    ...{ variable: "MILLRACE_RECEIPTS_KEEP_MS", fallback: undefined, inFile: true },
-    range: { min: RECEIPTS_KEEP_MS_MIN, max: TIMER_DELAY_MS_MAX },
-  },
+  requestTimeoutMs: number("MILLRACE_REQUEST_TIMEOUT_MS", TIMER_DELAY_MS_MAX),
+  receiptsKeepMs: number("MILLRACE_RECEIPTS_KEEP_MS", TIMER_DELAY_MS_MAX, RECEIPTS_KEEP_MS_MIN),
   log: { variable: "MILLRACE_LOG", fallback: "warn", choices: LOG_LEVELS, inFile: true },
+  leaseMs: number("MILLRACE_LEASE_MS", TIMER_DELAY_MS_MAX),
+  retentionMaxAgeMs: number("MILLRACE_RETENTION_MAX_AGE_MS"),
+  retentionMaxSettled: number("MILLRACE_RETENTION_MAX_SETTLED"),
+  payloadBytesMax: number("MILLRACE_PAYLOAD_BYTES_MAX", PAYLOAD_BYTES_MAX),
+  ...LIMITS,
 };
+
 const NAMES = Object.keys(DEFINITIONS) as SettingName[];
 const FILES = ["yaml", "yml", "json", "ts", "js", "mjs"].map((ending) => `millrace.config.${ending}`);
 

@@ -2,7 +2,7 @@
  * The checks on what comes in through the seam: text that every backend can hold, values that are JSON, numbers that count. A
  * failed check is misuse by the layer above and throws. SPEC: S15. What data is allowed to *be* is not decided here.
  */
-import { DEPTH_MAX } from "../limits.ts";
+import { DEPTH_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
 import type { CommitRequest, Precondition } from "./commit.ts";
@@ -37,6 +37,13 @@ export function checkRef({ scope, id }: DocumentRef): void {
 export function checkCount(what: string, count: number): void {
   if (Number.isSafeInteger(count) && count >= 0) return;
   throw new StoreError("STORE_MISUSE", `${what} must be a whole number of at least 0, got ${count}`);
+}
+
+/** What an operator allows for one message of the journal; more than `PAYLOAD_BYTES_MAX` nothing else would let through. */
+export function checkPayloadBound(bytes: number): void {
+  if (Number.isSafeInteger(bytes) && bytes >= 1 && bytes <= PAYLOAD_BYTES_MAX) return;
+  const range = `a whole number of bytes from 1 to ${PAYLOAD_BYTES_MAX}`;
+  throw new StoreError("STORE_MISUSE", `payloadBytesMax must be ${range}, got ${bytes}; name larger things in a file`);
 }
 
 export function checkTime(what: string, timeMs: number): void {

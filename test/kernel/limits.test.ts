@@ -2,9 +2,13 @@
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { Client } from "../../src/client/client.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
-import type { KernelLimits, KernelOptions } from "../../src/kernel/kernel-options.ts";
+import type { KernelLimits } from "../../src/kernel/kernel-limits.ts";
+import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
+import { RETENTION_INTERVAL_MS } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
@@ -58,6 +62,16 @@ describe("limits of a kernel", () => {
     });
   }
 
+  test("[K32] a client that is told of longer lines sends them", async () => {
+    const { socketPath: path = "" } = await open({ lineBytesMax: 40_000 });
+    const long = "x".repeat(30_000);
+    await using plain = await Client.connect({ path });
+    await expect(plain.query("Syscall.Ping", long)).rejects.toMatchObject({ code: "TOO_LONG" });
+    await using client = await Client.connect({ path, lineBytesMax: 40_000 });
+    expect(await client.query("Syscall.Ping", long)).toBe(long);
+    await expect(client.query("Syscall.Ping", long + long)).rejects.toMatchObject({ code: "TOO_LONG" });
+  });
+
   test("[M9] so deep and so many keys are taken, one more is 422", async () => {
     const { socket, heard } = client(await open({ depthMax: 3, keysMax: 4 }));
     const [fits, deep, wide] = [[[]], [[[]]], { a: 1, b: 1, c: 1, d: 1, e: 1 }];
@@ -109,8 +123,74 @@ describe("limits of a kernel", () => {
     expect(await heard(2)).toEqual(["h", "a"]);
   });
 
+  test("[K56] so many handlers of events run at once, and no more", async () => {
+    const kernel = await open({ concurrency: 2 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let [running, most] = [0, 0];
+    const handle = async () => {
+      most = Math.max(most, ++running);
+      if (running === 2) resolve();
+      await promise;
+      running--;
+    };
+    kernel.subscribe("tick", handle, { subscriberId: "clock" });
+    for (let n = 0; n < 5; n++) await kernel.publish("tick", n);
+    await kernel.idle();
+    expect(most).toBe(2);
+  });
+
+  test("[K56] a handler of events that runs longer than the time it has is failed, unless its subscription says otherwise", async () => {
+    const simulated = simulatedHost(1);
+    const store = memoryStore({ host: simulated });
+    const options = { host: simulated, store, limits: { handlerTimeoutMs: 1_000 }, observe: () => undefined };
+    const kernel = await simulated.run(() => Kernel.open(options));
+    const takes = (ms: number) => () => new Promise<void>((resolve) => simulated.timer(ms, resolve));
+    kernel.subscribe("tick", takes(1_001), { subscriberId: "late" });
+    kernel.subscribe("tick", takes(1_001), { subscriberId: "patient", timeoutMs: 2_000 });
+    kernel.subscribe("tock", takes(999), { subscriberId: "quick" });
+    for (const topic of ["tick", "tock"]) await simulated.run(() => kernel.publish(topic, 1));
+    await simulated.advance(10_000);
+    const rows = await simulated.run(() => store.query({ order: "ascending", limit: 9 }));
+    expect(rows.map(({ topic, status }) => [topic, status])).toEqual([
+      ["tick", "failed"],
+      ["tock", "done"],
+    ]);
+    expect(rows[0]?.deliveries.map(({ subscriber, status }) => [subscriber, status])).toEqual([
+      ["late", "failed"],
+      ["patient", "done"],
+    ]);
+    await simulated.run(() => kernel.close());
+  });
+
+  test("[K56] so many documents of the kernel's space are kept in memory", async () => {
+    const kernel = await open({ residentDocumentsMax: 500 });
+    const replica = kernel.space.replica(kernel.space.name);
+    for (let n = 0; n < 2_000; n++) {
+      replica.peek({ scope: "space", id: `document ${n}` });
+      await replica.loadsSettled();
+    }
+    expect(replica.residentDocuments).toBeLessThanOrEqual(500);
+  });
+
+  test("[K56] [J74] events that are settled go from the journal as the kernel was told", async () => {
+    const simulated = simulatedHost(1);
+    const store = memoryStore({ host: simulated });
+    const options = { host: simulated, store, retention: { maxSettled: 2 } };
+    const kernel = await simulated.run(() => Kernel.open(options));
+    for (let n = 0; n < 5; n++) await simulated.run(() => kernel.publish("tick", n));
+    await simulated.advance(2 * RETENTION_INTERVAL_MS);
+    expect((await simulated.run(() => store.count())).done).toBe(2);
+    await simulated.run(() => kernel.close());
+  });
+
   test("[H1] a bound that is none is refused, and nothing is left open", async () => {
-    for (const limits of [{ lineBytesMax: 0 }, { connectionsMax: -1 }, { mailboxMax: 1.5 }, { depthMax: Number.NaN }])
+    for (const limits of [
+      { lineBytesMax: 0 },
+      { connectionsMax: -1 },
+      { mailboxMax: 1.5 },
+      { concurrency: 0 },
+      { depthMax: Number.NaN },
+    ])
       await expect(open(limits)).rejects.toThrow(/must be a whole number of at least 1/);
   });
 });

@@ -2,7 +2,18 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { listSettings, readSettings, type SettingSources } from "../../src/kernel/settings.ts";
+import { systemHost } from "../../src/host/system-host.ts";
+import { configuredOptions } from "../../src/kernel/configured-options.ts";
+import { dataDirectory } from "../../src/kernel/data-directory.ts";
+import { openStore } from "../../src/kernel/open-store.ts";
+import {
+  LIMIT_NAMES,
+  listSettings,
+  readSettings,
+  type SettingName,
+  type SettingSources,
+} from "../../src/kernel/settings.ts";
+import type { Message } from "../../src/message/envelope.ts";
 import { scratchFolder } from "../repo/program.ts";
 
 interface Given extends Partial<SettingSources> {
@@ -15,6 +26,11 @@ async function read({ files = {}, environment = {}, ...more }: Given) {
   return readSettings({ folder, environment, ...more });
 }
 
+/** The variable of a setting: `mailboxMax` is `MILLRACE_MAILBOX_MAX`. */
+function variableOf(name: string): string {
+  return `MILLRACE_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+}
+
 async function problems(given: Given): Promise<readonly string[]> {
   return read(given).then(
     () => [],
@@ -24,7 +40,9 @@ async function problems(given: Given): Promise<readonly string[]> {
 
 describe("settings", () => {
   test("[K28] nobody has said anything", async () => {
-    expect(listSettings(await read({}))).toEqual([
+    const settings = listSettings(await read({}));
+    expect(settings.slice(9).filter(({ value, origin }) => value !== undefined || origin !== "default")).toEqual([]);
+    expect(settings.slice(0, 9)).toEqual([
       { name: "directory", value: ".millrace", origin: "default" },
       { name: "app", value: undefined, origin: "default" },
       { name: "extensions", value: undefined, origin: "default" },
@@ -49,7 +67,7 @@ describe("settings", () => {
       },
       code: { app: "word.ts", agent: undefined },
     });
-    expect(settings).toEqual({
+    expect(settings).toMatchObject({
       directory: { value: "elsewhere", origin: "MILLRACE_DIR" },
       app: { value: "word.ts", origin: "code" },
       extensions: { value: "./ext", origin: "millrace.config.yaml:4:13" },
@@ -60,6 +78,33 @@ describe("settings", () => {
       receiptsKeepMs: { value: 3_600_000, origin: "MILLRACE_RECEIPTS_KEEP_MS" },
       log: { value: "debug", origin: "MILLRACE_LOG" },
     });
+  });
+
+  test("[K28] [K56] limits, retention and lease of a kernel may be chosen, by file and by variables", async () => {
+    const folder = scratchFolder();
+    const numbers = listSettings(await read({}))
+      .map(({ name }) => name)
+      .filter((name) => name !== "receiptsKeepMs" && /Max|Ms$|concurrency/.test(name));
+    writeFileSync(join(folder, "millrace.config.yaml"), numbers.map((name, n) => `${name}: ${n + 1}\n`).join(""));
+    const settings = await readSettings({ folder, environment: { MILLRACE_MAILBOX_MAX: "77" } });
+    const directory = dataDirectory({ MILLRACE_DIR: folder });
+    const { limits, retention, leaseMs } = await configuredOptions(settings, directory);
+    const at = (name: string) => numbers.indexOf(name as SettingName) + 1;
+    expect(limits).toEqual({
+      ...Object.fromEntries(LIMIT_NAMES.map((name) => [name, at(name)])),
+      mailboxMax: 77,
+    });
+    expect({ retention, leaseMs }).toEqual({
+      retention: { maxAgeMs: at("retentionMaxAgeMs"), maxSettled: at("retentionMaxSettled") },
+      leaseMs: at("leaseMs"),
+    });
+    const variables = Object.fromEntries(numbers.map((name) => [variableOf(name), "none"]));
+    expect((await problems({ environment: variables })).length).toBe(numbers.length);
+    const store = await openStore(systemHost(), join(folder, "kernel.db"), { payloadBytesMax: 3 });
+    const message: Message = { kind: "event", type: "Test.Event", data: "xx", metadata: { id: "a", timestamp: 0 } };
+    const entry = { message, topic: "t", source: "s", as: { status: "pending" as const } };
+    expect(await store.append([entry])).toMatchObject({ reason: "too-large" });
+    await store.close();
   });
 
   test("[K28] the file may be JSON, JavaScript or TypeScript", async () => {

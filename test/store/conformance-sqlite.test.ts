@@ -7,7 +7,7 @@ import { type OpenStore, storeUnderTest } from "./conformance/store-under-test.t
 import { ControlledHost } from "./controlled-host.ts";
 
 /** A real file each time. Power loss is not what this suite is about, so it need not wait for the disk. */
-const open: OpenStore = async ({ changesKept } = {}) => {
+const open: OpenStore = async ({ changesKept, payloadBytesMax } = {}) => {
   const host = new ControlledHost();
   const directory = await mkdtemp(join(tmpdir(), "millrace-conformance-"));
   return storeUnderTest(host, {
@@ -16,7 +16,10 @@ const open: OpenStore = async ({ changesKept } = {}) => {
         path: join(directory, "store.db"),
         host,
         durability: "process",
-        ...(changesKept === undefined ? {} : { tuning: { feedCommits: changesKept } }),
+        tuning: {
+          ...(changesKept === undefined ? {} : { feedCommits: changesKept }),
+          ...(payloadBytesMax === undefined ? {} : { payloadBytesMax }),
+        },
       }),
     remove: () => rm(directory, { recursive: true, force: true }),
   });

@@ -4,7 +4,7 @@ import { describeStore } from "./conformance/describe-store.ts";
 import { type OpenStore, storeUnderTest } from "./conformance/store-under-test.ts";
 import { ControlledHost } from "./controlled-host.ts";
 
-const open: OpenStore = (options) => {
+const open: OpenStore = async (options) => {
   const host = new ControlledHost();
   const disk = new MemoryDisk(options);
   return storeUnderTest(host, { open: async () => memoryStore({ host, disk }), remove: async () => {} });

@@ -1,5 +1,4 @@
 /** Why messages cannot be appended, whether alone or with a commit. SPEC: J11, J12, S102. */
-import { PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import { outlivedEntry } from "../commit-rules.ts";
 import type { JournalEntry } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
@@ -8,14 +7,14 @@ import type { MemoryDisk } from "./memory-disk.ts";
 
 export function findRefusal(
   entries: readonly JournalEntry[],
-  { journal, horizonMs }: Pick<MemoryDisk, "journal" | "horizonMs">,
+  { journal, horizonMs, payloadBytesMax }: Pick<MemoryDisk, "journal" | "horizonMs" | "payloadBytesMax">,
 ): Rejection | undefined {
   for (const { message } of entries) {
     const { id, timestamp, correlation, causation, ...further } = message.metadata;
     const bytes = Math.max(jsonBytes(message.data), jsonBytes(further));
-    if (bytes <= PAYLOAD_BYTES_MAX) continue;
+    if (bytes <= payloadBytesMax) continue;
     const what = `message ${id} has ${bytes} bytes of data or further metadata`;
-    return rejected("refused", "too-large", `${what}; at most ${PAYLOAD_BYTES_MAX} fit in a journal row`);
+    return rejected("refused", "too-large", `${what}; at most ${payloadBytesMax} fit in a journal row`);
   }
   const nameOf = ({ message: { kind, metadata } }: JournalEntry) => ({ kind, messageId: metadata.id });
   const old = horizonMs === 0 ? undefined : outlivedEntry(entries.map(nameOf), horizonMs, (id) => journal.has(id));

@@ -2,11 +2,12 @@
  * What a memory store keeps between one opening and the next: the tables, and who watches them. Store objects that share a
  * disk see each other's writes as processes on one file do. It is gone with the process. SPEC: S22, S24.
  */
-import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX } from "../../limits.ts";
+import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
 import { CommitList } from "../commit-list.ts";
 import type { StoredCommit } from "../commit-rules.ts";
 import { eventOf } from "../receipt.ts";
+import { checkPayloadBound } from "../request-check.ts";
 import type { ForgetRequest } from "../store.ts";
 import type { CommitRecord } from "./commit-record.ts";
 import { DueTable } from "./due-table.ts";
@@ -19,6 +20,8 @@ export interface MemoryDiskOptions {
   readonly changesKept?: number;
   /** Commits, over all spaces, whose results are remembered for replay and as origins. */
   readonly commitsRemembered?: number;
+  /** Bytes of one message's data in the journal; a larger one is refused. At most, and unless given, 1 MiB. */
+  readonly payloadBytesMax?: number;
 }
 
 /** Someone who is told of changes; `MemoryStore` makes one for each `watch`. */
@@ -42,11 +45,14 @@ export class MemoryDisk {
   #first = 0;
   readonly #changesKept: number;
   readonly #commitsRemembered: number;
+  readonly payloadBytesMax: number;
 
   constructor(options: MemoryDiskOptions = {}) {
     const { changesKept = CHANGES_KEPT_MAX, commitsRemembered = COMMITS_REMEMBERED_MAX } = options;
     this.#changesKept = changesKept;
     this.#commitsRemembered = commitsRemembered;
+    this.payloadBytesMax = options.payloadBytesMax ?? PAYLOAD_BYTES_MAX;
+    checkPayloadBound(this.payloadBytesMax);
   }
 
   commitOf({ session, localSequence }: CommitIdentity): StoredCommit | undefined {

@@ -40,9 +40,13 @@ export interface EncodedCommit {
 }
 
 /** Throws for what no backend could hold; answers a rejection for what is too large. */
-export function encodeCommit(request: CommitRequest, nowMs: number): EncodedCommit | Rejection {
+export function encodeCommit(
+  request: CommitRequest,
+  nowMs: number,
+  payloadBytesMax: number,
+): EncodedCommit | Rejection {
   checkNames(request);
-  const entries = encodeEntries(request.entries, nowMs);
+  const entries = encodeEntries(request.entries, nowMs, payloadBytesMax);
   if (entries.kind === "rejected") return entries;
   const patches = onePerDocument(request.patches).map((patch) => encodePatch(patch, request));
   return {

@@ -4,7 +4,6 @@
  * ADR's columns becomes an event with a derived id.
  */
 
-import { PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import { checkMessage, type Message, type Metadata } from "../../message/envelope.ts";
 import { equal } from "../../message/equality.ts";
 import { thrownText } from "../../message/error-data.ts";
@@ -28,14 +27,14 @@ export type Encoded =
   | { readonly kind: "encoded"; readonly entries: readonly EncodedEntry[]; readonly bytes: number }
   | Rejection;
 
-export function encodeEntries(entries: readonly JournalEntry[], nowMs: number): Encoded {
+export function encodeEntries(entries: readonly JournalEntry[], nowMs: number, payloadBytesMax: number): Encoded {
   const encoded: EncodedEntry[] = [];
   let bytes = 0;
   for (const entry of entries) {
     const one = encodeEntry(entry, nowMs);
-    if (one.bytes > PAYLOAD_BYTES_MAX) {
+    if (one.bytes > payloadBytesMax) {
       const what = `message ${entry.message.metadata.id} has ${one.bytes} bytes`;
-      return rejected("refused", "too-large", `${what}; a journal row takes ${PAYLOAD_BYTES_MAX}`);
+      return rejected("refused", "too-large", `${what}; a journal row takes ${payloadBytesMax}`);
     }
     encoded.push(one);
     bytes += one.bytes;

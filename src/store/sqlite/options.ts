@@ -4,7 +4,8 @@
 
 import type { Host } from "../../host/host.ts";
 import { systemHost } from "../../host/system-host.ts";
-import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX } from "../../limits.ts";
+import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
+import { checkPayloadBound } from "../request-check.ts";
 import { StoreError } from "../store.ts";
 
 export interface SqliteStoreOptions {
@@ -37,6 +38,8 @@ export interface SqliteTuning {
   readonly checkpointPages: number;
   /** Page cache of the one connection. */
   readonly cacheBytes: number;
+  /** Bytes of one message's data in the journal; a larger one is refused. At most 1 MiB. */
+  readonly payloadBytesMax: number;
   /** How many commits of a space its change feed can go back. */
   readonly feedCommits: number;
   /** How many commits are remembered for the replay check and `originCommitted`, over all spaces. */
@@ -52,6 +55,7 @@ export const DEFAULT_TUNING: SqliteTuning = {
   lockWaitMs: 5_000,
   checkpointPages: 1_000,
   cacheBytes: 16 * 1_048_576,
+  payloadBytesMax: PAYLOAD_BYTES_MAX,
   feedCommits: CHANGES_KEPT_MAX,
   commitsRemembered: COMMITS_REMEMBERED_MAX,
 };
@@ -86,5 +90,6 @@ export function resolveOptions(options: SqliteStoreOptions, plantedBug?: Planted
     throw new StoreError("STORE_MISUSE", `durability is "power" or "process", not ${JSON.stringify(durability)}.`);
   }
   const tuning = { ...DEFAULT_TUNING, ...options.tuning };
+  checkPayloadBound(tuning.payloadBytesMax);
   return { path, durability, readOnly, host: options.host ?? systemHost(), tuning, plantedBug };
 }

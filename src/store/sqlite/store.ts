@@ -111,7 +111,7 @@ export class SqliteStore implements Store {
 
   commit(request: CommitRequest): Promise<CommitOutcome> {
     return this.#submit(() => {
-      const commit = encodeCommit(request, this.#host.now());
+      const commit = encodeCommit(request, this.#host.now(), this.#options.tuning.payloadBytesMax);
       if (commit.kind === "rejected") return commit;
       if (this.#options.plantedBug === "receipt-outside-transaction") return this.#withReceiptLater(commit);
       return { bytes: commit.bytes, work: () => this.#writeCommit(commit) };
@@ -144,7 +144,7 @@ export class SqliteStore implements Store {
 
   append(entries: readonly JournalEntry[]): Promise<AppendOutcome> {
     return this.#submit(() => {
-      const encoded = encodeEntries(entries, this.#host.now());
+      const encoded = encodeEntries(entries, this.#host.now(), this.#options.tuning.payloadBytesMax);
       if (encoded.kind === "rejected") return encoded;
       const work = () => {
         this.#touched.journal = true;

@@ -5,6 +5,8 @@ import type { ControlledHost } from "../controlled-host.ts";
 export interface OpenOptions {
   /** Commits of a space that the change feed must reach back to; the backend's own number unless given. */
   readonly changesKept?: number;
+  /** Bytes of one message's data. */
+  readonly payloadBytesMax?: number;
 }
 
 /** Disposing of it closes every store it opened and removes the data. */

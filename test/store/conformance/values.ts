@@ -161,6 +161,19 @@ export function valueCases(open: OpenStore): void {
       expect(await at.store.earliestDue()).toBeUndefined();
     });
 
+    test("[J12] an operator may allow less: as much is journaled, one byte more is refused, alone and in a commit", async () => {
+      await using at = await open({ payloadBytesMax: 100 });
+      const largest = "x".repeat(98);
+      await append(at.store, entry({ data: largest }));
+      const tooLarge = { kind: "rejected", class: "refused", reason: "too-large" };
+      expect(await at.store.append([entry({ data: `${largest}x` })])).toMatchObject(tooLarge);
+      const request = commitBy("s", 1, { patches: [set("a", [], 1)], entries: [entry({ data: `${largest}x` })] });
+      expect(await at.store.commit(request)).toMatchObject(tooLarge);
+      expect((await at.store.count()).pending).toBe(1);
+      for (const wrong of [0, 1.5, Number.NaN, PAYLOAD_BYTES_MAX + 1])
+        await expect(open({ payloadBytesMax: wrong })).rejects.toMatchObject({ code: "STORE_MISUSE" });
+    });
+
     test("[J12] data of 1 MiB of JSON text is journaled; one byte more is refused, alone and in a commit", async () => {
       await using at = await open();
       // Two quotes, and characters of one, two and four bytes.

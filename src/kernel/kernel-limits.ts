@@ -1,0 +1,46 @@
+/**
+ * The bounds that whoever runs a kernel may choose, each by itself; what `limits.ts` says holds for the others. SPEC: N9, K56.
+ *
+ * Not here: bounds of what is stored or sent (how deep a document is, how long a topic, 1 MiB for a message), which every process on a store
+ * and every client has to share; and paces (how often something is looked at, how much is done in one go), of which none makes anything fail.
+ */
+import { type ConnectionLimits, connectionLimits, requireLimit } from "../adapters/connection-limits.ts";
+import type { UnixSocketOptions } from "../adapters/unix-socket.ts";
+import type { EventBusOptions } from "../bus/event-bus.ts";
+import type { SpaceOptions } from "../cells/space.ts";
+import type { EventLoopOptions } from "../loop/event-loop.ts";
+import { given } from "./given.ts";
+
+export interface KernelLimits extends Partial<ConnectionLimits> {
+  /** Clients of the socket; the next one is told so and closed. */
+  readonly connectionsMax?: number;
+  /** Messages that wait in one mailbox; the next one is refused. */
+  readonly mailboxMax?: number;
+  /** Handlers of events that run at once. */
+  readonly concurrency?: number;
+  /** A handler of events that runs longer has failed, unless its subscription says otherwise. */
+  readonly handlerTimeoutMs?: number;
+  /** Documents of the kernel's space that are kept in memory; beyond, those that nobody observes are dropped. */
+  readonly residentDocumentsMax?: number;
+}
+
+/** The limits by whose they are; what was not chosen is left out. */
+export interface LimitsByPart {
+  readonly socket: Pick<UnixSocketOptions, "connectionsMax" | "limits">;
+  readonly loop: Pick<EventLoopOptions, "mailboxMax">;
+  readonly bus: Pick<EventBusOptions, "concurrency" | "handlerTimeoutMs">;
+  readonly space: Pick<SpaceOptions, "residentDocumentsMax">;
+}
+
+/** Throws for what is no bound, before anything is opened. */
+export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
+  const chosen: KernelLimits = given(limits);
+  for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
+  const { connectionsMax, mailboxMax, concurrency, handlerTimeoutMs, residentDocumentsMax, ...ofClient } = chosen;
+  return {
+    socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax }) },
+    loop: given({ mailboxMax }),
+    bus: given({ concurrency, handlerTimeoutMs }),
+    space: given({ residentDocumentsMax }),
+  };
+}
