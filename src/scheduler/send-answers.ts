@@ -184,7 +184,10 @@ export class SendAnswers {
       const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });
     }
-    this.#end(queue, send, { kind: "already", id: send.id, result: result ?? {} });
+    // Its end may have come since the commit met it.
+    const message = "handled before, and what that returned is not kept any more";
+    if (result === undefined) return this.fail(queue, send, { reason: "load", message });
+    this.#end(queue, send, { kind: "already", id: send.id, result });
   }
 
   failWith(queue: SendQueue, send: Send, reason: SendFailure, error: unknown): void {

@@ -248,8 +248,7 @@ export class SqliteStore implements Store {
     do {
       const from = run;
       [run, horizonMs] = await this.#write("nothing", () => () => {
-        // It looks at what was settled and written, also by jobs of the same batch.
-        this.#tables.journal.flush();
+        // It looks at rows of documents, which a commit of the same batch may have moved.
         this.#tables.documents.flush();
         return [this.#forgetting.advance(from), this.#tables.receipts.horizonMs] as const;
       });

@@ -164,9 +164,10 @@ export function receiptCases(open: OpenStore): void {
       await using at = await open();
       const name = requestReceipt(idAt(START_MS));
       committed(await at.store.commit(handling(name)));
+      committed(await at.store.commit(commitBy("s", 1, { patches: [set("later", [], 1)] })));
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(0);
       const { commits } = await at.store.changesSince(SPACE, 0, 10);
-      expect(commits.map(({ patches }) => patches.map(({ id }) => id))).toEqual([[name]]);
+      expect(commits.map(({ patches }) => patches.map(({ id }) => id))).toEqual([[name], ["later"]]);
     });
 
     test("[S103] large, labelled and overwritten receipts leave nothing; what lies beside them stays", async () => {
