@@ -215,6 +215,8 @@ export const TIMERS_REFIRED_MAX = 1_000_000;
 export const TIMER_RETRY_MS = 1_000;
 /** The longest pause before a timer's message that was refused for the moment is sent again. */
 export const TIMER_RETRY_MAX_MS = 60_000;
+/** Timers that wait in memory, where no store keeps them; the next one is refused. */
+export const TIMERS_MAX = 100_000;
 /** Event streams of one connection; each is a reader of the journal. */
 export const STREAMS_MAX = 16;
 /** Types and topics that one event stream may name. */

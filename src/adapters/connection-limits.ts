@@ -9,6 +9,7 @@ import {
   REQUESTS_IN_FLIGHT_MAX,
   UNREAD_OUTPUT_BYTES_MAX,
 } from "../limits.ts";
+import { chosenLimits } from "../loop/loop-limits.ts";
 
 export interface ConnectionLimits {
   /** Bytes of one line, without its newline. */
@@ -34,14 +35,6 @@ const DEFAULTS: ConnectionLimits = {
   unreadOutputBytesMax: UNREAD_OUTPUT_BYTES_MAX,
 };
 
-export function connectionLimits(chosen: Partial<ConnectionLimits> = {}): ConnectionLimits {
-  const limits = { ...DEFAULTS, ...chosen };
-  for (const [name, value] of Object.entries(limits)) requireLimit(name, value);
-  return limits;
-}
-
-/** Throws for what is no bound. */
-export function requireLimit(name: string, value: number): void {
-  if (Number.isSafeInteger(value) && value >= 1) return;
-  throw new RangeError(`${name} must be a whole number of at least 1, got ${value}`);
+export function connectionLimits(given: Partial<ConnectionLimits> = {}): ConnectionLimits {
+  return chosenLimits(DEFAULTS, given);
 }

@@ -4,11 +4,12 @@
  * Not here: bounds of what is stored or sent (how deep a document is, how long a topic, 1 MiB for a message), which every process on a store
  * and every client has to share; and paces (how often something is looked at, how much is done in one go), of which none makes anything fail.
  */
-import { type ConnectionLimits, connectionLimits, requireLimit } from "../adapters/connection-limits.ts";
+import { type ConnectionLimits, connectionLimits } from "../adapters/connection-limits.ts";
 import type { UnixSocketOptions } from "../adapters/unix-socket.ts";
 import type { EventBusOptions } from "../bus/event-bus.ts";
 import type { SpaceOptions } from "../cells/space.ts";
 import type { EventLoopOptions } from "../loop/event-loop.ts";
+import { requireLimit } from "../loop/loop-limits.ts";
 import { given } from "./given.ts";
 
 export interface KernelLimits extends Partial<ConnectionLimits> {

@@ -12,7 +12,6 @@
  */
 
 import type { Host } from "../host/host.ts";
-import { LANE_MAX } from "../limits.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import { type JsonLimits, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
@@ -24,6 +23,7 @@ import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
 import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
 import type { AdapterLife, Liveness } from "./liveness.ts";
+import { type LoopLimits, loopLimits } from "./loop-limits.ts";
 import { Observations, type Observer } from "./observation.ts";
 import { PendingTable } from "./pending-table.ts";
 import { Router } from "./router.ts";
@@ -31,14 +31,13 @@ import { BootError, RoutingTable } from "./routing-table.ts";
 import { type ActorHome, SupervisedActor } from "./supervised-actor.ts";
 import { Turns } from "./turns.ts";
 
-export interface EventLoopOptions {
+export interface EventLoopOptions extends Partial<LoopLimits> {
   readonly host: Host;
   readonly capabilities: Readonly<Record<string, Capability>>;
   /** Journals events before they are delivered. Without one they are delivered at once and not kept. */
   readonly events?: EventJournal;
   /** After this long a request of a client or an actor is answered with 504; never unless given. */
   readonly requestTimeoutMs?: number;
-  readonly mailboxMax?: number;
   readonly observe?: Observer;
   /** Hears of faults alone: ordinary work costs nothing then. */
   readonly observeFaults?: Observer;
@@ -55,6 +54,7 @@ export class EventLoop implements ActorHome {
   readonly streams: EventStreams;
   readonly #adapters = new Set<AdapterLife>();
   readonly #host: Host;
+  readonly #limits: LoopLimits;
   readonly #router: Router;
   readonly #turns: Turns;
   #stopped = false;
@@ -64,7 +64,7 @@ export class EventLoop implements ActorHome {
     const capabilities = new Map(Object.entries(options.capabilities));
     const loop = new EventLoop(options, RoutingTable.build(capabilities));
     try {
-      loop.#spawn(capabilities, options);
+      loop.#spawn(capabilities);
       loop.#subscribe(options.events);
     } catch (thrown) {
       await loop.stop();
@@ -75,18 +75,23 @@ export class EventLoop implements ActorHome {
 
   private constructor(options: EventLoopOptions, table: RoutingTable) {
     this.#host = options.host;
+    this.#limits = loopLimits(options);
     this.table = table;
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);
     if (options.observeFaults) this.observations.addForFaults(options.observeFaults);
     this.#router = new Router(this, options);
-    this.#turns = new Turns({ host: options.host, observations: this.observations, router: this.#router });
+    this.#turns = new Turns({
+      ...{ host: options.host, observations: this.observations, router: this.#router },
+      limits: this.#limits,
+    });
     this.streams = new EventStreams({ host: options.host, journal: options.events });
   }
 
-  #spawn(capabilities: ReadonlyMap<string, Capability>, { host, mailboxMax }: EventLoopOptions): void {
+  #spawn(capabilities: ReadonlyMap<string, Capability>): void {
+    const shared = { host: this.#host, home: this, mailboxMax: this.#limits.mailboxMax };
     for (const [name, capability] of capabilities) {
-      const actor = new SupervisedActor({ name, capability, host, home: this, ...(mailboxMax ? { mailboxMax } : {}) });
+      const actor = new SupervisedActor({ name, capability, ...shared });
       try {
         actor.start();
       } catch (thrown) {
@@ -149,7 +154,7 @@ export class EventLoop implements ActorHome {
   /** Puts a message into a lane; false where it was refused. */
   #put(message: Message, origin: Origin, lane: LaneName): boolean {
     if (this.#stopped || (this.#turns.isFull(lane) && !this.#isAwaited(message))) {
-      const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${LANE_MAX})`;
+      const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${this.#limits.laneMax})`;
       this.refuse({ message, origin }, 503, why);
       return false;
     }

@@ -9,7 +9,7 @@
  * Messages that come while it restarts wait, up to the mailbox limit. An unhealthy actor takes none, nor does one that stops.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { ACTOR_BACKOFF_START_MS, MAILBOX_MAX, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
+import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, thrownText } from "../message/error-data.ts";
 import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
@@ -47,12 +47,12 @@ export class SupervisedActor {
   /** Who waits for the end of a restart. */
   #settled: (() => void)[] = [];
 
-  constructor(options: { name: string; capability: Capability; host: Host; home: ActorHome; mailboxMax?: number }) {
+  constructor(options: { name: string; capability: Capability; host: Host; home: ActorHome; mailboxMax: number }) {
     this.name = options.name;
     this.capability = options.capability;
     this.#host = options.host;
     this.#home = options.home;
-    this.#mailboxMax = options.mailboxMax ?? MAILBOX_MAX;
+    this.#mailboxMax = options.mailboxMax;
   }
 
   /** Starts the actor and listens to it; throws what `spawn` throws. */

@@ -17,6 +17,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { TIMER_CHUNK_MS, TIMER_RETRY_MAX_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
+import { Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange } from "../store/due.ts";
 import type { Store } from "../store/store.ts";
@@ -46,6 +47,14 @@ export interface Firing {
   readonly data: TimerData;
 }
 
+export interface TimerTableOptions {
+  readonly host: Host;
+  readonly store?: Store | undefined;
+  /** How many may wait in memory; with a store none do. */
+  readonly timersMax: number;
+  readonly fire: (firing: Firing) => Promise<void>;
+}
+
 const KIND = "timer";
 /** Fired, and not known to be handled. */
 const FIRED = "timer-fired";
@@ -55,6 +64,7 @@ const FIRED_AT_MS = Number.MAX_SAFE_INTEGER;
 export class TimerTable {
   readonly #host: Host;
   readonly #store: Store | undefined;
+  readonly #timersMax: number;
   readonly #fire: (firing: Firing) => Promise<void>;
   /** Without a store: in the order set. */
   readonly #armed = new Map<string, ArmedTimer>();
@@ -71,9 +81,10 @@ export class TimerTable {
   /** Batches of firings and cancellations, one after the other: what is being armed for its next slot cannot be cancelled meanwhile. */
   #firing: Promise<void> = Promise.resolve();
 
-  constructor(options: { host: Host; store?: Store | undefined; fire: (firing: Firing) => Promise<void> }) {
+  constructor(options: TimerTableOptions) {
     this.#host = options.host;
     this.#store = options.store;
+    this.#timersMax = options.timersMax;
     this.#fire = options.fire;
   }
 
@@ -94,7 +105,7 @@ export class TimerTable {
     this.#setting.add(id);
     try {
       if (this.#store) await this.#store.changeDue([armed(timer)]);
-      else this.#armed.set(id, timer);
+      else this.#keep(timer);
     } catch (error) {
       this.#setting.delete(id);
       throw error;
@@ -104,6 +115,12 @@ export class TimerTable {
       this.#setting.delete(id);
       void this.#rearm();
     });
+  }
+
+  #keep(timer: ArmedTimer): void {
+    if (this.#armed.size >= this.#timersMax && !this.#armed.has(timer.id))
+      throw new Failure(503, `${this.#timersMax} timers wait already; cancel some, or set it when some have fired`);
+    this.#armed.set(timer.id, timer);
   }
 
   /** True when it was armed and will not fire. */

@@ -13,6 +13,7 @@ import { causedBy, event } from "../message/lineage.ts";
 import type { Store } from "../store/store.ts";
 import type { Capability, CapabilityActor } from "./capability.ts";
 import { declared } from "./define-capability.ts";
+import { type TimerLimits, timerLimits } from "./loop-limits.ts";
 import { MailboxActor } from "./mailbox-actor.ts";
 import { dataSchema } from "./message-schema.ts";
 import { nextSlot, type Schedule, scheduleProblem } from "./schedule.ts";
@@ -49,7 +50,8 @@ const cancelInput = dataSchema<{ timerId: string }>(
 );
 
 /** Durable when a store is given. */
-export function timerCapability(store?: Store): Capability {
+export function timerCapability(store?: Store, given: Partial<TimerLimits> = {}): Capability {
+  const limits = timerLimits(given);
   return {
     ...declared({
       description: "sends a message later",
@@ -62,19 +64,20 @@ export function timerCapability(store?: Store): Capability {
     }),
     // What it sends is what others gave it; the template was checked when it was set.
     relays: true,
-    spawn: ({ host }) => spawnTimer(host, store),
+    spawn: ({ host }) => spawnTimer(host, store, limits),
   };
 }
 
-function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
-  const table = new TimerTable({ host, store, fire: (firing) => fire(host, actor, firing) });
+function spawnTimer(host: Host, store: Store | undefined, limits: TimerLimits): CapabilityActor {
+  const { timersMax } = limits;
+  const table = new TimerTable({ host, store, timersMax, fire: (firing) => fire(host, actor, firing) });
   // The inbound schemas have checked the data.
   const actor: MailboxActor = new MailboxActor(host, (message) => {
     switch (message.type) {
       case "Timer.Set":
-        return set(host, table, message, message.data as never as SetData);
+        return set({ host, table, message, limits }, message.data as never as SetData);
       case "Timer.Every":
-        return every(host, table, message, message.data as never as EveryData);
+        return every({ host, table, message, limits }, message.data as never as EveryData);
       default:
         return cancel(table, message.data as { timerId: string });
     }
@@ -89,25 +92,37 @@ function spawnTimer(host: Host, store: Store | undefined): CapabilityActor {
   return actor;
 }
 
-async function set(host: Host, table: TimerTable, message: Message, data: SetData): Promise<Json> {
+interface Setting {
+  readonly host: Host;
+  readonly table: TimerTable;
+  readonly limits: TimerLimits;
+  readonly message: Message;
+}
+
+async function set({ host, table, limits, message }: Setting, data: SetData): Promise<Json> {
   // Whole milliseconds, upwards: never early.
   const now = host.now();
   const dueAtMs = Math.ceil("delayMs" in data ? now + data.delayMs : data.dueAt);
-  if (dueAtMs - now > TIMER_DELAY_MS_MAX)
-    throw new Failure(422, "dueAt: must be milliseconds since 1970, at most 100 years ahead");
+  requireNear(dueAtMs - now, limits, "delayMs" in data ? "delayMs" : "dueAt");
   const id = timerIdOf(message);
   await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template: data.message } });
   return { timerId: id };
 }
 
-async function every(host: Host, table: TimerTable, message: Message, data: EveryData): Promise<Json> {
+async function every({ host, table, limits, message }: Setting, data: EveryData): Promise<Json> {
   const { message: template, ...schedule } = data;
   const now = host.now();
   const dueAtMs = nextSlot(schedule, now, now);
   if (dueAtMs === undefined) throw new Failure(422, "cron: has no moment after now");
+  requireNear(dueAtMs - now, limits, "cron" in schedule ? "cron" : "everyMs");
   const id = timerIdOf(message);
   await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template, schedule } });
   return { timerId: id, dueAt: dueAtMs };
+}
+
+function requireNear(delayMs: number, { timerDelayMsMax }: TimerLimits, field: string): void {
+  if (delayMs <= timerDelayMsMax) return;
+  throw new Failure(422, `${field}: comes due in ${delayMs} ms; at most ${timerDelayMsMax} ms ahead is allowed`);
 }
 
 /** Follows from the request: whoever repeats one that was not answered sets the same timer. */

@@ -10,8 +10,8 @@
  */
 import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
-import { LANE_MAX, MICROTASK_DRAIN_MAX } from "../limits.ts";
 import type { Connection, Inbound, LaneName, Origin } from "./inbound.ts";
+import type { LoopLimits } from "./loop-limits.ts";
 import type { Observations } from "./observation.ts";
 import type { Router } from "./router.ts";
 import { Slice } from "./slice.ts";
@@ -28,6 +28,7 @@ export class Turns {
   readonly #host: Host;
   readonly #observations: Observations;
   readonly #router: Router;
+  readonly #limits: LoopLimits;
   readonly #system = new Fifo<Inbound>();
   readonly #user = new Fifo<Inbound>();
   readonly #microtasks = new Fifo<() => void>();
@@ -43,10 +44,11 @@ export class Turns {
   #count = 0;
   #restWaiters: (() => void)[] = [];
 
-  constructor(options: { host: Host; observations: Observations; router: Router }) {
+  constructor(options: { host: Host; observations: Observations; router: Router; limits: LoopLimits }) {
     this.#host = options.host;
     this.#observations = options.observations;
     this.#router = options.router;
+    this.#limits = options.limits;
     this.#slice = new Slice(options.host);
   }
 
@@ -58,7 +60,7 @@ export class Turns {
   }
 
   isFull(lane: LaneName): boolean {
-    return this.#lane(lane).length >= LANE_MAX;
+    return this.#lane(lane).length >= this.#limits.laneMax;
   }
 
   #lane(name: LaneName): Fifo<Inbound> {
@@ -148,7 +150,7 @@ export class Turns {
 
   #drainMicrotasks(): void {
     for (let ran = 0; this.#microtasks.length > 0; ran++) {
-      if (ran >= MICROTASK_DRAIN_MAX) {
+      if (ran >= this.#limits.microtasksMax) {
         this.#observations.tell("Sys.MicrotaskOverflow", { carried: this.#microtasks.length });
         return;
       }

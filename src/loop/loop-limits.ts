@@ -1,0 +1,52 @@
+/** What may pile up in the loop: bounds of `limits.ts`, for each of which whoever boots it may choose another. SPEC: L35. */
+import { LANE_MAX, MAILBOX_MAX, MICROTASK_DRAIN_MAX, TIMER_DELAY_MS_MAX, TIMERS_MAX } from "../limits.ts";
+
+export interface LoopLimits {
+  /** Messages that wait in one mailbox. */
+  readonly mailboxMax: number;
+  /** Messages that wait in one lane. */
+  readonly laneMax: number;
+  /** Microtasks at the end of one turn; the rest is carried to the next. */
+  readonly microtasksMax: number;
+}
+
+export interface TimerLimits {
+  /** How far ahead a timer may be set: 100 years, or less. */
+  readonly timerDelayMsMax: number;
+  /** Timers that wait in memory, where there is no store to keep them. */
+  readonly timersMax: number;
+}
+
+const LOOP_DEFAULTS: LoopLimits = { mailboxMax: MAILBOX_MAX, laneMax: LANE_MAX, microtasksMax: MICROTASK_DRAIN_MAX };
+const TIMER_DEFAULTS: TimerLimits = { timerDelayMsMax: TIMER_DELAY_MS_MAX, timersMax: TIMERS_MAX };
+
+export function loopLimits(given: Partial<LoopLimits>): LoopLimits {
+  return chosenLimits(LOOP_DEFAULTS, given);
+}
+
+export function timerLimits(given: Partial<TimerLimits>): TimerLimits {
+  const limits = chosenLimits(TIMER_DEFAULTS, given);
+  if (limits.timerDelayMsMax <= TIMER_DELAY_MS_MAX) return limits;
+  throw new RangeError(`timerDelayMsMax must be at most ${TIMER_DELAY_MS_MAX}, which is 100 years`);
+}
+
+/** Those that are given, and the defaults of the others; throws for what is no bound. Whatever else is given is not looked at. */
+export function chosenLimits<Limits extends { readonly [Name in keyof Limits]: number }>(
+  defaults: Limits,
+  given: Partial<Limits>,
+): Limits {
+  const limits = { ...defaults };
+  for (const name of Object.keys(defaults) as (keyof Limits & string)[]) {
+    const value = given[name];
+    if (value === undefined) continue;
+    requireLimit(name, value);
+    limits[name] = value;
+  }
+  return limits;
+}
+
+/** Throws for what is no bound. */
+export function requireLimit(name: string, value: number): void {
+  if (Number.isSafeInteger(value) && value >= 1) return;
+  throw new RangeError(`${name} must be a whole number of at least 1, got ${value}`);
+}
