@@ -44,6 +44,7 @@ import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
+import { OpenedSteps } from "./opened-steps.ts";
 import { RunLog } from "./run-log.ts";
 
 /** It was asked to close while it booted: by a timer, an extension, whoever sends `Syscall.Shutdown`. */
@@ -52,14 +53,9 @@ export class KernelClosedError extends Error {
   readonly code = "KERNEL_CLOSED";
 }
 
-interface Step {
-  readonly name: string;
-  close(graceMs: number): Promise<void>;
-}
-
 export class Kernel implements AsyncDisposable {
   readonly #host: Host;
-  readonly #steps: Step[] = [];
+  readonly #opened = new OpenedSteps();
   #store!: Store;
   #space!: Space;
   #bus!: EventBus;
@@ -109,7 +105,7 @@ export class Kernel implements AsyncDisposable {
     const { store, socketPath, requestTimeoutMs, leaseMs, retention, observe, clearance, version } = options;
     this.#store = store;
     this.#stayAlive();
-    this.#opened("store", () => store.close());
+    this.#opened.note("store", () => store.close());
     const limits = limitsByPart(options.limits);
     const faults = new Faults();
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
@@ -118,7 +114,7 @@ export class Kernel implements AsyncDisposable {
     const persist = version === undefined ? {} : { persist: { version } };
     const kept = { receipts: options.receipts, ...persist, ...limits.space };
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...kept });
-    this.#opened("space", (graceMs) => this.#space.close({ graceMs }));
+    this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
@@ -137,11 +133,11 @@ export class Kernel implements AsyncDisposable {
       ...given({ requestTimeoutMs }),
       ...(observe === undefined ? { observeFaults: faultsToStderr } : { observe }),
     });
-    this.#opened("loop", (graceMs) => this.#stopLoop(graceMs));
+    this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
-    this.#opened("bus", (graceMs) => this.#bus.stop({ graceMs }));
+    this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
     // They end before the bus does: what they emit on their way out is journaled.
-    this.#opened("extensions", async (graceMs) => extensions?.stop(graceMs));
+    this.#opened.note("extensions", async (graceMs) => extensions?.stop(graceMs));
     await extensions?.initialize(this.#loop.actors);
     this.#goOn();
     this.#piecesLeft = (await this.#space.resume(options.patterns ?? [])).left;
@@ -162,7 +158,7 @@ export class Kernel implements AsyncDisposable {
       ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
     });
     this.#socket = socket;
-    this.#opened("socket", () => socket.close());
+    this.#opened.note("socket", () => socket.close());
   }
 
   /** Between two steps of the boot. */
@@ -222,10 +218,6 @@ export class Kernel implements AsyncDisposable {
   /** A kernel that is open keeps the process alive, whoever waits for what: its own polls and renewals do not. */
   #stayAlive(): void {
     this.#alive = this.#host.timer(TIMER_CHUNK_MS, () => this.#stayAlive());
-  }
-
-  #opened(name: string, close: (graceMs: number) => Promise<void>): void {
-    this.#steps.push({ name, close });
   }
 
   // In-process use -----------------------------------------------------------------------------------------------------------
@@ -372,19 +364,9 @@ export class Kernel implements AsyncDisposable {
     throw new Error(`told to terminate and not ended in time: ${names}; what they hold ends with the process`);
   }
 
-  /** Each gets what is left of the grace, and a moment if something else has used it up. */
-  async #unwind(grace: Grace): Promise<void> {
+  #unwind(grace: Grace): Promise<void> {
     this.#alive?.cancel();
-    const leastMs = Math.min(grace.ms, LAST_ANSWERS_MS);
-    const errors: unknown[] = [];
-    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
-      try {
-        await step.close(Math.max(grace.leftMs, leastMs));
-      } catch (error) {
-        errors.push(error);
-      }
-    }
-    if (errors.length > 0) throw new AggregateError(errors, "the kernel did not close cleanly");
+    return this.#opened.close(grace);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

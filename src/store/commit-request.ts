@@ -11,8 +11,10 @@ import {
 } from "./commit.ts";
 import { NONE } from "./few.ts";
 import { PayloadDigest } from "./payload-digest.ts";
+import type { DocumentShare } from "./pending-commit.ts";
 import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
+import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import type { CommitExtras, DocumentPart } from "./transaction.ts";
 
@@ -96,4 +98,28 @@ export function isNothing(extras: Readonly<CommitExtras> | undefined): boolean {
   const { preconditions, entries, settlements, due, basis, basisRemoved, labels } = extras;
   const rows = entries.length + settlements.length + due.length + basis.length + basisRemoved.length;
   return preconditions.length + labels.length + rows === 0;
+}
+
+/** The first read that somebody in this process has written since. */
+export function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
+  for (const { document, log } of parts) {
+    for (const read of log.reads) {
+      if (!document.hasMoved(read)) continue;
+      const where = `${document.scope}/${document.id} /${read.path.join("/")}`;
+      return rejected("stale", "read-moved", `${where} changed while the transaction was open; run it again`);
+    }
+  }
+  return undefined;
+}
+
+/** What the shares of a commit change, with its receipt where it leaves one. */
+export function patchesOf(shares: readonly DocumentShare[], receipt?: Receipt): readonly DocumentPatch[] {
+  if (receipt === undefined) return shares.map(patchOf);
+  // Most commits with a receipt change one document besides: no list is made only to be copied.
+  const only = shares.length === 1 ? shares[0] : undefined;
+  return only === undefined ? [...shares.map(patchOf), receipt] : [patchOf(only), receipt];
+}
+
+function patchOf({ document: { scope, id }, operations }: DocumentShare): DocumentPatch {
+  return { scope, id, operations };
 }

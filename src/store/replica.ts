@@ -23,7 +23,16 @@ import {
   type NodeBasis,
   type ReadClaim,
 } from "./commit.ts";
-import { buildRequest, isNothing, NOTHING_ELSE, readClaims, sequenceSeen, standsOn } from "./commit-request.ts";
+import {
+  buildRequest,
+  firstMoved,
+  isNothing,
+  NOTHING_ELSE,
+  patchesOf,
+  readClaims,
+  sequenceSeen,
+  standsOn,
+} from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
@@ -35,7 +44,7 @@ import type { PathOperation } from "./path-operation.ts";
 import { type DocumentShare, PendingCommit } from "./pending-commit.ts";
 import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
-import { type Rejection, rejected } from "./rejection.ts";
+import { rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
 import { type RecordedBasis, type Store, StoreError } from "./store.ts";
@@ -388,26 +397,3 @@ export class Replica implements AsyncDisposable {
 
 const NO_LABELS: readonly LabelChange[] = NONE;
 const NO_OPTIONS: TransactionOptions = {};
-
-/** The first read that somebody in this process has written since. */
-function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
-  for (const { document, log } of parts) {
-    for (const read of log.reads) {
-      if (!document.hasMoved(read)) continue;
-      const where = `${document.scope}/${document.id} /${read.path.join("/")}`;
-      return rejected("stale", "read-moved", `${where} changed while the transaction was open; run it again`);
-    }
-  }
-  return undefined;
-}
-
-function patchesOf(shares: readonly DocumentShare[], receipt?: Receipt): readonly DocumentPatch[] {
-  if (receipt === undefined) return shares.map(patchOf);
-  // Most commits with a receipt change one document besides: no list is made only to be copied.
-  const only = shares.length === 1 ? shares[0] : undefined;
-  return only === undefined ? [...shares.map(patchOf), receipt] : [patchOf(only), receipt];
-}
-
-function patchOf({ document: { scope, id }, operations }: DocumentShare): DocumentPatch {
-  return { scope, id, operations };
-}

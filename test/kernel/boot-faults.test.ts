@@ -172,7 +172,7 @@ describe("an end that fails", () => {
       "stopped",
       "not cleanly",
     ]);
-    await expect(kernel.closed()).rejects.toThrow(/did not close cleanly/);
+    await expect(kernel.closed()).rejects.toThrow("the kernel did not close cleanly: store");
   });
 });
 
