@@ -9,7 +9,7 @@ import type { UnixSocketOptions } from "../adapters/unix-socket.ts";
 import type { EventBusOptions } from "../bus/event-bus.ts";
 import type { SpaceOptions } from "../cells/space.ts";
 import type { EventLoopOptions } from "../loop/event-loop.ts";
-import { requireLimit } from "../loop/loop-limits.ts";
+import { requireLimit, type TimerLimits } from "../loop/loop-limits.ts";
 import { given } from "./given.ts";
 
 export interface KernelLimits extends Partial<ConnectionLimits> {
@@ -17,6 +17,10 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
   readonly connectionsMax?: number;
   /** Messages that wait in one mailbox; the next one is refused. */
   readonly mailboxMax?: number;
+  /** Messages that wait to be routed, in each of the two lanes; the next one is refused. */
+  readonly laneMax?: number;
+  /** How far ahead a timer may be set. */
+  readonly timerDelayMsMax?: number;
   /** Handlers of events that run at once. */
   readonly concurrency?: number;
   /** A handler of events that runs longer has failed, unless its subscription says otherwise. */
@@ -28,7 +32,8 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
 /** The limits by whose they are; what was not chosen is left out. */
 export interface LimitsByPart {
   readonly socket: Pick<UnixSocketOptions, "connectionsMax" | "limits">;
-  readonly loop: Pick<EventLoopOptions, "mailboxMax">;
+  readonly loop: Pick<EventLoopOptions, "mailboxMax" | "laneMax">;
+  readonly timer: Pick<Partial<TimerLimits>, "timerDelayMsMax">;
   readonly bus: Pick<EventBusOptions, "concurrency" | "handlerTimeoutMs">;
   readonly space: Pick<SpaceOptions, "residentDocumentsMax">;
 }
@@ -37,10 +42,12 @@ export interface LimitsByPart {
 export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
   const chosen: KernelLimits = given(limits);
   for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
-  const { connectionsMax, mailboxMax, concurrency, handlerTimeoutMs, residentDocumentsMax, ...ofClient } = chosen;
+  const { connectionsMax, mailboxMax, laneMax, timerDelayMsMax, ...others } = chosen;
+  const { concurrency, handlerTimeoutMs, residentDocumentsMax, ...ofClient } = others;
   return {
     socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax }) },
-    loop: given({ mailboxMax }),
+    loop: given({ mailboxMax, laneMax }),
+    timer: given({ timerDelayMsMax }),
     bus: given({ concurrency, handlerTimeoutMs }),
     space: given({ residentDocumentsMax }),
   };

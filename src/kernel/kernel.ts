@@ -125,7 +125,7 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#findExtensions(options);
     await extensions?.load();
     this.#goOn();
-    const own = { ...this.#builtIn(clearance), ...ofApp };
+    const own = { ...this.#builtIn(clearance), timer: timerCapability(store, limits.timer), ...ofApp };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
       events: this.#journal(),
@@ -210,7 +210,6 @@ export class Kernel implements AsyncDisposable {
         loop: () => this.#loop,
       }),
       journal: journalCapability(this.#bus, this.#topicOf),
-      timer: timerCapability(this.#store),
       memory: memoryCapability(this.#space, clearance),
     };
   }

@@ -76,6 +76,8 @@ const LIMITS: Readonly<Record<keyof KernelLimits, Definition>> = {
   depthMax: number("MILLRACE_DEPTH_MAX"),
   keysMax: number("MILLRACE_KEYS_MAX"),
   mailboxMax: number("MILLRACE_MAILBOX_MAX"),
+  laneMax: number("MILLRACE_LANE_MAX"),
+  timerDelayMsMax: number("MILLRACE_TIMER_DELAY_MS_MAX", TIMER_DELAY_MS_MAX),
   concurrency: number("MILLRACE_CONCURRENCY"),
   handlerTimeoutMs: number("MILLRACE_HANDLER_TIMEOUT_MS", TIMER_DELAY_MS_MAX),
   residentDocumentsMax: number("MILLRACE_RESIDENT_DOCUMENTS_MAX"),

@@ -99,6 +99,20 @@ describe("limits of a kernel", () => {
     expect(await Promise.all(asked)).toEqual([null, null, 503]);
   });
 
+  test("[L6] so many messages wait to be routed, one more is 503", async () => {
+    const kernel = await open({ laneMax: 2 });
+    const asked = Array.from({ length: 3 }, (_, n) => kernel.query("Syscall.Ping", n).catch(({ code }) => code));
+    expect(await Promise.all(asked)).toEqual([0, 1, 503]);
+  });
+
+  test("[T3] so far ahead a timer may be set, one millisecond more is 422", async () => {
+    const kernel = await open({ timerDelayMsMax: 60_000 });
+    const message = { kind: "event", type: "Some.Thing", data: null };
+    const set = (delayMs: number) => kernel.command("Timer.Set", { delayMs, message }).catch(({ code }) => code);
+    expect(await set(60_000)).toMatchObject({ timerId: expect.any(String) });
+    expect(await set(60_001)).toBe(422);
+  });
+
   test("[N9] a line that was begun has so long", async () => {
     const { socket, heard } = client(await open({ lineCompleteMs: 1 }));
     socket.write(ping("a", 1).slice(0, 10));
