@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { madeAt } from "../../../src/store/receipt.ts";
-import { commitBy, committed, ref, set, write } from "../conformance/requests.ts";
+import { commitBy, committed, ref, SPACE, set, write } from "../conformance/requests.ts";
 import { START_MS } from "../controlled-host.ts";
 import { startProgram } from "./program.ts";
 import type { Repeated } from "./repeater.ts";
@@ -42,6 +42,45 @@ describe("receipts in a file", () => {
     expect(["label", "snapshot", "document"].map(count)).toEqual([{ rows: 0 }, { rows: 0 }, { rows: 2 }]);
     const needing = file.database().prepare("SELECT count(*) AS rows FROM change WHERE commits LIKE '%xxxxx%'").get();
     expect(needing).toEqual({ rows: 0 });
+  });
+
+  test("[S103] [S105] the row that came last stays, so that its number does not become another document's", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 5 } });
+    await write(store, set("book", [], 0));
+    const name = `receipt/${idAt(START_MS)}`;
+    const preconditions = [{ kind: "absent", ...ref(name), madeAtMs: madeAt(name) } as const];
+    const { sequence } = committed(
+      await store.commit(commitBy("h", 1, { patches: [set(name, [], {})], preconditions })),
+    );
+    const inputs = [{ ...ref(name), sequence, reads: [{ path: [], depth: "deep" } as const] }];
+    committed(await store.commit(commitBy("nodes", 1, { basis: [{ node: "reader", fingerprint: "f", inputs }] })));
+    for (let n = 0; n < 300; n++) await write(store, set("book", [], n));
+    const forget = () => store.forgetReceipts({ madeBeforeMs: START_MS + 1, limit: 10 });
+    expect(await forget()).toMatchObject({ removed: 0 });
+    await write(store, set("another", [], {}));
+    expect(await forget()).toMatchObject({ removed: 1 });
+    await store.close();
+    const again = await file.open();
+    await write(again, set("third", [], {}));
+    expect(await again.basis(SPACE, ["reader"])).toEqual([]);
+  });
+
+  test("[S103] a receipt that is written in the same batch is one of the feed again, and stays", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 5 } });
+    const name = `receipt/${idAt(START_MS)}`;
+    const preconditions = [{ kind: "absent", ...ref(name), madeAtMs: madeAt(name) } as const];
+    committed(await store.commit(commitBy("h", 1, { patches: [set(name, [], {})], preconditions })));
+    for (let n = 0; n < 300; n++) await write(store, set("book", [], n));
+    const [, { removed }] = await Promise.all([
+      write(store, set(name, ["seen"], true)),
+      store.forgetReceipts({ madeBeforeMs: START_MS + 1, limit: 10 }),
+    ]);
+    expect(removed).toBe(0);
+    const { sequence } = await store.load(SPACE, []);
+    const { commits } = await store.changesSince(SPACE, sequence - 1, 1);
+    expect(commits[0]?.patches).toEqual([set(name, ["seen"], true)]);
   });
 
   test("[S99] [S101] a handling takes no statement more behind a horizon", async () => {
