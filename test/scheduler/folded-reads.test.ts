@@ -3,7 +3,9 @@ import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { Gate } from "../store/faulty-store.ts";
 import { type Life, setup } from "./restart-setup.ts";
+import { Calls } from "./scheduler-setup.ts";
 
 type Setup = ReturnType<typeof setup>;
 
@@ -74,17 +76,38 @@ describe("a computation that was taken up again and sleeps", () => {
     expect(await at.host.run(() => double.pull())).toBe(10);
   });
 
-  test("[R44] lets go of what it has read when it is removed", async () => {
+  test("[I7] finds what was here for a while and is only stored again", async () => {
     const at = setup();
-    const { space, double } = await takenUpInLittle(at);
-    const replica = space.replica("s");
-    await at.host.run(() => space.cell("input").pull());
-    await crowd(at, space);
-    expect(replica.find(INPUT)?.value).toBe(1);
-    double.dispose();
-    await crowd(at, space);
-    expect(replica.find(INPUT)).toBe(undefined);
+    const copy = (space: Space) => space.computed("input", () => space.cell<number>("source").get());
+    const first = await at.begin();
+    first.space.cell("source").set(1);
+    copy(first.space);
+    expect(await at.host.run(() => build(first.space).pull())).toBe(2);
+    await at.host.run(() => first.space.close());
+    const { space } = await at.begin();
+    const double = await space.restore(() => build(space));
+    // Nobody computes it, so anybody may write it; who computes it then takes up what is stored.
+    space.cell("input").set(5);
+    await at.host.run(() => space.settled());
+    await space.restore(() => copy(space));
+    expect(await at.host.run(() => double.pull())).toBe(10);
   });
+
+  test.each([false, true])(
+    "[R44] lets go of what it has read when it is removed; looked at: %s",
+    async (isLookedAt) => {
+      const at = setup();
+      const { space, double } = await takenUpInLittle(at);
+      const replica = space.replica("s");
+      await at.host.run(() => space.cell("input").pull());
+      if (isLookedAt) await at.host.run(() => double.pull());
+      await crowd(at, space);
+      expect(replica.find(INPUT)?.value).toBe(1);
+      double.dispose();
+      await crowd(at, space);
+      expect(replica.find(INPUT)).toBe(undefined);
+    },
+  );
 
   test("[R28] has a transaction that reads its value rest on what that was computed from", async () => {
     const at = setup();
@@ -122,5 +145,61 @@ describe("a computation that was taken up again and sleeps", () => {
       { id: "double", status: "clean", reads: ["input"] },
     ]);
     life.space.scheduler.checkInvariants();
+  });
+});
+
+/** Declared to be read: it is demanded before the store has answered. */
+function look(space: Space, seen: Calls<number | undefined>): void {
+  const double = build(space);
+  space.effect(() => seen.note(double.get()), { reads: [double] });
+}
+
+describe("a computation that is looked at while it is taken up", () => {
+  test("[I7] shows what its input is by then, and what it becomes", async () => {
+    const at = setup();
+    await firstLife(at);
+    const { space } = await at.begin();
+    const seen = new Calls<number | undefined>();
+    await at.host.run(() => space.restore(() => look(space, seen)));
+    space.cell("input").set(3);
+    await at.host.advance(100);
+    expect(seen.seen).toEqual([2, 6]);
+  });
+
+  test("[I7] is compared with an input that is here and not stored", async () => {
+    const at = setup();
+    await firstLife(at);
+    const { space, line } = await at.begin();
+    line.plan = ({ method }) => (method === "commit" ? { arrives: new Gate().opened } : {});
+    space.cell("input").set(5);
+    const seen = new Calls<number | undefined>();
+    void space.restore(() => look(space, seen));
+    await at.host.advance(100);
+    expect(seen.seen.at(-1)).toBe(10);
+  });
+
+  test("[R36] of many that are read one after another, the outputs are loaded in few steps", async () => {
+    const at = setup();
+    const many = ({ space }: Life) =>
+      Array.from({ length: 100 }, (_, n) =>
+        space.computed(`n${n}`, () => (space.cell<number>("input").get() ?? 0) + n, { fingerprint: "n" }),
+      );
+    const sum = (life: Life) => {
+      const nodes = many(life);
+      return () => nodes.reduce((total, node) => total + (node.get() ?? 0), 0);
+    };
+    const first = await at.begin();
+    first.space.cell("input").set(1);
+    await at.host.run(() => first.space.scheduler.pullOnce(sum(first)));
+    await at.host.run(() => first.space.close());
+    const life = await at.begin();
+    let loads = 0;
+    life.line.plan = ({ method }) => {
+      if (method === "load") loads++;
+      return {};
+    };
+    const read = await life.space.restore(() => sum(life));
+    expect(await at.host.run(() => life.space.scheduler.pullOnce(read))).toBe(5_050);
+    expect([loads < 12, life.ran]).toEqual([true, []]);
   });
 });

@@ -64,3 +64,34 @@ describe("a file of format 7, with a row for each input of a node", () => {
     expect(file.database().prepare("SELECT id, uses FROM path_set").all()).toEqual([{ id: 1, uses: 1 }]);
   });
 });
+
+describe("a row that cannot be read", () => {
+  test.each([
+    ["settings that are cut off", "UPDATE node SET settings = '{' WHERE name = 'b'"],
+    ["settings that are several", "UPDATE node SET settings = '1,2' WHERE name = 'b'"],
+    ["inputs that are cut off", "UPDATE node SET inputs = '[1' WHERE name = 'b'"],
+    ["inputs that are several", "UPDATE node SET inputs = '[],[]' WHERE name = 'b'"],
+    ["inputs that are no list", "UPDATE node SET inputs = '1' WHERE name = 'b'"],
+    ["a number too few", "UPDATE node SET inputs = '[1,1]' WHERE name = 'b'"],
+    ["a document that is not there", "UPDATE node SET inputs = '[99,1,1]' WHERE name = 'b'"],
+    ["paths that are not there", "UPDATE node SET inputs = '[1,1,99]' WHERE name = 'b'"],
+    ["paths that are none", "UPDATE path_set SET reads = '[{\"path\":1}]' WHERE id = 2"],
+  ])("[S18] counts as none, and no other: %s", async (_, damage) => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    const { sequence } = await write(store, set("d", [], 1));
+    const basis = ["a", "b", "c"].map((node) => ({
+      node,
+      fingerprint: "f",
+      settings: node,
+      inputs: [{ ...ref("d"), sequence, reads: node === "b" ? ROOT : X }],
+    }));
+    committed(await store.commit(commitBy("s", 1, { basis })));
+    file.database().exec(damage);
+    const found = await store.basis(SPACE, ["a", "b", "c"]);
+    expect(found.map(({ node, settings, inputs }) => [node, settings, inputs.length])).toEqual([
+      ["a", "a", 1],
+      ["c", "c", 1],
+    ]);
+  });
+});
