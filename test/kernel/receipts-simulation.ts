@@ -231,8 +231,8 @@ export class ReceiptsSimulation {
         throw new Error(`${id} was acknowledged and never took effect`);
       this.sightings.handled += count;
     });
-    const { pending, processing } = await store.count();
-    if (pending + processing > 0) throw new Error(`${pending + processing} events are left`);
+    const { pending, processing, failed } = await store.count();
+    if (pending + processing + failed > 0) throw new Error(`${pending + processing + failed} events are left`);
   }
 
   #keep(list: Message[], message: Message): Message {
