@@ -59,7 +59,7 @@ export interface SpaceOptions {
 
 export interface NodeOptions extends SinkOptions {
   /** Cells that it is known to read; they are brought up to date before its first run. */
-  readonly reads?: readonly Cell<never>[];
+  readonly reads?: readonly Cell<unknown>[];
   /** False: computed again after a restart, though the space keeps what it computes. */
   readonly persist?: boolean;
   /** Stands for the text of the function in telling whether the code is the same. */
