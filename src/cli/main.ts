@@ -38,12 +38,14 @@ const terminal = processTerminal();
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => explain(error, terminal));
 
 async function main([first, ...rest]: readonly string[], terminal: Terminal): Promise<ExitCode> {
-  if (first === "--version" || first === "-v") {
+  if (first === "--version" || first === "-v" || first === "version") {
     terminal.line(packageVersion());
     return EXIT.ok;
   }
   if (first === undefined || first === "--help" || first === "-h" || first === "help") {
-    sayHelp(VERBS, terminal);
+    const [about] = rest;
+    if (about === undefined) sayHelp(VERBS, terminal);
+    else sayVerbHelp(findVerb(about), terminal);
     return first === undefined ? EXIT.usage : EXIT.ok;
   }
   const verb = findVerb(first);
@@ -58,12 +60,13 @@ async function main([first, ...rest]: readonly string[], terminal: Terminal): Pr
 function findVerb(name: string): Verb {
   const verb = VERBS.find((candidate) => candidate.name === name);
   if (verb) return verb;
-  const near = nearWord(
-    name,
-    VERBS.map((candidate) => candidate.name),
-  );
-  const meant = near === undefined ? "" : `did you mean ${near}? `;
-  throw new UsageError(`there is no verb "${name}"; ${meant}"millrace --help" lists them`);
+  const names = VERBS.map((candidate) => candidate.name);
+  throw new UsageError(`there is no verb "${name}"; ${meantWord(name, names)}"millrace --help" lists them`);
+}
+
+function meantWord(word: string, known: readonly string[], prefix = ""): string {
+  const near = nearWord(word, known);
+  return near === undefined ? "" : `did you mean ${prefix}${near}? `;
 }
 
 function readArguments(verb: Verb, args: readonly string[]) {
@@ -71,12 +74,14 @@ function readArguments(verb: Verb, args: readonly string[]) {
   try {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     if (positionals.length > verb.wordsMax)
-      throw new UsageError(`one word too many: ${JSON.stringify(positionals.at(-1))}`);
+      throw new UsageError(`one word too many: ${JSON.stringify(positionals[verb.wordsMax])}`);
     return { values: values as Readonly<Record<string, string | boolean | undefined>>, positionals };
   } catch (error) {
     // `parseArgs` throws TypeErrors with a first sentence for people.
-    const [sentence] = error instanceof Error ? error.message.split(/\.\s/) : [String(error)];
-    throw new UsageError(`${sentence}; usage: millrace ${verb.name} ${verb.usage}`.trimEnd());
+    const [sentence = ""] = error instanceof Error ? error.message.split(/\.\s/) : [String(error)];
+    const [, unknown] = /^Unknown option '--(.+)'$/.exec(sentence) ?? [];
+    const meant = unknown === undefined ? "" : meantWord(unknown, Object.keys(options), "--");
+    throw new UsageError(`${sentence}; ${meant}usage: millrace ${verb.name} ${verb.usage}`.trimEnd());
   }
 }
 

@@ -1,10 +1,11 @@
 /** `millrace send`, `query` and `emit`: one message to the running kernel, and its answer. SPEC: K17. */
 import type { Client } from "../client/client.ts";
 import { systemHost } from "../host/system-host.ts";
-import type { Message } from "../message/envelope.ts";
+import { isMessageType, type Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, event, query } from "../message/lineage.ts";
+import { isTopic, topicType } from "../message/topic.ts";
 import { connect, readData } from "./connection.ts";
 import type { TypeItem } from "./list-kernel.ts";
 import { nearWord } from "./near-word.ts";
@@ -54,6 +55,9 @@ export const emit: Verb = {
 /** The command that publishes an event; the type is checked here, where it was typed. */
 function publication(type: string, data: Json): Message {
   const host = systemHost();
+  // Manifests and journal know events by topics, and somebody may have copied one from there.
+  if (!isMessageType(type) && isTopic(type))
+    throw new UsageError(`${type} is a topic; name the type: millrace emit ${topicType(type)}`);
   return command(host, "Journal.Publish", { type: event(host, type, data).type, data });
 }
 

@@ -334,7 +334,7 @@ describe("calls", () => {
     [["send"], /^millrace: name a type, like Memory\.Set; .*\n$/],
     [["send", "Memory.Set", "{oops"], /^millrace: the data is not JSON \(.*\); put it in single quotes: .*\n$/],
     [["send", "memory"], /^millrace: a message type is two PascalCase names .*\n$/],
-    [["emit", "email.received"], /^millrace: a message type is two PascalCase names .*\n$/],
+    [["emit", "Email received"], /^millrace: a message type is two PascalCase names .*\n$/],
     [["send", "Memory.Set", "--timeout", "soon"], /^millrace: --timeout is a whole number from 1 to .*\n$/],
     [["trace"], /^millrace: name a message id or a correlation; .*\n$/],
     [["ls", "events", "--bogus"], /^millrace: Unknown option '--bogus'; usage: millrace ls events.*\n$/],
@@ -344,6 +344,13 @@ describe("calls", () => {
       /^millrace: --status is one of pending, processing, done, failed, not "odd"\n$/,
     ],
     [["ls", "sheep"], /^millrace: name what to list: events, requests, .*\n$/],
+    [["bench", "x", "y"], /^millrace: one word too many: "x"; usage: millrace bench .*\n$/],
+    [["tail", "--lsat", "5"], /^millrace: Unknown option '--lsat'; did you mean --last\? usage: millrace tail .*\n$/],
+    [["help", "sned"], /^millrace: there is no verb "sned"; did you mean send\? .*\n$/],
+    [
+      ["emit", "email.received"],
+      /^millrace: email\.received is a topic; name the type: millrace emit Email\.Received\n$/,
+    ],
     [["--nonsense"], /^millrace: there is no verb "--nonsense"; .*\n$/],
   ];
   test.for(wrong)("[K11] [K12] a wrong call ends with 2 and one line: %j", async ([args, complaint]) => {
@@ -391,6 +398,7 @@ describe("calls", () => {
     for (const verb of verbs) {
       expect(help.stdout).toMatch(new RegExp(`^  ${verb} `, "m"));
       const { code, stdout } = await millrace([verb, "--help"]);
+      expect((await millrace(["help", verb])).stdout).toBe(stdout);
       expect(code).toBe(0);
       expect(stdout).toMatch(new RegExp(`^usage: millrace ${verb}.*\\n.*\\n\\n[^]*example:\\n {2}millrace ${verb}`));
       // Each option of the usage line is explained, and no other is.
