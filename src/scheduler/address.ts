@@ -22,15 +22,15 @@ import type { Edge, SchedulerNode } from "./node.ts";
 const ROOT: Path = Object.freeze([]);
 const NO_WRITERS: readonly SchedulerNode[] = Object.freeze([]);
 
-/** A document as the scheduler knows it: the root of its addresses, who writes it, how many live reads it has. */
+/** A document as the scheduler knows it: the root of its addresses, who writes it, at how many of them live nodes read. */
 export class DocumentIndex implements Attachment {
   readonly replica: Replica;
   readonly document: ReplicaDocument;
   readonly root: Address;
   /** Nodes that have the document among their outputs; usually one or none. */
   writers: readonly SchedulerNode[] = NO_WRITERS;
-  /** Linked edges anywhere in the trie: the demand that a writer registered later starts with. */
-  liveEdges = 0;
+  /** Addresses in the trie at which live nodes read; while there are none, there is nobody to look for. */
+  liveAddresses = 0;
   /** The unit that wrote here last, and the one level at which it did; -1 when it wrote at several. See `write-unit.ts`. */
   turn = 0;
   turnLevel = -1;
@@ -110,7 +110,7 @@ export class Address {
   turn = 0;
   turnRecord = 0;
   shallowRun = 0;
-  /** Edges of any node, live or dormant; while there are some, here or below, the address stays. */
+  /** Edges of any node, live or dormant; while there are some, here or below, the address stays, and so does the document. */
   edges = 0;
   #alone: readonly Address[] | undefined;
 

@@ -17,7 +17,7 @@ export function* linkedEdges(root: Address): Iterable<Edge> {
 export function readersOf(node: SchedulerNode): SchedulerNode[] {
   const readers: SchedulerNode[] = [];
   for (const output of node.outputs) {
-    if (output.home.liveEdges === 0) continue;
+    if (output.home.liveAddresses === 0) continue;
     for (const edge of linkedEdges(output.home.root)) if (edge.node !== node) readers.push(edge.node);
   }
   return readers;

@@ -63,8 +63,7 @@ export class Graph {
   addRead(node: SchedulerNode, address: Address, shallow: boolean, tail: Edge | null): Edge {
     const edge = this.#edge(node, address, shallow);
     this.indexWrites++;
-    address.edges++;
-    address.hold();
+    if (address.edges++ === 0) address.hold();
     if (tail === null) {
       edge.next = node.reads;
       node.reads = edge;
@@ -72,11 +71,8 @@ export class Graph {
       edge.next = tail.next;
       tail.next = edge;
     }
-    edge.seen = this.tick;
-    if (node.live) {
-      this.#link(edge);
-      this.#settleDemand();
-    }
+    if (!node.live) edge.seen = this.tick;
+    else this.#linkNew(edge);
     return edge;
   }
 
@@ -132,8 +128,8 @@ export class Graph {
 
   #drop(edge: Edge): void {
     this.indexWrites++;
-    edge.address.edges--;
-    edge.address.letGo();
+    const { address } = edge;
+    if (--address.edges === 0) address.letGo();
     if (edge.linked) this.#unlink(edge);
   }
 
@@ -168,7 +164,7 @@ export class Graph {
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
     index.root.hold();
-    if (index.liveEdges === 0) return;
+    if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) {
       if (edge.node === node) continue;
       node.demand++;
@@ -184,21 +180,26 @@ export class Graph {
     for (const edge of linkedEdges(index.root)) if (edge.node !== node) node.demand--;
   }
 
+  #linkNew(edge: Edge): void {
+    this.#link(edge);
+    this.#settleDemand();
+  }
+
   #link(edge: Edge): void {
     const { address } = edge;
+    const { home } = address;
     edge.linked = true;
     const oldest = address.readers;
     if (oldest === null) {
       address.readers = edge;
       edge.older = edge;
+      home.liveAddresses++;
     } else {
       const newest = oldest.older as Edge;
       newest.newer = edge;
       edge.older = newest;
       oldest.older = edge;
     }
-    const { home } = address;
-    home.liveEdges++;
     if (home.writers.length > 0) this.#demandWriters(edge);
   }
 
@@ -212,7 +213,7 @@ export class Graph {
   }
 
   #unlink(edge: Edge): void {
-    const { address, node } = edge;
+    const { address } = edge;
     edge.linked = false;
     edge.seen = this.tick;
     const oldest = address.readers as Edge;
@@ -223,7 +224,12 @@ export class Graph {
     else if (edge !== oldest) oldest.older = older;
     edge.newer = null;
     edge.older = null;
-    address.home.liveEdges--;
+    const { home } = address;
+    if (address.readers === null) home.liveAddresses--;
+    if (home.writers.length > 0) this.#releaseWriters(edge);
+  }
+
+  #releaseWriters({ node, address }: Edge): void {
     for (const writer of address.home.writers) {
       if (writer === node) continue;
       writer.demand--;

@@ -162,7 +162,7 @@ export class Invalidation {
    * it was not nothing before, only not here. Dormant ones are when they wake.
    */
   arrived(index: DocumentIndex, group?: string): void {
-    if (index.liveEdges === 0) return;
+    if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) if (isUnverified(edge.node)) this.#mark(edge, undefined, group);
   }
 

@@ -53,23 +53,24 @@ function checkEdges(nodes: readonly SchedulerNode[], { tick }: Graph): void {
   checkHolds(homes, edgesAt);
   let found = 0;
   for (const home of homes) {
-    let inHome = 0;
+    const addresses = new Set<Address>();
     for (const edge of linkedEdges(home.root)) {
-      inHome++;
+      found++;
+      addresses.add(edge.address);
       ensure(linked.has(edge), `${edge.address} lists a read of ${edge.node.id} that is not registered`);
       ensure(edge.newer === null || edge.newer.older === edge, `the readers of ${edge.address} are not one list`);
     }
-    ensure(home.liveEdges === inHome, `${home.root} counts ${home.liveEdges} live reads, there are ${inHome}`);
-    found += inHome;
+    const { liveAddresses, root } = home;
+    ensure(liveAddresses === addresses.size, `${root} counts ${liveAddresses} read places, not ${addresses.size}`);
     checkStamps(home.root, tick);
   }
   ensure(found === linked.size, "a live read is not listed at its address");
 }
 
-/** What is read or written is the replica's own, and held by each of those who do. */
+/** What is read or written is the replica's own, and held by each place that is read and each node that writes. */
 function checkHolds(homes: ReadonlySet<DocumentIndex>, edgesAt: ReadonlyMap<Address, number>): void {
   const needed = new Map([...homes].map((home) => [home, home.writers.length]));
-  for (const [{ home }, count] of edgesAt) needed.set(home, (needed.get(home) ?? 0) + count);
+  for (const { home } of edgesAt.keys()) needed.set(home, (needed.get(home) ?? 0) + 1);
   for (const [{ replica, document, root }, count] of needed) {
     ensure(replica.find(document) === document, `${root} is used and was dropped`);
     ensure(document.observers >= count, `${root} is held by ${document.observers}, and needed by ${count}`);
