@@ -3,7 +3,7 @@
  * that retargeting the link wakes the reader and nothing else there does.
  */
 import { LINK_HOPS_MAX } from "../limits.ts";
-import type { Json } from "../message/json.ts";
+import type { Json, JsonObject } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
@@ -74,7 +74,7 @@ function firstLink(address: Address, value: Json | undefined, targets: LinkTarge
     if (above !== undefined) return above;
   }
   // A quick look first: almost no value is a link.
-  if (typeof value !== "object" || value === null || !Object.hasOwn(value, LINK_KEY)) return undefined;
+  if (typeof value !== "object" || value === null || (value as JsonObject)[LINK_KEY] === undefined) return undefined;
   const link = asLink(value);
   return link && { address, link };
 }

@@ -169,10 +169,10 @@ class Admission {
 
   /** In place of another object: a copy of that one, which has no symbols, put right where a child is another. */
   #amend(value: { readonly [key: string]: unknown }, old: JsonObject, depth: number): Json {
-    const keys = Object.keys(value);
     let copy: { [key: string]: Json } | undefined;
     let met = 0;
-    for (const key of keys) {
+    // Pure JSON inherits nothing enumerable, and this makes no list of keys.
+    for (const key in value) {
       const before = childOf(old, key);
       if (before !== undefined) met++;
       const item = this.#admitChild(key, value[key], before, depth);
@@ -180,7 +180,8 @@ class Admission {
       copy ??= { ...old };
       setOwn(copy, key, item);
     }
-    if (met !== Object.keys(old).length) return this.#made(pick(copy ?? old, keys));
+    for (const _ in old) met--;
+    if (met !== 0) return this.#made(pick(copy ?? old, Object.keys(value)));
     return copy === undefined ? handOut(old) : this.#made(copy);
   }
 
