@@ -122,7 +122,7 @@ export class YamlValue {
   wholeNumber({ min, max }: { readonly min: number; readonly max: number }): number | undefined {
     const value = this.#scalar();
     if (typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max) return value;
-    return this.wrong(`must be a whole number from ${min} to ${max}, got ${this.#shown()}`);
+    return this.wrong(`must be ${wholeNumberText({ min, max })}, got ${this.#shown()}`);
   }
 
   /** The values by key; keys other than `known` are reported. Empty when it is no mapping, which is reported too. */
@@ -183,4 +183,9 @@ export class YamlValue {
 function rangeStart(node: unknown): number | undefined {
   const range = typeof node === "object" && node !== null && "range" in node ? node.range : undefined;
   return Array.isArray(range) && typeof range[0] === "number" ? range[0] : undefined;
+}
+
+/** Which whole numbers are meant, for people. */
+export function wholeNumberText({ min, max }: { readonly min: number; readonly max: number }): string {
+  return max === Number.MAX_SAFE_INTEGER ? `a whole number of at least ${min}` : `a whole number from ${min} to ${max}`;
 }

@@ -19,6 +19,8 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
   readonly mailboxMax?: number;
   /** Messages that wait to be routed, in each of the two lanes; the next one is refused. */
   readonly laneMax?: number;
+  /** Microtasks of the loop at the end of one turn; the rest is carried to the next. */
+  readonly microtasksMax?: number;
   /** How far ahead a timer may be set. */
   readonly timerDelayMsMax?: number;
   /** Handlers of events that run at once. */
@@ -32,7 +34,7 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
 /** The limits by whose they are; what was not chosen is left out. */
 export interface LimitsByPart {
   readonly socket: Pick<UnixSocketOptions, "connectionsMax" | "limits">;
-  readonly loop: Pick<EventLoopOptions, "mailboxMax" | "laneMax">;
+  readonly loop: Pick<EventLoopOptions, "mailboxMax" | "laneMax" | "microtasksMax">;
   readonly timer: Pick<Partial<TimerLimits>, "timerDelayMsMax">;
   readonly bus: Pick<EventBusOptions, "concurrency" | "handlerTimeoutMs">;
   readonly space: Pick<SpaceOptions, "residentDocumentsMax">;
@@ -42,11 +44,11 @@ export interface LimitsByPart {
 export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
   const chosen: KernelLimits = given(limits);
   for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
-  const { connectionsMax, mailboxMax, laneMax, timerDelayMsMax, ...others } = chosen;
+  const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, ...others } = chosen;
   const { concurrency, handlerTimeoutMs, residentDocumentsMax, ...ofClient } = others;
   return {
     socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax }) },
-    loop: given({ mailboxMax, laneMax }),
+    loop: given({ mailboxMax, laneMax, microtasksMax }),
     timer: given({ timerDelayMsMax }),
     bus: given({ concurrency, handlerTimeoutMs }),
     space: given({ residentDocumentsMax }),

@@ -12,7 +12,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
-import { fileProblemText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
+import { fileProblemText, wholeNumberText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
 import { PAYLOAD_BYTES_MAX, RECEIPTS_KEEP_MS_MIN, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
@@ -77,6 +77,7 @@ const LIMITS: Readonly<Record<keyof KernelLimits, Definition>> = {
   keysMax: number("MILLRACE_KEYS_MAX"),
   mailboxMax: number("MILLRACE_MAILBOX_MAX"),
   laneMax: number("MILLRACE_LANE_MAX"),
+  microtasksMax: number("MILLRACE_MICROTASKS_MAX"),
   timerDelayMsMax: number("MILLRACE_TIMER_DELAY_MS_MAX", TIMER_DELAY_MS_MAX),
   concurrency: number("MILLRACE_CONCURRENCY"),
   handlerTimeoutMs: number("MILLRACE_HANDLER_TIMEOUT_MS", TIMER_DELAY_MS_MAX),
@@ -149,7 +150,7 @@ function checked(name: SettingName, said: Value, where: string, problems: string
   const { choices, range } = DEFINITIONS[name];
   const value = range ? Number(said) : String(said);
   if (typeof value === "number" && range && !(Number.isInteger(value) && value >= range.min && value <= range.max))
-    problems.push(`${where}: ${name} must be a whole number from ${range.min} to ${range.max}, got ${show(said)}`);
+    problems.push(`${where}: ${name} must be ${wholeNumberText(range)}, got ${show(said)}`);
   else if (choices && !choices.includes(String(value)))
     problems.push(`${where}: ${name} must be one of ${choices.join(", ")}, got ${show(said)}`);
   return value;

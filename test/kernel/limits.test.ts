@@ -105,6 +105,16 @@ describe("limits of a kernel", () => {
     expect(await Promise.all(asked)).toEqual([0, 1, 503]);
   });
 
+  test("[L4] so many microtasks run in a turn, and the rest is told and carried to the next", async () => {
+    const faults: string[] = [];
+    const kernel = await open({ microtasksMax: 2 }, { observe: ({ type }) => void faults.push(type) });
+    const ran: number[] = [];
+    for (const n of [1, 2, 3]) kernel.loop.microtask(() => void ran.push(n));
+    await kernel.idle();
+    expect(ran).toEqual([1, 2, 3]);
+    expect(faults).toContain("Sys.MicrotaskOverflow");
+  });
+
   test("[T3] so far ahead a timer may be set, one millisecond more is 422", async () => {
     const kernel = await open({ timerDelayMsMax: 60_000 });
     const message = { kind: "event", type: "Some.Thing", data: null };

@@ -129,6 +129,9 @@ describe("settings", () => {
       'MILLRACE_DURABILITY: durability must be one of power, process, got "none"',
       expect.stringMatching(/^code: requestTimeoutMs must be a whole number from 1 to \d+, got -1/),
     ]);
+    expect(await problems({ environment: { MILLRACE_MAILBOX_MAX: "lots" } })).toEqual([
+      'MILLRACE_MAILBOX_MAX: mailboxMax must be a whole number of at least 1, got "lots"',
+    ]);
     const directory = await problems({ files: { "millrace.config.yaml": "directory: x\n" } });
     expect(directory).toEqual([expect.stringMatching(/directory: is not known here/)]);
     const two = await problems({ files: { "millrace.config.yaml": "", "millrace.config.ts": "" } });
