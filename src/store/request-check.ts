@@ -10,7 +10,7 @@ import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
-import { madeAt } from "./receipt.ts";
+import { madeAt, Receipt } from "./receipt.ts";
 import { type ForgetRequest, StoreError } from "./store.ts";
 
 /** What the seam wraps around a value: lists, operations, rows. */
@@ -73,8 +73,9 @@ export function checkPreconditions(preconditions: readonly Precondition[]): void
   for (const condition of preconditions) {
     if (condition.kind !== "absent") continue;
     checkRef(condition);
-    // Receipts are found again by what their names say.
-    if (condition.madeAtMs === undefined || condition.madeAtMs === madeAt(condition.id)) continue;
+    // Receipts are found again by what their names say; one that was made here has asked its own.
+    if (condition instanceof Receipt || condition.madeAtMs === undefined) continue;
+    if (condition.madeAtMs === madeAt(condition.id)) continue;
     throw new StoreError("STORE_MISUSE", "madeAtMs of a receipt must be the time that the id in its name carries");
   }
 }

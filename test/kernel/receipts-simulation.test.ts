@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
 import { ReceiptsSimulation, type Sightings } from "./receipts-simulation.ts";
 
-const SEEDS = 8;
+const SEEDS = 30;
 const ROUNDS = 250;
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
