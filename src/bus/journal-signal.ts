@@ -22,6 +22,7 @@ export class JournalSignal {
 
   raise(): void {
     this.#mark++;
+    if (this.#waiting.size === 0) return;
     for (const wake of [...this.#waiting]) wake();
   }
 

@@ -95,7 +95,9 @@ export class GroupCommit {
     }
     if (urgency === "soon") return this.#scheduleSoon();
     this.#callers++;
-    this.#schedule();
+    // The store's own work goes with what the caller asks for next, and must not come before he has his answer.
+    if (this.#state.kind === "idle" && this.#turn.lasts && !job.isUpkeep) this.#startInTurn(this.#queue.length, 1);
+    else this.#schedule();
   }
 
   /** Runs a read as of one moment. The engine's own lock is never refused to a reader, but for a moment of recovery. */
@@ -151,8 +153,7 @@ export class GroupCommit {
   #schedule(): void {
     if (this.#state.kind !== "idle" || this.#queue.length === 0) return;
     this.#state = { kind: "scheduled" };
-    if (this.#turn.lasts) this.#startInTurn(this.#queue.length, 1);
-    else this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
+    this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
   }
 
   /** Leaves the queue to a batch that somebody else is about to need, if one comes in time. */
@@ -166,6 +167,7 @@ export class GroupCommit {
 
   /** Starts the batch in this turn, once promise jobs in a row have brought it nothing more; what they bring is of others. */
   #startInTurn(queued: number, quietJobs: number): void {
+    this.#state = { kind: "scheduled" };
     this.#host.microtask(() => {
       if (this.#queue.length > queued) this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
       else if (quietJobs < QUIET_JOBS) this.#startInTurn(queued, quietJobs + 1);
