@@ -93,9 +93,8 @@ describe("a computation that was taken up again and sleeps", () => {
     expect(await at.host.run(() => double.pull())).toBe(10);
   });
 
-  test.each([false, true])(
-    "[R44] lets go of what it has read when it is removed; looked at: %s",
-    async (isLookedAt) => {
+  for (const isLookedAt of [false, true]) {
+    test(`[R44] lets go of what it has read when it is removed; looked at: ${isLookedAt}`, async () => {
       const at = setup();
       const { space, double } = await takenUpInLittle(at);
       const replica = space.replica("s");
@@ -106,8 +105,8 @@ describe("a computation that was taken up again and sleeps", () => {
       double.dispose();
       await crowd(at, space);
       expect(replica.find(INPUT)).toBe(undefined);
-    },
-  );
+    });
+  }
 
   test("[R28] has a transaction that reads its value rest on what that was computed from", async () => {
     const at = setup();
