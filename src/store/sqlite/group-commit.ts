@@ -9,7 +9,8 @@
  *                      waiting (timer)              stopped (for good)
  *
  * A batch starts in a task of its own, so that everybody whom the last batch woke has queued again before it does, and lets tasks go
- * first while each brings it more: a flush costs the same, however much is in it. It never waits for nothing to do. A job that can
+ * first while each brings it more: a flush costs the same, however much is in it. It never waits for nothing to do. For a caller who was
+ * answered alone and asks again in the same turn it starts in that turn (`answer-turn.ts`). A job that can
  * wait is left for a few milliseconds to the batch that another one starts. Batches run synchronously, so nobody sees a half-made
  * one, and are bounded in time, so that the event loop is not held.
  *
