@@ -111,6 +111,7 @@ export type {
 export { LabelError, type LabelErrorCode } from "./store/label.ts";
 export { MemoryDisk } from "./store/memory/memory-disk.ts";
 export { type MemoryStoreOptions, memoryStore } from "./store/memory/memory-store.ts";
+export type { ReceiptPolicy } from "./store/receipt-keeper.ts";
 export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason } from "./store/rejection.ts";
 export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
