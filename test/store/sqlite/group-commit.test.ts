@@ -69,6 +69,20 @@ describe("group commit", () => {
     expect(await tasksDuring(ask)).toBeGreaterThan(0);
   });
 
+  test("[S89] the store's own work goes with what a caller who is alone asks for next", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ host: new SteppedTime() });
+    await write(store, set("growing", [], {}));
+    const before = store.stats().batches;
+    for (let n = 0; n < 40; n++) {
+      await write(store, set("growing", [`key ${n}`], "x".repeat(1_000)));
+      // Somebody far from the store.
+      for (let job = 0; job < 8; job++) await undefined;
+    }
+    expect(file.database().prepare("SELECT count(*) AS n FROM snapshot").get()).toEqual({ n: 1 });
+    expect(store.stats().batches - before).toBe(40);
+  });
+
   test("[S89] a thousand rows in one call are one commit and one statement each", async () => {
     await using file = new StoreFile();
     const store = await file.open();
