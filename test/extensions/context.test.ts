@@ -49,6 +49,8 @@ describe("emit", () => {
       { id, topic: "email.received", source: "sender", payload: { from: "Ada" }, correlation: undefined },
       { id: other, correlation: "talk" },
     ]);
+    // What became of an event is written a little after its handler has ended.
+    await world.act(() => kernel.idle());
     expect((await rows(kernel)).map(({ topic, status }) => `${topic} ${status}`)).toEqual(
       Array(2).fill("email.received done"),
     );
