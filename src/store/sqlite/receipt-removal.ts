@@ -6,7 +6,7 @@
 import { SHARED_SCOPE } from "../document.ts";
 import { eventOf, namesMadeBefore } from "../receipt.ts";
 import type { ForgetRequest } from "../store.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection, Row } from "./connection.ts";
 import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
@@ -32,6 +32,8 @@ export function startForgetting(request: ForgetRequest): ForgettingRun {
 
 export class ReceiptRemoval {
   readonly #tables: Tables;
+  /** By space and range: up to this name there is nothing with an end. A file may have millions of receipts from before they had one. */
+  readonly #lasting = new Map<string, string>();
   readonly #sql;
 
   constructor(connection: Connection, tables: Tables) {
@@ -44,13 +46,14 @@ export class ReceiptRemoval {
     const { receipts } = this.#tables;
     receipts.raiseHorizon(run.request.madeBeforeMs);
     const ranges = namesMadeBefore(receipts.horizonMs);
+    const lastRow = Number(this.#sql.lastRow.get()?.["last"] ?? 0);
     let at = run;
     let rows = JOB_ROWS;
     for (let looks = 0; looks < JOB_RANGES && rows > 0 && at.phase !== "finished"; looks++) {
       const name = this.#sql.space.get(at.space)?.["name"];
       const space = name === undefined ? undefined : this.#tables.spaces.find(String(name));
       if (space === undefined || at.removed >= at.request.limit) return { ...at, phase: "finished" };
-      const looked = this.#look(space, ranges[at.range]!, at, rows);
+      const looked = this.#look(space, ranges[at.range]!, at, { rows, lastRow });
       rows -= looked.rows;
       at = looked.run;
       if (at.range === ranges.length) at = { ...at, space: space.id + 1, range: 0 };
@@ -58,30 +61,36 @@ export class ReceiptRemoval {
     return at;
   }
 
-  #look(space: Space, [from, to]: readonly [string, string], run: ForgettingRun, most: number) {
-    const { after, removed } = run;
-    const start = after === "" ? from : after;
-    const found = this.#sql.old.all(space.id, SHARED_SCOPE, start, to, most);
-    let went = 0;
-    let last = after;
-    for (const { id, name } of found) {
-      if (removed + went >= run.request.limit) break;
-      last = String(name);
-      if (this.#removed(space, Number(id), last)) went++;
+  #look(
+    space: Space,
+    [from, to]: readonly [string, string],
+    run: ForgettingRun,
+    { rows, lastRow }: { readonly rows: number; readonly lastRow: number },
+  ): { readonly rows: number; readonly run: ForgettingRun } {
+    const place = `${space.id} ${run.range}`;
+    const start = run.after === "" ? (this.#lasting.get(place) ?? from) : run.after;
+    const found = this.#sql.named.all(space.id, SHARED_SCOPE, start, to, rows);
+    let { removed, after } = run;
+    let allLast = start === (this.#lasting.get(place) ?? from);
+    for (const row of found) {
+      if (removed >= run.request.limit) break;
+      after = String(row["name"]);
+      allLast &&= row["made_at"] === null;
+      if (allLast) this.#lasting.set(place, after);
+      // The last row stays: its number must not come back, since others may refer to it.
+      if (row["made_at"] !== null && Number(row["id"]) < lastRow && this.#removed(space, row)) removed++;
     }
-    const isDone = found.length < most;
-    const next = isDone ? { range: run.range + 1, after: "" } : { range: run.range, after: last };
-    return { rows: found.length, run: { ...run, ...next, removed: removed + went } };
+    const next = found.length < rows ? { range: run.range + 1, after: "" } : { after };
+    return { rows: found.length, run: { ...run, ...next, removed } };
   }
 
-  #removed(space: Space, row: number, name: string): boolean {
+  #removed(space: Space, { id, name, made_at, sequence }: Row): boolean {
     const { receipts, documents, labels } = this.#tables;
-    const isOld = this.#sql.isOld.get(row, receipts.horizonMs, space.floor);
-    if (isOld === undefined) return false;
-    const event = eventOf(name);
+    if (Number(made_at) >= receipts.horizonMs || Number(sequence) > space.floor) return false;
+    const event = eventOf(String(name));
     if (event !== undefined && receipts.isUnsettled(event)) return false;
-    labels.removeAll(row);
-    documents.erase(space, { scope: SHARED_SCOPE, id: name });
+    labels.removeAll(Number(id));
+    documents.erase(space, { scope: SHARED_SCOPE, id: String(name) });
     return true;
   }
 }
@@ -89,12 +98,9 @@ export class ReceiptRemoval {
 function statements(connection: Connection) {
   return {
     space: connection.prepare("SELECT name FROM space WHERE id >= ? ORDER BY id LIMIT 1"),
-    old: connection.prepare(
-      "SELECT id, name FROM document WHERE space = ? AND scope = ? AND name > ? AND name < ? ORDER BY name LIMIT ?",
-    ),
-    // The last row stays: its number must not come back, since others may refer to it.
-    isOld: connection.prepare(
-      "SELECT 1 FROM document WHERE id = ? AND made_at < ? AND sequence <= ? AND id < (SELECT max(id) FROM document)",
+    lastRow: connection.prepare("SELECT max(id) AS last FROM document"),
+    named: connection.prepare(
+      "SELECT id, name, made_at, sequence FROM document WHERE space = ? AND scope = ? AND name > ? AND name < ? ORDER BY name LIMIT ?",
     ),
   };
 }

@@ -83,6 +83,24 @@ describe("receipts in a file", () => {
     expect(commits[0]?.patches).toEqual([set(name, ["seen"], true)]);
   });
 
+  test("[S104] receipts from before they had an end are gone through once, in steps, and not each time", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 5 } });
+    const old = Array.from({ length: 3_000 }, (_, n) => set(`receipt/${idAt(START_MS + n)}`, [], {}));
+    await write(store, ...old);
+    const name = `receipt/${idAt(START_MS + old.length)}`;
+    const preconditions = [{ kind: "absent", ...ref(name), madeAtMs: madeAt(name) } as const];
+    committed(await store.commit(commitBy("h", 1, { patches: [set(name, [], {})], preconditions })));
+    for (let n = 0; n < 300; n++) await write(store, set("book", [], n));
+    const look = async () => {
+      const { jobs } = store.stats();
+      const { removed } = await store.forgetReceipts({ madeBeforeMs: START_MS + HOUR_MS, limit: 10 });
+      return [removed, store.stats().jobs - jobs];
+    };
+    expect(await look()).toEqual([1, expect.any(Number)]);
+    expect(await look()).toEqual([0, 1]);
+  });
+
   test("[S99] [S101] a handling takes no statement more behind a horizon", async () => {
     await using file = new StoreFile();
     const store = await file.open({ tuning: { batchMs: 600_000, batchJobsMax: 100_000 } });
