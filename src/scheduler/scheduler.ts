@@ -79,7 +79,8 @@ export class Scheduler implements Disposable {
 
   /** Whether the read is one of those that the run has made before: then it is made, and the value is what lies there. */
   repeats(address: Address): boolean {
-    return this.#runner.current?.repeats(address) ?? false;
+    const run = this.#runner.current;
+    return run === null ? false : run.repeats(address);
   }
 
   write(address: Address, value: unknown): void {
