@@ -6,6 +6,7 @@
 import type { Kind, Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { MessageSchema, SchemaResult } from "./capability.ts";
+import { isPromise } from "./mailbox-actor.ts";
 
 /** A Standard Schema of the data alone: `Input` is what may be sent, `Output` what the handler is given, with defaults. */
 export interface DataSchema<Output = unknown, Input = Output> {
@@ -66,7 +67,7 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
         if (!branch)
           return { issues: [{ message: `${message.kind} ${message.type} is not declared${declarationOf(message)}` }] };
         const result = branch.data?.["~standard"].validate(message.data);
-        if (result instanceof Promise) return { issues: [{ message: "the schema validates asynchronously" }] };
+        if (isPromise(result)) return { issues: [{ message: "the schema validates asynchronously" }] };
         if (result?.issues === undefined) return { value };
         return {
           issues: result.issues.map(({ message: text, path }) => ({ message: text, path: ["data", ...(path ?? [])] })),
@@ -114,7 +115,7 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
 export function schemaProblem(schema: MessageSchema, message: Message): string | undefined {
   if (takesAny(schema, message)) return undefined;
   const result = schema["~standard"].validate(message);
-  if (result instanceof Promise) return "the schema validates asynchronously, which routing cannot wait for";
+  if (isPromise(result)) return "the schema validates asynchronously, which routing cannot wait for";
   const issue = result.issues?.[0];
   if (!issue) return undefined;
   const path = (issue.path ?? []).map((step) =>
@@ -129,7 +130,7 @@ export function schemaProblem(schema: MessageSchema, message: Message): string |
  */
 export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
   const result = schema?.["~standard"].validate(data);
-  return result === undefined || result instanceof Promise || result.issues ? data : result.value;
+  return result === undefined || isPromise(result) || result.issues ? data : result.value;
 }
 
 /** Where a capability says that it emits or asks this. */

@@ -40,6 +40,26 @@ describe("requests", () => {
     expect(loop.pending.size).toBe(0);
   });
 
+  test("[L8] a schema that answers later, with a promise of whatever kind, lets nothing through", async () => {
+    const handled: Json[] = [];
+    // biome-ignore lint/suspicious/noThenProperty: what a schema of another library may answer with
+    const thenable = { then: (resolve: (result: unknown) => void) => resolve({ value: 1 }) };
+    const late = (answer: unknown): never =>
+      ({ "~standard": { version: 1, vendor: "test", validate: () => answer } }) as never;
+    const commands = Object.fromEntries(
+      [Promise.resolve({ value: 1 }), thenable].map((answer, at) => [
+        `Late.Do${at}`,
+        { input: late(answer), handle: (data: Json) => void handled.push(data) },
+      ]),
+    );
+    const { loop, client, settle } = await setup({ late: capability({ description: "late", commands }) });
+    const one = client();
+    for (const type of Object.keys(commands)) loop.receive(command(type, type), one);
+    await settle();
+    expect(one.answers).toEqual(["error Late.Do0 422", "error Late.Do1 422"]);
+    expect(handled).toEqual([]);
+  });
+
   test("[L8] data that does not fit is 422 and never reaches the actor; what fits arrives as it was sent", async () => {
     const actor = new BareActor();
     const { inbound } = echo;
