@@ -9,7 +9,7 @@ import {
   REQUESTS_IN_FLIGHT_MAX,
   UNREAD_OUTPUT_BYTES_MAX,
 } from "../limits.ts";
-import { chosenLimits } from "../loop/loop-limits.ts";
+import { chosenLimits, requireTime } from "../loop/loop-limits.ts";
 
 export interface ConnectionLimits {
   /** Bytes of one line, without its newline. */
@@ -36,5 +36,7 @@ const DEFAULTS: ConnectionLimits = {
 };
 
 export function connectionLimits(given: Partial<ConnectionLimits> = {}): ConnectionLimits {
-  return chosenLimits(DEFAULTS, given);
+  const limits = chosenLimits(DEFAULTS, given);
+  requireTime("lineCompleteMs", limits.lineCompleteMs);
+  return limits;
 }

@@ -14,7 +14,13 @@
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { DISPATCH_CONCURRENCY_MAX, HANDLER_TIMEOUT_MS, LEASE_MS, STOP_GRACE_MS } from "../limits.ts";
+import {
+  DISPATCH_CONCURRENCY_MAX,
+  HANDLER_TIMEOUT_MS,
+  LEASE_MS,
+  STOP_GRACE_MS,
+  TIMER_DELAY_MS_MAX,
+} from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
@@ -96,8 +102,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const { store, host = systemHost(), concurrency = DISPATCH_CONCURRENCY_MAX, leaseMs = LEASE_MS } = options;
     const { handlerTimeoutMs = HANDLER_TIMEOUT_MS } = options;
     requirePositive("concurrency", concurrency);
-    requirePositive("leaseMs", leaseMs);
-    requirePositive("handlerTimeoutMs", handlerTimeoutMs);
+    requireTime("leaseMs", leaseMs);
+    requireTime("handlerTimeoutMs", handlerTimeoutMs);
     this.#handlerTimeoutMs = handlerTimeoutMs;
     const observe = guarded(host, options.observe ?? (() => undefined));
     const subscriptions = this.#subscriptions;
@@ -336,6 +342,12 @@ function isIds(which: readonly number[] | RequeueQuery): which is readonly numbe
 function requirePositive(name: string, value: number): void {
   if (Number.isSafeInteger(value) && value > 0) return;
   throw misuse(`${name} must be a whole number of at least 1, got ${show(value)}`);
+}
+
+/** One that a timer cannot be set for would fail later, with whatever it is set for. */
+function requireTime(name: string, ms: number): void {
+  requirePositive(name, ms);
+  if (ms > TIMER_DELAY_MS_MAX) throw misuse(`${name} must be at most 100 years, got ${show(ms)}`);
 }
 
 function stoppedError(): BusError {

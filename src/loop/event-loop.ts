@@ -23,7 +23,7 @@ import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
 import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
 import type { AdapterLife, Liveness } from "./liveness.ts";
-import { type LoopLimits, loopLimits } from "./loop-limits.ts";
+import { type LoopLimits, loopLimits, requireTime } from "./loop-limits.ts";
 import { Observations, type Observer } from "./observation.ts";
 import { PendingTable } from "./pending-table.ts";
 import { Router } from "./router.ts";
@@ -76,6 +76,7 @@ export class EventLoop implements ActorHome {
   private constructor(options: EventLoopOptions, table: RoutingTable) {
     this.#host = options.host;
     this.#limits = loopLimits(options);
+    if (options.requestTimeoutMs !== undefined) requireTime("requestTimeoutMs", options.requestTimeoutMs);
     this.table = table;
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);

@@ -26,8 +26,8 @@ export function loopLimits(given: Partial<LoopLimits>): LoopLimits {
 
 export function timerLimits(given: Partial<TimerLimits>): TimerLimits {
   const limits = chosenLimits(TIMER_DEFAULTS, given);
-  if (limits.timerDelayMsMax <= TIMER_DELAY_MS_MAX) return limits;
-  throw new RangeError(`timerDelayMsMax must be at most ${TIMER_DELAY_MS_MAX}, which is 100 years`);
+  requireTime("timerDelayMsMax", limits.timerDelayMsMax);
+  return limits;
 }
 
 /** Those that are given, and the defaults of the others; throws for what is no bound. Whatever else is given is not looked at. */
@@ -49,4 +49,11 @@ export function chosenLimits<Limits extends { readonly [Name in keyof Limits]: n
 export function requireLimit(name: string, value: number): void {
   if (Number.isSafeInteger(value) && value >= 1) return;
   throw new RangeError(`${name} must be a whole number of at least 1, got ${value}`);
+}
+
+/** Throws for what is no time that a timer can be set for: one that is refused when it is set would fail whatever it is set for. */
+export function requireTime(name: string, ms: number): void {
+  requireLimit(name, ms);
+  if (ms > TIMER_DELAY_MS_MAX)
+    throw new RangeError(`${name} must be at most ${TIMER_DELAY_MS_MAX}, which is 100 years`);
 }

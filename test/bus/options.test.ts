@@ -1,6 +1,7 @@
 /** Options that nobody can mean are refused where they are given. */
 import { describe, expect, test } from "#test";
 import { EventBus } from "../../src/bus/event-bus.ts";
+import { TIMER_DELAY_MS_MAX } from "../../src/limits.ts";
 import { setup } from "./bus-setup.ts";
 
 const MISUSE = { code: "BUS_MISUSE" };
@@ -37,6 +38,15 @@ describe("options of a bus", () => {
     expect((await row(id)).status).toBe("processing");
     await host.advance(1);
     expect(await row(id)).toMatchObject({ status: "failed", error: "s: the handler timed out after 1000 ms" });
+  });
+
+  test("[J62] [J70] times that no timer can be set for are refused when the bus is made", () => {
+    const { host, store } = setup();
+    for (const ms of [0, -1, Number.NaN, TIMER_DELAY_MS_MAX + 1]) {
+      for (const times of [{ handlerTimeoutMs: ms }, { leaseMs: ms }])
+        expect(thrownBy(() => new EventBus({ host, store, ...times }))).toMatchObject(MISUSE);
+    }
+    expect(thrownBy(() => new EventBus({ host, store, handlerTimeoutMs: TIMER_DELAY_MS_MAX }))).toBeUndefined();
   });
 
   test("[J74] a retention that is none is refused when the bus is made", () => {

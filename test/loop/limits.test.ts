@@ -51,6 +51,10 @@ describe("limits of a loop", () => {
       const boot = EventLoop.boot({ host: simulatedHost(1), capabilities: { a: spy }, ...limits });
       await expect(boot).rejects.toThrow(/must be a whole number of at least 1/);
     }
+    for (const requestTimeoutMs of [-1, 0, Number.NaN, TIMER_DELAY_MS_MAX + 1]) {
+      const boot = EventLoop.boot({ host: simulatedHost(1), capabilities: { a: spy }, requestTimeoutMs });
+      await expect(boot).rejects.toThrow(/^requestTimeoutMs must be/);
+    }
     expect(started).toEqual([]);
   });
 });
