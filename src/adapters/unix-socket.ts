@@ -45,6 +45,8 @@ export class SocketError extends Error {
 
 /** What Node asks for where nothing is said. */
 const BACKLOG_MIN = 511;
+/** The most that the system is asked for: it takes a number of 32 bits, and cuts it to a bound of its own. */
+const BACKLOG_MAX = 65_535;
 
 export class UnixSocket implements AdapterLife {
   readonly path: string;
@@ -102,7 +104,7 @@ export class UnixSocket implements AdapterLife {
       // Private from its first moment: the umask decides until chmod would.
       const umask = process.umask(0o177);
       // As many may come at once as may stay: all clients do when a kernel is started again. Those beyond are told so, once they are in.
-      const backlog = Math.max(BACKLOG_MIN, this.#connectionsMax);
+      const backlog = Math.min(Math.max(BACKLOG_MIN, this.#connectionsMax), BACKLOG_MAX);
       this.#server.listen({ path: this.path, backlog }, () => {
         chmodSync(this.path, 0o600);
         resolve();

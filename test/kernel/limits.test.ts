@@ -8,7 +8,7 @@ import { systemHost } from "../../src/host/system-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import type { KernelLimits } from "../../src/kernel/kernel-limits.ts";
 import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
-import { RETENTION_INTERVAL_MS } from "../../src/limits.ts";
+import { RETENTION_INTERVAL_MS, TIMER_DELAY_MS_MAX } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
@@ -127,6 +127,19 @@ describe("limits of a kernel", () => {
     const { socket, heard } = client(await open({ lineCompleteMs: 1 }));
     socket.write(ping("a", 1).slice(0, 10));
     expect(await heard(1)).toEqual(["400"]);
+  });
+
+  test("[N9] [K56] a time that no timer can be set for is refused at boot, not with the first line or event", async () => {
+    const ms = TIMER_DELAY_MS_MAX + 1;
+    for (const limits of [{ lineCompleteMs: ms }, { handlerTimeoutMs: ms }])
+      await expect(Kernel.open({ host, store: memoryStore({ host }), limits })).rejects.toThrow(/100 years/);
+  });
+
+  test("[N8] more clients may come at once than the default, also where the bound is more than 32 bits can say", async () => {
+    const kernel = await open({ connectionsMax: 2 ** 32 });
+    const clients = Array.from({ length: 20 }, () => client(kernel));
+    for (const { socket } of clients) socket.write(`${ping("a", 1)}\n`);
+    for (const { heard } of clients) expect(await heard(1)).toEqual(["a"]);
   });
 
   test("[N8] with so many requests in flight a client is not read from until one is answered", async () => {
