@@ -105,8 +105,10 @@ export function faultsToStderr(observation: Message): void {
 }
 
 /** Frames of Node and of this package say nothing about the mistake, where there are others. */
-const isForeign = (frame: string) => frame.includes("node:internal") || frame.includes(PACKAGE);
-const PACKAGE = new URL("../", import.meta.url).pathname;
+const isForeign = (frame: string) =>
+  frame.includes("node:internal") || PACKAGE.some((folder) => frame.includes(folder));
+/** Where its code runs, and where frames point to when source maps are used. */
+const PACKAGE = ["../../dist/", "../../src/"].map((folder) => new URL(folder, import.meta.url).pathname);
 
 /** The reason, and below it where in the user's code it was thrown, as far as that is known. */
 function whereAndWhy({ reason, stack }: JsonObject): string {

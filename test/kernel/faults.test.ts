@@ -1,4 +1,6 @@
 /** What fails in a kernel is told, with its place: by capabilities, subscribers and nodes alike. */
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { systemHost } from "../../src/host/system-host.ts";
 import { faultText } from "../../src/kernel/faults.ts";
@@ -9,6 +11,7 @@ import { Failure } from "../../src/message/error-data.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { withFaults } from "../bus/bus-setup.ts";
+import { ROOT } from "../repo/program.ts";
 import { append, entry } from "../store/conformance/requests.ts";
 import { StoreFile } from "../store/sqlite/store-file.ts";
 
@@ -81,6 +84,16 @@ describe("faults", () => {
     expect(fault[1]).toMatch(/^ {2}at .*faults\.test\.ts:\d+:\d+\)?$/);
     expect(fault.filter((line) => line.includes("node:internal") || line.includes("/src/loop/"))).toEqual([]);
     await kernel.close();
+  });
+
+  test("[K53] frames of the package are left out as it is built, and as source maps show it", () => {
+    const frame = (path: string) => `    at run (${pathToFileURL(join(ROOT, path))}:1:1)`;
+    const stack = ["Error: a bug", ...["examples/mine.ts", "dist/chunks/loop.js", "src/loop/turns.ts"].map(frame)].join(
+      "\n",
+    );
+    const data = { capability: "mine", reason: "a bug", stack };
+    const text = faultText({ kind: "event", type: "Sys.ActorFault", data, metadata: { id: "f", timestamp: 1 } });
+    expect(text?.split("\n").slice(1)).toEqual([frame("examples/mine.ts").slice(2)]);
   });
 
   test("[K53] another kernel on the store with other subscribers: who is missing where", async () => {
