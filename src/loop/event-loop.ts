@@ -225,7 +225,7 @@ export class EventLoop implements ActorHome {
   deliver(origin: Origin, answer: Message | Message<ErrorData>): void {
     switch (origin.kind) {
       case "adapter":
-        return origin.connection.deliver(answer);
+        return this.#deliverTo(origin.connection, answer);
       case "actor":
         if (!origin.actor.answer(answer)) this.orphan(answer, origin);
         return;
@@ -237,6 +237,17 @@ export class EventLoop implements ActorHome {
         return;
       case "nobody":
         return;
+    }
+  }
+
+  /** An adapter that fails is told of, and keeps nobody else's turn from coming. */
+  #deliverTo(connection: Connection, answer: Message | Message<ErrorData>): void {
+    try {
+      connection.deliver(answer);
+    } catch (thrown) {
+      const { kind, type } = answer;
+      const reason = `not delivered by ${connection.adapter}: ${thrownText(thrown)}`;
+      this.observations.tell("Sys.RoutingError", { kind, type, reason }, answer);
     }
   }
 

@@ -5,7 +5,9 @@
  * ```
  *   a handles m, asks b ──r1──> b handles r1, asks a ──r2──> behind m, which waits for r1, which waits for r2
  * ```
- * Told only where it is certain: of actors that know what they handle and what they have asked; a worker's do not tell. SPEC: L34.
+ * Told of actors that know what they handle and what they have asked; a worker's do not tell. What was asked counts as waited for as long as its
+ * handler runs. Deliberately not here: messages that cross without one having caused the other. Both handlers may have asked and not wait, and
+ * work that goes well would then fail by chance; a request timeout ends those that do wait. SPEC: L34.
  */
 import { causationOf, type Message } from "../message/envelope.ts";
 import type { PendingTable } from "./pending-table.ts";

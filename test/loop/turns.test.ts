@@ -91,6 +91,26 @@ describe("lanes", () => {
     expect(one.answers).toEqual(["error q 503"]);
     expect(faults()).toEqual(["Sys.Overload", "Sys.Overload"]);
   });
+
+  test("[L2] an adapter that fails when it is given an answer is told of, and keeps nobody's turn from coming", async () => {
+    const { actor } = recorder();
+    const { loop, client, settle, faults } = await setup({ a: bare(() => actor) });
+    const [broken, one] = [client(), client()];
+    broken.deliver = () => {
+      throw new Error("broken");
+    };
+    loop.receive(query("Bare.Ask", "q1"), broken);
+    loop.receive(query("Nobody.Knows", "q2"), broken);
+    await settle();
+    for (const asked of actor.posted) actor.reply(asked, "late");
+    loop.receive(query("Bare.Ask", "q3"), one);
+    await settle();
+    for (const asked of actor.posted.slice(1)) actor.reply(asked, "in time");
+    await settle();
+    expect(one.answers).toEqual(['reply q3 "in time"']);
+    expect(faults().every((type) => type === "Sys.RoutingError")).toBe(true);
+    expect(loop.liveness.quiescent).toBe(true);
+  });
 });
 
 describe("microtasks", () => {
