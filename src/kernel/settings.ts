@@ -14,6 +14,7 @@ import { pathToFileURL } from "node:url";
 import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
 import { fileProblemText, wholeNumberText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
 import { PAYLOAD_BYTES_MAX, RECEIPTS_KEEP_MS_MIN, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
@@ -164,7 +165,13 @@ async function readFile(folder: string, problems: string[]): Promise<ReadonlyMap
     return new Map();
   }
   const isModule = /\.m?[jt]s$/.test(name);
-  const text = isModule ? await moduleText(join(folder, name)) : readFileSync(join(folder, name), "utf8");
+  let text: string;
+  try {
+    text = isModule ? await moduleText(join(folder, name)) : readFileSync(join(folder, name), "utf8");
+  } catch (error) {
+    problems.push(`${name}: cannot be read: ${thrownText(error)}`);
+    return new Map();
+  }
   const file = new YamlFile(text);
   const known = NAMES.filter((one) => DEFINITIONS[one].inFile);
   const found = new Map<SettingName, Setting>();

@@ -136,6 +136,14 @@ describe("settings", () => {
     expect(directory).toEqual([expect.stringMatching(/directory: is not known here/)]);
     const two = await problems({ files: { "millrace.config.yaml": "", "millrace.config.ts": "" } });
     expect(two).toEqual(["there are millrace.config.yaml and millrace.config.ts; keep one of them"]);
+    const broken = await problems({
+      environment: { MILLRACE_LOG: "loud" },
+      files: { "millrace.config.mjs": 'throw new Error("no such variable");' },
+    });
+    expect(broken).toEqual([
+      "millrace.config.mjs: cannot be read: no such variable",
+      expect.stringMatching(/^MILLRACE_LOG: log must be one of/),
+    ]);
     const none = await problems({ files: { "millrace.config.js": "export const log = 1;\n" } });
     expect(none).toEqual([expect.stringMatching(/^millrace\.config\.js: must be a mapping/)]);
   });
