@@ -16,6 +16,8 @@ const PERIOD_MS = 0x1_0000;
 
 const COARSE_DIGITS = 8;
 const FINE_DIGITS = 4;
+/** No id carries a later one: all digits are used up. */
+export const ID_TIME_MS_MAX = 16 ** (COARSE_DIGITS + FINE_DIGITS) - 1;
 /** No shorter id carries one: a send, with a number of one digit. */
 export const TIMED_ID_LENGTH_MIN = 35;
 
@@ -55,7 +57,9 @@ const DOT = 0x2e;
 const SEVEN = 0x37;
 
 function isSend(text: string, at: number): boolean {
-  return text.charCodeAt(at + COARSE_DIGITS + 1 + SEND_HASH_DIGITS) === DOT;
+  const hash = at + COARSE_DIGITS + 1;
+  // An id of somebody's own may have its marks at these places; it is not made up of digits as well.
+  return text.charCodeAt(hash + SEND_HASH_DIGITS) === DOT && hexAt(text, hash, SEND_HASH_DIGITS) !== undefined;
 }
 
 function isUuidV7(text: string, at: number): boolean {

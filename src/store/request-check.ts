@@ -3,6 +3,7 @@
  * failed check is misuse by the layer above and throws. SPEC: S15. What data is allowed to *be* is not decided here.
  */
 import { DEPTH_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
+import { ID_TIME_MS_MAX } from "../message/id-time.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
 import type { CommitRequest, Precondition } from "./commit.ts";
@@ -120,8 +121,12 @@ export function checkDueChanges(changes: readonly DueChange[]): void {
 }
 
 export function checkForget({ madeBeforeMs, limit }: ForgetRequest): void {
-  checkTime("the time before which receipts are forgotten", madeBeforeMs);
+  const what = "the time before which receipts are forgotten";
+  checkTime(what, madeBeforeMs);
   checkCount("a limit", limit);
+  // The horizon never moves back, and nothing could be made after this one.
+  if (madeBeforeMs <= ID_TIME_MS_MAX) return;
+  throw new StoreError("STORE_MISUSE", `${what} must be one that an id can carry, got ${madeBeforeMs}`);
 }
 
 /** Keys and text of everything inside, at once. */

@@ -49,6 +49,7 @@ describe("the time in an id", () => {
       `${"f".repeat(32)}.1`,
       `0199a3f2-${"0".repeat(SEND_HASH_DIGITS)}`,
       `0199a3fg-${"0".repeat(SEND_HASH_DIGITS)}.1`,
+      "00004711-invoice-of-some-customer.pdf",
     ];
     for (const id of others) expect([id, timeInId(id)]).toEqual([id, undefined]);
   });
