@@ -224,10 +224,13 @@ function below(step: string | number, thrown: unknown): unknown {
   return thrown;
 }
 
-/** Those of an object's children. */
+/** Those of an object's children; a getter may have given its object keys that were not admitted. */
 function pick(object: JsonObject, keys: readonly string[]): JsonObject {
   const picked: { [key: string]: Json } = {};
-  for (const key of keys) setOwn(picked, key, childOf(object, key) as Json);
+  for (const key of keys) {
+    const child = childOf(object, key);
+    if (child !== undefined) setOwn(picked, key, child);
+  }
   return picked;
 }
 

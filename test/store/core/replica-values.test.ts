@@ -242,6 +242,19 @@ describe("values", () => {
     }
   });
 
+  test("[S43] keys that an object gets while it is looked at stay behind", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 1, gone: 2 });
+    const given: { [key: string]: Json } = {};
+    const a = () => {
+      given["later"] = 3;
+      return 1;
+    };
+    Object.defineProperty(given, "a", { get: a, enumerable: true });
+    await here.put(DOC, [], given);
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["a"]);
+  });
+
   test("[S43] no document becomes deeper than values may be, however it is put together", async () => {
     const { here } = await setup();
     await here.put(DOC, [], {});
