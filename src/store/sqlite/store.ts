@@ -39,6 +39,7 @@ import {
   type StoreStats,
   type Urgency,
 } from "../store.ts";
+import { BatchNews } from "./batch-news.ts";
 import { CommitWriter, type EncodedCommit, encodeCommit, ownSettlement, splitReceipts } from "./commit-writer.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
@@ -77,10 +78,7 @@ export class SqliteStore implements Store {
   readonly #forgetting: ReceiptRemoval;
   readonly #upkeep: Upkeep;
   readonly #watch: ChangeWatch;
-  /** What the jobs of the batch under way have touched. */
-  #touched = { spaces: new Set<string>(), journal: false, commits: 0 };
-  /** Of so many commits watchers have been told. */
-  #commitsTold: number;
+  readonly #news: BatchNews;
   #closing: Promise<void> | undefined;
 
   constructor(connection: Connection, options: ResolvedOptions) {
@@ -88,15 +86,16 @@ export class SqliteStore implements Store {
     this.#host = options.host;
     this.#connection = connection;
     this.#tables = new Tables(connection, options.plantedBug === "epoch-not-checked");
-    this.#commitsTold = this.#tables.commits.count();
-    const events = { foreignWrite: () => this.#foreignWrite(), written: () => this.#written() };
-    this.#writer = new GroupCommit(connection, this.#tables, events, options);
+    this.#watch = new ChangeWatch(options.host, options.path, () => this.#look());
+    this.#news = new BatchNews(this.#tables, this.#watch, (spaces, commits) =>
+      this.#upkeep.queue(this.#writer, spaces, commits),
+    );
+    this.#writer = new GroupCommit(connection, this.#tables, this.#news, options);
     this.#commits = new CommitWriter(this.#tables, options.tuning.feedCommits);
     this.#reads = new DocumentReads(this.#tables, options.tuning.feedCommits);
     this.#retention = new JournalRetention(connection);
     this.#forgetting = new ReceiptRemoval(connection, this.#tables);
     this.#upkeep = new Upkeep(this.#tables, options.tuning);
-    this.#watch = new ChangeWatch(options.host, options.path, () => this.#look());
   }
 
   // Documents ----------------------------------------------------------------------------------------------------------
@@ -147,7 +146,7 @@ export class SqliteStore implements Store {
       const encoded = encodeEntries(entries, this.#host.now(), this.#options.tuning.payloadBytesMax);
       if (encoded.kind === "rejected") return encoded;
       const work = () => {
-        this.#touched.journal = true;
+        this.#news.journal();
         return this.#tables.append(encoded.entries);
       };
       return { bytes: encoded.bytes, work };
@@ -333,7 +332,7 @@ export class SqliteStore implements Store {
       this.#requireWritable();
       const prepared = prepare();
       const work = () => {
-        this.#touched.journal ||= touches === "journal";
+        if (touches === "journal") this.#news.journal();
         return prepared();
       };
       const fail = (cause: Rejection | Error) => reject(cause instanceof Error ? cause : errorOf(cause));
@@ -358,13 +357,8 @@ export class SqliteStore implements Store {
   }
 
   #writeCommit(commit: EncodedCommit): CommitOutcome {
-    const { request, moves, entries, due } = commit;
     const outcome = this.#commits.write(commit, this.#host.now());
-    if (outcome.kind === "committed" && !outcome.replayed) {
-      this.#touched.commits++;
-      if (moves) this.#touched.spaces.add(request.space);
-      this.#touched.journal ||= entries.length > 0 || due.length > 0 || request.settlements.length > 0;
-    }
+    this.#news.commit(commit, outcome);
     return outcome;
   }
 
@@ -386,22 +380,6 @@ export class SqliteStore implements Store {
       if (engineTrouble(error) === undefined) throw error;
       return false;
     }
-  }
-
-  #foreignWrite(): void {
-    if (!this.#watch.isListenedTo) return;
-    const told = this.#commitsTold;
-    this.#commitsTold = this.#tables.commits.count();
-    this.#watch.note(this.#tables.commits.movedAfter(told), true);
-  }
-
-  #written(): void {
-    const { spaces, journal, commits } = this.#touched;
-    this.#touched = { spaces: new Set(), journal: false, commits: 0 };
-    if (spaces.size > 0 || journal) this.#watch.note(spaces, journal);
-    if (commits === 0) return;
-    if (this.#watch.isListenedTo) this.#commitsTold = this.#tables.commits.count();
-    this.#upkeep.queue(this.#writer, spaces, commits);
   }
 }
 

@@ -1,0 +1,54 @@
+/**
+ * What the jobs of a batch have touched, and who hears of it: watchers once the batch is durable, of other processes' writes once they are
+ * noticed, and the upkeep, which has more to do after commits. SPEC: S23. It decides nothing about what is written.
+ */
+import type { CommitOutcome } from "../commit.ts";
+import type { EncodedCommit } from "./commit-writer.ts";
+import type { WriterEvents } from "./group-commit.ts";
+import type { Tables } from "./tables.ts";
+import type { ChangeWatch } from "./watch.ts";
+
+export class BatchNews implements WriterEvents {
+  readonly #tables: Tables;
+  readonly #watch: ChangeWatch;
+  /** Is told in which spaces a batch has made how many commits. */
+  readonly #committed: (spaces: Iterable<string>, commits: number) => void;
+  /** Of the batch under way. */
+  #touched = { spaces: new Set<string>(), journal: false, commits: 0 };
+  /** Of so many commits watchers have been told. */
+  #commitsTold: number;
+
+  constructor(tables: Tables, watch: ChangeWatch, committed: (spaces: Iterable<string>, commits: number) => void) {
+    this.#tables = tables;
+    this.#watch = watch;
+    this.#committed = committed;
+    this.#commitsTold = tables.commits.count();
+  }
+
+  journal(): void {
+    this.#touched.journal = true;
+  }
+
+  commit({ request, moves, entries, due }: EncodedCommit, outcome: CommitOutcome): void {
+    if (outcome.kind !== "committed" || outcome.replayed) return;
+    this.#touched.commits++;
+    if (moves) this.#touched.spaces.add(request.space);
+    this.#touched.journal ||= entries.length > 0 || due.length > 0 || request.settlements.length > 0;
+  }
+
+  foreignWrite(): void {
+    if (!this.#watch.isListenedTo) return;
+    const told = this.#commitsTold;
+    this.#commitsTold = this.#tables.commits.count();
+    this.#watch.note(this.#tables.commits.movedAfter(told), true);
+  }
+
+  written(): void {
+    const { spaces, journal, commits } = this.#touched;
+    this.#touched = { spaces: new Set(), journal: false, commits: 0 };
+    if (spaces.size > 0 || journal) this.#watch.note(spaces, journal);
+    if (commits === 0) return;
+    if (this.#watch.isListenedTo) this.#commitsTold = this.#tables.commits.count();
+    this.#committed(spaces, commits);
+  }
+}
