@@ -6,13 +6,12 @@
 import { systemHost } from "../host/system-host.ts";
 import { configuredOptions } from "../kernel/configured-options.ts";
 import { type DataDirectory, dataDirectory, makeDataDirectory } from "../kernel/data-directory.ts";
-import { faultText } from "../kernel/faults.ts";
+import { FaultLines } from "../kernel/fault-lines.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { Kernel } from "../kernel/kernel.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { openStore } from "../kernel/open-store.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
-import type { Message } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
@@ -47,7 +46,7 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   });
   const kernel = await Kernel.open({
     ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: true },
-    ...{ observe: (observation: Message) => complain(observation, terminal), signal: stops.boot },
+    ...{ observe: new FaultLines(host, (text) => terminal.complain(text)).observe, signal: stops.boot },
   }).catch((error: unknown) => {
     if (error !== stops.boot.reason) throw error;
   });
@@ -92,11 +91,6 @@ function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: 
     terminal.complain(`piece ${id} does not run: ${reason}`);
   if (piecesLeft.length > PIECES_NAMED_MAX)
     terminal.complain(`and ${piecesLeft.length - PIECES_NAMED_MAX} more; see: millrace query Kernel.Health`);
-}
-
-function complain(observation: Message, terminal: Terminal): void {
-  const text = faultText(observation);
-  if (text !== undefined) terminal.complain(text);
 }
 
 /** A first signal ends a boot or a kernel in good order, a second one the process at once. */

@@ -3,7 +3,7 @@
  * before the loop is there is told when it is. And that another kernel on the store differs, which nobody would notice but by events that do not
  * arrive. SPEC: K53.
  *
- * The lines for people are made here too, because an embedded kernel shows them as the command does.
+ * Their texts for people are made here too, because an embedded kernel shows them as the command does (`FaultLines`).
  */
 import type { BusObservation } from "../bus/observation.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
@@ -97,11 +97,6 @@ function busFaultText({ event, doing }: JsonObject, why: string): string {
 
 function only(where: string, names: Json | undefined): string {
   return Array.isArray(names) && names.length > 0 ? `; only ${where}: ${names.join(", ")}` : "";
-}
-
-export function faultsToStderr(observation: Message): void {
-  const text = faultText(observation);
-  if (text !== undefined) process.stderr.write(`millrace: ${text}\n`);
 }
 
 /** Frames of Node and of this package say nothing about the mistake, where there are others. */

@@ -36,7 +36,8 @@ import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 import { journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
-import { Faults, faultsToStderr } from "./faults.ts";
+import { faultsToStderr } from "./fault-lines.ts";
+import { Faults } from "./faults.ts";
 import { makeFolder } from "./folder.ts";
 import { given } from "./given.ts";
 import { healthCapability } from "./health-capability.ts";
@@ -131,7 +132,7 @@ export class Kernel implements AsyncDisposable {
       events: this.#journal(),
       ...limits.loop,
       ...given({ requestTimeoutMs }),
-      ...(observe === undefined ? { observeFaults: faultsToStderr } : { observe }),
+      ...(observe === undefined ? { observeFaults: faultsToStderr(host) } : { observe }),
     });
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
