@@ -46,7 +46,7 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   });
   const kernel = await Kernel.open({
     ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: true },
-    ...{ observe: new FaultLines(host, (text) => terminal.complain(text)).observe, signal: stops.boot },
+    ...{ observeFaults: new FaultLines(host, (text) => terminal.complain(text)).observe, signal: stops.boot },
   }).catch((error: unknown) => {
     if (error !== stops.boot.reason) throw error;
   });

@@ -67,8 +67,10 @@ export interface KernelOptions {
   readonly leaseMs?: number;
   /** No other process has the store open: what a dead one was running by a schedule is run again at once, not when its lease is over. */
   readonly alone?: boolean;
-  /** Hears what the kernel says of itself (`Sys.*`). Unless given, what has failed goes to the error output. */
+  /** Hears what the kernel says of itself (`Sys.*`), of every message that is routed too. */
   readonly observe?: Observer;
+  /** Hears of what has failed, which costs ordinary work nothing. Unless one of the two is given, that goes to the error output. */
+  readonly observeFaults?: Observer;
   /** Keeps what recent commits changed and which nodes ran because of them, for `millrace trace`. Off unless asked for. */
   readonly trace?: boolean;
   /** Name of the kernel's own space. */

@@ -132,7 +132,7 @@ export class Kernel implements AsyncDisposable {
       events: this.#journal(),
       ...limits.loop,
       ...given({ requestTimeoutMs }),
-      ...(observe === undefined ? { observeFaults: faultsToStderr(host) } : { observe }),
+      ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
     });
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);

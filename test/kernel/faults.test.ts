@@ -86,6 +86,28 @@ describe("faults", () => {
     await kernel.close();
   });
 
+  test("[K53] who hears of faults alone hears of all of them, and of no ordinary work", async () => {
+    const [all, faults]: Message[][] = [[], []];
+    const buggy = capability({
+      description: "has a bug",
+      commands: {
+        "Buggy.Do": {
+          handle: () => {
+            throw new TypeError("a bug");
+          },
+        },
+      },
+    });
+    const kernel = await Kernel.open({
+      ...{ store: memoryStore(), capabilities: { buggy } },
+      ...{ observe: (one) => void all?.push(one), observeFaults: (one) => void faults?.push(one) },
+    });
+    await kernel.command("Buggy.Do", null).catch(() => undefined);
+    expect(faults?.map(faultText)).toEqual([expect.stringMatching(/^buggy failed on Buggy.Do: TypeError: a bug/)]);
+    expect(all?.map(({ type }) => type)).toContain("Sys.Routed");
+    await kernel.close();
+  });
+
   test("[K53] frames of the package are left out as it is built, and as source maps show it", () => {
     const frame = (path: string) => `    at run (${pathToFileURL(join(ROOT, path))}:1:1)`;
     const stack = ["Error: a bug", ...["examples/mine.ts", "dist/chunks/loop.js", "src/loop/turns.ts"].map(frame)].join(
