@@ -1,11 +1,11 @@
 /**
  * The writer: jobs that arrive while a batch is on its way form the next; one transaction per batch; a job is answered after
- * its COMMIT, in the order of asking. SPEC: S13, S89-S94, J1.
+ * its COMMIT, in the order of asking. SPEC: S13, S82, S89-S94, J1.
  *
  *          submit                    BEGIN
  *   idle ─────────> scheduled (task) ─────> jobs, flush, COMMIT, answers ──> idle | scheduled
  *                      ^    │ busy                    │
- *                      │    v                         v an I/O error in COMMIT, a failed flush, corruption
+ *                      │    v                         v an I/O error in COMMIT, a failed flush, corruption, a newer format
  *                      waiting (timer)              stopped (for good)
  *
  * A batch starts in a task of its own, so that everybody whom the last batch woke has queued again before it does, and lets tasks go
@@ -27,6 +27,7 @@ import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, ListStatement, Statement } from "./connection.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
+import { SCHEMA_VERSION } from "./schema.ts";
 import { engineTrouble, failureOf } from "./sqlite-error.ts";
 import type { TableCache } from "./table-cache.ts";
 import { type LockAnswer, WriteLock } from "./write-lock.ts";
@@ -70,6 +71,7 @@ export class GroupCommit {
   readonly #beginRead: Statement;
   readonly #commit: Statement;
   readonly #version: ListStatement;
+  readonly #format: ListStatement;
 
   constructor(connection: Connection, tables: TableCache, events: WriterEvents, options: ResolvedOptions) {
     this.#connection = connection;
@@ -85,20 +87,20 @@ export class GroupCommit {
     this.#beginRead = connection.prepare("BEGIN");
     this.#commit = connection.prepare("COMMIT");
     this.#version = connection.prepareLists("PRAGMA data_version");
+    this.#format = connection.prepareLists("PRAGMA user_version");
     this.#dataVersion = this.#readVersion();
   }
 
   submit(job: Job, urgency: Urgency = "now"): void {
     const refusal = this.#stopped() ?? this.#queue.push(job);
-    if (refusal) {
-      job.fail(refusal);
-      return;
-    }
+    if (refusal) return job.fail(refusal);
     if (urgency === "soon") return this.#scheduleSoon();
     this.#callers++;
     // The store's own work goes with what the caller asks for next, and must not come before he has his answer.
-    if (this.#state.kind === "idle" && this.#turn.lasts && !job.isUpkeep) this.#startInTurn(this.#queue.length, 1);
-    else this.#schedule();
+    if (this.#state.kind === "idle" && this.#turn.lasts && !job.isUpkeep) {
+      this.#state = { kind: "scheduled" };
+      this.#startInTurn(this.#queue.length, 1);
+    } else this.#schedule();
   }
 
   /** Runs a read as of one moment. The engine's own lock is never refused to a reader, but for a moment of recovery. */
@@ -122,10 +124,19 @@ export class GroupCommit {
   noticeForeignWrites(): boolean {
     const version = this.#readVersion();
     if (version === this.#dataVersion) return false;
+    this.#requireOurFormat();
     this.#dataVersion = version;
     this.#tables.forget();
     this.#events.foreignWrite();
     return true;
+  }
+
+  /** A newer version may have taken the file over, and gone by rules that are not known here. */
+  #requireOurFormat(): void {
+    const format = Number(this.#format.value());
+    if (format === SCHEMA_VERSION) return;
+    const why = `a newer Millrace has taken the file over: its format is ${format}, this one knows ${SCHEMA_VERSION}`;
+    throw this.#stop(`${why}. End this process, and start the newer one.`);
   }
 
   /** Writes what is queued; afterwards nothing is taken any more. */
@@ -168,7 +179,6 @@ export class GroupCommit {
 
   /** Starts the batch in this turn, once promise jobs in a row have brought it nothing more; what they bring is of others. */
   #startInTurn(queued: number, quietJobs: number): void {
-    this.#state = { kind: "scheduled" };
     this.#host.microtask(() => {
       if (this.#queue.length > queued) this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
       else if (quietJobs < QUIET_JOBS) this.#startInTurn(queued, quietJobs + 1);
@@ -336,22 +346,27 @@ export class GroupCommit {
   #outcomeUnknown(jobs: readonly Job[], error: unknown): void {
     const message = `writing to disk failed while it was made durable (${thrownText(error)}); it may or may not be there`;
     for (const job of jobs) job.fail(rejected("unknown", "io-error", message));
-    this.#stop(error);
+    this.#stopFor(error);
   }
 
   #failBatch(jobs: readonly Job[], error: unknown): void {
     const trouble = engineTrouble(error);
     const rejection = failureOf(error);
     for (const job of jobs) job.fail(rejection);
-    if (trouble === "flush" || trouble === "corrupt") this.#stop(error);
+    if (trouble === "flush" || trouble === "corrupt") this.#stopFor(error);
   }
 
-  #stop(error: unknown): void {
-    const reason = `The store stopped: ${thrownText(error)}. Check the disk, then open the store again.`;
+  #stopFor(error: unknown): void {
+    this.#stop(`${thrownText(error)}. Check the disk, then open the store again.`);
+  }
+
+  #stop(why: string): StoreError {
+    const reason = `The store stopped: ${why}`;
     this.#state = { kind: "stopped", reason };
     this.#lock.giveUp();
     for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));
     for (const resolve of this.#drained.splice(0)) resolve();
+    return new StoreError("STORE_STOPPED", reason);
   }
 
   /** Back to before the batch: in the database, and in what the tables remember of it. */
@@ -360,7 +375,7 @@ export class GroupCommit {
     try {
       this.#connection.rollback();
     } catch (error) {
-      this.#stop(error);
+      this.#stopFor(error);
     }
   }
 
@@ -371,7 +386,7 @@ export class GroupCommit {
     } catch (error) {
       const trouble = engineTrouble(error);
       // The log keeps what was committed; a full disk or a reader in the way only means that it stays longer.
-      if (trouble !== "busy" && trouble !== "full") this.#stop(error);
+      if (trouble !== "busy" && trouble !== "full") this.#stopFor(error);
     }
   }
 

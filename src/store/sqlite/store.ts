@@ -2,7 +2,7 @@
  * The store on SQLite: every method of the seam as a job of the writer or a read of one moment. What the tables hold is in
  * `*-table.ts`, how writes reach the disk in `group-commit.ts`, what a file must be in `open.ts`.
  *
- *   open ──close()──> closed        open ──I/O error──> stopped ──close()──> closed
+ *   open ──close()──> closed        open ──I/O error, newer format──> stopped ──close()──> closed
  */
 
 import type { Host } from "../../host/host.ts";
@@ -377,7 +377,7 @@ export class SqliteStore implements Store {
       return this.#writer.noticeForeignWrites();
     } catch (error) {
       // The next look, or the next caller, meets the same trouble and can be told of it.
-      if (engineTrouble(error) === undefined) throw error;
+      if (engineTrouble(error) === undefined && !this.#writer.isStopped) throw error;
       return false;
     }
   }

@@ -161,6 +161,35 @@ describe("files that are refused", () => {
     expect(readFileSync(`${file.path}-wal`).equals(logBefore)).toBe(true);
   });
 
+  test("[S82] a file that a newer version takes over while it is open is neither read nor written any more", async () => {
+    await using file = new StoreFile();
+    const [writes, reads] = [await file.open(), await file.open()];
+    const ids = await append(writes, entry());
+    const asksAgain = append(writes, entry());
+    const other = file.database();
+    other.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
+    await asksAgain.catch(() => undefined);
+    const rowsBefore = other.prepare("SELECT count(*) AS n FROM event_journal").get();
+    const why = new RegExp(`format is ${SCHEMA_VERSION + 1}, this one knows ${SCHEMA_VERSION}`);
+    for (let times = 0; times < 2; times++) {
+      await expect(writes.append([entry()])).rejects.toMatchObject({ code: "STORE_STOPPED", message: why });
+      await expect(reads.query({ limit: 10 })).rejects.toMatchObject({ code: "STORE_STOPPED", message: why });
+    }
+    expect(ids).toEqual([1]);
+    expect(other.prepare("SELECT count(*) AS n FROM event_journal").get()).toEqual(rowsBefore);
+  });
+
+  test("[S82] a read that notices it stops what the caller has just asked for", async () => {
+    await using file = new StoreFile();
+    const store = await file.open();
+    await append(store, entry());
+    file.database().exec(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`);
+    const asked = store.append([entry()]);
+    await expect(store.count()).rejects.toMatchObject({ code: "STORE_STOPPED" });
+    expect(await asked).toMatchObject({ kind: "rejected", reason: "store-stopped" });
+    await expect(store.append([entry()])).rejects.toMatchObject({ code: "STORE_STOPPED" });
+  });
+
   test("[S82] a directory is not a file", () =>
     expectRefusal((file) => mkdirSync(file.path), { code: "STORE_OPEN_FAILED", message: /is a directory/ }));
 
