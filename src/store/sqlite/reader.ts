@@ -24,20 +24,19 @@ export function openReader(options: ResolvedOptions): Reader {
   };
 }
 
-/** Documents as of one moment, with pauses in which the event loop goes on. */
+/** Documents as of one moment, with pauses in which the event loop goes on; the list is not to be changed meanwhile. */
 export async function loadInSlices(
   options: ResolvedOptions,
   space: string,
   refs: readonly DocumentRef[],
   sliceLength: number,
 ): Promise<LoadResult> {
-  const own = refs.map(({ scope, id }) => ({ scope, id }));
   await using reader = openReader(options);
   const reads = new DocumentReads(new Tables(reader.connection, false), options.tuning.feedCommits);
   const documents: LoadResult["documents"][number][] = [];
   let sequence = 0;
-  for (let from = 0; from < own.length; from += sliceLength) {
-    const page = reads.load(space, own.slice(from, from + sliceLength));
+  for (let from = 0; from < refs.length; from += sliceLength) {
+    const page = reads.load(space, refs.slice(from, from + sliceLength));
     documents.push(...page.documents);
     sequence = page.sequence;
     await options.host.yield();

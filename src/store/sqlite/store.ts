@@ -104,8 +104,10 @@ export class SqliteStore implements Store {
     checkName("a space's name", space);
     for (const ref of refs) checkRef(ref);
     if (refs.length <= LOAD_AT_ONCE_MAX) return this.#read(() => this.#reads.load(space, refs));
-    this.#requireOpen();
-    return loadInSlices(this.#options, space, refs, LOAD_AT_ONCE_MAX);
+    const own = refs.map(({ scope, id }) => ({ scope, id }));
+    // A connection of its own does not notice that the store has stopped, or has to.
+    await this.#read(() => undefined);
+    return loadInSlices(this.#options, space, own, LOAD_AT_ONCE_MAX);
   }
 
   commit(request: CommitRequest): Promise<CommitOutcome> {

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { compareVersions, configure, openConnection, readPragma } from "../../../src/store/sqlite/connection.ts";
 import { resolveOptions, type SqliteStoreOptions } from "../../../src/store/sqlite/options.ts";
 import { APPLICATION_ID, SCHEMA_VERSION } from "../../../src/store/sqlite/schema.ts";
-import { append, currentValue, entry, set, write } from "../conformance/requests.ts";
+import { append, currentValue, entry, ref, SPACE, set, write } from "../conformance/requests.ts";
 import { startProgram } from "./program.ts";
 import { StoreFile } from "./store-file.ts";
 
@@ -163,7 +163,7 @@ describe("files that are refused", () => {
 
   test("[S82] a file that a newer version takes over while it is open is neither read nor written any more", async () => {
     await using file = new StoreFile();
-    const [writes, reads] = [await file.open(), await file.open()];
+    const [writes, reads, loads] = [await file.open(), await file.open(), await file.open()];
     const ids = await append(writes, entry());
     const asksAgain = append(writes, entry());
     const other = file.database();
@@ -174,6 +174,8 @@ describe("files that are refused", () => {
     for (let times = 0; times < 2; times++) {
       await expect(writes.append([entry()])).rejects.toMatchObject({ code: "STORE_STOPPED", message: why });
       await expect(reads.query({ limit: 10 })).rejects.toMatchObject({ code: "STORE_STOPPED", message: why });
+      const many = Array.from({ length: 1_000 }, (_, n) => ref(`document ${n}`));
+      await expect(loads.load(SPACE, many)).rejects.toMatchObject({ code: "STORE_STOPPED", message: why });
     }
     expect(ids).toEqual([1]);
     expect(other.prepare("SELECT count(*) AS n FROM event_journal").get()).toEqual(rowsBefore);
