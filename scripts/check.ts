@@ -32,7 +32,8 @@ const steps: readonly Step[] = [
   { name: "types", command: ["tsc", "-p", "tsconfig.json"] },
   { name: "types of the core, without Node", command: ["tsc", "-p", "tsconfig.core.json"] },
   { name: "lint and format", command: ["biome", "check", "--error-on-warnings", "."] },
-  { name: "build", command: ["npm", "run", "--silent", "build"] },
+  { name: "build: types", command: ["tsc", "-p", "tsconfig.build.json"] },
+  { name: "build: bundles", command: ["node", "scripts/bundle.ts"] },
   {
     name: "tests on Node",
     command: ["vitest", "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`],
