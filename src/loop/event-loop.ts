@@ -148,8 +148,11 @@ export class EventLoop implements ActorHome {
     };
   }
 
-  enqueue(message: Message, origin: Origin = NOBODY, lane: LaneName = laneOf(message.type)): void {
-    if (this.#put(message, origin, lane)) this.#turns.wake();
+  /** False where the message was refused, which is told already. */
+  enqueue(message: Message, origin: Origin = NOBODY, lane: LaneName = laneOf(message.type)): boolean {
+    const isTaken = this.#put(message, origin, lane);
+    if (isTaken) this.#turns.wake();
+    return isTaken;
   }
 
   /** Puts a message into a lane; false where it was refused. */
@@ -263,14 +266,14 @@ export class EventLoop implements ActorHome {
 
   // Actors -------------------------------------------------------------------------------------------------------------------
 
-  emitted(actor: SupervisedActor, data: unknown, thrown?: unknown): string | undefined {
+  emitted(actor: SupervisedActor, data: unknown, thrown?: unknown): Failure | undefined {
     const checked = checkMessage(data);
     if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
     // A copy: whatever the actor does with it from now on, this is what it said.
     return this.#router.emission(actor, this.copy(checked.message), thrown);
   }
 
-  emittedMade(actor: SupervisedActor, message: Message, thrown?: unknown): string | undefined {
+  emittedMade(actor: SupervisedActor, message: Message, thrown?: unknown): Failure | undefined {
     const { kind, type, metadata } = message;
     // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
     if (!isOwnMetadata(metadata)) return this.emitted(actor, message, thrown);

@@ -49,7 +49,7 @@ export class MadeMessageEvent implements ActorEvent {
   readonly type = "message";
   readonly data: Message<Json | ErrorData>;
   /** Set by whoever listens, where it goes nowhere. */
-  declare refused?: string;
+  declare refused?: Failure;
   /** What was thrown, of an error answer: for whoever reads the logs. It does not leave the process. */
   declare thrown?: unknown;
 
@@ -239,7 +239,7 @@ export class MailboxActor implements CapabilityActor {
   /** Emits an event that one of the makers has made; throws where it would reach nobody, so that its handler hears of it. */
   emit(message: Message): void {
     const { refused } = this.#emit(message);
-    if (refused !== undefined) throw new Failure(500, refused);
+    if (refused !== undefined) throw refused;
   }
 
   /** Emits whatever a handler says is a message. */

@@ -243,20 +243,27 @@ export class Router {
   // What actors emit -----------------------------------------------------------------------------------------------------------
 
   /** Takes what an actor has said, or gives the reason why it is not routed. */
-  emission(actor: SupervisedActor, message: Message, thrown?: unknown): string | undefined {
+  emission(actor: SupervisedActor, message: Message, thrown?: unknown): Failure | undefined {
     if (causationOf(message) === undefined)
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
     if (actor.capability.relays) {
       this.#observeTimer(message);
-      this.#loop.enqueue(message, isOutcome(message) ? actor.origin : { kind: "relay", actor });
-      return undefined;
+      return this.#take(message, isOutcome(message) ? actor.origin : { kind: "relay", actor });
     }
     const problem = takesAny(actor.capability.outbound, message) ? undefined : this.#emissionProblem(actor, message);
     if (problem) return this.badEmission(actor, message, problem);
     if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>, thrown))
       return undefined;
-    this.#loop.enqueue(message, actor.origin);
-    return undefined;
+    return this.#take(message, actor.origin);
+  }
+
+  /** An event that is not taken reaches nobody, and nobody waits for it: whoever emits it has to know. */
+  #take(message: Message, origin: Origin): Failure | undefined {
+    if (this.#loop.enqueue(message, origin) || message.kind !== "event") return undefined;
+    return new Failure(
+      503,
+      `${message.type} was not taken: too much waits to be routed, or the kernel is shutting down`,
+    );
   }
 
   /** Why an actor may not say this. */
@@ -290,13 +297,13 @@ export class Router {
    * What an actor emitted is not routed. If it was somebody's answer, he gets an error instead of nothing; if it was a request, the
    * actor does, which would wait for ever.
    */
-  badEmission(actor: SupervisedActor, data: unknown, reason: string): string {
+  badEmission(actor: SupervisedActor, data: unknown, reason: string): Failure {
     const said = data as Partial<Message> | null;
     this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
     if (said?.kind === "reply" || said?.kind === "error") this.#refuseAnswer(actor, said, reason);
     else if ((said?.kind === "command" || said?.kind === "query") && typeof said.metadata?.id === "string")
       actor.answer(error(this.#host, said as Message, errorData(500, `not sent: ${reason}`)));
-    return reason;
+    return new Failure(500, reason);
   }
 
   #refuseAnswer(actor: SupervisedActor, { metadata }: Partial<Message>, reason: string): void {

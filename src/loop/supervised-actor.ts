@@ -11,7 +11,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
-import { type ErrorData, thrownText } from "../message/error-data.ts";
+import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
 import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
 import { MadeMessageEvent } from "./mailbox-actor.ts";
@@ -19,9 +19,9 @@ import { MadeMessageEvent } from "./mailbox-actor.ts";
 /** Who hears of what an actor does; the loop. */
 export interface ActorHome {
   /** It said something, which may be anything; gives the reason where that goes nowhere. */
-  emitted(actor: SupervisedActor, data: unknown): string | undefined;
+  emitted(actor: SupervisedActor, data: unknown): Failure | undefined;
   /** It said a message whose envelope our own makers have made; likewise. `thrown` is what an error was made of. */
-  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>, thrown?: unknown): string | undefined;
+  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>, thrown?: unknown): Failure | undefined;
   /** Something escaped the actor: what it was given and has not answered is lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;

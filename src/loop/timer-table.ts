@@ -52,6 +52,9 @@ export interface TimerTableOptions {
   readonly store?: Store | undefined;
   /** How many may wait in memory; with a store none do. */
   readonly timersMax: number;
+  /** Says that one fires, before its message; throws where that is not taken for the moment. */
+  readonly tell: (firing: Firing) => void;
+  /** Sends its message; likewise. */
   readonly fire: (firing: Firing) => Promise<void>;
 }
 
@@ -65,6 +68,7 @@ export class TimerTable {
   readonly #host: Host;
   readonly #store: Store | undefined;
   readonly #timersMax: number;
+  readonly #tell: (firing: Firing) => void;
   readonly #fire: (firing: Firing) => Promise<void>;
   /** Without a store: in the order set. */
   readonly #armed = new Map<string, ArmedTimer>();
@@ -85,6 +89,7 @@ export class TimerTable {
     this.#host = options.host;
     this.#store = options.store;
     this.#timersMax = options.timersMax;
+    this.#tell = options.tell;
     this.#fire = options.fire;
   }
 
@@ -219,7 +224,13 @@ export class TimerTable {
     // Set again by a request that was repeated, it has come due again: what is sent already is what was asked for.
     if (this.#sending.has(id)) return;
     this.#sending.add(id);
-    await this.#persist(() => this.#fire(firing));
+    let isTold = false;
+    await this.#persist(async () => {
+      // Once: told again, it would take the place that the message needs where a lane has only one.
+      if (!isTold) this.#tell(firing);
+      isTold = true;
+      await this.#fire(firing);
+    });
     this.#sending.delete(id);
     await this.#persist(() => this.#forget(id));
   }

@@ -70,7 +70,11 @@ export function timerCapability(store?: Store, given: Partial<TimerLimits> = {})
 
 function spawnTimer(host: Host, store: Store | undefined, limits: TimerLimits): CapabilityActor {
   const { timersMax } = limits;
-  const table = new TimerTable({ host, store, timersMax, fire: (firing) => fire(host, actor, firing) });
+  const table = new TimerTable({
+    ...{ host, store, timersMax },
+    tell: (firing) => tell(host, actor, firing),
+    fire: (firing) => fire(host, actor, firing),
+  });
   // The inbound schemas have checked the data.
   const actor: MailboxActor = new MailboxActor(host, (message) => {
     switch (message.type) {
@@ -137,10 +141,12 @@ async function cancel(table: TimerTable, { timerId }: { timerId: string }): Prom
   return { cancelled: await table.cancel(timerId) };
 }
 
-/** Resolves when a request was answered, whatever the answer is; an event is done with when it is in the loop. */
-async function fire(host: Host, actor: MailboxActor, { id, timerId, slotMs, data }: Firing): Promise<void> {
-  const { lineage, template } = data;
+function tell(host: Host, actor: MailboxActor, { timerId, slotMs, data: { lineage } }: Firing): void {
   actor.emit(event(host, "Timer.Fired", slotMs === undefined ? { timerId } : { timerId, dueAt: slotMs }, lineage));
+}
+
+/** Resolves when a request was answered, whatever the answer is; an event is done with when it is in the loop. */
+async function fire(host: Host, actor: MailboxActor, { id, data: { lineage, template } }: Firing): Promise<void> {
   // The id is derived, so that what fires twice because of a crash sends the same message.
   const message = messageOf(template, { ...lineage, id: contentId(["timer", id]), timestamp: host.now() });
   if (message.kind === "event") return actor.emit(message);

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "#test";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { TIMER_DELAY_MS_MAX } from "../../src/limits.ts";
+import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -18,6 +19,19 @@ describe("limits of a loop", () => {
     expect(one.received.map(({ data }) => data)).toEqual([{ code: 503, message: "the user lane is full (2)" }]);
     await settle();
     expect(actor.posted.map(({ metadata }) => metadata.id)).toEqual(["q1", "q2"]);
+  });
+
+  test("[L6] an event that a full lane does not take is told to the handler that emits it, with 503", async () => {
+    const emitter = capability({
+      description: "emits twice",
+      emits: { "Some.Thing": true },
+      commands: { "Emit.Two": { handle: (_data, { emit }) => [1, 2].forEach((n) => void emit("Some.Thing", n)) } },
+    });
+    const { loop, client, settle } = await setup({ emitter }, { laneMax: 1 });
+    const one = client();
+    loop.receive(command("Emit.Two", "c"), one);
+    await settle();
+    expect(one.answers).toEqual(["error c 503"]);
   });
 
   test("[L35] [L4] so many microtasks run at the end of a turn, the next is carried on", async () => {
@@ -97,6 +111,26 @@ describe("limits of timers", () => {
     const { ask } = await timers({ timersMax: 1 }, true);
     for (const id of ["a", "b", "c"]) expect(await ask(id, { delayMs: 10 })).toMatch(new RegExp(`^reply ${id}`));
   });
+
+  for (const [kind, isDurable] of [
+    ["event", false],
+    ["event", true],
+    ["query", true],
+  ] as const) {
+    const where = isDurable ? "in a store" : "in memory";
+    test(`[L6] [T1] where one message has room, a timer ${where} still sends its ${kind}, after Timer.Fired`, async () => {
+      const host = simulatedHost(1);
+      const store = isDurable ? memoryStore({ host }) : undefined;
+      const actor = new BareActor();
+      const listener = bare(() => actor, { subscribes: ["Timer.Fired", "Some.Thing"] });
+      const timer = timerCapability(store);
+      const { loop, client } = await setup({ timer, listener }, { host, laneMax: 1 });
+      const type = kind === "event" ? "Some.Thing" : "Bare.Ask";
+      loop.receive(command("Timer.Set", "t", { delayMs: 10, message: { kind, type, data: null } }), client());
+      await host.advance(10_000);
+      expect(actor.posted.map((given) => given.type)).toEqual(["Timer.Fired", type]);
+    });
+  }
 
   test("[L35] no timer may be set further ahead than the host can wait", () => {
     expect(() => timerCapability(undefined, { timerDelayMsMax: TIMER_DELAY_MS_MAX + 1 })).toThrow(/100 years/);
