@@ -4,9 +4,11 @@
  * A delivery is done when its handler is, and failed when that threw. One that was handled when the process died, and not settled, is
  * handled again; handlers of events bear that. SPEC: K26.
  */
+import { BusError } from "../bus/bus-error.ts";
 import type { EventBus } from "../bus/event-bus.ts";
 import type { EventJournal, JournaledEvent } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
+import { Failure } from "../message/error-data.ts";
 import type { Store } from "../store/store.ts";
 
 export interface JournalParts {
@@ -19,7 +21,13 @@ export interface JournalParts {
 export function journalOver({ bus, store, topicOf }: JournalParts): EventJournal {
   return {
     async publish(message: Message, source: string): Promise<void> {
-      await bus.publishMessage(message, source, topicOf(message.type));
+      try {
+        await bus.publishMessage(message, source, topicOf(message.type));
+      } catch (error) {
+        // It will not be taken later either, or is there already: whoever asks again must know.
+        if (error instanceof BusError && error.code === "BUS_REFUSED") throw new Failure(422, error.message);
+        throw error;
+      }
     },
     subscribe(type, subscriber, deliver) {
       bus.subscribe(topicOf(type), ({ message }) => deliver(message), { subscriberId: subscriber });

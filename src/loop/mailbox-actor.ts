@@ -224,12 +224,15 @@ export class MailboxActor implements CapabilityActor {
     this.#tell(said);
   }
 
-  /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
+  /** Emits a request, or an event that somebody relays; resolves with the data of its reply, and rejects with a `Failure`. */
   ask(request: Message): Promise<Json> {
     const answer = new Promise<Json>((resolve, reject) => {
       if (this.#terminated) return reject(new Failure(503, "the actor was terminated"));
       this.#asked.set(request.metadata.id, { resolve, reject });
-      this.#emit(request);
+      const { refused } = this.#emit(request);
+      if (refused === undefined) return;
+      this.#asked.delete(request.metadata.id);
+      reject(refused);
     });
     // Who does not wait for an answer does not hear it; a rejection that nobody awaits would end the process, and everybody else.
     answer.catch(() => undefined);

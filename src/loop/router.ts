@@ -4,7 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, fromError, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
@@ -186,12 +186,22 @@ export class Router {
       origin.kind === "actor" ? origin.actor.name : origin.kind === "adapter" ? origin.connection.adapter : "kernel";
     if (!this.#events) {
       for (const name of this.#loop.table.subscribers(message.type)) this.deliverEvent(message, name);
-      return;
+      return this.#tellRelay(origin, message);
     }
-    this.#events.publish(message, source).catch((thrown: unknown) => {
-      const reason = `not journaled: ${thrownText(thrown)}`;
-      this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
-    });
+    this.#events.publish(message, source).then(
+      () => this.#tellRelay(origin, message),
+      (thrown: unknown) => {
+        const reason = `not journaled: ${thrownText(thrown)}`;
+        this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
+        this.#tellRelay(origin, message, thrown instanceof Failure ? thrown : new Failure(503, reason));
+      },
+    );
+  }
+
+  /** Whoever relays an event keeps it until it is kept elsewhere. */
+  #tellRelay(origin: Origin, message: Message, failure?: Failure): void {
+    if (origin.kind !== "relay") return;
+    origin.actor.answer(failure ? error(this.#host, message, fromError(failure)) : reply(this.#host, message, null));
   }
 
   /** Takes an event through one subscriber for the journal; throws where that failed, so that the delivery does. */

@@ -145,11 +145,10 @@ function tell(host: Host, actor: MailboxActor, { timerId, slotMs, data: { lineag
   actor.emit(event(host, "Timer.Fired", slotMs === undefined ? { timerId } : { timerId, dueAt: slotMs }, lineage));
 }
 
-/** Resolves when a request was answered, whatever the answer is; an event is done with when it is in the loop. */
+/** Resolves when a request was answered, whatever the answer is, or an event is in the journal. */
 async function fire(host: Host, actor: MailboxActor, { id, data: { lineage, template } }: Firing): Promise<void> {
   // The id is derived, so that what fires twice because of a crash sends the same message.
   const message = messageOf(template, { ...lineage, id: contentId(["timer", id]), timestamp: host.now() });
-  if (message.kind === "event") return actor.emit(message);
   // Refused is handled too: its sender was told when it set the timer that nobody would listen.
   await actor.ask(message).catch((failure: Failure) => {
     if (failure.code === 503) throw failure;
