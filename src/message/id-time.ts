@@ -59,7 +59,7 @@ const SEVEN = 0x37;
 function isSend(text: string, at: number): boolean {
   const hash = at + COARSE_DIGITS + 1;
   // An id of somebody's own may have its marks at these places; it is not made up of digits as well.
-  return text.charCodeAt(hash + SEND_HASH_DIGITS) === DOT && hexAt(text, hash, SEND_HASH_DIGITS) !== undefined;
+  return text.charCodeAt(hash + SEND_HASH_DIGITS) === DOT && areDigits(text, hash, SEND_HASH_DIGITS);
 }
 
 function isUuidV7(text: string, at: number): boolean {
@@ -71,10 +71,21 @@ function isUuidV7(text: string, at: number): boolean {
 function hexAt(text: string, from: number, count: number): number | undefined {
   let value = 0;
   for (let at = from; at < from + count; at++) {
-    const code = text.charCodeAt(at);
-    const digit = code >= 0x30 && code <= 0x39 ? code - 0x30 : code >= 0x61 && code <= 0x66 ? code - 0x57 : -1;
+    const digit = digitAt(text, at);
     if (digit < 0) return undefined;
     value = value * 16 + digit;
   }
   return value;
+}
+
+function areDigits(text: string, from: number, count: number): boolean {
+  for (let at = from; at < from + count; at++) if (digitAt(text, at) < 0) return false;
+  return true;
+}
+
+/** Below 0 for what is no digit in lower case. */
+function digitAt(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  return code >= 0x61 && code <= 0x66 ? code - 0x57 : -1;
 }

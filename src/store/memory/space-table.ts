@@ -26,6 +26,12 @@ import { copyJson, copyOperations } from "./json-copy.ts";
 
 const HOUR_MS = 3_600_000;
 
+interface EndingReceipts {
+  readonly scope: string;
+  readonly hour: number;
+  ids: string[];
+}
+
 interface StoredDocument extends WriteTrail {
   /** Undefined in a tombstone. */
   value: Json | undefined;
@@ -54,8 +60,8 @@ export class SpaceTable {
   readonly #labels = new DocumentMap<Map<string, AddressLabels>>();
   readonly #basis = new Map<string, NodeBasis>();
   readonly #log: ChangeLog;
-  /** Receipts with an end, by the hour in which what they are of was made. */
-  readonly #ending = new Map<number, DocumentRef[]>();
+  /** Receipts with an end, by the hour in which what they are of was made, and by scope. */
+  #ending: EndingReceipts[] = [];
 
   constructor(changesKept: number) {
     this.#log = new ChangeLog(changesKept);
@@ -147,18 +153,18 @@ export class SpaceTable {
       const isOld = (madeAt(id) as number) < madeBeforeMs && sequence <= this.#log.start;
       return removed.size < limit && isOld && !isNeeded(id);
     };
-    for (const [hour, receipts] of this.#ending) {
-      if (hour * HOUR_MS >= madeBeforeMs) continue;
-      const left = receipts.filter((ref) => {
+    for (const receipts of this.#ending) {
+      if (receipts.hour * HOUR_MS >= madeBeforeMs) continue;
+      receipts.ids = receipts.ids.filter((id) => {
+        const ref = { scope: receipts.scope, id };
         if (!mayGo(ref)) return true;
         this.#documents.delete(ref);
         this.#labels.delete(ref);
         removed.add(documentKey(ref));
         return false;
       });
-      if (left.length === 0) this.#ending.delete(hour);
-      else this.#ending.set(hour, left);
     }
+    this.#ending = this.#ending.filter(({ ids }) => ids.length > 0);
     if (removed.size > 0) this.#dropBasisOf(removed);
     return removed.size;
   }
@@ -171,9 +177,10 @@ export class SpaceTable {
 
   #noteEnd({ scope, id }: DocumentRef, madeAtMs: number): void {
     const hour = Math.floor(madeAtMs / HOUR_MS);
-    const receipts = this.#ending.get(hour);
-    if (receipts === undefined) this.#ending.set(hour, [{ scope, id }]);
-    else receipts.push({ scope, id });
+    // The last one first: nearly all are of this hour.
+    const receipts = this.#ending.findLast((one) => one.hour === hour && one.scope === scope);
+    if (receipts === undefined) this.#ending.push({ scope, hour, ids: [id] });
+    else receipts.ids.push(id);
   }
 
   problems(): string[] {
