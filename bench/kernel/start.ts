@@ -4,7 +4,7 @@
  * that nobody talks to.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -85,6 +85,8 @@ function cpuMs({ pid }: ChildProcess): number {
 }
 
 function start(directory: string): ChildProcess {
+  // As the command makes it; of one that others may read it would say so.
+  chmodSync(directory, 0o700);
   const env = { ...process.env, MILLRACE_DIR: directory };
   return spawn(process.execPath, [COMMAND, "start"], { cwd: directory, env, stdio: ["ignore", "pipe", "inherit"] });
 }
