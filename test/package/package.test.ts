@@ -64,6 +64,29 @@ describe("the packed package", () => {
     expect(await kernel.stop()).toBe(0);
   });
 
+  test("[K48] is written for the oldest Node that it names", () => {
+    const folder = join(project.packageFolder, "dist");
+    const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".js"));
+    expect(files.length).toBeGreaterThan(7);
+    const tooNew = files.filter((file) => /^\s*(?:await )?using \w+ =/m.test(readFileSync(join(folder, file), "utf8")));
+    expect(tooNew).toEqual([]);
+  });
+
+  test.each(["index.js", "testing.js"])("[K48] %s and all that it imports know no Node", (entry) => {
+    const met = new Set<string>();
+    const visit = (file: string): void => {
+      if (met.has(file)) return;
+      met.add(file);
+      const text = readFileSync(file, "utf8");
+      for (const [, name = ""] of text.matchAll(/^(?:import|export)\b[^;]*?from "([^"]+)";/gm)) {
+        expect(`${file} imports ${name}`).not.toContain("imports node:");
+        if (name.startsWith(".")) visit(join(file, "..", name));
+      }
+    };
+    visit(join(project.packageFolder, "dist", entry));
+    expect(met.size).toBeGreaterThan(5);
+  });
+
   test("[K48] holds the build, the command and the papers, and nothing else", async () => {
     const files = createPackageFromTarballData(readFileSync(tarball)).listFiles();
     const outside = files.filter((file) => !/^\/node_modules\/millrace\/(?:dist|bin)\//.test(file));

@@ -4,24 +4,11 @@ import { Space } from "../../src/cells/space.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Gate } from "../store/faulty-store.ts";
-import { type Life, setup } from "./restart-setup.ts";
+import { double as build, firstLife, type Life, type Setup, setup } from "./restart-setup.ts";
 import { Calls } from "./scheduler-setup.ts";
-
-type Setup = ReturnType<typeof setup>;
 
 const RESIDENT_MAX = 10;
 const INPUT = { scope: SHARED_SCOPE, id: "input" };
-
-/** The cell is made by the run: nothing but the row leads to the input. */
-const build = (space: Space) =>
-  space.computed("double", () => (space.cell<number>("input").get() ?? 0) * 2, { fingerprint: "double" });
-
-async function firstLife(at: Setup): Promise<void> {
-  const life = await at.begin();
-  life.space.cell("input").set(1);
-  expect(await at.host.run(() => build(life.space).pull())).toBe(2);
-  await at.host.run(() => life.space.close());
-}
 
 async function takenUp(at: Setup): Promise<{ life: Life; double: ReturnType<typeof build> }> {
   await firstLife(at);

@@ -79,3 +79,17 @@ export function setup({ seed = 1 }: { seed?: number } = {}) {
     begin: (version?: string) => Life.begin(host, memoryStore({ host, disk }), version),
   };
 }
+
+export type Setup = ReturnType<typeof setup>;
+
+/** Its cell is made by the run: after a restart nothing but the row leads to the input. */
+export const double = (space: Space) =>
+  space.computed("double", () => (space.cell<number>("input").get() ?? 0) * 2, { fingerprint: "double" });
+
+/** A process that has computed `double` of 1, and ended. */
+export async function firstLife(at: Setup): Promise<void> {
+  const life = await at.begin();
+  life.space.cell("input").set(1);
+  if ((await at.host.run(() => double(life.space).pull())) !== 2) throw new Error("the double of 1 is not 2");
+  await at.host.run(() => life.space.close());
+}

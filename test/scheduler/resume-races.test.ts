@@ -4,20 +4,8 @@ import { Space } from "../../src/cells/space.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { FaultyLine, Gate } from "../store/faulty-store.ts";
-import { setup } from "./restart-setup.ts";
+import { double as build, firstLife, type Setup, setup } from "./restart-setup.ts";
 import { Calls } from "./scheduler-setup.ts";
-
-type Setup = ReturnType<typeof setup>;
-
-const build = (space: Space) =>
-  space.computed("double", () => (space.cell<number>("input").get() ?? 0) * 2, { fingerprint: "double" });
-
-async function firstLife(at: Setup): Promise<void> {
-  const life = await at.begin();
-  life.space.cell("input").set(1);
-  expect(await at.host.run(() => build(life.space).pull())).toBe(2);
-  await at.host.run(() => life.space.close());
-}
 
 /** A process whose questions for what nodes rest on are answered late, as of when they were asked. */
 async function late({ host, disk }: Setup) {
