@@ -54,9 +54,14 @@ class Clock {
     return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
   }
 
+  /** An event that was heard, but not yet settled when the kernel died, is heard again: only different lines count. */
+  different(name: string): number {
+    return new Set(this.lines(name)).size;
+  }
+
   /** The time limit of the test ends what never comes. */
   async until(name: string, count: number): Promise<void> {
-    while (this.lines(name).length < count) await systemHost().yield();
+    while (this.different(name) < count) await systemHost().yield();
   }
 
   async ticks(): Promise<number[]> {
@@ -119,6 +124,6 @@ describe("a kernel that is killed", () => {
     expect(ended).toEqual(ended.toSorted());
     const ticks = await clock.ticks();
     expect(ticks).toEqual([...new Set(ticks)].sort((a, b) => a - b));
-    expect(new Set(clock.lines("heard")).size).toBeGreaterThanOrEqual(3);
+    expect(clock.different("heard")).toBeGreaterThanOrEqual(3);
   });
 });
