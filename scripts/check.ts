@@ -75,7 +75,7 @@ process.exitCode = total.failed > 0 ? 1 : 0;
 function environment(): NodeJS.ProcessEnv {
   const { NO_COLOR, FORCE_COLOR, ...inherited } = process.env;
   const colours = FORCE_COLOR !== undefined || (process.stdout.isTTY && !NO_COLOR);
-  const long = process.argv.includes("--long") ? { MILLRACE_LONG: "1" } : {};
+  const long = process.argv.includes("--long") ? { TEST_LONG: "1" } : {};
   return { ...inherited, ...long, ...(colours ? { FORCE_COLOR: FORCE_COLOR ?? "1" } : { NO_COLOR: "1" }) };
 }
 

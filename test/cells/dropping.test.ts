@@ -8,7 +8,7 @@ import { Calls, type Site, setup } from "../scheduler/scheduler-setup.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { CountingProgram } from "./counting-program.ts";
 
-const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+const isLong = globalThis.process.env["TEST_LONG"] === "1";
 const IDS = isLong ? 200_000 : 5_000;
 const MAX = 50;
 const ref = (id: string) => ({ scope: SHARED_SCOPE, id });

@@ -15,12 +15,12 @@ import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
 import { type Ledger, Load, until } from "../kernel/ledger.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
-const LONG = process.env["MILLRACE_LONG"] !== undefined;
+const LONG = process.env["TEST_LONG"] !== undefined;
 const KILLS = LONG ? 300 : 25;
 /** A kill and a start take about a second on a busy machine; an installation and a whole `npm test` take minutes. */
 const TIME_LIMIT_MS = 60_000 + KILLS * 5_000;
 const COMMANDS_TIME_LIMIT_MS = LONG ? 3_600_000 : 120_000;
-const SEED = Number(process.env["MILLRACE_SEED"] ?? systemHost().now() % 1_000_000);
+const SEED = Number(process.env["TEST_SEED"] ?? systemHost().now() % 1_000_000);
 const isClone = existsSync(join(ROOT, ".git"));
 
 /** Numbers from 0 to below a bound, the same for the same seed. */
@@ -77,7 +77,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     },
     async () => {
       const folder = await clone({ install: true });
-      const { code, stdout } = await runProgram("npm", ["test"], { cwd: folder, env: { MILLRACE_LONG: "" } });
+      const { code, stdout } = await runProgram("npm", ["test"], { cwd: folder, env: { TEST_LONG: "" } });
       expect({ code, end: stdout.trimEnd().split("\n").at(-1) }).toMatchObject({ code: 0 });
     },
   );

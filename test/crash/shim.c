@@ -2,7 +2,7 @@
  * The recorder: preloaded into a process, it logs what that process does to the files of one directory, in order, and can make
  * one of those calls fail or be the last one. It changes nothing unless it was told to ("arm").
  *
- * Environment: MILLRACE_SHIM_DIR, the directory (absolute, no links, no trailing slash); MILLRACE_SHIM_LOG, the log to append to;
+ * Environment: SHIM_DIR, the directory (absolute, no links, no trailing slash); SHIM_LOG, the log to append to;
  * without a log, faults only.
  *
  * A log record is { op u8, 0 u8, name length u16, data length u32, offset u64 } in host order, then name, then data. A record is
@@ -43,7 +43,7 @@ static int armed_errno;
 static long calls, armed_first, armed_last;
 
 __attribute__((constructor)) static void start(void) {
-  const char *dir = getenv("MILLRACE_SHIM_DIR"), *log = getenv("MILLRACE_SHIM_LOG");
+  const char *dir = getenv("SHIM_DIR"), *log = getenv("SHIM_LOG");
   if (dir) directory_length = (size_t)snprintf(directory, sizeof directory, "%s/", dir);
   if (log) log_fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }

@@ -14,7 +14,7 @@ import { afterAll } from "vitest";
 const here = dirname(fileURLToPath(import.meta.url));
 
 /** Every long form of these tests is behind this one switch. */
-export const isLongRun = process.env["MILLRACE_LONG"] === "1";
+export const isLongRun = process.env["TEST_LONG"] === "1";
 
 export type ShimState = { readonly kind: "ready"; readonly library: string } | { readonly kind: "skipped" };
 
@@ -69,9 +69,9 @@ export function startProgram(options: ProgramOptions): ChildProcess {
   const env: NodeJS.ProcessEnv = {
     ...process.env,
     LD_PRELOAD: options.library,
-    MILLRACE_SHIM_DIR: options.directory,
+    SHIM_DIR: options.directory,
   };
-  if (options.log !== undefined) env["MILLRACE_SHIM_LOG"] = options.log;
+  if (options.log !== undefined) env["SHIM_LOG"] = options.log;
   const args = ["--disable-warning=ExperimentalWarning", join(here, options.program), ...options.args];
   const child = spawn(process.execPath, args, { env, stdio: ["pipe", "pipe", "inherit"] });
   running.add(child);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { ExtensionSimulation, type Sightings } from "./simulation.ts";
 
-const SEEDS = process.env["MILLRACE_LONG"] ? 300 : 8;
+const SEEDS = process.env["TEST_LONG"] ? 300 : 8;
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
   try {

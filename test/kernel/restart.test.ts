@@ -42,7 +42,7 @@ describe("restart", () => {
 });
 
 describe("under load", () => {
-  const KILLS = process.env["MILLRACE_LONG"] ? 300 : 20;
+  const KILLS = process.env["TEST_LONG"] ? 300 : 20;
   /** A kill and a start take about a second on a busy machine. */
   const TIME_LIMIT_MS = 60_000 + KILLS * 5_000;
 

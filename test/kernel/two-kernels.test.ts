@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
 import { noSightings, type Sightings, TwoKernels } from "./two-kernels.ts";
 
-const isLongRun = process.env["MILLRACE_LONG"] === "1";
+const isLongRun = process.env["TEST_LONG"] === "1";
 const SEEDS = isLongRun ? 200 : 10;
 const OPTIONS = { rounds: 100, eventsPerRound: 220 };
 /** What `npm test` goes through at least. */

@@ -7,7 +7,7 @@ import { Space } from "../../src/cells/space.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 
-const isLong = process.env["MILLRACE_LONG"] === "1";
+const isLong = process.env["TEST_LONG"] === "1";
 const IDS = isLong ? 200_000 : 3_000;
 const RESIDENT_MAX = 200;
 /** Written in one commit: pending documents are not dropped. */

@@ -8,7 +8,7 @@ import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { RestartTrial, worldOf } from "../scheduler/restart-model.ts";
 import { Life } from "../scheduler/restart-setup.ts";
 
-const isLong = process.env["MILLRACE_LONG"] === "1";
+const isLong = process.env["TEST_LONG"] === "1";
 const SEEDS = isLong ? 500 : 12;
 
 const directories: string[] = [];

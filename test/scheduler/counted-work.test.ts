@@ -3,7 +3,7 @@ import type { Computed } from "../../src/cells/computed.ts";
 import type { Scheduler } from "../../src/scheduler/scheduler.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
-const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+const isLong = globalThis.process.env["TEST_LONG"] === "1";
 const MANY = 100_000;
 
 /** What the scheduler does while something happens. */

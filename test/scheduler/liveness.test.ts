@@ -7,7 +7,7 @@ import { SeededRandom } from "../../src/host/seeded-random.ts";
 import type { SchedulerNode } from "../../src/scheduler/node.ts";
 import { setup } from "./scheduler-setup.ts";
 
-const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+const isLong = globalThis.process.env["TEST_LONG"] === "1";
 const SEEDS = isLong ? 5_000 : 150;
 const STEPS = 40;
 const NODES = 12;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "#test";
 import { type Sightings, Trial, type TrialOptions } from "./oracle-trial.ts";
 
-const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+const isLong = globalThis.process.env["TEST_LONG"] === "1";
 /** The long run goes on where the short one ends. */
 const [FIRST, LAST] = isLong ? [1, 20_000] : [1, 400];
 

@@ -3,7 +3,7 @@ import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { type Restarts, RestartTrial, worldOf } from "./restart-model.ts";
 
-const isLong = globalThis.process.env["MILLRACE_LONG"] === "1";
+const isLong = globalThis.process.env["TEST_LONG"] === "1";
 const SEEDS = isLong ? 5_000 : 100;
 const LOSSY_SEEDS = isLong ? 2_000 : 40;
 /**

@@ -9,7 +9,7 @@ import { systemHost } from "../../src/host/system-host.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 
 const PROGRAM = fileURLToPath(new URL("race-program.ts", import.meta.url));
-const JOBS = process.env["MILLRACE_LONG"] === "1" ? 20_000 : 2_000;
+const JOBS = process.env["TEST_LONG"] === "1" ? 20_000 : 2_000;
 
 /** A racer: ready when `ready` resolves; its outcomes when it has ended. */
 function start(file: string, name: string) {
