@@ -3,13 +3,13 @@
  * others are asked of the running kernel. SPEC: K41.
  */
 
+import { nearWord } from "../message/near-word.ts";
 import { table } from "./journal-lines.ts";
 import { documents } from "./list-documents.ts";
 import { events, failures, requests } from "./list-journal.ts";
 import { actors, extensions, nodes, types } from "./list-kernel.ts";
 import { timers } from "./list-timers.ts";
 import type { Listing } from "./listing.ts";
-import { nearWord } from "./near-word.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 // Each listing has items of its own type; what it finds goes into nothing but its own cells.

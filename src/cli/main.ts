@@ -4,7 +4,9 @@
  */
 import { parseArgs } from "node:util";
 import { ClientError } from "../client/client-error.ts";
+import { unknownVariables } from "../kernel/settings.ts";
 import { MessageTypeError } from "../message/lineage.ts";
+import { nearWord } from "../message/near-word.ts";
 import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
 import { dev } from "./dev.ts";
@@ -13,7 +15,6 @@ import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
 import { init } from "./init.ts";
 import { ls } from "./ls.ts";
-import { nearWord } from "./near-word.ts";
 import { purge } from "./purge.ts";
 import { ask, emit, send } from "./request.ts";
 import { requeue } from "./requeue.ts";
@@ -34,33 +35,54 @@ const VERBS: readonly Verb[] = [
   ...[requeue, cancel, purge, verify, doctor, bench],
 ];
 
+const HELP: readonly string[] = ["help", "--help", "-h"];
+const VERSION: readonly string[] = ["version", "--version", "-v"];
+
 const terminal = processTerminal();
 process.exitCode = await main(process.argv.slice(2), terminal).catch((error: unknown) => explain(error, terminal));
 
-async function main([first, ...rest]: readonly string[], terminal: Terminal): Promise<ExitCode> {
-  if (first === "--version" || first === "-v" || first === "version") {
-    terminal.line(packageVersion());
-    return EXIT.ok;
+async function main(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const [first, ...rest] = args;
+  if (first === undefined) {
+    sayHelp(VERBS, terminal);
+    return EXIT.usage;
   }
-  if (first === undefined || first === "--help" || first === "-h" || first === "help") {
-    const [about] = rest;
-    if (about === undefined) sayHelp(VERBS, terminal);
-    else sayVerbHelp(findVerb(about), terminal);
-    return first === undefined ? EXIT.usage : EXIT.ok;
-  }
+  if (HELP.includes(first)) return help(rest, terminal);
+  if (VERSION.includes(first)) return isHelpAsked(rest) ? help([], terminal) : version(rest, terminal);
   const verb = findVerb(first);
+  // Whatever else is wrong with the call: whoever asks how to call it is told.
+  if (isHelpAsked(rest)) return help([verb.name], terminal);
   const { values, positionals } = readArguments(verb, rest);
-  if (values["help"]) {
-    sayVerbHelp(verb, terminal);
-    return EXIT.ok;
-  }
+  // Where `dev` has started us, it has said so.
+  if (!process.connected) for (const unknown of unknownVariables(process.env)) terminal.complain(unknown);
   return verb.run({ words: positionals, options: values, environment: process.env, terminal });
+}
+
+/** `millrace help`, of all or of one verb; of itself it has nothing more to say than of all. */
+function help(rest: readonly string[], terminal: Terminal): ExitCode {
+  const [about, tooMany] = rest.filter((word) => !HELP.includes(word));
+  if (tooMany !== undefined) throw new UsageError(`one word too many: "${tooMany}"; usage: millrace help [verb]`);
+  if (about === undefined || VERSION.includes(about)) sayHelp(VERBS, terminal);
+  else sayVerbHelp(findVerb(about), terminal);
+  return EXIT.ok;
+}
+
+function version([tooMany]: readonly string[], terminal: Terminal): ExitCode {
+  if (tooMany !== undefined) throw new UsageError(`one word too many: "${tooMany}"; usage: millrace --version`);
+  terminal.line(packageVersion());
+  return EXIT.ok;
+}
+
+/** What stands after `--` is a word of the verb's, whatever it looks like. */
+function isHelpAsked(rest: readonly string[]): boolean {
+  const end = rest.indexOf("--");
+  return rest.slice(0, end === -1 ? rest.length : end).some((word) => word === "--help" || word === "-h");
 }
 
 function findVerb(name: string): Verb {
   const verb = VERBS.find((candidate) => candidate.name === name);
   if (verb) return verb;
-  const names = VERBS.map((candidate) => candidate.name);
+  const names = [...VERBS.map((candidate) => candidate.name), ...HELP, ...VERSION];
   throw new UsageError(`there is no verb "${name}"; ${meantWord(name, names)}"millrace --help" lists them`);
 }
 
@@ -70,7 +92,7 @@ function meantWord(word: string, known: readonly string[], prefix = ""): string 
 }
 
 function readArguments(verb: Verb, args: readonly string[]) {
-  const options = { ...verb.options, help: { type: "boolean", short: "h" } } as const;
+  const { options } = verb;
   try {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     if (positionals.length > verb.wordsMax)
@@ -80,7 +102,7 @@ function readArguments(verb: Verb, args: readonly string[]) {
     // `parseArgs` throws TypeErrors with a first sentence for people.
     const [sentence = ""] = error instanceof Error ? error.message.split(/\.\s/) : [String(error)];
     const [, unknown] = /^Unknown option '--(.+)'$/.exec(sentence) ?? [];
-    const meant = unknown === undefined ? "" : meantWord(unknown, Object.keys(options), "--");
+    const meant = unknown === undefined ? "" : meantWord(unknown, [...Object.keys(options), "help"], "--");
     throw new UsageError(`${sentence}; ${meant}usage: millrace ${verb.name} ${verb.usage}`.trimEnd());
   }
 }

@@ -5,10 +5,10 @@ import { isMessageType, type Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, event, query } from "../message/lineage.ts";
+import { nearWord } from "../message/near-word.ts";
 import { isTopic, topicType } from "../message/topic.ts";
 import { connect, readData } from "./connection.ts";
 import type { TypeItem } from "./list-kernel.ts";
-import { nearWord } from "./near-word.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 const OPTIONS: Verb["options"] = {

@@ -10,6 +10,7 @@ import { createRequire } from "node:module";
 import type * as Yaml from "yaml";
 import { thrownText } from "../message/error-data.ts";
 import { findImpurity, isJsonObject, type Json, type JsonObject } from "../message/json.ts";
+import { notKnown } from "../message/near-word.ts";
 import { problemText, show } from "../message/problem.ts";
 
 /** Loaded with the first text that is read: it has a fifth of all modules of a kernel, and most kernels read none. */
@@ -140,7 +141,7 @@ export class YamlValue {
         offset,
       });
       if (known.includes(name)) fields.set(name, field);
-      else this.#file.report(offset, field.path, `is not known here; known are ${known.join(", ")}`);
+      else this.#file.report(offset, field.path, notKnown(name, known));
     }
     return fields;
   }

@@ -13,4 +13,5 @@ export {
   type SettingSources,
   type Settings,
   SettingsError,
+  unknownVariables,
 } from "./settings.ts";

@@ -15,6 +15,7 @@ import { LOG_LEVELS, type LogLevel } from "../extensions/logger.ts";
 import { fileProblemText, wholeNumberText, YamlFile, type YamlValue } from "../extensions/yaml-file.ts";
 import { PAYLOAD_BYTES_MAX, RECEIPTS_KEEP_MS_MIN, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
+import { notKnown } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { DEFAULT_DIRECTORY } from "./data-directory.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
@@ -104,6 +105,11 @@ const DEFINITIONS: Readonly<Record<SettingName, Definition>> = {
 };
 
 const NAMES = Object.keys(DEFINITIONS) as SettingName[];
+/** All variables of ours begin so, and none of anybody else's. */
+const PREFIX = "MILLRACE_";
+const VARIABLES = [...NAMES.map((name) => DEFINITIONS[name].variable), "MILLRACE_FILE"];
+/** What `bin/millrace.mjs` tells the process that it starts; nobody else sets it. */
+const FROM_SHIM = "MILLRACE_PINNED_NODE";
 const FILES = ["yaml", "yml", "json", "ts", "js", "mjs"].map((ending) => `millrace.config.${ending}`);
 
 export interface SettingSources {
@@ -145,6 +151,15 @@ export async function readSettings({ environment, folder, code = {} }: SettingSo
 /** The settings as lines of a table. */
 export function listSettings(settings: Settings): readonly ({ readonly name: SettingName } & Setting)[] {
   return NAMES.map((name) => ({ name, ...settings[name] }));
+}
+
+/** What to say of variables that begin as ours do and mean nothing: one that is misspelt would set nothing, and nobody would know. */
+export function unknownVariables(environment: SettingSources["environment"]): readonly string[] {
+  const withoutPrefix = (variable: string) => variable.slice(PREFIX.length);
+  const known = VARIABLES.map(withoutPrefix);
+  return Object.keys(environment)
+    .filter((name) => name.startsWith(PREFIX) && environment[name] && !VARIABLES.includes(name) && name !== FROM_SHIM)
+    .map((name) => `the variable ${name} ${notKnown(withoutPrefix(name), known, PREFIX)}`);
 }
 
 function checked(name: SettingName, said: Value, where: string, problems: string[]): Value | undefined {

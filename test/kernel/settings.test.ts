@@ -12,6 +12,7 @@ import {
   readSettings,
   type SettingName,
   type SettingSources,
+  unknownVariables,
 } from "../../src/kernel/settings.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { scratchFolder } from "../repo/program.ts";
@@ -146,5 +147,30 @@ describe("settings", () => {
     ]);
     const none = await problems({ files: { "millrace.config.js": "export const log = 1;\n" } });
     expect(none).toEqual([expect.stringMatching(/^millrace\.config\.js: must be a mapping/)]);
+  });
+
+  test("[K28] a name in the file that is nearly one that is known is told that one", async () => {
+    const found = await problems({ files: { "millrace.config.yaml": "mailboxMaks: 5\n" } });
+    expect(found).toEqual(["millrace.config.yaml:1:1: mailboxMaks: is not known here; did you mean mailboxMax?"]);
+  });
+
+  test("[K57] variables that begin as ours do and mean nothing are named, with what may have been meant", async () => {
+    const known = listSettings(await read({})).map(({ name }) => variableOf(name === "directory" ? "dir" : name));
+    const said = Object.fromEntries(
+      [...known, "MILLRACE_FILE", "MILLRACE_PINNED_NODE", "MILL"].map((name) => [name, "1"]),
+    );
+    expect(unknownVariables(said)).toEqual([]);
+    const prefix = "MILLRACE_";
+    const misspelt = {
+      [`${prefix}LGO`]: "1",
+      [`${prefix}MAILBOX_MAKS`]: "1",
+      [`${prefix}SHEEP`]: "1",
+      [`${prefix}EMPTY`]: "",
+    };
+    expect(unknownVariables({ ...said, ...misspelt })).toEqual([
+      "the variable MILLRACE_LGO is not known here; did you mean MILLRACE_LOG?",
+      "the variable MILLRACE_MAILBOX_MAKS is not known here; did you mean MILLRACE_MAILBOX_MAX?",
+      `the variable MILLRACE_SHEEP is not known here; known are ${[...known, "MILLRACE_FILE"].join(", ")}`,
+    ]);
   });
 });

@@ -352,6 +352,11 @@ describe("calls", () => {
       /^millrace: email\.received is a topic; name the type: millrace emit Email\.Received\n$/,
     ],
     [["--nonsense"], /^millrace: there is no verb "--nonsense"; .*\n$/],
+    [["hlep"], /^millrace: there is no verb "hlep"; did you mean help\? .*\n$/],
+    [["sned", "--help"], /^millrace: there is no verb "sned"; did you mean send\? .*\n$/],
+    [["help", "send", "now"], /^millrace: one word too many: "now"; usage: millrace help \[verb\]\n$/],
+    [["--version", "now"], /^millrace: one word too many: "now"; usage: millrace --version\n$/],
+    [["send", "--", "--help"], /^millrace: a message type is two PascalCase names .*\n$/],
   ];
   test.for(wrong)("[K11] [K12] a wrong call ends with 2 and one line: %j", async ([args, complaint]) => {
     const { cwd, millrace } = setup();
@@ -384,6 +389,41 @@ describe("calls", () => {
     const inTheWay = await millrace(["start"], { MILLRACE_DIR: "notes.txt" });
     expect(inTheWay).toMatchObject({ code: 1, stdout: "" });
     expect(inTheWay.stderr).toMatch(/^millrace: .*notes\.txt.*\n$/);
+  });
+
+  const helpful: readonly (readonly [args: string[], like: string[]])[] = [
+    [["help"], []],
+    [["-h"], []],
+    [["help", "help"], []],
+    [["help", "--help"], []],
+    [["--help", "--help"], []],
+    [["help", "version"], []],
+    [["--version", "--help"], []],
+    [["--help", "send"], ["send"]],
+    [["-h", "send"], ["send"]],
+    [["help", "send", "--help"], ["send"]],
+    [["send", "-h"], ["send"]],
+    [["send", "--bogus", "--timeout", "--help"], ["send"]],
+    [["send", "too", "many", "words", "--help"], ["send"]],
+  ];
+  test.for(helpful)("[K12] %j is help, of all or of %j", async ([args, [verb]]) => {
+    const { cwd, millrace } = setup();
+    const { code, stdout, stderr } = await millrace(args);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(
+      verb === undefined ? /^millrace: a durable.*\n\nusage: millrace <verb>/ : /^usage: millrace send </,
+    );
+    expect(readdirSync(cwd)).toEqual([]);
+  });
+
+  test("[K57] a variable that begins as ours do and means nothing is told once, and the verb goes on", async () => {
+    const { cwd, millrace } = setup();
+    const misspelt = { [["MILLRACE", "DRI"].join("_")]: "elsewhere" };
+    const complaint = "millrace: the variable MILLRACE_DRI is not known here; did you mean MILLRACE_DIR?\n";
+    writeFileSync(join(cwd, "app.mjs"), 'process.kill(process.pid, "SIGTERM");\nexport default {};\n');
+    expect(await millrace(["start", "app.mjs"], misspelt)).toMatchObject({ code: 0, stderr: complaint });
+    expect(await millrace(["verify"], misspelt)).toMatchObject({ code: 0, stderr: complaint });
+    expect(await millrace(["--help"], misspelt)).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("[K12] help and version", async () => {

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { unknownVariables } from "../../src/kernel/settings.ts";
 import { ROOT } from "./program.ts";
 
 /** Homes and workspaces of a machine; places that every machine has (/tmp, /usr) are no secret. */
@@ -34,6 +35,13 @@ describe.skipIf(!isClone)(`tracked files${isClone ? "" : " (this is no clone)"}`
 
   test("[K5] none holds the address of a package registry", () => {
     expect(findings(REGISTRY)).toEqual([]);
+  });
+
+  test("[K57] none names a variable of ours that the product does not know", () => {
+    // As it is used or quoted; in a sentence it may be somebody's slip.
+    const named = trackedTexts().flatMap(({ text }) => text.match(/\bMILLRACE_[A-Z_]*[A-Z](?=["`\]:=,}])/g) ?? []);
+    expect(named.length).toBeGreaterThan(20);
+    expect(unknownVariables(Object.fromEntries(named.map((name) => [name, "1"])))).toEqual([]);
   });
 });
 

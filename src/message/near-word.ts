@@ -1,4 +1,4 @@
-/** The word that somebody may have meant. */
+/** The word that somebody may have meant, for whoever is told that what he wrote is not known. */
 
 /** More than this is another word and no slip. */
 const SLIPS_MAX = 2;
@@ -12,6 +12,16 @@ export function nearWord(word: string, known: readonly string[]): string | undef
     .filter(({ candidate, slips }) => slips <= SLIPS_MAX && slips * 2 < candidate.length)
     .sort((a, b) => a.slips - b.slips);
   return near[0]?.candidate;
+}
+
+/** What to say of a word that is none of those that are known: the near one, or all of them. The prefix is what all begin with. */
+export function notKnown(word: string, known: readonly string[], prefix = ""): string {
+  const near = nearWord(word, known);
+  const hint =
+    near === undefined
+      ? `known are ${known.map((name) => `${prefix}${name}`).join(", ")}`
+      : `did you mean ${prefix}${near}?`;
+  return `is not known here; ${hint}`;
 }
 
 /** Letters to put in, leave out, exchange or swap with their neighbour: the optimal string alignment distance, row by row. */
