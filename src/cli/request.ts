@@ -22,35 +22,42 @@ const NOT_FOUND = 404;
 
 type Make = (type: string, data: Json) => Message;
 
-export const send: Verb = {
+interface Talking extends Pick<Verb, "name" | "summary" | "example"> {
+  readonly make: Make;
+  /** What to say where no type was named. */
+  readonly missing: string;
+}
+
+/** A verb that makes a message of a type and data, sends it, and prints the answer. */
+function talking({ make, missing, ...verb }: Talking): Verb {
+  return { ...verb, usage: USAGE, options: OPTIONS, wordsMax: 2, run: (call) => run(call, make, missing) };
+}
+
+const NAME_A_TYPE = 'name a type, like Memory.Set; "millrace ls types" lists them';
+
+export const send = talking({
   name: "send",
-  usage: USAGE,
   summary: "send a command to the running kernel and print its reply",
   example: `millrace send Memory.Set '{"key": "/colour", "value": "green"}'`,
-  options: OPTIONS,
-  wordsMax: 2,
-  run: (call) => run(call, (type, data) => command(systemHost(), type, data)),
-};
+  make: (type, data) => command(systemHost(), type, data),
+  missing: NAME_A_TYPE,
+});
 
-export const ask: Verb = {
+export const ask = talking({
   name: "query",
-  usage: USAGE,
   summary: "ask the running kernel and print its reply",
   example: `millrace query Memory.Get '{"key": "/colour"}'`,
-  options: OPTIONS,
-  wordsMax: 2,
-  run: (call) => run(call, (type, data) => query(systemHost(), type, data)),
-};
+  make: (type, data) => query(systemHost(), type, data),
+  missing: NAME_A_TYPE,
+});
 
-export const emit: Verb = {
+export const emit = talking({
   name: "emit",
-  usage: USAGE,
   summary: "publish an event; done when it is durable",
   example: `millrace emit Email.Received '{"from": "ada@example.org", "subject": "Invoice 12"}'`,
-  options: OPTIONS,
-  wordsMax: 2,
-  run: (call) => run(call, publication, "name a type of event, like Email.Received"),
-};
+  make: publication,
+  missing: "name a type of event, like Email.Received",
+});
 
 /** The command that publishes an event; the type is checked here, where it was typed. */
 function publication(type: string, data: Json): Message {
@@ -61,9 +68,7 @@ function publication(type: string, data: Json): Message {
   return command(host, "Journal.Publish", { type: event(host, type, data).type, data });
 }
 
-const NAME_A_TYPE = 'name a type, like Memory.Set; "millrace ls types" lists them';
-
-async function run(call: VerbCall, make: Make, missing = NAME_A_TYPE): Promise<ExitCode> {
+async function run(call: VerbCall, make: Make, missing: string): Promise<ExitCode> {
   const { words, options, terminal } = call;
   const [type, text] = words;
   if (type === undefined) throw new UsageError(missing);

@@ -11,14 +11,15 @@
 import { guarded } from "../host/hook.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS, LINE_BYTES_MAX } from "../limits.ts";
-import { causationOf, checkMessage, type Message } from "../message/envelope.ts";
+import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS } from "../limits.ts";
+import { checkMessage, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, error, query } from "../message/lineage.ts";
 import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
 import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
+import { isTooLong, type Waiting, WaitingRequests } from "./waiting-requests.ts";
 
 /** What one type takes and gives. Not bound to JSON: the type of a schema says `undefined` of a field that may be left out. What is sent is checked. */
 export interface Exchange {
@@ -35,7 +36,7 @@ export interface ClientOptions {
   readonly path: string;
   /** How long a request waits for its answer unless it says otherwise; default 30 s. */
   readonly timeoutMs?: number;
-  /** Bytes of one line, where the kernel was opened with another `lineBytesMax`. */
+  /** Longer lines are not sent at all. Without it the kernel says what is too long. */
   readonly lineBytesMax?: number;
   /** Told when the connection is lost while answers are due, and when it is back. */
   readonly onConnection?: (state: "lost" | "back") => void;
@@ -48,21 +49,11 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
 }
 
-interface Waiting {
-  readonly id: string;
-  /** The request as it is sent, and sent again. */
-  readonly line: string;
-  /** Sent on an earlier connection too. */
-  repeated: boolean;
-  answer(answer: Message): void;
-  fail(error: unknown): void;
-}
-
 export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisposable {
   readonly #options: ClientOptions;
   readonly #host: Host;
   readonly #onConnection: (state: "lost" | "back") => void;
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new WaitingRequests();
   #link: LineLink | undefined;
   #reconnect: Timer | undefined;
   readonly #end = new AbortController();
@@ -120,17 +111,13 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
       return Promise.resolve(error(this.#host, message, inUse));
     }
     const line = JSON.stringify(message);
+    const bytes = Buffer.byteLength(line);
+    const { lineBytesMax = Number.POSITIVE_INFINITY } = this.#options;
     const wait = timeoutMs ?? this.#options.timeoutMs ?? CLIENT_TIMEOUT_MS;
     return new Promise((resolve, reject) => {
       if (this.#end.signal.aborted) return reject(closedError());
       if (signal?.aborted) return reject(signal.reason);
-      // The kernel could not tell whose line it was.
-      const bytes = Buffer.byteLength(line);
-      const { lineBytesMax = LINE_BYTES_MAX } = this.#options;
-      if (bytes > lineBytesMax) {
-        const why = `${message.type} takes ${bytes} bytes; a line has at most ${lineBytesMax}: send it in parts`;
-        return reject(new ClientError("TOO_LONG", why));
-      }
+      if (bytes > lineBytesMax) return reject(tooLongError(message.type, bytes, `the limit is ${lineBytesMax} bytes`));
       const timer = this.#host.timer(wait, () => {
         waiting.fail(new ClientError("TIMED_OUT", `no answer to ${message.type} within ${wait} ms (id ${id})`));
       });
@@ -138,23 +125,23 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
       const end = () => {
         timer.cancel();
         signal?.removeEventListener("abort", aborted);
-        this.#waiting.delete(id);
       };
       const waiting: Waiting = {
-        id,
-        line,
-        repeated: false,
+        ...{ id, line, bytes, repeated: false },
         answer: (answer) => {
           end();
-          resolve(answer);
+          this.#waiting.answered(id);
+          if (isTooLong(answer)) reject(tooLongError(message.type, bytes, (answer.data as ErrorData).message));
+          else resolve(answer);
         },
         fail: (error) => {
           end();
+          this.#waiting.givenUp(waiting);
           reject(error);
         },
       };
       signal?.addEventListener("abort", aborted, { once: true });
-      this.#waiting.set(id, waiting);
+      this.#waiting.add(waiting);
       if (this.#link) this.#link.send(line);
       else this.#reconnectLater(CLIENT_RECONNECT_START_MS);
     });
@@ -167,10 +154,11 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     });
     if (this.#end.signal.aborted) return link.end();
     this.#link = link;
+    this.#waiting.newConnection();
   }
 
   #received(answer: Message): void {
-    const waiting = this.#waiting.get(causationOf(answer) ?? "");
+    const waiting = this.#waiting.asked(answer);
     if (!waiting) return;
     if (waiting.repeated && isForTheMoment(answer)) {
       this.#host.timer(CLIENT_RECONNECT_START_MS, () => {
@@ -204,7 +192,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
 
   #repeat(): void {
     if (!this.#link) return;
-    for (const waiting of this.#waiting.values()) {
+    for (const waiting of this.#waiting) {
       waiting.repeated = true;
       this.#link.send(waiting.line);
     }
@@ -215,7 +203,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   async close(): Promise<void> {
     this.#end.abort();
     this.#reconnect?.cancel();
-    for (const waiting of [...this.#waiting.values()]) waiting.fail(closedError());
+    for (const waiting of [...this.#waiting]) waiting.fail(closedError());
     this.#link?.end();
     this.#link = undefined;
   }
@@ -247,6 +235,13 @@ function isForTheMoment(answer: Message): boolean {
   if (answer.kind !== "error") return false;
   const { code } = answer.data as ErrorData;
   return code === 409 || code === 503;
+}
+
+function tooLongError(type: string, bytes: number, why: string): ClientError {
+  return new ClientError(
+    "TOO_LONG",
+    `${type} takes a line of ${bytes} bytes: ${why}; send it in parts, or set the kernel's lineBytesMax`,
+  );
 }
 
 function closedError(): ClientError {

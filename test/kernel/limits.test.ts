@@ -62,14 +62,46 @@ describe("limits of a kernel", () => {
     });
   }
 
-  test("[K32] a client that is told of longer lines sends them", async () => {
+  test("[K32] a client learns from the kernel which of its requests is too long, and the others are answered", async () => {
     const { socketPath: path = "" } = await open({ lineBytesMax: 40_000 });
-    const long = "x".repeat(30_000);
-    await using plain = await Client.connect({ path });
-    await expect(plain.query("Syscall.Ping", long)).rejects.toMatchObject({ code: "TOO_LONG" });
-    await using client = await Client.connect({ path, lineBytesMax: 40_000 });
-    expect(await client.query("Syscall.Ping", long)).toBe(long);
-    await expect(client.query("Syscall.Ping", long + long)).rejects.toMatchObject({ code: "TOO_LONG" });
+    await using client = await Client.connect({ path });
+    const asked = [1, 50_000, 30_000, 60_000, 2].map((length) =>
+      client.query("Syscall.Ping", "x".repeat(length)).then((text) => String(text).length, String),
+    );
+    expect(await Promise.all(asked)).toEqual([
+      1,
+      expect.stringMatching(
+        /^ClientError: Syscall\.Ping takes a line of 50\d\d\d bytes: line too long: the limit is 40000 /,
+      ),
+      30_000,
+      expect.stringMatching(/^ClientError: Syscall\.Ping takes a line of 60\d\d\d bytes: line too long: /),
+      2,
+    ]);
+    await using careful = await Client.connect({ path, lineBytesMax: 1_000 });
+    await expect(careful.query("Syscall.Ping", "x".repeat(1_000))).rejects.toMatchObject({
+      code: "TOO_LONG",
+      message: expect.stringContaining("the limit is 1000 bytes; send it in parts"),
+    });
+  });
+
+  test("[K32] a refusal of what the client has given up is not taken for another's", async () => {
+    const { socketPath: path = "" } = await open({ lineBytesMax: 40_000 });
+    await using client = await Client.connect({ path });
+    const reason = new Error("enough");
+    const signals = AbortSignal.abort(reason);
+    const stop = new AbortController();
+    const given = client.query("Syscall.Ping", "x".repeat(50_000), { signal: stop.signal }).catch((error) => error);
+    stop.abort(reason);
+    expect(await given).toBe(reason);
+    await expect(client.query("Syscall.Ping", 1, { signal: signals })).rejects.toBe(reason);
+    const fitting = "x".repeat(30_000);
+    expect(await client.query("Syscall.Ping", fitting)).toBe(fitting);
+  });
+
+  test("[K32] a line that the kernel cannot read for its depth is answered, where it is the only one", async () => {
+    const { socketPath: path = "" } = await open({ depthMax: 3 });
+    await using client = await Client.connect({ path });
+    await expect(client.query("Syscall.Ping", [[[[]]]])).rejects.toMatchObject({ code: 422 });
   });
 
   test("[M9] so deep and so many keys are taken, one more is 422", async () => {

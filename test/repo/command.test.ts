@@ -158,6 +158,20 @@ describe("talking", () => {
     expect(late.stderr).toMatch(/^millrace: no answer to Gate\.Hold within 50 ms \(id [0-9a-f-]{36}\)\n$/);
   });
 
+  test("[K17] [K32] what the kernel takes no line of is told at once, with what to do", async () => {
+    const { cwd, millrace } = setup();
+    writeFileSync(join(cwd, "millrace.config.yaml"), "lineBytesMax: 400\n");
+    await KernelProcess.start(cwd);
+    const long = JSON.stringify({ key: "/a", value: "x".repeat(400) });
+    expect(await millrace(["send", "Memory.Set", long])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(
+        /^millrace: Memory\.Set takes a line of \d+ bytes: line too long: the limit is 400 bytes; send it in parts, or set the kernel's lineBytesMax\n$/,
+      ),
+    });
+  });
+
   test.for([
     ["send", "A.B"],
     ["query", "A.B"],
