@@ -7,7 +7,7 @@
  *   free   waits for its slot, or for a process that has the schedule
  *   held   a process runs it, and says so by another `beat` well before `forMs` have passed
  * ```
- * No row has a deadline in the table: one that is overdue would wake the timers for nothing.
+ * No row has a deadline in the table: one that is overdue would wake the timers of an older version for nothing.
  */
 import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
@@ -121,7 +121,7 @@ export function slotIn({ key, data }: DueTableRow): SlotRow | undefined {
   return key === nameOf(schedule) ? row : undefined;
 }
 
-/** Whether an older version wrote the row: it has a deadline, which wakes the timers of every kernel on the store, and says nothing here. */
+/** Whether an older version wrote the row: it has a deadline, and says nothing here. */
 export function isOutdated(row: DueTableRow): boolean {
   return row.dueAtMs < NEVER_MS && slotIn(row) === undefined;
 }

@@ -61,7 +61,7 @@ export interface TimerTableOptions {
 const KIND = "timer";
 /** Fired, and not known to be handled. */
 const FIRED = "timer-fired";
-/** A deadline that never comes, for rows that wait for no time. */
+/** A deadline that never comes, for rows that wait for no time: an older version would wake for another. */
 const FIRED_AT_MS = Number.MAX_SAFE_INTEGER;
 
 export class TimerTable {
@@ -160,10 +160,9 @@ export class TimerTable {
     const look = ++this.#looks;
     let delay: number;
     try {
-      const earliest = this.#store ? await this.#store.earliestDue() : this.#earliestInMemory();
+      const earliest = this.#store ? await this.#store.earliestDue(KIND) : this.#earliestInMemory();
       if (look !== this.#looks) return;
-      const none = earliest === undefined || earliest >= FIRED_AT_MS;
-      delay = none ? Number.POSITIVE_INFINITY : earliest - this.#host.now();
+      delay = earliest === undefined ? Number.POSITIVE_INFINITY : earliest - this.#host.now();
       if (delay <= 0) delay = overdueWaitMs;
     } catch {
       delay = TIMER_RETRY_MS;
@@ -197,7 +196,7 @@ export class TimerTable {
     } catch {
       fired = 0;
     }
-    // What is overdue and did not fire is another's, or the store failed.
+    // What is overdue and did not fire is being set, or was another's; or the store failed.
     await this.#rearm(fired === 0 ? TIMER_RETRY_MS : 0);
   }
 

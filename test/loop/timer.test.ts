@@ -185,6 +185,24 @@ describe("timers that outlive the process", () => {
     expect(arrived).toHaveLength(2);
   });
 
+  test("[T11] rows that are no timers wake nobody, however overdue they are", async () => {
+    let looks = 0;
+    const host = simulatedHost(1);
+    const store = intercepted(host, (_, call) => {
+      looks++;
+      return call();
+    });
+    const foreign = { op: "put", kind: "elsewhere", key: "a", dueAtMs: 0, data: null } as const;
+    await host.run(() => store.changeDue([foreign]));
+    const { set, arrived } = await timers({ host, store: () => store });
+    await set({ delayMs: 3_600_000, message: template });
+    looks = 0;
+    await host.advance(3_599_999);
+    expect(looks).toBe(0);
+    await host.advance(1);
+    expect(arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
+  });
+
   test("[T6] what fired and was not handled when the process ended fires again, under the same id; what was handled does not", async () => {
     const disk = new MemoryDisk();
     const before = await timers({ store: (host) => memoryStore({ host, disk }) });

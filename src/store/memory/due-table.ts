@@ -38,10 +38,11 @@ export class DueTable {
       .map((row) => ({ ...row, data: copyJson(row.data) }));
   }
 
-  earliest(): number | undefined {
+  earliest(kind?: string): number | undefined {
     let earliest: number | undefined;
-    for (const { dueAtMs } of this.#rows.values()) {
-      if (earliest === undefined || dueAtMs < earliest) earliest = dueAtMs;
+    for (const row of this.#rows.values()) {
+      if (kind !== undefined && row.kind !== kind) continue;
+      if (earliest === undefined || row.dueAtMs < earliest) earliest = row.dueAtMs;
     }
     return earliest;
   }

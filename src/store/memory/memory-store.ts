@@ -267,9 +267,9 @@ class MemoryStore implements Store {
     return this.#disk.due.due(nowMs, limit, kind);
   }
 
-  async earliestDue(): Promise<number | undefined> {
+  async earliestDue(kind?: string): Promise<number | undefined> {
     this.#requireOpen();
-    return this.#disk.due.earliest();
+    return this.#disk.due.earliest(kind);
   }
 
   stats(): StoreStats {

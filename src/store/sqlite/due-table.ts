@@ -11,6 +11,9 @@ import { jsonText } from "./json-text.ts";
 /** Columns of a row, as `dueRow` reads them. */
 export const DUE_COLUMNS = "kind, key, due_at_ms, data, ord";
 
+/** What waits for no time has this deadline; whoever names it wants everything. */
+const NEVER_MS = Number.MAX_SAFE_INTEGER;
+
 /** A change with its data as text, made before the transaction. */
 export type EncodedDueChange = Exclude<DueChange, { op: "put" | "add" }> | EncodedSetting;
 interface EncodedSetting {
@@ -48,10 +51,16 @@ export class DueTable {
       ),
       remove: connection.prepare("DELETE FROM due WHERE kind = ? AND key = ?"),
       due: connection.prepare(`SELECT ${DUE_COLUMNS} FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`),
+      // By deadline, which a few rows have reached. The engine would read all rows of the kind: 34 ms where 200,000 timers wait, and not 50 µs.
       dueOfKind: connection.prepare(
-        `SELECT ${DUE_COLUMNS} FROM due WHERE kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
+        `SELECT ${DUE_COLUMNS} FROM due WHERE +kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
+      ),
+      // By kind, for who wants all of them, whatever their deadlines are.
+      allOfKind: connection.prepare(
+        `SELECT ${DUE_COLUMNS} FROM due WHERE kind = ? AND +due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
       ),
       earliest: connection.prepare("SELECT min(due_at_ms) AS earliest FROM due"),
+      earliestOfKind: connection.prepare("SELECT min(due_at_ms) AS earliest FROM due WHERE +kind = ?"),
     };
   }
 
@@ -70,12 +79,14 @@ export class DueTable {
   }
 
   due(nowMs: number, limit: number, kind?: string): DueRow[] {
-    const { due, dueOfKind } = this.#sql;
-    return (kind === undefined ? due.all(nowMs, limit) : dueOfKind.all(kind, nowMs, limit)).map(dueRow);
+    const { due, dueOfKind, allOfKind } = this.#sql;
+    if (kind === undefined) return due.all(nowMs, limit).map(dueRow);
+    return (nowMs < NEVER_MS ? dueOfKind : allOfKind).all(kind, nowMs, limit).map(dueRow);
   }
 
-  earliest(): number | undefined {
-    const earliest = this.#sql.earliest.get()?.["earliest"];
+  earliest(kind?: string): number | undefined {
+    const row = kind === undefined ? this.#sql.earliest.get() : this.#sql.earliestOfKind.get(kind);
+    const earliest = row?.["earliest"];
     return typeof earliest === "number" ? earliest : undefined;
   }
 }

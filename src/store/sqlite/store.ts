@@ -278,8 +278,8 @@ export class SqliteStore implements Store {
     return this.#read(() => this.#tables.due.due(nowMs, limit, kind));
   }
 
-  async earliestDue(): Promise<number | undefined> {
-    return this.#read(() => this.#tables.due.earliest());
+  async earliestDue(kind?: string): Promise<number | undefined> {
+    return this.#read(() => this.#tables.due.earliest(kind));
   }
 
   // Life ---------------------------------------------------------------------------------------------------------------

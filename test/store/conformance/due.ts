@@ -136,6 +136,29 @@ export function dueCases(open: OpenStore): void {
       expect(await store.earliestDue()).toBeUndefined();
     });
 
+    test("[S31] [S32] of one kind, others do not count, whatever their deadlines are", async () => {
+      await using at = await open();
+      const { store } = at;
+      const never = Number.MAX_SAFE_INTEGER;
+      await store.changeDue([put("a", 20), put("b", 10, "cron"), put("c", never), put("d", never, "cron")]);
+      const keys = async (nowMs: number, limit: number, kind: string) =>
+        (await store.dueRows(nowMs, limit, kind)).map(({ key }) => key);
+      expect(await keys(20, 9, "cron")).toEqual(["b"]);
+      expect(await keys(never - 1, 9, "cron")).toEqual(["b"]);
+      expect(await keys(never, 9, "cron")).toEqual(["b", "d"]);
+      await store.changeDue([put("e", 2 * never, "cron")]);
+      expect(await keys(never, 9, "cron")).toEqual(["b", "d"]);
+      expect(await keys(never, 1, "cron")).toEqual(["b"]);
+      expect(await Promise.all(["cron", "timer", "none"].map((kind) => store.earliestDue(kind)))).toEqual([
+        10,
+        20,
+        undefined,
+      ]);
+      await store.changeDue([{ op: "cancel", kind: "cron", key: "b" }]);
+      expect(await store.earliestDue("cron")).toBe(never);
+      expect(await store.earliestDue("timer")).toBe(20);
+    });
+
     test("[S30] deadlines may lie a hundred years away, in the past, and between milliseconds", async () => {
       await using at = await open();
       const century = 3_155_760_000_000 + 1_767_225_600_000;
