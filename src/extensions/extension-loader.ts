@@ -11,7 +11,7 @@
 import type { EventBus } from "../bus/event-bus.ts";
 import { guarded } from "../host/hook.ts";
 import type { Host, Timer } from "../host/host.ts";
-import { EXTENSION_STEP_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
+import { EXTENSION_STEP_MS, HANDLER_TIMEOUT_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { MailboxActor } from "../loop/mailbox-actor.ts";
 import { BootError, RoutingTable } from "../loop/routing-table.ts";
@@ -46,6 +46,8 @@ export interface ExtensionLoaderOptions {
   readonly agent?: string | undefined;
   /** How long a slot of a schedule is held without a sign of life. */
   readonly leaseMs?: number | undefined;
+  /** A task of a schedule that runs longer has failed. */
+  readonly handlerTimeoutMs?: number | undefined;
   /** No other process has the store open. */
   readonly alone?: boolean | undefined;
 }
@@ -63,6 +65,7 @@ export class ExtensionLoader {
   readonly #schedules: ScheduleTable;
   readonly #activity = new Activity();
   readonly #parts: ContextParts;
+  readonly #handlerTimeoutMs: number;
   /** All that were found. */
   readonly #records: readonly ExtensionRecord[];
   /** Those that can be loaded, dependencies first. */
@@ -77,6 +80,7 @@ export class ExtensionLoader {
     const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
     this.#bus = bus;
+    this.#handlerTimeoutMs = options.handlerTimeoutMs ?? HANDLER_TIMEOUT_MS;
     this.#logger = loggerFor("extensions", log);
     const activity = this.#activity;
     this.router = new MessageRouter({ host, logger: this.#logger, activity, agent: options.agent });
@@ -219,7 +223,8 @@ export class ExtensionLoader {
         await record.extension?.start?.();
         if (!record.usable) return;
         record.state = "ACTIVE";
-        for (const schedule of schedulesOf(record, this.#parts)) record.wired(await this.#schedules.add(schedule));
+        const scheduling = { ...this.#parts, handlerTimeoutMs: this.#handlerTimeoutMs };
+        for (const schedule of schedulesOf(record, scheduling)) record.wired(await this.#schedules.add(schedule));
         this.#runService(record);
       });
     }

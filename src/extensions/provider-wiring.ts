@@ -4,7 +4,6 @@
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Host } from "../host/host.ts";
-import { HANDLER_TIMEOUT_MS } from "../limits.ts";
 import { cronProblem } from "../loop/cron.ts";
 import { contentId } from "../message/content-id.ts";
 import { event } from "../message/lineage.ts";
@@ -30,6 +29,11 @@ export interface WiringParts {
   readonly cause: Cause;
 }
 
+export interface SchedulingParts extends WiringParts {
+  /** A task that runs longer has failed. */
+  readonly handlerTimeoutMs: number;
+}
+
 /** The name of the schedule that `getSchedule` gives. */
 const CODE_SCHEDULE = "execute";
 
@@ -49,7 +53,7 @@ export function wireProviders(record: ExtensionRecord, { bus, router }: WiringPa
 }
 
 /** What is to be armed for it. Throws for what could never run. */
-export function schedulesOf(record: ExtensionRecord, parts: WiringParts): Schedule[] {
+export function schedulesOf(record: ExtensionRecord, parts: SchedulingParts): Schedule[] {
   const provider = asProvider("scheduler", record.extension!);
   const declared = (record.manifest?.schedules ?? []).map((one) => declaredSchedule(record, one, provider, parts));
   if (provider?.getSchedule === undefined) return declared;
@@ -60,7 +64,7 @@ function declaredSchedule(
   { id }: ExtensionRecord,
   { name, cron, timezone, task, emit }: ScheduleDeclaration,
   provider: SchedulerProvider | undefined,
-  parts: WiringParts,
+  parts: SchedulingParts,
 ): Schedule {
   const timing = { extensionId: id, name, cron, timezone };
   if (emit !== undefined)
@@ -77,7 +81,11 @@ function declaredSchedule(
   };
 }
 
-function codeSchedule({ id, manifest }: ExtensionRecord, provider: SchedulerProvider, parts: WiringParts): Schedule {
+function codeSchedule(
+  { id, manifest }: ExtensionRecord,
+  provider: SchedulerProvider,
+  parts: SchedulingParts,
+): Schedule {
   const cron: unknown = provider.getSchedule?.();
   const problem = cronProblem(cron);
   if (problem !== undefined) throw new ExtensionError("EXTENSION_PROVIDER", `getSchedule: ${problem}`);
@@ -104,12 +112,12 @@ async function publishSlot(source: string, topic: string, slot: Slot, { bus }: W
 async function runTask(
   extensionId: string,
   slot: Slot,
-  { host, router, activity, cause }: WiringParts,
+  { host, router, activity, cause, handlerTimeoutMs: limitMs }: SchedulingParts,
   run: (slot: Slot) => TaskResult | Promise<TaskResult>,
 ): Promise<void> {
   const what = `${slot.schedule} of ${extensionId}`;
   await activity.during(async () => {
-    const limit = { host, limitMs: HANDLER_TIMEOUT_MS, what, signal: slot.signal };
+    const limit = { host, limitMs, what, signal: slot.signal };
     const result = await cause.outside(() => within(limit, (signal) => run({ ...slot, signal })));
     if (result === null || result === undefined) return;
     if (typeof result !== "object" || typeof result.text !== "string")

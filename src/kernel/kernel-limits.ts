@@ -25,7 +25,7 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
   readonly timerDelayMsMax?: number;
   /** Handlers of events that run at once. */
   readonly concurrency?: number;
-  /** A handler of events that runs longer has failed, unless its subscription says otherwise. */
+  /** A handler of events that runs longer has failed, unless its subscription says otherwise; so has a task of an extension's schedule. */
   readonly handlerTimeoutMs?: number;
   /** Documents of the kernel's space that are kept in memory; beyond, those that nobody observes are dropped. */
   readonly residentDocumentsMax?: number;

@@ -123,7 +123,7 @@ export class Kernel implements AsyncDisposable {
     const ofApp = await this.#space.restore(() =>
       typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities,
     );
-    const extensions = this.#findExtensions(options);
+    const extensions = this.#findExtensions(options, limits.bus);
     await extensions?.load();
     this.#goOn();
     const own = { ...this.#builtIn(clearance), timer: timerCapability(store, limits.timer), ...ofApp };
@@ -167,12 +167,15 @@ export class Kernel implements AsyncDisposable {
     if (this.#givenUp) throw this.#givenUp.reason;
   }
 
-  #findExtensions({ extensions: sources, agent, log, ...options }: KernelOptions): ExtensionLoader | undefined {
+  #findExtensions(
+    { extensions: sources, agent, log, ...options }: KernelOptions,
+    { handlerTimeoutMs }: LimitsByPart["bus"],
+  ): ExtensionLoader | undefined {
     if (sources === undefined) return undefined;
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
       ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },
-      ...{ sources, dataDir, agent, log, leaseMs: options.leaseMs, alone: options.alone },
+      ...{ sources, dataDir, agent, log, handlerTimeoutMs, leaseMs: options.leaseMs, alone: options.alone },
     });
     return this.#extensions;
   }

@@ -152,6 +152,15 @@ describe("slots", () => {
       `tick of clock took longer than ${HANDLER_TIMEOUT_MS} ms`,
     ]);
   });
+
+  test("[X42] how long one may take is what the kernel was told for handlers", async () => {
+    const world = new SimulatedWorld({ limits: { handlerTimeoutMs: 1_500 } });
+    await world.open(everyMinute(world, () => new Promise<never>(() => undefined)));
+    await world.host.advance(MINUTE + 1_499);
+    expect(world.log).toEqual([]);
+    await world.host.advance(1);
+    expect(world.log.map(({ message }) => message.split(": ")[1])).toEqual(["tick of clock took longer than 1500 ms"]);
+  });
 });
 
 describe("restart", () => {
