@@ -12,14 +12,27 @@ import { thrownText } from "../message/error-data.ts";
 import { findImpurity, isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { notKnown } from "../message/near-word.ts";
 import { problemText, show } from "../message/problem.ts";
+import { ExtensionError } from "./extension-error.ts";
 
-/** Loaded with the first text that is read: it has a fifth of all modules of a kernel, and most kernels read none. */
+/**
+ * Loaded with the first text that is read: it has a fifth of all modules of a kernel, and most kernels read none. Bundlers do not see
+ * that it is needed; `import()`, which they would see, is no way, since a kernel on simulated time must not wait for real files.
+ */
 let loaded: typeof Yaml | undefined;
 const require = createRequire(import.meta.url);
 
 function yaml(): typeof Yaml {
-  loaded ??= require("yaml") as typeof Yaml;
+  loaded ??= loadYaml();
   return loaded;
+}
+
+function loadYaml(): typeof Yaml {
+  try {
+    return require("yaml") as typeof Yaml;
+  } catch (cause) {
+    const advice = "where this program was bundled, install yaml beside the bundle (npm install yaml)";
+    throw new ExtensionError("EXTENSION_MANIFEST", `the package yaml cannot be loaded; ${advice}`, { cause });
+  }
 }
 
 export interface FileProblem {

@@ -180,14 +180,13 @@ async function readFile(folder: string, problems: string[]): Promise<ReadonlyMap
     return new Map();
   }
   const isModule = /\.m?[jt]s$/.test(name);
-  let text: string;
+  let file: YamlFile;
   try {
-    text = isModule ? await moduleText(join(folder, name)) : readFileSync(join(folder, name), "utf8");
+    file = new YamlFile(isModule ? await moduleText(join(folder, name)) : readFileSync(join(folder, name), "utf8"));
   } catch (error) {
     problems.push(`${name}: cannot be read: ${thrownText(error)}`);
     return new Map();
   }
-  const file = new YamlFile(text);
   const known = NAMES.filter((one) => DEFINITIONS[one].inFile);
   const found = new Map<SettingName, Setting>();
   for (const [key, field] of file.problems.length === 0 ? file.root.fields(known) : []) {
