@@ -48,7 +48,8 @@ export class CommitList<T extends { readonly localSequence: number }> implements
   #placeOf(localSequence: number): number {
     let low = this.#first;
     let high = this.#commits.length;
-    if (low === high) return low;
+    // A new one, mostly. Looking for its place would touch commits that nothing else has touched for long.
+    if (low === high || this.#sequenceAt(high - 1) < localSequence) return high;
     // Mostly there are no gaps: then it stands as far from the first as its number says.
     const guess = low + localSequence - this.#sequenceAt(low);
     if (guess >= low && guess < high && this.#sequenceAt(guess) === localSequence) return guess;
