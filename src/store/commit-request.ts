@@ -63,6 +63,7 @@ export function buildRequest(
     readonly dependsOn: readonly number[];
     /** One of the patches too. */
     readonly receipt?: Receipt | undefined;
+    readonly isAdmitted?: boolean;
   },
   extras: Readonly<CommitExtras> = NOTHING_ELSE,
 ): CommitRequest {
@@ -75,6 +76,7 @@ export function buildRequest(
     session,
     localSequence,
     digest: digest.toString(),
+    isAdmitted: parts.isAdmitted === true,
     reads: parts.reads,
     patches,
     dependsOn: parts.dependsOn,

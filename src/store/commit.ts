@@ -73,6 +73,11 @@ export interface CommitRequest extends CommitIdentity {
   readonly space: string;
   /** Identity of the payload, for the replay check: the same commit sent twice carries the same digest. */
   readonly digest: string;
+  /**
+   * A replica of this process has made it: names, reads and patches are checked, and what the patches put is frozen, so a backend may keep it
+   * as it is. Not true of what has come from anywhere else.
+   */
+  readonly isAdmitted?: boolean;
   readonly reads: readonly ReadClaim[];
   readonly patches: readonly DocumentPatch[];
   readonly preconditions: readonly Precondition[];

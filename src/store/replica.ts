@@ -249,7 +249,7 @@ export class Replica implements AsyncDisposable {
     if (shares.length === 0 && receipt === undefined && isNothing(extras))
       return { ...identity, outcome: this.#outcomeOfReading(claims, dependsOn) };
 
-    const made = { reads: claims, patches: patchesOf(shares, receipt), dependsOn, receipt };
+    const made = { reads: claims, patches: patchesOf(shares, receipt), dependsOn, receipt, isAdmitted: true };
     const pending = this.#send(buildRequest(this.space, identity, made, extras), shares, receipt);
     const labels = this.#label(pending);
     const { source, changeGroup } = options;

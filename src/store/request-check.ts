@@ -53,6 +53,16 @@ export function checkTime(what: string, timeMs: number): void {
 }
 
 export function checkCommit(request: CommitRequest): void {
+  if (request.isAdmitted !== true) checkPayload(request);
+  checkPreconditions(request.preconditions);
+  for (const basis of request.basis) checkJson("a basis row", basis);
+  for (const write of request.labels) checkJson("a label write", write);
+  checkEntries(request.entries);
+  checkSettlements(request.settlements);
+  checkDueChanges(request.due);
+}
+
+function checkPayload(request: CommitRequest): void {
   checkName("a space's name", request.space);
   checkName("a session's name", request.session);
   checkName("a digest", request.digest);
@@ -62,12 +72,6 @@ export function checkCommit(request: CommitRequest): void {
     for (const operation of patch.operations) checkOperation(operation);
   }
   for (const read of request.reads) checkRef(read);
-  checkPreconditions(request.preconditions);
-  for (const basis of request.basis) checkJson("a basis row", basis);
-  for (const write of request.labels) checkJson("a label write", write);
-  checkEntries(request.entries);
-  checkSettlements(request.settlements);
-  checkDueChanges(request.due);
 }
 
 export function checkPreconditions(preconditions: readonly Precondition[]): void {

@@ -55,7 +55,23 @@ export function operationBytes(operation: PathOperation): number {
 }
 
 function valueBytes(value: Json): number {
-  return Number.isInteger(value) ? String(value).length : jsonBytes(value);
+  if (typeof value === "number" && Number.isInteger(value)) return integerBytes(value);
+  return isEmptyObject(value) ? 2 : jsonBytes(value);
+}
+
+/** Digits and a sign, counted without a text where there are few. */
+function integerBytes(value: number): number {
+  if (value < 0 || value > 999_999) return String(value).length;
+  let bytes = 1;
+  for (let bound = 10; value >= bound; bound *= 10) bytes++;
+  return bytes;
+}
+
+/** Most receipts are. */
+function isEmptyObject(value: Json): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  for (const _ in value) return false;
+  return true;
 }
 
 export function utf8Bytes(text: string): number {

@@ -45,8 +45,8 @@ export class PreparedPatch extends LoggedPatch {
   declare trail: StoredDocument | undefined;
   value: Json | undefined;
 
-  constructor(patch: DocumentPatch, document: StoredDocument | undefined) {
-    super(patch.scope, patch.id, copyOperations(patch.operations), document);
+  constructor({ scope, id }: DocumentRef, operations: readonly PathOperation[], document: StoredDocument | undefined) {
+    super(scope, id, operations, document);
     this.value = applyOperations(document?.value, this.operations);
   }
 }
@@ -102,11 +102,12 @@ export class SpaceTable {
   }
 
   /** Throws `PatchError` when a patch does not fit its document. */
-  prepare({ patches, preconditions }: CommitRequest): readonly PreparedPatch[] {
+  prepare({ patches, preconditions, isAdmitted }: CommitRequest): readonly PreparedPatch[] {
     return onePerDocument(patches).map((patch) => {
       // What must be absent has just been looked for.
       const document = isRequiredAbsent(patch, preconditions) ? undefined : this.#documents.get(patch);
-      return new PreparedPatch(patch, document);
+      const operations = isAdmitted === true ? patch.operations : copyOperations(patch.operations);
+      return new PreparedPatch(patch, operations, document);
     });
   }
 
@@ -178,9 +179,13 @@ export class SpaceTable {
   #noteEnd({ scope, id }: DocumentRef, madeAtMs: number): void {
     const hour = Math.floor(madeAtMs / HOUR_MS);
     // The last one first: nearly all are of this hour.
-    const receipts = this.#ending.findLast((one) => one.hour === hour && one.scope === scope);
-    if (receipts === undefined) this.#ending.push({ scope, hour, ids: [id] });
-    else receipts.ids.push(id);
+    for (let at = this.#ending.length - 1; at >= 0; at--) {
+      const receipts = this.#ending[at] as EndingReceipts;
+      if (receipts.hour !== hour || receipts.scope !== scope) continue;
+      receipts.ids.push(id);
+      return;
+    }
+    this.#ending.push({ scope, hour, ids: [id] });
   }
 
   problems(): string[] {

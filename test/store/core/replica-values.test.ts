@@ -2,6 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { SeededRandom } from "../../../src/host/seeded-random.ts";
 import type { Json } from "../../../src/message/json.ts";
+import type { CommitRequest } from "../../../src/store/commit.ts";
+import type { PathOperation } from "../../../src/store/path-operation.ts";
 import { rejected } from "../../../src/store/rejection.ts";
 import { DOCUMENTS, PlainAccess, type Run, randomProgram } from "./random-program.ts";
 import { DOC, fate, quiet, refusal, setup } from "./replica-setup.ts";
@@ -9,6 +11,43 @@ import { DOC, fate, quiet, refusal, setup } from "./replica-setup.ts";
 /** A document of that many keys. */
 function wide(keys: number): { [key: string]: Json } {
   return Object.fromEntries(Array.from({ length: keys }, (_, i) => [`k${i}`, i]));
+}
+
+describe("what a transaction sends", () => {
+  test("[S16] is frozen and stays as it was sent, whatever is written after it", async () => {
+    const { here } = await setup();
+    const sent: { readonly request: CommitRequest; readonly text: string }[] = [];
+    here.line.plan = ({ request }) => {
+      if (request?.isAdmitted) sent.push({ request, text: JSON.stringify(request.patches) });
+      return {};
+    };
+    for (const ref of DOCUMENTS) await here.put(ref, [], { n: 0, m: { x: 0 }, list: [1, { k: 1 }, { k: 2 }] });
+    const seeds = fc.array(fc.integer({ min: 1, max: 1_000_000 }), { minLength: 2, maxLength: 8 });
+    const commitAll = async (seedsOfOne: readonly number[]) => {
+      sent.length = 0;
+      for (const seed of seedsOfOne) {
+        const transaction = here.replica.transaction();
+        const run: Run = { seen: [], state: 0 };
+        for (const step of randomProgram(new SeededRandom(seed))) step(transaction, run);
+        transaction.commit();
+      }
+      await here.replica.settled();
+      for (const { request, text } of sent) {
+        expect(JSON.stringify(request.patches)).toBe(text);
+        const operations = request.patches.flatMap((patch) => patch.operations);
+        for (const operation of operations) expect(isDeeplyFrozen(operation)).toBe(true);
+      }
+    };
+    await fc.assert(fc.asyncProperty(seeds, commitAll), { numRuns: 200 });
+  });
+});
+
+/** Whether nobody can change anything in what an operation puts. */
+function isDeeplyFrozen(operation: PathOperation): boolean {
+  if (operation.op === "delete") return true;
+  const isFrozen = (value: Json): boolean =>
+    typeof value !== "object" || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen));
+  return operation.op === "set" ? isFrozen(operation.value) : operation.insert.every(isFrozen);
 }
 
 describe("a transaction's own reads", () => {
