@@ -67,12 +67,13 @@ describe("two processes on one file", () => {
     const appended = results.flatMap((result) => result.appended);
     const claimed = results.flatMap((result) => result.claimed);
     const ascending = (a: number, b: number) => a - b;
-    expect(appended.sort(ascending)).toEqual(Array.from({ length: 800 }, (_, n) => n + 1));
+    expect(appended.length).toBeGreaterThanOrEqual(800);
+    expect(appended.sort(ascending)).toEqual(appended.map((_, n) => n + 1));
     expect(new Set(claimed).size).toBe(claimed.length);
     for (const { claimed } of results) expect(claimed.length).toBeGreaterThan(0);
     const { done, pending } = await store.count();
-    expect([done, done + pending]).toEqual([claimed.length, 800]);
-    // Neither was served only when the other had finished.
+    expect([done, done + pending]).toEqual([claimed.length, appended.length]);
+    // Neither was served only when the other had finished: each goes on until the other has come in between.
     const lastOf = results.map((result) => Math.max(...result.appended));
     const firstOf = results.map((result) => Math.min(...result.appended));
     expect(Math.max(...firstOf)).toBeLessThan(Math.min(...lastOf));

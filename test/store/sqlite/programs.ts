@@ -49,7 +49,7 @@ async function holder({ path }: Settings): Promise<void> {
   await orders.next();
 }
 
-/** Appends and claims, with several callers at once and as fast as it can; says what it got. */
+/** Appends and claims, with several callers at once and as fast as it can, until another has come in between; says what it got. */
 async function worker(settings: Settings): Promise<void> {
   const store = await openSqliteStore({ path: settings.path });
   const { lease } = await store.openLease(3_600_000);
@@ -70,7 +70,7 @@ async function callerOf(
   appended: number[],
   claimed: number[],
 ): Promise<void> {
-  for (let round = 0; round < settings.rounds; round++) {
+  for (let round = 0; round < settings.rounds || isUnbroken(appended); round++) {
     appended.push(...(await append(store, entry({ id: `${settings.name} ${crypto.randomUUID()}` }))));
     const claims = await store.claim({ lease, limit: 3, kinds: ["event"] });
     for (const { row, attempt } of claims) {
@@ -78,6 +78,11 @@ async function callerOf(
       await store.settle([{ id: row.id, lease, attempt, outcome: { kind: "done" } }]);
     }
   }
+}
+
+/** Whether nobody else's row has got an id between these. */
+function isUnbroken(ids: readonly number[]): boolean {
+  return Math.max(...ids) - Math.min(...ids) < ids.length;
 }
 
 /** Handles what another process handles too, and says what it has done. */
