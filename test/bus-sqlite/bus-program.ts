@@ -21,12 +21,11 @@ export type Role = "publish" | "handle" | "drain";
 const [path, name, role] = argv.slice(2) as [string, string, Role];
 const CALLERS = 4;
 const PAUSE_MS = 3;
-const LEASE_MS = 2_000;
 
 const host = systemHost();
 const store = await openSqliteStore({ path, host, durability: "process" });
 const replica = await Replica.open({ store, host, space: "home" });
-const bus = new EventBus({ store, host, leaseMs: LEASE_MS });
+const bus = new EventBus({ store, host });
 
 bus.subscribe(
   "job",
