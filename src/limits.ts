@@ -300,8 +300,11 @@ export const RESIDENT_DOCUMENTS_MAX = 100_000;
 export const RECENT_WRITES_MAX = 1_000;
 /** Commits read from the change feed at a time. */
 export const FEED_PAGE_COMMITS = 1_000;
-/** When the feed is looked at again after it could not be read. */
+/** When the feed is looked at again after it could not be read; twice as long each time in a row, up to the maximum. */
 export const FEED_RETRY_MS = 1_000;
+export const FEED_RETRY_MAX_MS = 30_000;
+/** Documents read anew at a time by a replica that the feed no longer reaches: some milliseconds of work, so that others get in between. */
+export const RELOAD_BATCH_DOCUMENTS = 500;
 /** When a document that somebody holds is loaded again after that failed; twice as long each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;

@@ -100,6 +100,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#pieces = new Pieces(this);
     const { store, receipts: policy } = options;
     const tell = (trouble: unknown) => this.scheduler.report(trouble);
+    replica.onTrouble = tell;
     this.#receipts = policy && new ReceiptKeeper({ host, store, policy, tell });
     this.#receipts?.start();
   }

@@ -13,16 +13,16 @@
 import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
-import type { Change } from "./change.ts";
 import type { CommitOutcome } from "./commit.ts";
 import { CommitList } from "./commit-list.ts";
 import type { DocumentLabels, LabelChange } from "./document-labels.ts";
-import type { DocumentTable, Newcomers } from "./document-table.ts";
+import { type DocumentTable, isAfter, type Newcomers } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
 import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import { mayBeReceipt } from "./receipt.ts";
 import { type Rejection, rejected } from "./rejection.ts";
+import { Reload } from "./reload.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { type FeedCommit, type Store, StoreError } from "./store.ts";
 
@@ -31,6 +31,8 @@ export class Confirmation implements Newcomers {
   position: number;
   /** Under which new commits are made. */
   session: string;
+  /** Told of what goes wrong where nobody waits for it. */
+  tell: (trouble: unknown) => void;
   readonly #space: string;
   readonly #host: Host;
   readonly #store: Store;
@@ -59,6 +61,7 @@ export class Confirmation implements Newcomers {
     this.#notices = new OutcomeNotices(options.host);
     this.position = options.position;
     this.session = options.host.id();
+    this.tell = (trouble) => options.host.report(trouble);
     this.#documents.newcomers = this;
   }
 
@@ -175,38 +178,31 @@ export class Confirmation implements Newcomers {
     this.#notifier.tell({ kind: "integrate", changes, labels, commit: { session, localSequence } });
   }
 
-  /** The feed no longer reaches back to our position: every document that is here is read anew. */
+  /** The feed no longer reaches back to our position. */
   async #reload(): Promise<void> {
-    this.#documents.doubtDerived();
-    this.#documents.lookAgainAtAll();
-    let behind = this.#documents.loaded();
-    let position: number | undefined;
-    // What was loaded meanwhile may be older than what came back, so look until there is none of that.
-    while (position === undefined || behind.length > 0) {
-      const result = await this.#store.load(this.#space, behind);
-      this.#documents.turn?.seal();
-      const changes: Change[] = [];
-      const labels: LabelChange[] = [];
-      behind.forEach((document, i) => {
-        const loaded = result.documents[i];
-        if (!loaded || document.state === "dropped") return;
-        labels.push(...this.#documents.relabelOn(document, loaded, result.sequence));
-        changes.push(...this.#documents.rebaseOn(document, loaded, result.sequence));
-      });
-      position ??= result.sequence;
-      // What is still on its way must not be older either.
-      this.#documents.loadsFrom = position;
-      this.#documents.written(changes);
-      this.#notifier.tell({ kind: "integrate", changes, labels });
-      const from = position;
-      behind = this.#documents.loaded().filter((document) => document.loadedAt < from);
-    }
+    const reload = new Reload(
+      { store: this.#store, space: this.#space, host: this.#host },
+      this.#documents,
+      this.#notifier,
+    );
+    const position = await reload.run();
     this.position = Math.max(this.position, position);
+    const isOpen = isAfter(this.position);
     for (const pending of this.#pending) {
-      if (pending.answer === undefined || pending.answer.sequence > this.position) continue;
+      if (pending.answer === undefined || isOpen(pending)) continue;
+      for (const { document } of pending.shares) if (document.state !== "loaded") this.#forget(document, isOpen);
       this.#confirm(pending, pending.answer.sequence);
       pending.finish("confirmed", pending.answer, this.#notices);
     }
+    if (reload.trouble !== undefined) this.tell(reload.trouble);
+  }
+
+  /** What own commits had put is not here any more: others may have written over it, and nobody tells of that. */
+  #forget(document: ReplicaDocument, isKept: (commit: PendingCommit) => boolean): void {
+    const changes = document.rebase(() => {}, [], isKept);
+    this.#documents.written(changes);
+    this.#notifier.tell({ kind: "integrate", changes });
+    this.#documents.lookAgain(document);
   }
 
   // Falls ------------------------------------------------------------------------------------------------------------

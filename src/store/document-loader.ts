@@ -1,27 +1,19 @@
 /**
  * Loading documents for a replica: reads of one turn become one request. Every request starts a new generation, so that a
  * caller who needs what he just read can wait until the loads that he started, and those they led to, are over. What could not be
- * loaded and is still held then is tried again after a while: whoever rests on it may never read again by himself. A request that meets
- * stored bytes which have changed is made again in halves, so that only the documents that are damaged stay away. SPEC: S63, S64.
+ * loaded and is still held then is tried again after a while: whoever rests on it may never read again by himself. SPEC: S63, S64.
  */
-import type { Host } from "../host/host.ts";
 import { LOAD_RETRY_MAX_MS, LOAD_RETRY_MS } from "../limits.ts";
+import { type LoadHome, type LoadSource, loadApart } from "./load-apart.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { RetryTimer } from "./retry-timer.ts";
-import { type LoadResult, type Store, StoreError } from "./store.ts";
+import type { LoadResult } from "./store.ts";
 
-/** What the loader needs of its replica. */
-export interface LoadHome {
-  arrived(documents: readonly ReplicaDocument[], result: LoadResult): void;
-}
-
-export class DocumentLoader {
+export class DocumentLoader implements LoadHome {
   /** Grows with every request for a document that was not here. */
   generation = 0;
-  readonly #store: Store;
-  readonly #space: string;
-  readonly #host: Host;
-  readonly #home: LoadHome;
+  readonly #source: LoadSource;
+  readonly #home: Pick<LoadHome, "arrived">;
   /** Asked for in this turn. */
   #wanted: ReplicaDocument[] = [];
   /** Requests whose answer is outstanding. */
@@ -31,13 +23,11 @@ export class DocumentLoader {
   readonly #failed = new Set<ReplicaDocument>();
   readonly #retry: RetryTimer;
 
-  constructor(store: Store, space: string, host: Host, home: LoadHome) {
-    this.#store = store;
-    this.#space = space;
-    this.#host = host;
+  constructor(source: LoadSource, home: Pick<LoadHome, "arrived">) {
+    this.#source = source;
     this.#home = home;
     const backoff = { startMs: LOAD_RETRY_MS, maxMs: LOAD_RETRY_MAX_MS };
-    this.#retry = new RetryTimer(host, () => this.#tryAgain(), backoff);
+    this.#retry = new RetryTimer(source.host, () => this.#tryAgain(), backoff);
   }
 
   get idle(): boolean {
@@ -48,7 +38,7 @@ export class DocumentLoader {
     document.state = "loading";
     this.generation++;
     this.#wanted.push(document);
-    if (this.#wanted.length === 1) this.#host.microtask(() => void this.#send());
+    if (this.#wanted.length === 1) this.#source.host.microtask(() => void this.#send());
   }
 
   /** Resolves when no load is outstanding; never rejects: a failed load leaves its reason on the document. */
@@ -74,44 +64,32 @@ export class DocumentLoader {
     this.#wanted = [];
     this.#inFlight++;
     try {
-      await this.#load(documents);
+      await loadApart(this.#source, documents, this);
     } finally {
       this.#inFlight--;
       if (this.idle) for (const resolve of this.#waiting.splice(0)) resolve();
     }
   }
 
-  async #load(documents: readonly ReplicaDocument[]): Promise<void> {
-    let result: LoadResult;
-    try {
-      result = await this.#store.load(this.#space, documents);
-    } catch (error) {
-      if (documents.length > 1 && isDamage(error)) return this.#loadInHalves(documents);
-      for (const document of documents) if (document.state === "loading") this.#fail(document, error);
-      this.#retry.failed(error);
-      return;
-    }
+  arrived(documents: readonly ReplicaDocument[], result: LoadResult): void {
     for (const document of documents) this.#failed.delete(document);
     if (this.#failed.size === 0) this.#retry.succeeded();
     this.#home.arrived(documents, result);
   }
 
-  /** At most two requests for each document, few of them where few are damaged; others get in between. */
-  async #loadInHalves(documents: readonly ReplicaDocument[]): Promise<void> {
-    const middle = documents.length >> 1;
-    for (const half of [documents.slice(0, middle), documents.slice(middle)]) {
-      await this.#host.yield();
-      await this.#load(half);
-    }
+  failed(documents: readonly ReplicaDocument[], error: unknown): void {
+    for (const document of documents) if (document.state === "loading") this.#fail(document, error);
+    this.#retry.failed(error);
   }
 
   #fail(document: ReplicaDocument, error: unknown): void {
     document.loadFailed(error);
     this.#failed.add(document);
   }
-}
 
-/** Of a document, or of what it is read with. Any other error is one of the store, for whatever it is asked. */
-function isDamage(error: unknown): boolean {
-  return error instanceof StoreError && error.code === "STORE_CORRUPT";
+  /** One that was here could not be loaded anew. */
+  lost(document: ReplicaDocument, error: unknown): void {
+    this.#failed.add(document);
+    this.#retry.failed(error);
+  }
 }

@@ -56,7 +56,7 @@ export class DocumentTable {
   readonly #remembering = new Set<ReplicaDocument>();
 
   constructor(options: { store: Store; space: string; host: Host; residentMax: number; notifier: Notifier }) {
-    this.loader = new DocumentLoader(options.store, options.space, options.host, this);
+    this.loader = new DocumentLoader(options, this);
     this.#residentMax = options.residentMax;
     this.#sweepAt = options.residentMax;
     this.#host = options.host;
@@ -138,9 +138,11 @@ export class DocumentTable {
     for (const document of this.all()) if (document.isRestedOn) this.touch(document);
   }
 
-  /** Documents that are here as they are stored. */
-  loaded(): ReplicaDocument[] {
-    return [...this.all()].filter((document) => document.state === "loaded" && !document.derived);
+  /** Documents that are here as they were stored before that sequence, or as a commit has put them that may be as old. */
+  behind(sequence: number): ReplicaDocument[] {
+    const isHere = ({ state, pending, loadError }: ReplicaDocument) =>
+      state === "loaded" || (state === "absent" && pending.length > 0 && loadError === undefined);
+    return [...this.all()].filter((document) => document.loadedAt < sequence && !document.derived && isHere(document));
   }
 
   // Writes that open transactions have to know of ----------------------------------------------------------------------
@@ -227,6 +229,12 @@ export class DocumentTable {
     return document.rebase(rebase, [[]], isAfter(sequence));
   }
 
+  /** It was here, and nobody can tell any more what it is. */
+  lose(document: ReplicaDocument, error: unknown): Change[] {
+    this.loader.lost(document, error);
+    return document.lost(error);
+  }
+
   // Memory -----------------------------------------------------------------------------------------------------------
 
   /** Calls back when no code is under way that may have looked something up. */
@@ -270,7 +278,7 @@ export class DocumentTable {
 const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
 
 /** Whether a commit is not yet part of what a backend has said as of a sequence. */
-function isAfter(sequence: number): (commit: PendingCommit) => boolean {
+export function isAfter(sequence: number): (commit: PendingCommit) => boolean {
   return ({ answer }) => answer === undefined || answer.sequence > sequence;
 }
 

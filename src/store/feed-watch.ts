@@ -1,21 +1,36 @@
 /**
  * Follows what others commit to a space: looks into the feed whenever the store tells of a write there. A look that fails is made again a
- * while later: whoever wrote may have been the last, and nobody would tell again. SPEC: S67, S69.
+ * while later: whoever wrote may have been the last, and nobody would tell again. A feed that is damaged does not mend itself, and is told
+ * of, once until it can be read again. SPEC: S67, S69.
  */
 import type { Host } from "../host/host.ts";
-import { FEED_RETRY_MS } from "../limits.ts";
+import { FEED_RETRY_MAX_MS, FEED_RETRY_MS } from "../limits.ts";
+import { isDamage } from "./load-apart.ts";
 import { RetryTimer } from "./retry-timer.ts";
 import type { Store } from "./store.ts";
 
+/** Whoever follows the feed. */
+export interface FeedFollower {
+  catchUp(): Promise<void>;
+  /** Told of what goes wrong where nobody waits for it. */
+  tell(trouble: unknown): void;
+}
+
 export class FeedWatch {
-  readonly #catchUp: () => Promise<void>;
+  readonly #follower: FeedFollower;
   readonly #unwatch: () => void;
   readonly #retry: RetryTimer;
+  #isTold = false;
 
-  constructor(parts: { host: Host; store: Store; space: string; catchUp: () => Promise<void> }) {
-    const { host, store, space, catchUp } = parts;
-    this.#catchUp = catchUp;
-    this.#retry = new RetryTimer(host, () => this.#look(), { startMs: FEED_RETRY_MS, maxMs: FEED_RETRY_MS });
+  constructor(parts: {
+    readonly host: Host;
+    readonly store: Store;
+    readonly space: string;
+    readonly follower: FeedFollower;
+  }) {
+    const { host, store, space, follower } = parts;
+    this.#follower = follower;
+    this.#retry = new RetryTimer(host, () => this.#look(), { startMs: FEED_RETRY_MS, maxMs: FEED_RETRY_MAX_MS });
     this.#unwatch = store.watch(({ spaces }) => {
       if (spaces === undefined || spaces.includes(space)) this.#look();
     });
@@ -27,6 +42,22 @@ export class FeedWatch {
   }
 
   #look(): void {
-    this.#catchUp().catch((error: unknown) => this.#retry.failed(error));
+    this.#follower.catchUp().then(
+      () => this.#succeeded(),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  #succeeded(): void {
+    this.#isTold = false;
+    this.#retry.succeeded();
+  }
+
+  #failed(error: unknown): void {
+    if (isDamage(error) && !this.#isTold) {
+      this.#isTold = true;
+      this.#follower.tell(error);
+    }
+    this.#retry.failed(error);
   }
 }

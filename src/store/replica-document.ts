@@ -5,11 +5,13 @@
  * ```
  *   absent ──first read──> loading ──arrives──> loaded ──nobody holds it, memory is short──> dropped
  *     │                       │└──load fails──> absent (`loadError` says why; the next read tries again, or the loader if it is held)
- *     └──replaced whole by an own commit that is confirmed──> loaded
+ *     ├──replaced whole by an own commit that is confirmed──> loaded
+ *     └<──is damaged, and the feed does not tell what became of it──── loaded (`lost`)
  * ```
  *
- * Before it is loaded, the first thing pending on it replaces it whole, since nothing else can be written to it. A dropped one is dead:
- * whoever comes next gets another object for the document, and whoever still has this one has to look it up again.
+ * Before it is loaded, the first thing pending on it replaces it whole, since nothing else can be written to it. Where that is no longer so (it is
+ * lost, or what was put is confirmed and may be overwritten), what is pending shows nothing until it is loaded again. A dropped one is dead: whoever comes next gets another object for the document, and whoever still has
+ * this one has to look it up again.
  */
 import { RECENT_WRITES_MAX } from "../limits.ts";
 import { equal } from "../message/equality.ts";
@@ -95,7 +97,7 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Whether the value is all there is to know: loaded, or replaced whole by a pending commit. */
   get isKnown(): boolean {
-    return this.state === "loaded" || this.pending.length > 0;
+    return this.state === "loaded" || (this.pending.length > 0 && this.pending.some(isWhole));
   }
 
   /** Whether somebody needs to hear of changes though it is not here: a node that was taken up again has not loaded its inputs. */
@@ -105,7 +107,7 @@ export class ReplicaDocument implements DocumentRef {
 
   /** Held and not here. That of a resumed node is derived, and still only stored. */
   get isHeldAbsent(): boolean {
-    return this.state === "absent" && this.observers > 0 && this.pending.length === 0;
+    return this.state === "absent" && this.observers > 0 && !this.isKnown;
   }
 
   /** Applies one operation in place; says what changed, and what takes it back. */
@@ -259,6 +261,19 @@ export class ReplicaDocument implements DocumentRef {
     this.missed = NONE;
   }
 
+  /**
+   * It was loaded, and what is here is as of a moment that nobody can tell any more. What is pending stays, and is applied when it is loaded
+   * again; where that replaces it whole, it shows.
+   */
+  lost(error: unknown): Change[] {
+    const before = () => {
+      this.value = undefined;
+    };
+    const changes = this.rebase(before, [[]], () => true);
+    this.loadFailed(error);
+    return changes;
+  }
+
   /** Its value is computed: there is nothing to load, a load on its way comes too late, and one that has failed does not matter. */
   madeHere(): void {
     this.state = "loaded";
@@ -278,8 +293,15 @@ export class ReplicaDocument implements DocumentRef {
       this.#pendingIndex?.remove(share);
     }
     if (this.state === "loaded") return;
+    if (!isWhole(share)) {
+      // It was written before the document was lost. A load on its way may not have seen it.
+      if (this.state === "loading")
+        this.missed = [...this.missed, { sequence, operations: share.operations, labels: NONE }];
+      return;
+    }
     // Made or replaced whole without having been read: it is exactly what we wrote, nobody has to load it.
     this.state = "loaded";
+    this.loadError = undefined;
     this.loadedAt = sequence;
     this.missed = NONE;
   }
@@ -344,6 +366,11 @@ export class ReplicaDocument implements DocumentRef {
 
 function at(value: Json | undefined, path: Path): Json | undefined {
   return value === undefined ? undefined : getAt(value, path);
+}
+
+/** Whether what was there before does not matter to what it leaves. */
+function isWhole({ operations }: { readonly operations: readonly PathOperation[] }): boolean {
+  return operations.some(({ op, path }) => op === "set" && path.length === 0);
 }
 
 function isDifferent({ before, after }: Change): boolean {

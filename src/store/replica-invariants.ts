@@ -13,9 +13,9 @@ import type { ReplicaDocument } from "./replica-document.ts";
 
 export function checkDocument(document: ReplicaDocument, pending: CommitList<PendingCommit>): void {
   const check = checker(`document ${document.scope}/${document.id}`);
-  const first = document.pending[0]?.operations[0];
   check(document.observers >= 0, "is held by less than nobody");
-  check(document.state === "loaded" || !first || isWhole(first), "is not loaded, and a part of it is pending");
+  const showsNothing = document.value === undefined || document.derived;
+  check(document.isKnown || showsNothing, "is not known, and something of it shows");
   check(document.state === "loading" || document.missed.length === 0, "keeps missed commits and is not loading");
   check(!containsUnfrozenBelowFrozen(document.value), "has a container that can change inside one that was handed out");
 
@@ -56,10 +56,6 @@ function checker(subject: string): (holds: boolean, problem: string) => void {
   return (holds, problem) => {
     if (!holds) throw new Error(`Replica: ${subject} ${problem}`);
   };
-}
-
-function isWhole(operation: PathOperation): boolean {
-  return operation.op === "set" && operation.path.length === 0;
 }
 
 function applyWhatFits(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {

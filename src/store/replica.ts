@@ -111,7 +111,7 @@ export class Replica implements AsyncDisposable {
     this.#store = store;
     this.#documents = new DocumentTable({ store, space, host, residentMax, notifier });
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
-    this.#feed = new FeedWatch({ host, store, space, catchUp: () => this.catchUp() });
+    this.#feed = new FeedWatch({ host, store, space, follower: this.#confirmation });
   }
 
   // Reading ----------------------------------------------------------------------------------------------------------
@@ -215,6 +215,11 @@ export class Replica implements AsyncDisposable {
     return this.#notifier.subscribe(listener);
   }
 
+  /** Who is told of what goes wrong where nobody waits for it; the host, unless somebody is given. */
+  set onTrouble(tell: (trouble: unknown) => void) {
+    this.#confirmation.tell = tell;
+  }
+
   /** Integrates what others have committed by now. */
   catchUp(): Promise<void> {
     return this.#confirmation.catchUp();
@@ -241,14 +246,12 @@ export class Replica implements AsyncDisposable {
     this.requireOpen();
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     if (rejection) return { ...identity, outcome: Promise.resolve(rejection), rejection };
-
     const dependsOn = standsOn(parts);
     const application: Application = { changes: NONE, claims: readClaims(parts, this.position) };
     const shares = this.#apply(parts, application);
     const { changes, claims } = application;
     if (shares.length === 0 && receipt === undefined && isNothing(extras))
       return { ...identity, outcome: this.#outcomeOfReading(claims, dependsOn) };
-
     const made = { reads: claims, patches: patchesOf(shares, receipt), dependsOn, receipt, isAdmitted: true };
     const pending = this.#send(buildRequest(this.space, identity, made, extras), shares, receipt);
     const labels = this.#label(pending);
@@ -288,9 +291,10 @@ export class Replica implements AsyncDisposable {
 
   /** Puts the labels that a commit writes on the documents; they are as pending as what it wrote. */
   #label(pending: PendingCommit): readonly LabelChange[] {
-    const { labels } = pending.request;
-    if (labels.length === 0) return NO_LABELS;
-    return labels.flatMap((write) => this.place(write).relabel((of) => of.addPending(pending, write)) ?? []);
+    if (pending.request.labels.length === 0) return NONE;
+    return pending.request.labels.flatMap(
+      (write) => this.place(write).relabel((of) => of.addPending(pending, write)) ?? [],
+    );
   }
 
   /**
@@ -374,9 +378,8 @@ export class Replica implements AsyncDisposable {
     await (grace === undefined ? settled : grace.outlasts(settled, LAST_ANSWERS_MS));
     this.#feed.close();
     this.#documents.loader.close();
-    return this.#confirmation.giveUp(
-      `the store had not answered when space "${this.space}" was closed; it may be there`,
-    );
+    const why = `the store had not answered when space "${this.space}" was closed; it may be there`;
+    return this.#confirmation.giveUp(why);
   }
 
   /** Throws if the replica contradicts itself. */
@@ -395,5 +398,4 @@ export class Replica implements AsyncDisposable {
   }
 }
 
-const NO_LABELS: readonly LabelChange[] = NONE;
 const NO_OPTIONS: TransactionOptions = {};

@@ -27,7 +27,7 @@ describe("a feed that cannot be read for a while", () => {
     await host.advance(5_000);
     expect(b.get()).toBe(10);
     feed.fails = false;
-    await host.advance(1_000);
+    await host.advance(FEED_RETRY_MAX_MS);
     expect(b.get()).toBe(20);
     scheduler.checkInvariants();
   });

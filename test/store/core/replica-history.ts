@@ -82,11 +82,16 @@ class Site {
   readonly #peeked = new Map<string, Json | undefined>();
   reverts = 0;
   pulls = 0;
+  /** Documents that were here and could not be loaded anew. */
+  lost = 0;
   #broken: unknown;
 
   constructor(replica: Replica, isMirrored: boolean) {
     this.replica = replica;
     this.mirror = isMirrored ? new Mirror() : undefined;
+    replica.onTrouble = () => {
+      this.lost++;
+    };
     // What a listener throws goes to the host; here it ends the run.
     replica.subscribe((notification) => {
       try {
@@ -157,15 +162,27 @@ class Site {
   }
 }
 
+export interface HistoryOptions {
+  /** Decides which documents the store finds damaged, and when; without it, none. */
+  readonly damage?: SeededRandom;
+}
+
 export interface HistorySummary {
   committed: number;
   rejected: number;
   reverts: number;
   pulls: number;
+  lost: number;
 }
 
-export async function runHistory(host: SimulatedHost, random: SeededRandom): Promise<HistorySummary> {
-  const disk = new MemoryDisk({ changesKept: random.below(4) === 0 ? 3 : 1_000 });
+export async function runHistory(
+  host: SimulatedHost,
+  random: SeededRandom,
+  { damage }: HistoryOptions = {},
+): Promise<HistorySummary> {
+  const hasShortFeed = random.below(4) === 0;
+  const disk = new MemoryDisk({ changesKept: damage ? 1 : hasShortFeed ? 3 : 1_000 });
+  const damages = damage && new RandomDamage(damage);
   const history = new History();
   const sites: Site[] = [];
   const lines: FaultyLine[] = [];
@@ -175,7 +192,7 @@ export async function runHistory(host: SimulatedHost, random: SeededRandom): Pro
     const opening = Replica.open({ store: line.store, space: SPACE, host, residentDocumentsMax: isDropping ? 2 : 100 });
     lines.push(line);
     sites.push(new Site(await opening, !isDropping));
-    line.plan = (call) => randomFault(call, host, random);
+    line.plan = (call) => ({ ...randomFault(call, host, random), ...damages?.fault(call, host) });
   }
   const ended = new Map<string, Ended>();
 
@@ -216,6 +233,7 @@ export async function runHistory(host: SimulatedHost, random: SeededRandom): Pro
     rejected: outcomes.filter((kind) => kind === "rejected").length,
     reverts: sites.reduce((sum, site) => sum + site.reverts, 0),
     pulls: sites.reduce((sum, site) => sum + site.pulls, 0),
+    lost: sites.reduce((sum, site) => sum + site.lost, 0),
   };
 }
 
@@ -299,6 +317,25 @@ function randomFault({ method }: LineCall, host: SimulatedHost, random: SeededRa
       return { ...delays, sendTwice: true };
     default:
       return delays;
+  }
+}
+
+/** Now one document is damaged, now another or none. Looks at the feed take long, so that it often does not reach back any more. */
+class RandomDamage {
+  readonly #random: SeededRandom;
+  #damaged: string | undefined;
+
+  constructor(random: SeededRandom) {
+    this.#random = random;
+  }
+
+  fault({ method, refs = [] }: LineCall, host: SimulatedHost): Fault {
+    const random = this.#random;
+    if (method === "changesSince")
+      return { arrives: new Promise((resolve) => void host.timer(random.below(80), resolve)) };
+    if (random.below(8) === 0) this.#damaged = DOCUMENTS[random.below(DOCUMENTS.length + 1)]?.id;
+    if (!refs.some(({ id }) => id === this.#damaged)) return {};
+    return { instead: new StoreError("STORE_CORRUPT", "stored bytes have changed") };
   }
 }
 

@@ -1,5 +1,46 @@
 import { describe, expect, test } from "#test";
-import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
+import { simulatedHost } from "../../../src/host/simulated-host.ts";
+import { RELOAD_BATCH_DOCUMENTS } from "../../../src/limits.ts";
+import type { Json } from "../../../src/message/json.ts";
+import type { DocumentRef } from "../../../src/store/document.ts";
+import { MemoryDisk } from "../../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../../src/store/memory/memory-store.ts";
+import { Replica } from "../../../src/store/replica.ts";
+import { StoreError } from "../../../src/store/store.ts";
+import { FaultyLine } from "../faulty-store.ts";
+import { DOC, fate, OTHER, quiet, SPACE, setup } from "./replica-setup.ts";
+
+const DAMAGE = new StoreError("STORE_CORRUPT", "stored bytes have changed");
+
+/** A replica behind a line on simulated time, and another that writes as fast as the feed forgets. */
+async function setupBehind() {
+  const host = simulatedHost(1);
+  const disk = new MemoryDisk({ changesKept: 3 });
+  const line = new FaultyLine(memoryStore({ host, disk }));
+  const open = (store: FaultyLine["store"]) => host.run(() => Replica.open({ store, space: SPACE, host }));
+  const here = await open(line.store);
+  const there = await open(memoryStore({ host, disk }));
+  const troubles: unknown[] = [];
+  here.onTrouble = (trouble) => void troubles.push(trouble);
+  const put = async (ref: DocumentRef, value: Json) => {
+    const transaction = there.transaction();
+    transaction.write(ref, [], value);
+    await host.run(() => transaction.commit().outcome);
+  };
+  return { host, line, here, there, troubles, put };
+}
+
+type Behind = Awaited<ReturnType<typeof setupBehind>>;
+
+/** Others write so much that the feed does not reach back any more, before the replica may look. */
+async function fallBehind({ line, host, put }: Behind, writes: () => Promise<void>): Promise<void> {
+  const { plan } = line;
+  line.plan = (call) => (call.method === "changesSince" ? { instead: new Error("the line is dead") } : plan(call));
+  await writes();
+  for (let n = 0; n < 5; n++) await put({ scope: "space", id: "noise" }, n);
+  await host.advance(0);
+  line.plan = plan;
+}
 
 describe("a reload behind the feed's horizon", () => {
   test("[S65] [S68] shows own commits that were answered and wait for the feed once, and those on their way upon them", async () => {
@@ -29,5 +70,180 @@ describe("a reload behind the feed's horizon", () => {
     expect(here.replica.peek(OTHER)).toEqual(["a", "answered"]);
     await there.replica.load([OTHER]);
     expect(there.replica.peek(OTHER)).toEqual(["a", "answered"]);
+  });
+
+  test("[S68] [S62] shows what others have put over an own put that was answered and waits for the feed", async () => {
+    const { here, there } = await setup({ changesKept: 3 });
+    const feed = here.hold("changesSince", "arrives");
+    await there.put(OTHER, [], 0);
+    const own = here.write(DOC, [], "own");
+    await quiet();
+    await there.put(DOC, [], "theirs");
+    for (let n = 1; n <= 10; n++) await there.put(OTHER, [], n);
+    feed.open();
+    expect(fate(await own.outcome)).toBe("committed");
+    await here.replica.catchUp();
+    here.replica.checkInvariants();
+    await here.replica.load([DOC]);
+    expect(here.replica.peek(DOC)).toBe("theirs");
+  });
+
+  test("[S68] asks for a bounded number of documents at a time", async () => {
+    const setup = await setupBehind();
+    const { host, line, here, put } = setup;
+    const refs = Array.from({ length: 2 * RELOAD_BATCH_DOCUMENTS + 1 }, (_, n) => ({ scope: "space", id: `${n}` }));
+    await host.run(() => here.load(refs));
+    const asked: number[] = [];
+    line.plan = ({ method, refs: of = [] }) => {
+      if (method === "load") asked.push(of.length);
+      return {};
+    };
+    await fallBehind(setup, () => put(refs[7] as DocumentRef, "new"));
+    await host.run(() => here.catchUp());
+    expect(here.peek(refs[7] as DocumentRef)).toBe("new");
+    expect(Math.max(...asked)).toBe(RELOAD_BATCH_DOCUMENTS);
+    expect(asked.reduce((sum, count) => sum + count)).toBe(refs.length);
+    expect(refs.every((ref) => here.place(ref).loadedAt === here.position)).toBe(true);
+  });
+
+  test("[S68] [S64] leaves out a document that is damaged: the rest comes, and it is told once and tried again ever later", async () => {
+    const setup = await setupBehind();
+    const { host, line, here, put, troubles } = setup;
+    await put(DOC, "old");
+    await put(OTHER, "old");
+    here.observe(DOC);
+    here.observe(OTHER);
+    await host.run(() => here.loadsSettled());
+    const tries: number[] = [];
+    let isDamaged = true;
+    line.plan = ({ method, refs = [] }) => {
+      const isAsked = method === "load" && refs.some(({ id }) => id === DOC.id);
+      if (isAsked && refs.length === 1) tries.push(host.monotonic());
+      return isAsked && isDamaged ? { instead: DAMAGE } : {};
+    };
+    const told: unknown[] = [];
+    here.subscribe(({ kind, changes }) => void told.push(...changes.map(({ id, after }) => [kind, id, after])));
+    await fallBehind(setup, async () => {
+      await put(DOC, "new");
+      await put(OTHER, "new");
+    });
+    await host.run(() => here.catchUp());
+    expect(told).toContainEqual(["integrate", OTHER.id, "new"]);
+    expect(told).toContainEqual(["integrate", DOC.id, undefined]);
+    expect(here.place(DOC)).toMatchObject({ state: "absent", value: undefined, loadError: DAMAGE });
+    here.checkInvariants();
+    await host.advance(100_000);
+    await put(OTHER, "later");
+    await host.run(() => here.catchUp());
+    expect(here.peek(OTHER)).toBe("later");
+    expect(troubles).toMatchObject([{ code: "STORE_CORRUPT", message: expect.stringContaining(`space/${DOC.id}`) }]);
+    const pauses = tries.slice(1).map((time, i) => Math.round((time - (tries[i] as number)) / 1_000));
+    expect(pauses).toEqual([1, 2, 4, 8, 16, 30, 30]);
+    isDamaged = false;
+    await host.advance(30_000);
+    expect(here.peek(DOC)).toBe("new");
+    expect(told.at(-1)).toEqual(["pull", DOC.id, "new"]);
+  });
+
+  test("[S68] [S61] lets no commit pass that took a damaged document for absent", async () => {
+    const setup = await setupBehind();
+    const { host, line, here, put } = setup;
+    await put(DOC, { n: 1 });
+    await host.run(() => here.load([DOC]));
+    const open = here.transaction();
+    expect(open.read(DOC, ["n"])).toBe(1);
+    line.plan = ({ refs = [] }) => (refs.some(({ id }) => id === DOC.id) ? { instead: DAMAGE } : {});
+    // It has not moved: only that it cannot be read stands against what was believed of it.
+    await fallBehind(setup, async () => undefined);
+    await host.run(() => here.catchUp());
+    open.write(OTHER, [], "on what was there");
+    expect(fate(await host.run(() => open.commit().outcome))).toBe("stale read-moved");
+    const blind = here.transaction();
+    expect(blind.read(DOC)).toBe(undefined);
+    blind.write(OTHER, [], "on nothing");
+    expect(fate(await host.run(() => blind.commit().outcome))).toBe("stale read-moved");
+    expect(here.peek(OTHER)).toBe(undefined);
+  });
+
+  test("[S68] [S61] keeps what is on its way into a document that is damaged, and takes it for no knowledge of that", async () => {
+    const setup = await setupBehind();
+    const { host, line, here, put } = setup;
+    await put(DOC, { n: 1 });
+    await host.run(() => here.load([DOC]));
+    const gate = Promise.withResolvers<void>();
+    let isDamaged = true;
+    line.plan = ({ method, refs = [] }) => {
+      if (method === "commit") return { arrives: gate.promise };
+      return isDamaged && refs.some(({ id }) => id === DOC.id) ? { instead: DAMAGE } : {};
+    };
+    const into = here.transaction();
+    into.write(DOC, ["own"], true);
+    const sent = into.commit();
+    await fallBehind(setup, async () => undefined);
+    await host.run(() => here.catchUp());
+    here.checkInvariants();
+    expect(here.place(DOC)).toMatchObject({ state: "absent", value: undefined, loadError: DAMAGE });
+    const blind = here.transaction();
+    expect(blind.read(DOC)).toBe(undefined);
+    blind.write(OTHER, [], "on nothing");
+    const onNothing = blind.commit();
+    gate.resolve();
+    expect(fate(await host.run(() => sent.outcome))).toBe("committed");
+    expect(fate(await host.run(() => onNothing.outcome))).toBe("stale read-moved");
+    expect(here.place(DOC)).toMatchObject({ value: undefined, loadError: DAMAGE });
+    isDamaged = false;
+    await host.run(() => here.load([DOC]));
+    here.checkInvariants();
+    expect(here.peek(DOC)).toEqual({ n: 1, own: true });
+  });
+
+  test("[S68] [S60] a load that has not seen what was on its way into such a document does not lose it", async () => {
+    const setup = await setupBehind();
+    const { host, line, here, put } = setup;
+    await put(DOC, { n: 1 });
+    await host.run(() => here.load([DOC]));
+    const [arrives, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    line.plan = ({ method, refs = [] }) => {
+      if (method === "commit") return { arrives: arrives.promise };
+      return refs.some(({ id }) => id === DOC.id) ? { instead: DAMAGE } : {};
+    };
+    const into = here.transaction();
+    into.write(DOC, ["own"], true);
+    const sent = into.commit();
+    await fallBehind(setup, async () => undefined);
+    await host.run(() => here.catchUp());
+    line.plan = ({ method }) => (method === "load" ? { answered: answered.promise } : {});
+    here.observe(DOC);
+    await host.advance(0);
+    arrives.resolve();
+    expect(fate(await host.run(() => sent.outcome))).toBe("committed");
+    expect(here.place(DOC)).toMatchObject({ state: "loading", value: undefined });
+    answered.resolve();
+    await host.run(() => here.loadsSettled());
+    here.checkInvariants();
+    expect(here.peek(DOC)).toEqual({ n: 1, own: true });
+  });
+});
+
+describe("a feed that is damaged", () => {
+  test("[S69] is told of once, and looked at ever later until it can be read", async () => {
+    const { host, line, here, put, troubles } = await setupBehind();
+    await put(DOC, "old");
+    await host.run(() => here.load([DOC]));
+    const looks: number[] = [];
+    line.plan = ({ method }) => {
+      if (method !== "changesSince") return {};
+      looks.push(host.monotonic());
+      return { instead: DAMAGE };
+    };
+    await put(DOC, "new");
+    await host.advance(70_000);
+    expect(looks.slice(1).map((time, i) => Math.round((time - (looks[i] as number)) / 1_000))).toEqual([
+      1, 2, 4, 8, 16, 30,
+    ]);
+    expect(troubles).toEqual([DAMAGE]);
+    line.plan = () => ({});
+    await host.advance(30_000);
+    expect(here.peek(DOC)).toBe("new");
   });
 });
