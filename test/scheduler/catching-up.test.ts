@@ -1,5 +1,6 @@
 /** Commits that are stale because of what others wrote, while nobody can say what that was. */
 import { describe, expect, test } from "#test";
+import { FEED_RETRY_MAX_MS } from "../../src/limits.ts";
 import { setup } from "./scheduler-setup.ts";
 
 describe("a feed that cannot be read for a while", () => {
