@@ -30,8 +30,9 @@ const CLOSE: readonly Target[] = [{ of: { system: FASTEST }, atMost: 3 }, AHEAD_
 
 export const reactiveBenchmark: Benchmark = {
   name: "reactive",
-  what: "one change until every effect has run; the fastest of many short batches, rounds interleaved, median of rounds",
+  what: "one change until every effect has run; the fastest of many short batches, each round in a process of its own, median of rounds",
   systems: SYSTEMS,
+  apart: true,
   workloads: [
     graph("(a) 10,000 computeds, 1 observed: one write", "oneOfManyObserved", [lower("us", CLOSE), exactly(1)]),
     graph("(b) register a dormant node", "dormant", [lower("us", atMost(1)), lower("bytes", atMost(600)), exactly(0)]),

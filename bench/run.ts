@@ -3,26 +3,15 @@
  * so: `docs/decisions/0004-benchmarks.md`. A benchmark that crashes does not stop the others; it only decides the exit code.
  */
 import { setFlagsFromString } from "node:v8";
-import type { Benchmark } from "./harness/benchmark.ts";
+import { BENCHMARKS, benchmarkOf } from "./benchmarks.ts";
+import { measureApart } from "./harness/apart.ts";
 import { caveat, machine, machineText } from "./harness/machine.ts";
-import { measure } from "./harness/measure.ts";
+import { measure, type Plan } from "./harness/measure.ts";
 import { type Options, parseOptions, USAGE } from "./harness/options.ts";
 import { leaveOutPeers } from "./harness/peers.ts";
 import { Progress } from "./harness/progress.ts";
 import { type Report, report } from "./harness/report.ts";
 import { renderReport } from "./harness/table.ts";
-
-/** Loaded only when asked for, so that a benchmark which does not load takes no other with it. */
-const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
-  bus: async () => (await import("./bus.ts")).busBenchmark,
-  kernel: async () => (await import("./kernel.ts")).kernelBenchmark,
-  loop: async () => (await import("./loop.ts")).loopBenchmark,
-  message: async () => (await import("./message.ts")).messageBenchmark,
-  reactive: async () => (await import("./reactive.ts")).reactiveBenchmark,
-  restart: async () => (await import("./restart.ts")).restartBenchmark,
-  store: async () => (await import("./store.ts")).storeBenchmark,
-  streams: async () => (await import("./streams.ts")).streamsBenchmark,
-};
 
 // The exit handler removes the data of the runs; an interrupt alone would not call it.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
@@ -63,26 +52,22 @@ async function runAll(options: Options): Promise<number> {
 }
 
 /** Undefined when the benchmark crashed as a whole. */
-async function runOne(name: string, { scale, rounds, only }: Options): Promise<Report | undefined> {
+async function runOne(name: string, { scale, rounds, only, peers }: Options): Promise<Report | undefined> {
   const progress = new Progress();
+  const plan: Plan = { scale, rounds, onProgress: (step) => progress.step(`${name} · ${step}`) };
   try {
-    const benchmark = narrowed(await BENCHMARKS[name]!(), only);
-    return report(
-      await measure(benchmark, { scale, rounds, onProgress: (step) => progress.step(`${name} · ${step}`) }),
-    );
+    const benchmark = await benchmarkOf(name, only);
+    if (benchmark.workloads.length === 0) console.error(`bench: no workload of ${name} contains "${only}"`);
+    const measured = benchmark.apart
+      ? await measureApart(benchmark, plan, { name, only, scale, peers })
+      : await measure(benchmark, plan);
+    return report(measured);
   } catch (error) {
     console.error(`bench: ${name} crashed:`, error);
     return undefined;
   } finally {
     progress.clear();
   }
-}
-
-function narrowed(benchmark: Benchmark, only: string | undefined): Benchmark {
-  if (only === undefined) return benchmark;
-  const workloads = benchmark.workloads.filter(({ group, name }) => `${group} · ${name}`.includes(only));
-  if (workloads.length === 0) console.error(`bench: no workload of ${benchmark.name} contains "${only}"`);
-  return { ...benchmark, workloads };
 }
 
 function errorsAsText(_key: string, value: unknown): unknown {

@@ -14,6 +14,8 @@ export interface Benchmark {
   readonly what: string;
   /** Columns, in the order in which each round runs them. Exactly one has the role `ours`. */
   readonly systems: readonly System[];
+  /** Whether each round is taken in a process of its own; see `apart.ts`. */
+  readonly apart?: true;
   /** Rows, in order. */
   readonly workloads: readonly Workload[];
 }

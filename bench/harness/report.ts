@@ -30,6 +30,8 @@ export interface Line {
   /** Ours divided by that of each system that a target names. */
   readonly toNamed: Readonly<Record<string, number>>;
   readonly targets: readonly Target[];
+  /** For each target that is a ratio, the one of the round that was farthest from it. */
+  readonly worst: readonly number[];
   readonly verdict?: "reached" | "missed";
 }
 
@@ -63,12 +65,15 @@ function lineOf(systems: readonly System[], { workload, cells }: MeasuredWorkloa
   }
   const of = (role: System["role"]) => systems.filter((system) => system.role === role).map((system) => system.name);
   const [ours] = of("ours");
-  const ratioTo = (other: string | undefined): number | undefined =>
+  const ratiosTo = (other: string | undefined): readonly number[] =>
     ours === undefined || other === undefined
-      ? undefined
-      : ratio(numbersOf(cells.get(ours), metric.name), numbersOf(cells.get(other), metric.name));
-  const toLimit = ratioTo(of("limit")[0]);
-  const toBestPeer = ratioTo(best(of("peer"), values, metric));
+      ? []
+      : ratios(numbersOf(cells.get(ours), metric.name), numbersOf(cells.get(other), metric.name));
+  const ratioTo = (other: string | undefined): number | undefined => typical(ratiosTo(other));
+  const limit = of("limit")[0];
+  const bestPeer = best(of("peer"), values, metric);
+  const toLimit = ratioTo(limit);
+  const toBestPeer = ratioTo(bestPeer);
   const targets = metric.target === undefined ? [] : [metric.target].flat();
   const toNamed: Record<string, number> = {};
   for (const { of: reference } of targets) {
@@ -76,9 +81,11 @@ function lineOf(systems: readonly System[], { workload, cells }: MeasuredWorkloa
     const to = ratioTo(reference.system);
     if (to !== undefined) toNamed[reference.system] = to;
   }
+  const ratiosFor = (target: Target) =>
+    target.of === "itself" ? [] : ratiosTo(referenceOf(target.of, limit, bestPeer));
   const reached = targets.map((target) => {
-    const value =
-      ours === undefined ? undefined : measured(target, { own: values[ours], toLimit, toBestPeer, toNamed });
+    const own = ours === undefined ? undefined : values[ours];
+    const value = target.of === "itself" ? own : typical(ratiosFor(target));
     return value === undefined ? undefined : isReached(target, value);
   });
   return {
@@ -90,6 +97,7 @@ function lineOf(systems: readonly System[], { workload, cells }: MeasuredWorkloa
     ...(toBestPeer !== undefined && { toBestPeer }),
     toNamed,
     targets,
+    worst: targets.flatMap((target) => farthest(target, ratiosFor(target))),
     ...(reached.some((one) => one !== undefined) && { verdict: reached.includes(false) ? "missed" : "reached" }),
   };
 }
@@ -105,24 +113,28 @@ function best(peers: readonly string[], values: Readonly<Record<string, number>>
   return there.toSorted((a, b) => sign * (values[a]! - values[b]!))[0];
 }
 
-function ratio(ours: readonly number[], theirs: readonly number[]): number | undefined {
-  const rounds = Math.min(ours.length, theirs.length);
-  if (rounds === 0) return undefined;
-  return median(Array.from({ length: rounds }, (_, round) => ours[round]! / theirs[round]!));
+/** Of the rounds, one by one. */
+function ratios(ours: readonly number[], theirs: readonly number[]): readonly number[] {
+  return Array.from({ length: Math.min(ours.length, theirs.length) }, (_, round) => ours[round]! / theirs[round]!);
 }
 
-function measured(
-  { of }: Target,
-  taken: {
-    readonly own: number | undefined;
-    readonly toLimit: number | undefined;
-    readonly toBestPeer: number | undefined;
-    readonly toNamed: Readonly<Record<string, number>>;
-  },
-): number | undefined {
-  if (of === "itself") return taken.own;
-  if (of === "limit") return taken.toLimit;
-  return of === "best peer" ? taken.toBestPeer : taken.toNamed[of.system];
+function typical(ratios: readonly number[]): number | undefined {
+  return ratios.length === 0 ? undefined : median(ratios);
+}
+
+/** The system that a target is a ratio to. */
+function referenceOf(
+  of: Exclude<Target["of"], "itself">,
+  limit: string | undefined,
+  bestPeer: string | undefined,
+): string | undefined {
+  if (typeof of === "object") return of.system;
+  return of === "limit" ? limit : bestPeer;
+}
+
+function farthest({ atLeast }: Target, ratios: readonly number[]): readonly number[] {
+  if (ratios.length === 0) return ratios;
+  return [atLeast === undefined ? Math.max(...ratios) : Math.min(...ratios)];
 }
 
 function isReached(

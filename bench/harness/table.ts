@@ -45,6 +45,7 @@ function columnsOf(report: Report): readonly Column[] {
     ...named.map((system): Column => {
       return { heading: `of ${system}`, align: "right", cell: (line) => times(line.toNamed[system]) };
     }),
+    { heading: "worst round", align: "right", cell: (line) => line.worst.map(times).join(", ") },
     { heading: "target", align: "left", cell: (line) => line.targets.map(targetText).join(", ") },
     { heading: "", align: "left", cell: (line) => line.verdict ?? "" },
   ];

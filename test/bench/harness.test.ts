@@ -1,7 +1,8 @@
 /** The benchmark harness: order of runs, ratios, verdicts and the command line. How we measure: `docs/decisions/0004-benchmarks.md`. */
 import { describe, expect, test } from "vitest";
+import { joined } from "../../bench/harness/apart.ts";
 import type { Benchmark, Metric, Sample, System } from "../../bench/harness/benchmark.ts";
-import { measure } from "../../bench/harness/measure.ts";
+import { type Cell, measure } from "../../bench/harness/measure.ts";
 import { parseOptions } from "../../bench/harness/options.ts";
 import { leaveOutPeers, whyPeerMissing } from "../../bench/harness/peers.ts";
 import { report } from "../../bench/harness/report.ts";
@@ -42,6 +43,13 @@ describe("measuring", () => {
     expect(report(await measure(benchmark, PLAN)).lines[0]).toMatchObject({ toLimit: 0.6, verdict: "reached" });
   });
 
+  test("the ratio of the round that is farthest from the target is told beside the median", async () => {
+    const { benchmark } = setup({ bare: [0, 10, 10, 10], ours: [0, 6, 3, 9] }, RATE);
+    const made = report(await measure(benchmark, PLAN));
+    expect(made.lines[0]).toMatchObject({ toLimit: 0.6, worst: [0.3], verdict: "reached" });
+    expect(renderReport(made)).toMatch(/worst round/);
+  });
+
   test("a number on the wrong side of its target is missed", async () => {
     const { benchmark } = setup({ bare: [0, 10, 10, 10], ours: [0, 4, 4, 4] }, RATE);
     expect(report(await measure(benchmark, PLAN)).lines[0]?.verdict).toBe("missed");
@@ -75,6 +83,35 @@ describe("measuring", () => {
     const made = report(await measure({ ...benchmark, workloads: [{ ...workload, runs }] }, PLAN));
     expect(made.crashes).toMatchObject([{ system: "bare", error: { message: "no disk" } }]);
     expect(made.lines[0]?.values).toEqual({ ours: 6 });
+  });
+});
+
+describe("rounds in processes of their own", () => {
+  const cells = (ours: number, bare: Cell) => [
+    new Map<string, Cell>([
+      ["bare", bare],
+      ["ours", { kind: "measured", samples: [{ "per second": ours }] }],
+    ]),
+  ];
+  const measured = (value: number): Cell => ({ kind: "measured", samples: [{ "per second": value }] });
+
+  test("each process is one sample, and a ratio is taken within it", () => {
+    const { benchmark } = setup({ bare: [], ours: [] }, RATE);
+    const rows = joined(benchmark, [cells(6, measured(10)), cells(60, measured(100)), cells(3, measured(10))]);
+    const { lines } = report({ benchmark, rows, tookMs: 0 });
+    expect(lines[0]).toMatchObject({ values: { ours: 6, bare: 10 }, toLimit: 0.6, worst: [0.3] });
+  });
+
+  test("what crashed in one of them has crashed", () => {
+    const { benchmark } = setup({ bare: [], ours: [] }, RATE);
+    const crashed: Cell = { kind: "crashed", error: new Error("no disk") };
+    const rows = joined(benchmark, [cells(6, measured(10)), cells(6, crashed)]);
+    expect(report({ benchmark, rows, tookMs: 0 }).crashes).toMatchObject([{ system: "bare", error: crashed.error }]);
+  });
+
+  test("a workload that none of them has run has no row", () => {
+    const { benchmark } = setup({ bare: [], ours: [] }, RATE);
+    expect(joined(benchmark, [[new Map()], [new Map()]])).toEqual([]);
   });
 });
 

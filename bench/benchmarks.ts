@@ -1,0 +1,22 @@
+/** The benchmarks by name, and the part of one that was asked for. */
+import type { Benchmark } from "./harness/benchmark.ts";
+
+/** Loaded only when asked for, so that a benchmark which does not load takes no other with it. */
+export const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
+  bus: async () => (await import("./bus.ts")).busBenchmark,
+  kernel: async () => (await import("./kernel.ts")).kernelBenchmark,
+  loop: async () => (await import("./loop.ts")).loopBenchmark,
+  message: async () => (await import("./message.ts")).messageBenchmark,
+  reactive: async () => (await import("./reactive.ts")).reactiveBenchmark,
+  restart: async () => (await import("./restart.ts")).restartBenchmark,
+  store: async () => (await import("./store.ts")).storeBenchmark,
+  streams: async () => (await import("./streams.ts")).streamsBenchmark,
+};
+
+/** A benchmark with the workloads whose group or name contains the text; all of them where there is none. */
+export async function benchmarkOf(name: string, only: string | undefined): Promise<Benchmark> {
+  const benchmark = await BENCHMARKS[name]!();
+  if (only === undefined) return benchmark;
+  const workloads = benchmark.workloads.filter(({ group, name }) => `${group} · ${name}`.includes(only));
+  return { ...benchmark, workloads };
+}
