@@ -1,5 +1,5 @@
 /** The pages of the documentation as a reader follows them: files are written, commands are run, and print what the page says. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT } from "../repo/program.ts";
@@ -14,6 +14,7 @@ const followed = pages.filter(({ blocks }) => blocks.some(({ use }) => use.kind 
 let project: UserProject;
 beforeAll(async () => {
   project = await UserProject.build();
+  cpSync(join(ROOT, "examples", "back-office"), join(project.folder, "back-office"), { recursive: true });
 });
 afterAll(() => project?.[Symbol.dispose]());
 
@@ -28,7 +29,8 @@ describe("pages", () => {
   test.for(followed)("[K7] $page can be followed", async ({ page, blocks }) => {
     const folder = join(project.folder, page.replaceAll(/\W/g, "-"));
     mkdirSync(folder);
-    await using session = new ShellSession(folder, join(project.packageFolder, "bin", "millrace.mjs"));
+    const app = join(project.folder, "back-office", "app.ts");
+    await using session = new ShellSession(folder, join(project.packageFolder, "bin", "millrace.mjs"), app);
     for (const { place, code, use } of blocks) {
       if (use.kind === "file") {
         mkdirSync(dirname(join(folder, use.name)), { recursive: true });

@@ -5,7 +5,8 @@
  *
  * A command that ends with `&` goes on: a kernel until it is killed or the page ends, anything else until `wait`, after which the
  * page shows what it printed. A line `…` on the page stands for any lines, and `…` in a line for anything. A reader looks again when
- * something is not there yet: so does this, with commands that only look. `sleep` ends when the kernel says something.
+ * something is not there yet: so does this, with commands that only look. `sleep` ends when the kernel has said something of what the
+ * command before it is about: the longest text in its data. `npm start` runs the app of a clone, as the clone's own script does.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -51,8 +52,11 @@ export class ShellSession implements AsyncDisposable {
   readonly #names = new Map<string, string>();
   #kernel: Running | undefined;
 
-  /** `command` is the file of the millrace command. */
-  constructor(folder: string, command: string) {
+  /** The longest text in the data of the latest command. */
+  #subject = "";
+
+  /** `command` is the file of the millrace command; `app` what `npm start` runs. */
+  constructor(folder: string, command: string, app = "none") {
     this.#folder = folder;
     const bin = join(folder, ".bin");
     mkdirSync(bin, { recursive: true });
@@ -60,6 +64,7 @@ export class ShellSession implements AsyncDisposable {
     const script = (words: string) => `#!/bin/sh\n${words}exec ${process.execPath} ${command} "$@"\n`;
     writeFileSync(join(bin, "npx"), script("shift\n"), { mode: 0o755 });
     writeFileSync(join(bin, "millrace"), script(""), { mode: 0o755 });
+    writeFileSync(join(bin, "npm"), script(`set -- "$@" ${app}\n`), { mode: 0o755 });
     const { MILLRACE_DIR, FORCE_COLOR, ...inherited } = process.env;
     this.#env = { ...inherited, NO_COLOR: "1", PATH: [bin, inherited["PATH"]].join(delimiter) };
   }
@@ -75,15 +80,16 @@ export class ShellSession implements AsyncDisposable {
   }
 
   async #do(command: string, expected: string): Promise<string> {
-    if (command === "wait") return this.#waitForAll();
+    if (/^wait %\d+$/.test(command)) return this.#waitForAll();
     if (/^kill -9 \d+$/.test(command)) {
       await this.#kernel?.kill();
       return "";
     }
     if (/^sleep \d+$/.test(command)) {
-      await this.#kernel?.saysMore();
+      await this.#kernel?.names(this.#subject);
       return "";
     }
+    this.#subject = longestText(command);
     const isBackground = command.endsWith(" &");
     const running = new Running(command.replace(/ &$/, ""), { cwd: this.#folder, env: this.#env });
     if (!isBackground) return running.all();
@@ -93,7 +99,7 @@ export class ShellSession implements AsyncDisposable {
     await running.said(/pid \d+\n/);
     // Beyond its first lines it prints what the app says, when it says it.
     const lines = expected === "" ? [] : expected.split("\n");
-    if (lines.at(-1) !== "…") await running.lines(lines.length);
+    if (lines.at(-1) !== "…") await running.lines(lines.filter((line) => line !== "…").length);
     return lines.length === 0 ? "" : running.output;
   }
 
@@ -147,14 +153,12 @@ class Running {
   }
 
   async said(wanted: RegExp): Promise<void> {
-    while (!wanted.test(this.output) && !this.isOver)
-      await Promise.race([new Promise<void>((look) => this.#looks.push(look)), this.#closed]);
+    while (!wanted.test(this.output) && !this.isOver) await this.#change();
     if (!wanted.test(this.output)) throw new Error(`it ended before it said ${wanted}:\n${this.output}`);
   }
 
-  /** Resolves when it has printed anything since it was ready. */
-  saysMore(): Promise<void> {
-    return this.said(/pid \d+\n(?:.*\n)*?.+\n/);
+  async names(subject: string): Promise<void> {
+    while (!this.output.includes(subject) && !this.isOver) await this.#change();
   }
 
   lines(count: number): Promise<void> {
@@ -165,6 +169,16 @@ class Running {
     this.#child.kill("SIGKILL");
     await this.#closed;
   }
+
+  /** Resolves when it has said more, or has ended. */
+  async #change(): Promise<void> {
+    await Promise.race([new Promise<void>((look) => this.#looks.push(look)), this.#closed]);
+  }
+}
+
+function longestText(command: string): string {
+  const texts = [...command.matchAll(/"([^"]*)"/g)].map(([, text]) => text as string);
+  return texts.sort((a, b) => b.length - a.length)[0] ?? "";
 }
 
 function normal(text: string): string {
