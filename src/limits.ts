@@ -17,12 +17,12 @@ export const OBJECT_KEYS_MAX = 1_024;
 export const LINE_COMPLETE_MS = 10_000;
 /** Per connection; at the bound the connection is no longer read from. */
 export const REQUESTS_IN_FLIGHT_MAX = 256;
-/** Lines of one connection that are taken before the others get in, when it is the only one that asks. */
-export const LINES_A_BURST_ALONE = 256;
+/** Lines of one connection that are taken, routed and answered before more are, when it is the only one that asks: worth a write many times over. */
+export const LINES_A_BURST_ALONE = 64;
 /** The same when others ask as well, at most: about as much work as the other client's own requests are. */
 export const LINES_A_BURST_SHARED = 16;
-/** The same beside one that asks less at a time, down to one. Fewer would cost more in writes than they save in waiting. */
-export const LINES_A_BURST_SHARED_MIN = 4;
+/** The same at least, beside one that asks less at a time or after a wait. Fewer would cost more in writes than they save in waiting. */
+export const LINES_A_BURST_MIN = 4;
 /** For so many bursts after another connection's a client counts as not alone. */
 export const BURSTS_SHARED_AFTER = 64;
 /** Per connection; a client that never reads stops being read, instead of growing our memory. */
@@ -50,6 +50,10 @@ export const MAILBOX_MAX = 10_000;
 export const MICROTASK_DRAIN_MAX = 1_000;
 /** Deliveries that one process runs side by side, over different queues. */
 export const DISPATCH_CONCURRENCY_MAX = 10;
+/** How often is looked for circles of actors that wait for each other, while an actor that has asked is asked itself. */
+export const CIRCLE_LOOK_MS = 1_000;
+/** For so long such a circle stands before one of its requests is given up: its handlers may have asked and be busy with something else. */
+export const CIRCLE_WAIT_MS = 30_000;
 /** A handler that runs longer is treated as failed and its delivery is retried. */
 export const HANDLER_TIMEOUT_MS = 300_000;
 /** After this long without renewal a claim counts as abandoned and another process may take it. */

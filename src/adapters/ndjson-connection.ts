@@ -24,6 +24,8 @@ import { LineFramer, type LineSink } from "./line-framer.ts";
 
 /** Characters that are worth a write before the slice of turns is over: the client can go to work while the rest is answered. */
 const WRITTEN_EARLY = 16_384;
+/** Bytes that come so long after the answers have left were waited for. What was there already is read within half of it. */
+const WAITED_MS = 0.02;
 
 /** The transport under a connection: a socket, or standard input and output. */
 export interface ByteStream {
@@ -71,13 +73,17 @@ export class NdjsonConnection implements Connection, LineSink {
   #burstLeft = 0;
   /** What the next line does: it begins a burst, or goes on with one; or it waits for a task to begin one, because the burst is used up. */
   #nextLine: "begins" | "goes on" | "waits" = "begins";
+  /** Whether nothing was left to do when the last bytes came. */
+  #waited = false;
+  /** When answers were last written. */
+  #answeredAt = 0;
   /** Answers of this slice of turns that are not written yet. */
   #outgoing = "";
   /** Requests that were handed to the loop and not answered. */
   #inFlight = 0;
   #paused = false;
-  /** Read and not looked at, because the client is owed too much or the others are to be heard first. */
-  #unread: Uint8Array | undefined;
+  /** Read and not looked at, because the client is owed too much or what came before is to be answered first. */
+  readonly #unread: Uint8Array[] = [];
   /** Nothing comes after what is here. */
   #inputOver = false;
   #ended = false;
@@ -107,22 +113,26 @@ export class NdjsonConnection implements Connection, LineSink {
   data(chunk: Uint8Array): void {
     if (this.state !== "open") return;
     // What the transport had under way when it was paused comes after what is already here.
-    if (this.#unread) this.#unread = joined(this.#unread, chunk);
-    else this.#take(chunk);
+    if (this.#unread.push(chunk) === 1) {
+      this.#waited = this.#host.monotonic() - this.#answeredAt > WAITED_MS;
+      this.#take(chunk);
+    }
     this.#balance();
     this.#watchLine();
   }
 
+  /** Takes lines of the first chunk that is here. */
   #take(chunk: Uint8Array): void {
     const taken = this.#framer.push(chunk);
-    this.#unread = taken < chunk.length ? chunk.subarray(taken) : undefined;
+    if (taken < chunk.length) this.#unread[0] = chunk.subarray(taken);
+    else this.#unread.shift();
   }
 
   /** The client will send nothing more; what it has sent is still taken, and it gets what it is owed. */
   ended(): void {
     if (this.state !== "open") return;
     this.#inputOver = true;
-    if (this.#unread) this.#stream.probe();
+    if (this.#unread.length > 0) this.#stream.probe();
     else this.#allTaken();
   }
 
@@ -141,7 +151,7 @@ export class NdjsonConnection implements Connection, LineSink {
     this.state = "closed";
     this.#lineTimer?.cancel();
     this.#outgoing = "";
-    this.#unread = undefined;
+    this.#unread.length = 0;
     this.#loop.disconnect(this);
     this.#tellRoom();
     this.#closed();
@@ -171,7 +181,8 @@ export class NdjsonConnection implements Connection, LineSink {
   /** Counts a line. */
   #spend(): void {
     if (this.#nextLine === "begins") {
-      this.#burst = this.#share.burstFor(this, this.#burst - this.#burstLeft, this.#burst);
+      this.#burst = this.#share.burstFor(this, this.#burst - this.#burstLeft, this.#burst, this.#waited);
+      this.#waited = false;
       this.#burstLeft = this.#burst;
       this.#nextLine = "goes on";
       this.#loop.atSliceEnd(this.#routed);
@@ -181,17 +192,20 @@ export class NdjsonConnection implements Connection, LineSink {
 
   /** What the burst has brought was routed; if that was all, the next bytes begin another, and no task has to. */
   readonly #routed = (): void => {
-    if (this.#nextLine === "goes on" && this.#unread === undefined) this.#nextLine = "begins";
+    if (this.#nextLine === "goes on" && this.#unread.length === 0) this.#nextLine = "begins";
   };
 
   /** The burst is used up and lines are left: they come behind the turns for what it brought. */
   #beginNextBurst(): void {
     this.#nextLine = "waits";
-    this.#host.task(() => {
-      this.#nextLine = "begins";
-      this.#balance();
-    });
+    this.#host.task(this.#nextBurst);
   }
+
+  readonly #nextBurst = (): void => {
+    this.#nextLine = "begins";
+    this.#balance();
+    this.#watchLine();
+  };
 
   /** A line that was begun must end in time, or a slow client holds its buffer for ever. */
   #watchLine(): void {
@@ -252,6 +266,7 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #flush = (): void => {
     if (this.state === "closed" || this.#ended) return;
     this.#write();
+    this.#answeredAt = this.#host.monotonic();
     this.#balance();
     this.#finishIfDone();
   };
@@ -284,12 +299,15 @@ export class NdjsonConnection implements Connection, LineSink {
 
   /** Stops reading from a client that is owed too much, and starts again when it has caught up. */
   #balance(): void {
-    while (this.#unread && this.state === "open" && this.wantsMore) this.#take(this.#unread);
-    if (this.#inputOver && !this.#unread && this.state === "open") return this.#allTaken();
-    if (this.#unread && this.#burstLeft === 0 && this.#nextLine === "goes on") this.#beginNextBurst();
-    // With as many requests in flight as may be and nothing more to read, it goes on listening: stopping and starting again for
-    // every burst of a client that keeps to the limit would cost more than the one chunk that can still come.
-    const pause = this.#unread !== undefined || this.#unsent >= this.#limits.unreadOutputBytesMax;
+    for (let chunk = this.#unread[0]; chunk && this.state === "open" && this.wantsMore; chunk = this.#unread[0])
+      this.#take(chunk);
+    const isLeft = this.#unread.length > 0;
+    if (this.#inputOver && !isLeft && this.state === "open") return this.#allTaken();
+    if (isLeft && this.#burstLeft === 0 && this.#nextLine === "goes on") this.#beginNextBurst();
+    // With as many requests in flight as may be and nothing more to read, it goes on listening, and so it does between two bursts until
+    // another chunk has come: stopping and starting again every time would cost more than the one chunk that can still come.
+    const chunksMax = this.#nextLine === "waits" ? 1 : 0;
+    const pause = this.#unread.length > chunksMax || this.#unsent >= this.#limits.unreadOutputBytesMax;
     if (pause === this.#paused || this.state !== "open") return;
     this.#paused = pause;
     if (pause) this.#stream.pause();
@@ -332,7 +350,7 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state !== "open") return;
     this.state = "draining";
     this.#lineTimer?.cancel();
-    this.#unread = undefined;
+    this.#unread.length = 0;
     this.#stream.pause();
   }
 
@@ -344,11 +362,4 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#flush();
     this.#end();
   }
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const both = new Uint8Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
 }
