@@ -43,7 +43,8 @@ export class ReadLog {
 
   #isKnown(path: Path, depth: ReadDepth): boolean {
     if (this.reads.length <= LISTED_MAX) {
-      return this.reads.some((read) => read.depth === depth && samePath(read.path, path));
+      for (const read of this.reads) if (read.depth === depth && samePath(read.path, path)) return true;
+      return false;
     }
     this.#names ??= new Set(this.reads.map((read) => nameOf(read.path, read.depth)));
     return this.#names.has(nameOf(path, depth));

@@ -25,6 +25,9 @@ const OF_EVENT = `${PREFIX}:`;
 /** Receipts of events with longer ids have no end: they are looked for length by length. A send's id and what its handlers append to it fit. */
 const TIMED_ID_LENGTH_MAX = 80;
 
+/** What a receipt holds where there is nothing to say. Most do: they put this one, and all in the same way. */
+export const NO_RESULT: Json = Object.freeze({});
+
 /** Both what the commit writes and what it requires: one object, since every send has one. */
 export class Receipt implements DocumentPatch {
   readonly kind = "absent";
@@ -34,13 +37,13 @@ export class Receipt implements DocumentPatch {
   readonly madeAtMs: number | undefined;
   readonly operations: readonly [PathOperation & { op: "set" }];
 
-  /** The value as `admit` has given it. */
-  constructor({ scope, id }: DocumentRef, value: Json) {
+  /** The value as `admit` has given it. Whoever makes many of one time says what `madeAt` says of their names. */
+  constructor({ scope, id }: DocumentRef, value: Json, madeAtMs: number | undefined = madeAt(id)) {
     if (!id.startsWith(PREFIX)) throw new StoreError("STORE_MISUSE", `a receipt's name must begin with "${PREFIX}"`);
     this.scope = scope;
     this.id = id;
-    this.madeAtMs = madeAt(id);
-    this.operations = [{ op: "set", path: WHOLE, value: handOut(value) }];
+    this.madeAtMs = madeAtMs;
+    this.operations = value === NO_RESULT ? NO_RESULT_LEFT : [{ op: "set", path: WHOLE, value: handOut(value) }];
   }
 
   get value(): Json {
@@ -49,6 +52,7 @@ export class Receipt implements DocumentPatch {
 }
 
 const WHOLE: readonly string[] = Object.freeze([]);
+const NO_RESULT_LEFT: Receipt["operations"] = [{ op: "set", path: WHOLE, value: NO_RESULT }];
 
 export function mayBeReceipt({ id }: DocumentRef): boolean {
   return id.startsWith(PREFIX);

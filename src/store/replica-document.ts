@@ -348,7 +348,8 @@ export class ReplicaDocument implements DocumentRef {
   /** Whether something read then has been written since. */
   hasMoved(read: LoggedRead): boolean {
     if (read.tick < this.#recentFrom) return true;
-    for (const { tick, path } of this.#recent ?? NONE) {
+    if (this.#recent === undefined) return false;
+    for (const { tick, path } of this.#recent) {
       if (tick > read.tick && writeTouchesRead(path, read.path, read.depth)) return true;
     }
     return false;

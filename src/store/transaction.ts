@@ -80,7 +80,7 @@ export class Transaction {
   receipt: Receipt | undefined;
   readonly #home: TransactionHome;
   /** Finds a part once there are many. */
-  #index: Map<ReplicaDocument, DocumentPart> | undefined;
+  #index: Map<DocumentRef, DocumentPart> | undefined;
 
   constructor(home: TransactionHome, options: TransactionOptions) {
     this.#home = home;
@@ -113,7 +113,7 @@ export class Transaction {
 
   /** Puts a value. Its parent must be there; the empty path makes or replaces the document. */
   write(ref: DocumentRef, path: Path, value: unknown): void {
-    const part = path.length === 0 ? this.#part(this.#place(ref)) : this.#writingInto(ref, path, "write");
+    const part = path.length === 0 ? this.#partOf(ref) : this.#writingInto(ref, path, "write");
     let admitted: Json;
     try {
       admitted = admit(value, this.#peek(part, path), path.length);
@@ -225,6 +225,12 @@ export class Transaction {
     return this.#home.place(ref);
   }
 
+  #partOf(ref: DocumentRef): DocumentPart {
+    this.#requireOpen();
+    // A document that it has met is held: whoever has that in his hand need not have it looked up.
+    return this.#known(ref) ?? this.#part(this.#home.place(ref));
+  }
+
   #part(document: ReplicaDocument): DocumentPart {
     const known = this.#known(document);
     if (known) return known;
@@ -235,7 +241,7 @@ export class Transaction {
     return part;
   }
 
-  #known(document: ReplicaDocument): DocumentPart | undefined {
+  #known(document: DocumentRef): DocumentPart | undefined {
     if (this.parts.length <= LISTED_PARTS_MAX) {
       for (const part of this.parts) if (part.document === document) return part;
       return undefined;
@@ -246,7 +252,7 @@ export class Transaction {
 
   /** The part of a document, after logging a read of what is not the transaction's own. */
   #reading(ref: DocumentRef, path: Path, depth: ReadDepth): DocumentPart {
-    const part = this.#part(this.#place(ref));
+    const part = this.#partOf(ref);
     if (part.draft?.covers(path)) return part;
     if (part.document.state === "absent") this.#home.touch(ref);
     part.log.add(part.document, path, depth, this.#seenAt(part));

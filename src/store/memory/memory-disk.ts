@@ -35,7 +35,8 @@ export class MemoryDisk {
   readonly leases = new LeaseTable();
   readonly journal = new JournalTable(this.leases);
   readonly due = new DueTable();
-  readonly watchers = new Set<Watcher>();
+  /** Another list with every change of it: every commit goes through it. */
+  #watchers: readonly Watcher[] = [];
   /** Of what was made before, receipts may have been removed. */
   horizonMs = 0;
   /** Commits by session and local sequence. */
@@ -99,7 +100,15 @@ export class MemoryDisk {
     return this.spaces.get(name) ?? new SpaceTable(this.#changesKept);
   }
 
+  watch(watcher: Watcher): void {
+    this.#watchers = [...this.#watchers, watcher];
+  }
+
+  unwatch(watcher: Watcher): void {
+    this.#watchers = this.#watchers.filter((other) => other !== watcher);
+  }
+
   announce(space: string | undefined, journal: boolean): void {
-    for (const watcher of this.watchers) watcher.note(space, journal);
+    for (const watcher of this.#watchers) watcher.note(space, journal);
   }
 }

@@ -119,10 +119,10 @@ class MemoryStore implements Store {
     const stop = () => {
       watcher.stop();
       this.#watchers.delete(watcher);
-      this.#disk.watchers.delete(watcher);
+      this.#disk.unwatch(watcher);
     };
     this.#watchers.add(watcher);
-    this.#disk.watchers.add(watcher);
+    this.#disk.watch(watcher);
     return stop;
   }
 
@@ -280,7 +280,7 @@ class MemoryStore implements Store {
     this.#closed = true;
     for (const watcher of this.#watchers) {
       watcher.stop();
-      this.#disk.watchers.delete(watcher);
+      this.#disk.unwatch(watcher);
     }
     this.#watchers.clear();
   }
