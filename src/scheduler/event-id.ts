@@ -5,8 +5,10 @@
  * so that nobody's ids meet anybody else's. SPEC: I11.
  */
 import { periodText, SEND_HASH_DIGITS } from "../message/id-time.ts";
+import type { Json } from "../message/json.ts";
 import { hashText } from "../message/sha256.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import { madeAt, Receipt } from "../store/receipt.ts";
 import type { Address } from "./address.ts";
 
 /** A stream's full link as one text, in which no part can pass for another. */
@@ -20,9 +22,31 @@ export function originHash(origin: string, link: string): string {
   return hashText(`sent ${JSON.stringify(origin)} ${link}`).slice(0, SEND_HASH_DIGITS);
 }
 
-/** What the ids begin with that an origin makes within a period. */
-export function causalEventIds(period: number, hash: string): string {
-  return `${periodText(period)}${hash}.`;
+/**
+ * What the ids begin with that one origin mints for one stream within a period: a number makes each of them. What is the same for all of them
+ * is found out once, and a send keeps its number and the stem: it may be old by the time it is handled, and whatever it alone referred to
+ * would grow as old.
+ */
+export class EventStem {
+  readonly period: number;
+  readonly #ids: string;
+  readonly #receipts: string;
+  readonly #madeAtMs: number | undefined;
+
+  constructor(period: number, hash: string) {
+    this.period = period;
+    this.#ids = `${periodText(period)}${hash}.`;
+    this.#receipts = receiptOf(this.#ids).id;
+    this.#madeAtMs = madeAt(this.#receipts);
+  }
+
+  id(number: number): string {
+    return this.#ids + number;
+  }
+
+  receipt(number: number, result: Json): Receipt {
+    return new Receipt({ scope: SHARED_SCOPE, id: this.#receipts + number }, result, this.#madeAtMs);
+  }
 }
 
 export function callerEventId(session: string, id: string, link: string): string {

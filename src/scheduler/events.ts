@@ -13,7 +13,7 @@ import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
 import { type Attempts, lineageOf } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
-import { callerEventId, causalEventIds, originHash } from "./event-id.ts";
+import { callerEventId, EventStem, originHash } from "./event-id.ts";
 import type { FallListener } from "./invalidation.ts";
 import type { Launch, Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
@@ -192,7 +192,7 @@ export class Events implements FallListener {
   }
 
   #mint(origin: string, link: string, number: number): string {
-    return causalEventIds(periodOf(this.#host.now()), originHash(origin, link)) + number;
+    return new EventStem(periodOf(this.#host.now()), originHash(origin, link)).id(number);
   }
 
   #enqueue(send: Send): void {

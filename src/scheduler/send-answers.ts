@@ -61,7 +61,9 @@ export class SendAnswers {
   #handled(queue: SendQueue, { lineage, send }: Handling, result: Json): void {
     queue.lasted();
     lineage.confirm();
-    this.#end(queue, send, { kind: "handled", id: send.id, result });
+    if (send.isAwaited) return this.#end(queue, send, { kind: "handled", id: send.id, result });
+    this.#takeOut(queue, send);
+    send.endUnheard(result);
   }
 
   /** The attempt's commit was rejected, or one that it needed before it. */
@@ -210,15 +212,20 @@ export class SendAnswers {
   }
 
   #end(queue: SendQueue, send: Send, outcome: SendOutcome): void {
-    // One on its way to the store stands in no queue, and looking for it costs as much as the queue is long.
-    if (send.state === "aside") send.stream.letGo(send);
-    else if (send.state !== "committing") queue.remove(send);
+    this.#takeOut(queue, send);
     try {
       send.end(outcome);
     } catch (error) {
       // The callback's own affair; the queue goes on.
       this.#introspection.report(error, undefined);
     }
+  }
+
+  /** It is over: what stands behind it may go on. */
+  #takeOut(queue: SendQueue, send: Send): void {
+    // One on its way to the store stands in no queue, and looking for it costs as much as the queue is long.
+    if (send.state === "aside") send.stream.letGo(send);
+    else if (send.state !== "committing") queue.remove(send);
     this.#work.wake();
   }
 }

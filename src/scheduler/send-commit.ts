@@ -8,17 +8,14 @@ import { admit } from "../store/admit.ts";
 import type { DocumentRef } from "../store/document.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
-import { Receipt } from "../store/receipt.ts";
+import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Waker } from "./agenda.ts";
-import { childReceiptOf, receiptOf } from "./event-id.ts";
+import { childReceiptOf } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { SendAnswers } from "./send-answers.ts";
 import type { SendQueue } from "./send-queue.ts";
-
-/** The receipt of a handler that returns nothing. */
-const NOTHING: Json = Object.freeze({});
 
 export class SendCommit {
   readonly #answers: SendAnswers;
@@ -34,7 +31,7 @@ export class SendCommit {
     const { send } = handling;
     let result: Json;
     try {
-      result = value === undefined ? NOTHING : admit(value, undefined);
+      result = value === undefined ? NO_RESULT : admit(value, undefined);
     } catch (error) {
       handling.abort("what the handler returned cannot be stored");
       return this.#answers.failWith(queue, send, "result", error);
@@ -61,7 +58,7 @@ export class SendCommit {
     const { send } = handling;
     let refusal: Rejection | undefined;
     for (const [replica, transaction] of children) {
-      const receipt = new Receipt(childReceiptOf(send.id, queue.replica.space), {});
+      const receipt = new Receipt(childReceiptOf(send.id, queue.replica.space), NO_RESULT);
       transaction.leave(receipt);
       labelReceipt(handling, transaction, receipt);
       const outcome = await transaction.commit().outcome;
@@ -87,7 +84,7 @@ export class SendCommit {
   #commit(queue: SendQueue, handling: Handling, result: Json): void {
     const { send, transaction, lineage } = handling;
     handling.letGoOfOthers();
-    const receipt = new Receipt(receiptOf(send.id), result);
+    const receipt = send.receipt(result);
     const { origin } = send;
     if (origin?.state === "applied" && origin.commit) {
       transaction.preconditions.push({ kind: "originCommitted", ...origin.commit });

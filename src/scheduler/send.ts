@@ -10,10 +10,12 @@
  */
 import type { Json } from "../message/json.ts";
 import { join, type Label, PUBLIC } from "../store/label.ts";
+import { Receipt } from "../store/receipt.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Closure } from "./closure.ts";
+import { type EventStem, receiptOf } from "./event-id.ts";
 import type { Lineage } from "./lineage.ts";
 import type { StreamRecord } from "./stream-record.ts";
 
@@ -111,10 +113,14 @@ export class Send implements Sent {
   #needed: Address[] | undefined;
   /** Whether what the handler asked for has been brought here. */
   synced = false;
-  /** The event's id, or the number from which it follows, until somebody asks for it: those that wait need none. */
-  #name: string | number;
+  /** The event's id, or the number from which it follows: those that wait need none. */
+  readonly #name: string | number;
+  /** What the id begins with that follows from a number, once it is minted. */
+  #stem: EventStem | undefined;
   readonly #onOutcome: ((outcome: SendOutcome) => void) | undefined;
   #result: SendOutcome | undefined;
+  /** What the handler returned, where the outcome is that and has not been asked for. */
+  #returned: Json | undefined;
   #outcome: Promise<SendOutcome> | undefined;
   #resolve: ((outcome: SendOutcome) => void) | undefined;
 
@@ -140,12 +146,23 @@ export class Send implements Sent {
   }
 
   get id(): string {
-    if (typeof this.#name === "number") this.#name = this.stream.eventId(this.#name);
-    return this.#name;
+    return typeof this.#name === "number" ? this.#minted().id(this.#name) : this.#name;
+  }
+
+  /** The witness of its handling. */
+  receipt(result: Json): Receipt {
+    if (typeof this.#name === "number") return this.#minted().receipt(this.#name, result);
+    return new Receipt(receiptOf(this.#name), result);
+  }
+
+  #minted(): EventStem {
+    this.#stem ??= this.stream.stem;
+    return this.#stem;
   }
 
   /** Made when first asked for: most sends are not waited for one by one. */
   get outcome(): Promise<SendOutcome> {
+    if (this.#returned !== undefined) this.#result ??= { kind: "handled", id: this.id, result: this.#returned };
     this.#outcome ??= this.#result
       ? Promise.resolve(this.#result)
       : new Promise((resolve) => {
@@ -166,13 +183,29 @@ export class Send implements Sent {
   /** The one outcome. What comes after it changes nothing. */
   end(outcome: SendOutcome): void {
     if (this.state === "over") return;
+    this.#letGo();
+    this.#result = outcome;
+    this.#resolve?.(outcome);
+    this.#onOutcome?.(outcome);
+  }
+
+  /** Whether somebody is to be told of the outcome. */
+  get isAwaited(): boolean {
+    return this.#resolve !== undefined || this.#onOutcome !== undefined;
+  }
+
+  /** The outcome of most: what the handler returned is committed, and nobody has asked for it yet. */
+  endUnheard(result: Json): void {
+    if (this.state === "over") return;
+    this.#letGo();
+    this.#returned = result;
+  }
+
+  #letGo(): void {
     this.state = "over";
     this.wait = undefined;
     this.closure?.release();
     this.closure = undefined;
     if (this.#needed !== undefined) for (const root of this.#needed) root.letGo();
-    this.#result = outcome;
-    this.#resolve?.(outcome);
-    this.#onOutcome?.(outcome);
   }
 }

@@ -6,7 +6,7 @@ import type { Host } from "../host/host.ts";
 import { periodOf } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "./address.ts";
-import { causalEventIds, linkText, originHash } from "./event-id.ts";
+import { EventStem, linkText, originHash } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { Send } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
@@ -63,9 +63,7 @@ export class StreamRecord {
   readonly #host: Host;
   /** Of what plain code sends here. */
   #hash: string | undefined;
-  /** What the ids begin with that are minted in this period. */
-  #eventIds = "";
-  #period = -1;
+  #stem: EventStem | undefined;
 
   constructor(address: Address, queue: SendQueue, host: Host) {
     this.#host = host;
@@ -76,15 +74,13 @@ export class StreamRecord {
     address.home.addStream(address);
   }
 
-  /** The id of what plain code has sent here as its so many-th. */
-  eventId(number: number): string {
+  /** What ids of what plain code has sent here begin with that are minted now. */
+  get stem(): EventStem {
     const period = periodOf(this.#host.now());
-    if (period !== this.#period) {
-      this.#hash ??= originHash(this.queue.session, this.link);
-      this.#eventIds = causalEventIds(period, this.#hash);
-      this.#period = period;
-    }
-    return this.#eventIds + number;
+    if (this.#stem?.period === period) return this.#stem;
+    this.#hash ??= originHash(this.queue.session, this.link);
+    this.#stem = new EventStem(period, this.#hash);
+    return this.#stem;
   }
 
   get asideCount(): number {

@@ -76,6 +76,28 @@ describe("receipts", () => {
     expect(seen).toHaveLength(2);
   });
 
+  test("[I11] who asks late is told the same: the id under which the receipt lies, and what the handler returned", async () => {
+    const { space, line, host } = await setup();
+    const stream = space.stream<number>("stream");
+    stream.handle((value) => ({ value }));
+    const [asked, unasked] = [stream.send(1), stream.send(2)];
+    const early = asked.outcome;
+    await host.run(() => space.settled());
+    // Ids that are minted now begin with another time.
+    await host.advance(24 * 3_600_000);
+    const outcomes = [await early, await asked.outcome, await unasked.outcome];
+    expect(outcomes).toEqual([
+      { kind: "handled", id: asked.id, result: { value: 1 } },
+      { kind: "handled", id: asked.id, result: { value: 1 } },
+      { kind: "handled", id: unasked.id, result: { value: 2 } },
+    ]);
+    expect(unasked.outcome).toBe(unasked.outcome);
+    const receipts = [asked, unasked].map(({ id }) => receiptOf(id));
+    const { documents } = await host.run(() => line.store.load(space.name, receipts));
+    expect(documents.map(({ value }) => value)).toEqual([{ value: 1 }, { value: 2 }]);
+    expect(stream.send(3).id.slice(0, 8) > asked.id.slice(0, 8)).toBe(true);
+  });
+
   test("[I11] the receipt is a document with what the handler returned; nothing is {}", async () => {
     const { space } = await setup();
     const stream = space.stream<boolean>("stream");
