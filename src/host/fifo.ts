@@ -43,6 +43,11 @@ export class Fifo<T> {
     return item;
   }
 
+  /** From the oldest on. */
+  *[Symbol.iterator](): Iterator<T> {
+    for (let i = 0; i < this.#length; i++) yield this.#ring[(this.#first + i) & (this.#ring.length - 1)] as T;
+  }
+
   clear(): void {
     this.#ring = empty(START_SIZE);
     this.#first = 0;

@@ -82,6 +82,8 @@ export function faultText({ type, data }: Message): string | undefined {
       return fault["node"] === null ? why : `${fault["node"]} failed: ${why}`;
     case "Sys.ActorUnhealthy":
       return `${fault["capability"]} crashed too often and takes no more: ${why}`;
+    case "Sys.WaitingCircle":
+      return why;
     case "Sys.MicrotaskFault":
     case "Sys.Overload":
       return `${fault["capability"] ?? "the loop"}: ${why}`;

@@ -30,6 +30,10 @@ export interface CapabilityActor {
   readonly scheduled?: number;
   /** Whether it handles a message now, by its id, that all others wait behind, and has asked a request for it that is not answered; where it can tell. */
   waitsFor?(request: string, message: string): boolean;
+  /** Whether it handles a message now, and has asked something that is not answered; where it can tell. */
+  readonly isAsking?: boolean;
+  /** The ids of what it was given and has not handled to the end, where it can tell. */
+  given?(): ReadonlySet<string>;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
   /** Resolves when what it was given so far has been handled, whatever comes meanwhile: the delivery of an event ends then. */

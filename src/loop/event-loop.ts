@@ -341,6 +341,7 @@ export class EventLoop implements ActorHome {
   /** Takes nothing more, answers what is still pending with 503, and ends the actors. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#router.stop();
     for (const entry of [...this.pending]) {
       this.resolve(entry.id, error(this.#host, entry, errorData(503, "the kernel has shut down")));
     }

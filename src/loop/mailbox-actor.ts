@@ -118,6 +118,15 @@ export class MailboxActor implements CapabilityActor {
     return this.#handling?.metadata.id === message && this.#asked.has(request);
   }
 
+  get isAsking(): boolean {
+    return this.#asked.size > 0 && this.#handling !== undefined;
+  }
+
+  given(): ReadonlySet<string> {
+    const ids = new Set([...this.#mailbox].map(({ metadata }) => metadata.id));
+    return this.#handling === undefined ? ids : ids.add(this.#handling.metadata.id);
+  }
+
   handled(): Promise<void> {
     return this.#handled.after(this.#terminated ? 0 : this.#mailbox.length + (this.#handling ? 1 : 0));
   }

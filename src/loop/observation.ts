@@ -25,12 +25,13 @@ export type ObservationType =
   | "Sys.TimerSet"
   | "Sys.TimerFired"
   | "Sys.TimerCancelled"
-  | "Sys.Overload";
+  | "Sys.Overload"
+  | "Sys.WaitingCircle";
 
 /** What has gone wrong; the others tell of ordinary work. */
 const FAULTS: ReadonlySet<ObservationType> = new Set([
   ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.BusFault", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
-  ...(["Sys.SubscribersDiffer", "Sys.MicrotaskFault", "Sys.Overload"] as const),
+  ...(["Sys.SubscribersDiffer", "Sys.MicrotaskFault", "Sys.Overload", "Sys.WaitingCircle"] as const),
 ]);
 
 export type Observer = (observation: Message) => void;

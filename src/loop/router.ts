@@ -9,6 +9,7 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
+import { CircleWatch } from "./circle-watch.ts";
 import { EventDeliveries } from "./event-deliveries.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
@@ -26,12 +27,18 @@ export class Router {
   readonly #requestTimeoutMs: number | undefined;
   readonly #relays = new Relays();
   readonly #deliveries = new EventDeliveries();
+  readonly #circles: CircleWatch;
 
   constructor(loop: EventLoop, { host, events, requestTimeoutMs }: EventLoopOptions) {
     this.#loop = loop;
     this.#host = host;
     this.#events = events;
     this.#requestTimeoutMs = requestTimeoutMs;
+    const { pending, observations } = loop;
+    this.#circles = new CircleWatch({
+      ...{ host, pending, observations },
+      giveUp: (request, reason) => this.#timeoutLater(request, reason),
+    });
   }
 
   /** One turn. Whatever goes wrong in it is the message's end, not the loop's. */
@@ -54,6 +61,10 @@ export class Router {
       case "error":
         return this.#outcome(inbound);
     }
+  }
+
+  stop(): void {
+    this.#circles.stop();
   }
 
   disconnect(connection: Connection): void {
@@ -87,6 +98,7 @@ export class Router {
     if (origin.kind === "actor") {
       const circle = circleClosedBy(message, origin.actor, actor, pending);
       if (circle) return void this.badEmission(origin.actor, message, whyCircle(message, circle));
+      if (actor.isAsking) this.#circles.suspect();
     }
     this.#dispatch(inbound, actor);
   }
@@ -139,21 +151,24 @@ export class Router {
   }
 
   /** The loop's own timeout goes through the system lane like anybody's (§12.7). */
-  #timeoutLater(request: Pick<Message, "metadata">): void {
-    const timeout = command(this.#host, "Sys.RequestTimeout", { requestId: request.metadata.id }, causedBy(request));
+  #timeoutLater(request: Pick<Message, "metadata">, reason?: string): void {
+    const data = { requestId: request.metadata.id, ...(reason === undefined ? {} : { reason }) };
+    const timeout = command(this.#host, "Sys.RequestTimeout", data, causedBy(request));
     this.#loop.enqueue(timeout, NOBODY, "system");
   }
 
   /** `Sys.RequestTimeout`: an outsider cannot touch what another connection waits for (§12.8), not by a timer either. */
   #timeout(inbound: Inbound): void {
     const { message, origin } = inbound;
-    const requestId = (message.data as { requestId?: unknown } | null)?.requestId;
+    const { requestId, reason } = (message.data ?? {}) as { requestId?: unknown; reason?: unknown };
     if (typeof requestId !== "string")
       return this.#loop.refuse(inbound, 422, "data.requestId: must be the id of a request");
     const entry = this.#loop.pending.get(requestId);
     const asker = origin.kind === "relay" ? this.#relays.askerOf(causationOf(message)) : origin;
     const expired = entry !== undefined && mayExpire(asker, entry.origin);
-    if (expired) this.#loop.resolve(requestId, error(this.#host, entry, errorData(504)));
+    // Only the loop itself knows why.
+    const why = origin.kind === "nobody" && typeof reason === "string" ? reason : undefined;
+    if (expired) this.#loop.resolve(requestId, error(this.#host, entry, errorData(504, why)));
     // Whoever asked is told what came of it; the loop's own timers ask for nothing.
     this.#loop.deliver(origin, reply(this.#host, message, { expired }));
   }

@@ -29,6 +29,8 @@ export interface ActorHome {
 
 export type PostResult = "posted" | "full" | "unhealthy" | "stopped";
 
+const NOTHING: ReadonlySet<string> = new Set();
+
 export class SupervisedActor {
   readonly name: string;
   readonly capability: Capability;
@@ -88,6 +90,16 @@ export class SupervisedActor {
   /** Whether it has asked a request while it handles a message, and handles nothing else until it has the answer. */
   waitsFor(request: string, message: string): boolean {
     return this.#actor?.waitsFor?.(request, message) ?? false;
+  }
+
+  /** Whether it may be waiting for others: it handles a message, and has asked something. */
+  get isAsking(): boolean {
+    return this.#actor?.isAsking ?? false;
+  }
+
+  /** The ids of what it was given and has not handled to the end, as far as is known. */
+  given(): ReadonlySet<string> {
+    return this.#actor?.given?.() ?? NOTHING;
   }
 
   get mailboxLength(): number {
