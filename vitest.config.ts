@@ -3,9 +3,9 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    // No test measures time; the limits only end what hangs, on a machine that does ten other things.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // No test measures time; the limits only end what hangs, on a machine that does twenty other things.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     // Tests that start and kill processes need a core to themselves beside the one that watches.
     pool: "forks",
     maxWorkers: 2,

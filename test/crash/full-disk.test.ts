@@ -18,9 +18,7 @@ const EVENTS_MAX = 10_000;
 const disk = mountSmallDisk();
 
 describe.skipIf(disk === undefined)("a disk that is really full", () => {
-  test("[J1] refuses writes, serves reads, keeps what was acknowledged and goes on when there is room", {
-    timeout: 300_000,
-  }, async () => {
+  test("[J1] refuses writes, serves reads, keeps what was acknowledged and goes on when there is room", async () => {
     const directory = disk ?? "";
     const ballast = join(directory, "ballast");
     writeFileSync(ballast, Buffer.alloc(BALLAST_BYTES));

@@ -33,7 +33,7 @@ describe("restart", () => {
     await first.kill();
     const second = await KernelProcess.start(folder, LEDGER_APP);
     await using after = await second.connect();
-    await until(after, "Ledger.Read", null, (answer) => (answer as never as Ledger).total > 0);
+    await until(after, "Ledger.Read", null, (answer) => totalOf(answer) > 0);
     await second.kill();
     const third = await KernelProcess.start(folder, LEDGER_APP);
     await using later = await third.connect();
@@ -43,13 +43,13 @@ describe("restart", () => {
 
 describe("under load", () => {
   const KILLS = process.env["TEST_LONG"] ? 300 : 20;
-  /** A kill and a start take about a second on a busy machine. */
-  const TIME_LIMIT_MS = 60_000 + KILLS * 5_000;
+  /** A kill and a start take about a second. */
+  const TIME_LIMIT_MS = 600_000 + KILLS * 5_000;
 
   test("[K24] [T6] timers that come due while the kernel is killed again and again each take effect once", async () => {
     const folder = scratchFolder();
     let kernel = await KernelProcess.start(folder, LEDGER_APP);
-    await using client = await kernel.connect({ timeoutMs: 60_000 });
+    await using client = await kernel.connect();
     const keys = Array.from({ length: 200 }, (_, index) => `timer ${index}`);
     await Promise.all(
       keys.map((key, index) => {
@@ -71,7 +71,7 @@ describe("under load", () => {
   test("[K23] a kernel that is asked to end does, and what it did not answer is done by the next", async () => {
     const folder = scratchFolder();
     const first = await KernelProcess.start(folder, LEDGER_APP);
-    await using client = await first.connect({ timeoutMs: 60_000 });
+    await using client = await first.connect();
     const load = new Load(client);
     await load.more(50);
     expect(await first.stop()).toBe(0);
@@ -87,7 +87,7 @@ describe("under load", () => {
   }, async () => {
     const folder = scratchFolder();
     let kernel = await KernelProcess.start(folder, LEDGER_APP);
-    await using client = await kernel.connect({ timeoutMs: 60_000 });
+    await using client = await kernel.connect();
     const load = new Load(client);
     for (let kills = 0; kills < KILLS; kills++) {
       // After it has done something, and each time a different amount; where exactly it is then, nobody knows.

@@ -58,4 +58,4 @@ test("[I11] two processes race for the same events on one SQLite file: one handl
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
-}, 300_000);
+});
