@@ -276,8 +276,9 @@ describe("files", () => {
     });
     expect(statSync(join(cwd, ".millrace")).mode & 0o777).toBe(0o755);
     const kernel = await KernelProcess.start(cwd);
-    expect(kernel.complaints).toBe("millrace: .millrace was open to others; it is its owner's alone now\n");
     expect(statSync(join(cwd, ".millrace")).mode & 0o777).toBe(0o700);
+    await kernel.stop();
+    expect(kernel.complaints).toBe("millrace: .millrace was open to others; it is its owner's alone now\n");
   });
 });
 
