@@ -9,7 +9,7 @@
  * Whether a handler waits for what it has asked, or is busy with something else, nobody can see. So nothing is refused when a circle closes, and a request
  * is given up only after all in the circle have stood still for long, as any request is that times out (RFC 0032 §9.1, §12.7): it may be handled later.
  *
- * It costs requests a look at whether the actor that is asked has asked itself; a look goes through what is pending, once a second at most. SPEC: L35.
+ * It costs requests a look at whether the actor that is asked has asked itself; a look goes through what is pending, once a second at most. SPEC: L36.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { CIRCLE_LOOK_MS, CIRCLE_WAIT_MS } from "../limits.ts";

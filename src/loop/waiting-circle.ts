@@ -14,7 +14,7 @@
  * Both handlers may have asked and not wait, and work that goes well would fail by chance if it was refused. Whether such a circle stands can be
  * asked (`crossedCircles`); for how long is its watcher's to know.
  *
- * Of actors that do not say what they handle and what they have asked, such as a worker's, nothing is assumed. SPEC: L34, L35.
+ * Of actors that do not say what they handle and what they have asked, such as a worker's, nothing is assumed. SPEC: L34, L36.
  */
 import { causationOf, type Message } from "../message/envelope.ts";
 import type { PendingRequest, PendingTable } from "./pending-table.ts";

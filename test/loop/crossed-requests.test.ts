@@ -43,7 +43,7 @@ function circlesTold({ observed }: Setup): (Json | undefined)[] {
 const LONG = CIRCLE_WAIT_MS + 5 * CIRCLE_LOOK_MS;
 
 describe("requests that cross", () => {
-  test("[L35] are told of once, and the last of them is given up with the circle in its error; the others go on", async () => {
+  test("[L36] are told of once, and the last of them is given up with the circle in its error; the others go on", async () => {
     const all = await setup({ a: actor("A", (ask) => ask("B.Say", null)), b: actor("B", (ask) => ask("A.Say", null)) });
     const one = await begin(all, "A", "B");
     await all.host.advance(CIRCLE_WAIT_MS);
@@ -60,7 +60,7 @@ describe("requests that cross", () => {
     await all.host.runUntilIdle();
   });
 
-  test("[L35] of three actors, likewise, and those who only wait for one of them are answered too", async () => {
+  test("[L36] of three actors, likewise, and those who only wait for one of them are answered too", async () => {
     const all = await setup({
       a: actor("A", (ask) => ask("B.Say", null)),
       b: actor("B", (ask) => ask("C.Say", null)),
@@ -74,7 +74,7 @@ describe("requests that cross", () => {
     expect(circlesTold(all)).toEqual([["c", "a", "b", "c"]]);
   });
 
-  test("[L35] a handler that waits for all of several is stuck when only the circle is left", async () => {
+  test("[L36] a handler that waits for all of several is stuck when only the circle is left", async () => {
     const gate = deferred();
     const both = async (ask: Ask) => (await Promise.all([ask("B.Say", null), ask("C.Do", null)])).join();
     const waits = async () => {
@@ -95,7 +95,7 @@ describe("requests that cross", () => {
     expect(one.answers.sort()).toEqual(['reply a "B said,late"', "error b 504"].sort());
   });
 
-  test("[L35] end by their own time, where requests have one that is shorter", async () => {
+  test("[L36] end by their own time, where requests have one that is shorter", async () => {
     const all = await setup(
       { a: actor("A", (ask) => ask("B.Say", null)), b: actor("B", (ask) => ask("A.Say", null)) },
       { requestTimeoutMs: 500 },
@@ -125,7 +125,7 @@ describe("what goes on by itself", () => {
     return one.answers.sort();
   };
 
-  test("[L35] a handler that asks several and needs one answer, from outside the circle", async () => {
+  test("[L36] a handler that asks several and needs one answer, from outside the circle", async () => {
     const gate = deferred();
     const race = (ask: Ask) => Promise.race([ask("B.Say", null), ask("D.Do", null)]);
     const waits = async () => {
@@ -141,14 +141,14 @@ describe("what goes on by itself", () => {
     expect(await innocent(a, b, gate, { d: actor("D", waits) })).toEqual(['reply a "D did"', 'reply b "A said"']);
   });
 
-  test("[L35] a handler that answers later and lets the next message in", async () => {
+  test("[L36] a handler that answers later and lets the next message in", async () => {
     const gate = deferred();
     const later = (ask: Ask) => answerLater(gate.promise.then(() => ask("B.Say", null)));
     const b = actor("B", (ask) => ask("A.Say", null));
     expect(await innocent(actor("A", later), b, gate)).toEqual(['reply a "B said"', 'reply b "A said"']);
   });
 
-  test("[L35] a handler whose answer is on its way though the actor that owes it handles something else", async () => {
+  test("[L36] a handler whose answer is on its way though the actor that owes it handles something else", async () => {
     const gate = deferred();
     const a = capability({
       description: "answers later",
@@ -168,7 +168,7 @@ describe("what goes on by itself", () => {
     expect(one.answers.sort()).toEqual(['reply a "B said"', 'reply b "A said"']);
   });
 
-  test("[L35] a handler that waits for nothing it has asked, if it ends in time", async () => {
+  test("[L36] a handler that waits for nothing it has asked, if it ends in time", async () => {
     const gate = deferred();
     const a = actor("A", async (ask) => {
       void ask("B.Say", null);
@@ -183,7 +183,7 @@ describe("what goes on by itself", () => {
     expect(one.answers.sort()).toEqual(['reply a "did not wait"', 'reply b "A said"']);
   });
 
-  test("[L35] actors that ask each other again and again, and are answered each time", async () => {
+  test("[L36] actors that ask each other again and again, and are answered each time", async () => {
     const rounds = async (ask: Ask, other: string) => {
       for (let n = 0; n < 3; n++) await ask(other, null);
       return "done";
@@ -198,7 +198,7 @@ describe("what goes on by itself", () => {
     ]);
   });
 
-  test("[L35] a loop that has ended looks no more", async () => {
+  test("[L36] a loop that has ended looks no more", async () => {
     const all = await setup({ a: actor("A", (ask) => ask("B.Say", null)), b: actor("B", (ask) => ask("A.Say", null)) });
     const one = await begin(all, "A", "B");
     await all.host.run(() => all.loop.stop());
