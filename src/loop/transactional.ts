@@ -12,8 +12,10 @@ import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
-import type { Json } from "../message/json.ts";
+import { DATA_LIMITS, type Json } from "../message/json.ts";
+import { cloneJson, copyJson } from "../message/json-copy.ts";
 import { causedBy, event } from "../message/lineage.ts";
+import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
@@ -91,7 +93,9 @@ interface Attempt {
 function attempt(handling: Handling): Attempt | Promise<Attempt> {
   const { space, definition, message } = handling;
   const tx = space.begin(begun(definition, message));
-  const ended = endOf(() => dispatch(definition, message, contextOf(handling, tx)));
+  // A copy for each run: what is journaled, compared when the request is repeated, and handed to the next run is what was sent.
+  const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
+  const ended = endOf(() => dispatch(definition, own, contextOf(handling, tx)));
   return isPromise(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
 }
 
@@ -127,9 +131,9 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
     return settled.then(() => attempt(handling));
   }
   if (end.threw) throw end.error;
-  const result = end.value ?? null;
   const receipt = receiptOf(message);
-  transaction.leave(new Receipt(receipt, admit({ request: requestOf(message), result }, undefined)));
+  const kept = admit({ request: requestOf(message), result: end.value ?? null }, undefined) as ReceiptValue;
+  transaction.leave(new Receipt(receipt, kept));
   // What a handler answers is what it has read.
   if (tx.label.length > 0) {
     transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
@@ -139,7 +143,8 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
   const { entries } = transaction;
   // The command's own row is done; the others are events.
   const handOver = entries.length > 1 ? handling.commitWith : undefined;
-  return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result };
+  // The answer is what the receipt says: the handler may change what it has returned before the commit is confirmed.
+  return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result: kept.result };
 }
 
 function begun({ clearance }: CapabilityDefinition<TransactionalContext>, message: Message): BeginOptions {
@@ -184,9 +189,12 @@ function requestOf({ type, data }: Message): string {
   return contentId([type, data]);
 }
 
+/** What a receipt says of a command. */
+type ReceiptValue = { readonly request: string; readonly result: Json };
+
 /** The answer of the first time. An id that stands for something else must not be answered as if that were this. */
 function answerOf(receipt: Json | undefined, message: Message): Json {
-  const { request, result } = (receipt ?? {}) as { request?: string; result?: Json };
+  const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
 }
@@ -202,7 +210,10 @@ function contextOf({ host, name, topicOf, outbound, message }: Handling, tx: Cel
     set: (cell, value) => tx.set(cell, value),
     delete: (cell) => tx.delete(cell),
     emit: (type, data) => {
-      const emitted = event(host, type, data, causedBy(message));
+      const copy = cloneJson(data, DATA_LIMITS);
+      if (copy.kind === "impure")
+        throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
+      const emitted = event(host, type, copy.value, causedBy(message));
       const problem = schemaProblem(outbound, emitted);
       if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
       const topic = topicOf?.(type) ?? type;

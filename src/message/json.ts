@@ -30,6 +30,9 @@ export const VALUE_LIMITS: JsonLimits = {
   keysMax: OBJECT_KEYS_MAX,
 };
 
+/** Of data, which stands one level deep in its message. */
+export const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: DEPTH_MAX - 1 };
+
 /** What keeps `value` from being pure JSON, or undefined when it is. */
 export function findImpurity(value: unknown, limits: JsonLimits = VALUE_LIMITS): Problem | undefined {
   return new Inspection(limits).inspect(value);

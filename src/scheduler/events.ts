@@ -7,7 +7,7 @@
 import type { Host } from "../host/host.ts";
 import { CLOSED_STREAMS_MAX, SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
 import { periodOf } from "../message/id-time.ts";
-import { admit } from "../store/admit.ts";
+import { admitFrozen } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
@@ -148,7 +148,7 @@ export class Events implements FallListener {
     const { onOutcome } = options;
     const { label } = this.#attempts;
     const name = this.#nameOf(stream, options, label);
-    const send = new Send({ name, stream, value: admit(value, undefined), origin, label, onOutcome });
+    const send = new Send({ name, stream, value: admitFrozen(value, undefined), origin, label, onOutcome });
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);

@@ -11,8 +11,10 @@
  * SPEC: I4, I10, I11.
  */
 import type { Host } from "../host/host.ts";
-import type { Json } from "../message/json.ts";
+import { DATA_LIMITS, type Json } from "../message/json.ts";
+import { cloneJson } from "../message/json-copy.ts";
 import { event } from "../message/lineage.ts";
+import { problemText, within } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import { handOut } from "../store/admit.ts";
 import { isWithin, join, type Label, labelOf } from "../store/label.ts";
@@ -138,7 +140,14 @@ export class Handling implements WriteTarget {
   emit(topic: string, data: Json): void {
     if (this.#isOver) throw over(this.send);
     const mint = { id: () => this.newId(), now: () => this.#parts.host.now() };
-    const message = event(mint, topicType(topic), data, { causation: this.send.id });
+    // Copied now: the handler may change it before the commit, and handlers here are given this very copy.
+    const copy = cloneJson(data, DATA_LIMITS);
+    if (copy.kind === "impure")
+      throw new StreamError(
+        "STREAM_MISUSE",
+        `${topic} cannot be published: ${problemText(within("data", copy.problem))}`,
+      );
+    const message = event(mint, topicType(topic), copy.value, { causation: this.send.id });
     const source = String(this.send.stream);
     this.transaction.entries.push({ message, topic, source, as: { status: "pending" } });
   }

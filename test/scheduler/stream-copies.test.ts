@@ -1,0 +1,47 @@
+/** Whatever a stream's handler does to what it is given or emits: the next attempt and the journal have what was sent and said. */
+import { describe, expect, test } from "#test";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { setup } from "./scheduler-setup.ts";
+
+describe("what a stream's handler is given and emits", () => {
+  test("[I11] its value is the same in every attempt: it is frozen, and the sender's own is not", async () => {
+    const { space } = await setup();
+    const stream = space.stream<{ list: number[] }>("stream");
+    stream.handle((value) => void value.list.push(4));
+    const sent = { list: [1] };
+    expect(await stream.send(sent).outcome).toMatchObject({ kind: "failed", reason: "threw" });
+    sent.list.push(2);
+    expect(sent).toEqual({ list: [1, 2] });
+  });
+
+  test("[I10] what it emits is what it was at that moment, and not the handler's own", async () => {
+    const { space, disk, host } = await setup();
+    const stream = space.stream<number>("stream");
+    stream.handle((_value, { emit }) => {
+      const state = { count: 1 };
+      emit("counted", state);
+      state.count = 2;
+      emit("counted", state);
+      state.count = 3;
+    });
+    expect(await stream.send(0).outcome).toMatchObject({ kind: "handled" });
+    const rows = await memoryStore({ disk, host }).query({ topic: "counted", limit: 9 });
+    expect(rows.map(({ message }) => message?.data)).toEqual([{ count: 1 }, { count: 2 }]);
+  });
+
+  test("[I10] [M6] it is told at once that what it emits is no JSON, and nothing of it stays", async () => {
+    const { space } = await setup();
+    const touched = space.cell<boolean>("touched");
+    const stream = space.stream<number>("stream");
+    stream.handle((_value, { emit }) => {
+      touched.set(true);
+      emit("counted", Number.NaN);
+    });
+    expect(await stream.send(0).outcome).toMatchObject({
+      kind: "failed",
+      reason: "threw",
+      message: expect.stringContaining("counted cannot be published: data: must be a finite number, got NaN"),
+    });
+    expect(touched.get()).toBeUndefined();
+  });
+});
