@@ -2,8 +2,8 @@ import { expect, test } from "#test";
 import { ChangeLog, type LoggedCommit, LoggedPatch, type WriteTrail } from "../../src/store/memory/change-log.ts";
 
 /** A log with a trail through one document, and how many commits of it were looked at. */
-function setup() {
-  const log = new ChangeLog(10_000);
+function setup(keptMax = 10_000) {
+  const log = new ChangeLog(keptMax);
   const trail: WriteTrail = { newest: undefined };
   const looked = { at: 0 };
   let head = 0;
@@ -23,6 +23,7 @@ function setup() {
     };
     log.follow(trail, patch, commit);
     log.add(commit);
+    return patch;
   };
   return { log, trail, looked, write };
 }
@@ -44,3 +45,27 @@ test("[S10] what others wrote between two bursts of a session is found, newest f
   expect(log.writtenSince(trail, 2, "own")).toEqual([["b5"], ["c4"]]);
   expect(log.writtenSince(trail, 4, "b")).toEqual([["own6"], ["c4"]]);
 });
+
+test("[S10] as many commits are told of as are kept, and what is long forgotten leads nowhere", () => {
+  const kept = 100;
+  const { log, trail, write } = setup(kept);
+  const patches: LoggedPatch[] = [];
+  for (let head = 1; head <= 2_000; head++) {
+    patches.push(write(`session ${head % 3}`, String(head)));
+    const horizon = Math.max(0, head - kept);
+    expect(log.start).toBe(horizon);
+    expect([log.after(horizon - 1, 1), log.writtenSince(trail, horizon - 1, undefined)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(log.after(horizon, kept)?.map(({ sequence }) => sequence)).toEqual(patches.slice(-kept).map(sequenceOf));
+    expect(log.writtenSince(trail, horizon, "nobody")).toHaveLength(head - horizon);
+  }
+  const led = patches.slice(0, 1_000).filter(({ commit, trail: of, earlier }) => commit ?? of ?? earlier);
+  expect(led).toEqual([]);
+  expect(log.problems(2_000)).toEqual([]);
+});
+
+function sequenceOf({ commit }: LoggedPatch): number | undefined {
+  return commit?.sequence;
+}
