@@ -7,7 +7,7 @@ import type { JournalQuery, JournalRow, JournalStatus } from "../journal.ts";
 import { AT_MOST, type Connection } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { journalRow } from "./journal-entry.ts";
-import { ROW_COLUMNS } from "./journal-table.ts";
+import { ROW_COLUMNS } from "./journal-statements.ts";
 
 type Condition = readonly [sql: string, value: SQLInputValue];
 

@@ -13,12 +13,13 @@
  */
 import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
-import { AT_MOST, type Connection, type Row } from "./connection.ts";
+import type { Connection, Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { type DoneRows, HeldClaims } from "./held-claims.ts";
 import { equallyDoneFrom, isDone, noteOf, rangesOf } from "./id-ranges.ts";
 import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
 import { journalHash } from "./journal-hash.ts";
+import { journalStatements } from "./journal-statements.ts";
 import type { TableCache } from "./table-cache.ts";
 
 export type Appended = { readonly kind: "appended"; readonly ids: number[] } | Rejection;
@@ -44,7 +45,7 @@ export class JournalTable implements TableCache {
   constructor(connection: Connection, trustsEverybody: boolean) {
     this.#connection = connection;
     this.#trustsEverybody = trustsEverybody;
-    this.#sql = statements(connection);
+    this.#sql = journalStatements(connection);
   }
 
   append(entries: readonly EncodedEntry[]): Appended {
@@ -285,99 +286,6 @@ export class JournalTable implements TableCache {
     this.#sql.findHead.run();
     return this.#sql.readHead.get()!;
   }
-}
-
-/** Columns of a row that no statement but the insert writes, and those that change. */
-export const ROW_COLUMNS =
-  "id, correlation_id, topic, source, payload, status, created_at, processed_at, error, message_id, kind, type, " +
-  "causation_id, timestamp, metadata, attempts, deaths, next_attempt_at, lease, hash";
-
-/** The last signed row: its id, a blank and its hash. */
-export const READ_HEAD =
-  "SELECT CAST(seq AS INTEGER) AS last_id, substr(seq, instr(seq, ' ') + 1) AS hash FROM sqlite_sequence WHERE name = 'journal_head'";
-
-/** Claimed by this lease for the attempt-th time and not settled since. */
-const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
-
-function statements(connection: Connection) {
-  const prepare = (sql: string) => connection.prepare(sql);
-  return {
-    insert: prepare(
-      "INSERT INTO event_journal (id, correlation_id, topic, source, payload, status, created_at, processed_at, error, " +
-        "message_id, kind, type, causation_id, timestamp, metadata, attempts, lease, hash) " +
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
-    ),
-    removeAfter: prepare("DELETE FROM event_journal WHERE id > ?"),
-    byMessageId: prepare(`SELECT ${ROW_COLUMNS} FROM event_journal WHERE message_id = ?`),
-    readHead: prepare(
-      "SELECT last_id, hash, (SELECT max(id) FROM event_journal) AS max_id, " +
-        `(SELECT seq FROM sqlite_sequence WHERE name = 'event_journal') AS counter FROM (${READ_HEAD})`,
-    ),
-    findHead: prepare(
-      "INSERT INTO sqlite_sequence (name, seq) SELECT 'journal_head', last_id || ' ' || hash FROM (" +
-        "SELECT 0 AS last_id, '' AS hash UNION ALL SELECT last_id, hash FROM journal_gap UNION ALL " +
-        "SELECT id, hash FROM event_journal WHERE hash IS NOT NULL) ORDER BY last_id DESC LIMIT 1",
-    ),
-    writeHead: prepare("UPDATE sqlite_sequence SET seq = ? || ' ' || ? WHERE name = 'journal_head'"),
-    resetCounter: prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'event_journal'"),
-    // The planner takes a partial index only when its condition is written out.
-    claimable: prepare(
-      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
-        `AND kind = ? AND deaths < ? ORDER BY id ${AT_MOST}`,
-    ),
-    suspects: prepare(
-      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
-        `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
-    ),
-    claim: prepare(
-      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL " +
-        "WHERE id BETWEEN ? AND ?",
-    ),
-    held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
-    settle: prepare(
-      `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL, deaths = 0 WHERE ${HELD}`,
-    ),
-    settleRange: prepare(
-      "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
-        "WHERE id BETWEEN ? AND ?",
-    ),
-    heldAmong: prepare(
-      "SELECT count(*) AS held FROM json_each(?) AS one CROSS JOIN event_journal ON event_journal.id = one.value " +
-        "WHERE status = 'processing' AND lease = ? AND attempts = ?",
-    ),
-    settleAmong: prepare(
-      "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
-        "WHERE id IN (SELECT value FROM json_each(?))",
-    ),
-    giveBack: prepare(
-      `UPDATE event_journal SET status = 'pending', attempts = attempts - 1, lease = NULL WHERE ${HELD}`,
-    ),
-    seize: prepare("UPDATE event_journal SET status = 'processing', lease = ?, attempts = ? WHERE id = ?"),
-    abandon: prepare(
-      "UPDATE event_journal SET status = 'pending', lease = NULL " +
-        "WHERE status = 'processing' AND status <> 'done' AND lease = ?",
-    ),
-    abandonUnheld: prepare(
-      "UPDATE event_journal SET status = 'pending', lease = NULL, deaths = deaths + 1 " +
-        "WHERE status = 'processing' AND status <> 'done' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
-    ),
-    requeue: prepare(
-      "UPDATE event_journal SET status = 'pending', processed_at = NULL, error = NULL, next_attempt_at = NULL, " +
-        "lease = NULL, deaths = 0 WHERE id = ? AND status = 'failed'",
-    ),
-    releaseRetries: prepare(
-      "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND status <> 'done' AND next_attempt_at <= ?",
-    ),
-    nextRetry: prepare(
-      "SELECT min(next_attempt_at) AS next FROM event_journal " +
-        "WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NOT NULL",
-    ),
-    putDelivery: prepare(
-      "INSERT INTO delivery (event, subscriber, status, attempts, error) VALUES (?, ?, ?, ?, ?) " +
-        "ON CONFLICT (event, subscriber) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error",
-    ),
-    forgetFailures: prepare("DELETE FROM delivery WHERE event = ? AND status <> 'done'"),
-  };
 }
 
 /** The first rows of several lists, each of which is in order. */

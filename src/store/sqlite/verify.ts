@@ -13,7 +13,7 @@ import type { Connection, Row } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DUE_COLUMNS, dueRow } from "./due-table.ts";
 import { GENESIS, journalHash } from "./journal-hash.ts";
-import { READ_HEAD, ROW_COLUMNS } from "./journal-table.ts";
+import { READ_HEAD, ROW_COLUMNS } from "./journal-statements.ts";
 
 const PROBLEMS_MAX = 100;
 const STEP_ROWS = 500;

@@ -1,0 +1,98 @@
+/**
+ * The statements of the journal's writer, and the columns and the head that whoever reads the journal has in common with it. What they are for and in
+ * which order they run: `journal-table.ts`.
+ */
+import { AT_MOST, type Connection } from "./connection.ts";
+
+/** Columns of a row that no statement but the insert writes, and those that change. */
+export const ROW_COLUMNS =
+  "id, correlation_id, topic, source, payload, status, created_at, processed_at, error, message_id, kind, type, " +
+  "causation_id, timestamp, metadata, attempts, deaths, next_attempt_at, lease, hash";
+
+/** The last signed row: its id, a blank and its hash. */
+export const READ_HEAD =
+  "SELECT CAST(seq AS INTEGER) AS last_id, substr(seq, instr(seq, ' ') + 1) AS hash FROM sqlite_sequence WHERE name = 'journal_head'";
+
+/** Claimed by this lease for the attempt-th time and not settled since. */
+const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
+
+export function journalStatements(connection: Connection) {
+  const prepare = (sql: string) => connection.prepare(sql);
+  return {
+    insert: prepare(
+      "INSERT INTO event_journal (id, correlation_id, topic, source, payload, status, created_at, processed_at, error, " +
+        "message_id, kind, type, causation_id, timestamp, metadata, attempts, lease, hash) " +
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id) DO NOTHING",
+    ),
+    removeAfter: prepare("DELETE FROM event_journal WHERE id > ?"),
+    byMessageId: prepare(`SELECT ${ROW_COLUMNS} FROM event_journal WHERE message_id = ?`),
+    readHead: prepare(
+      "SELECT last_id, hash, (SELECT max(id) FROM event_journal) AS max_id, " +
+        `(SELECT seq FROM sqlite_sequence WHERE name = 'event_journal') AS counter FROM (${READ_HEAD})`,
+    ),
+    findHead: prepare(
+      "INSERT INTO sqlite_sequence (name, seq) SELECT 'journal_head', last_id || ' ' || hash FROM (" +
+        "SELECT 0 AS last_id, '' AS hash UNION ALL SELECT last_id, hash FROM journal_gap UNION ALL " +
+        "SELECT id, hash FROM event_journal WHERE hash IS NOT NULL) ORDER BY last_id DESC LIMIT 1",
+    ),
+    writeHead: prepare("UPDATE sqlite_sequence SET seq = ? || ' ' || ? WHERE name = 'journal_head'"),
+    resetCounter: prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'event_journal'"),
+    // The planner takes a partial index only when its condition is written out.
+    claimable: prepare(
+      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
+        `AND kind = ? AND deaths < ? ORDER BY id ${AT_MOST}`,
+    ),
+    suspects: prepare(
+      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
+        `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
+    ),
+    claim: prepare(
+      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL " +
+        "WHERE id BETWEEN ? AND ?",
+    ),
+    held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
+    settle: prepare(
+      `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL, deaths = 0 WHERE ${HELD}`,
+    ),
+    settleRange: prepare(
+      "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
+        "WHERE id BETWEEN ? AND ?",
+    ),
+    heldAmong: prepare(
+      "SELECT count(*) AS held FROM json_each(?) AS one CROSS JOIN event_journal ON event_journal.id = one.value " +
+        "WHERE status = 'processing' AND lease = ? AND attempts = ?",
+    ),
+    settleAmong: prepare(
+      "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
+        "WHERE id IN (SELECT value FROM json_each(?))",
+    ),
+    giveBack: prepare(
+      `UPDATE event_journal SET status = 'pending', attempts = attempts - 1, lease = NULL WHERE ${HELD}`,
+    ),
+    seize: prepare("UPDATE event_journal SET status = 'processing', lease = ?, attempts = ? WHERE id = ?"),
+    abandon: prepare(
+      "UPDATE event_journal SET status = 'pending', lease = NULL " +
+        "WHERE status = 'processing' AND status <> 'done' AND lease = ?",
+    ),
+    abandonUnheld: prepare(
+      "UPDATE event_journal SET status = 'pending', lease = NULL, deaths = deaths + 1 " +
+        "WHERE status = 'processing' AND status <> 'done' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
+    ),
+    requeue: prepare(
+      "UPDATE event_journal SET status = 'pending', processed_at = NULL, error = NULL, next_attempt_at = NULL, " +
+        "lease = NULL, deaths = 0 WHERE id = ? AND status = 'failed'",
+    ),
+    releaseRetries: prepare(
+      "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND status <> 'done' AND next_attempt_at <= ?",
+    ),
+    nextRetry: prepare(
+      "SELECT min(next_attempt_at) AS next FROM event_journal " +
+        "WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NOT NULL",
+    ),
+    putDelivery: prepare(
+      "INSERT INTO delivery (event, subscriber, status, attempts, error) VALUES (?, ?, ?, ?, ?) " +
+        "ON CONFLICT (event, subscriber) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error",
+    ),
+    forgetFailures: prepare("DELETE FROM delivery WHERE event = ? AND status <> 'done'"),
+  };
+}
