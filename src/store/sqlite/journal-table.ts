@@ -18,7 +18,7 @@ import { deliveriesOf } from "./delivery-rows.ts";
 import { type DoneRows, HeldClaims } from "./held-claims.ts";
 import { equallyDoneFrom, isDone, noteOf, rangesOf } from "./id-ranges.ts";
 import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
-import { journalHash } from "./journal-hash.ts";
+import { RowHasher } from "./journal-hash.ts";
 import { journalStatements } from "./journal-statements.ts";
 import type { TableCache } from "./table-cache.ts";
 
@@ -37,6 +37,7 @@ export class JournalTable implements TableCache {
   /** A planted fault: settles are taken from anybody. */
   readonly #trustsEverybody: boolean;
   readonly #held = new HeldClaims();
+  readonly #hasher = new RowHasher();
   #head: Head | undefined;
   /** A skipped duplicate moves the engine's own id counter; ids that we never gave must not be skipped. */
   #counterAhead = false;
@@ -188,7 +189,7 @@ export class JournalTable implements TableCache {
   #appendOne(entry: EncodedEntry): number | undefined {
     const head = this.#readHead();
     const id = head.lastId + 1;
-    const hash = journalHash(head.hash, id, entry);
+    const hash = this.#hasher.hash(head.hash, id, entry);
     const { as, createdAt } = entry;
     const settled = as.status === "done" || as.status === "failed";
     const inserted = this.#sql.insert.run(

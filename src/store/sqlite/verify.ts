@@ -12,7 +12,7 @@ import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DUE_COLUMNS, dueRow } from "./due-table.ts";
-import { GENESIS, journalHash } from "./journal-hash.ts";
+import { GENESIS, RowHasher, type SignedColumns } from "./journal-hash.ts";
 import { READ_HEAD, ROW_COLUMNS } from "./journal-statements.ts";
 
 const PROBLEMS_MAX = 100;
@@ -149,6 +149,7 @@ class Scrub {
 class ChainWalk {
   readonly #gaps: readonly Row[];
   readonly #report: (problem: string) => void;
+  readonly #hasher = new RowHasher();
   #nextGap = 0;
   #hash = GENESIS;
   lastId = 0;
@@ -164,7 +165,7 @@ class ChainWalk {
     this.lastId = id;
     const stored = row["hash"];
     if (stored === null) return;
-    if (stored !== hashOf(row, this.#hash)) {
+    if (stored !== this.#hasher.hash(this.#hash, id, signedColumns(row))) {
       this.#report(`Journal row ${id} is not what was written, or the row before it is not.`);
     }
     // Going on from what is stored shows each damaged place once.
@@ -191,9 +192,9 @@ class ChainWalk {
   }
 }
 
-function hashOf(row: Row, previous: string): string {
+function signedColumns(row: Row): SignedColumns {
   const text = (name: string) => (row[name] === null ? null : String(row[name]));
-  return journalHash(previous, Number(row["id"]), {
+  return {
     createdAt: Number(row["created_at"]),
     topic: String(row["topic"]),
     source: String(row["source"]),
@@ -205,5 +206,5 @@ function hashOf(row: Row, previous: string): string {
     causation: text("causation_id"),
     timestamp: row["timestamp"] === null ? null : Number(row["timestamp"]),
     metadata: text("metadata"),
-  });
+  };
 }
