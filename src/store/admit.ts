@@ -243,14 +243,10 @@ export function isHandedOut(container: object): boolean {
 /** Freezes a value that leaves the replica, down to what is frozen already, and gives it back. */
 export function handOut<T extends Json | undefined>(value: T): T {
   if (typeof value !== "object" || value === null || isHandedOut(value)) return value;
-  const open: object[] = [Object.freeze(value)];
-  for (let container = open.pop(); container !== undefined; container = open.pop()) {
-    const children = Array.isArray(container) ? container : Object.values(container);
-    for (let i = 0; i < children.length; i++) {
-      const child: unknown = children[i];
-      if (typeof child === "object" && child !== null && !isHandedOut(child)) open.push(Object.freeze(child));
-    }
-  }
+  Object.freeze(value);
+  // Neither a list of children nor one of keys is made: half the time, and most of what a small value took of memory.
+  if (Array.isArray(value)) for (let i = 0; i < value.length; i++) handOut(value[i]);
+  else for (const key in value) handOut((value as JsonObject)[key]);
   return value;
 }
 
