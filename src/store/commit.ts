@@ -74,8 +74,8 @@ export interface CommitRequest extends CommitIdentity {
   /** Identity of the payload, for the replay check: the same commit sent twice carries the same digest. */
   readonly digest: string;
   /**
-   * A replica of this process has made it: names, reads and patches are checked, and what the patches put is frozen, so a backend may keep it
-   * as it is. Not true of what has come from anywhere else.
+   * A replica of this process has made it, of a transaction that is over: names, reads and patches are checked, what the patches put is frozen and
+   * nobody changes the lists any more, so a backend may keep it as it is. Not true of what has come from anywhere else.
    */
   readonly isAdmitted?: boolean;
   readonly reads: readonly ReadClaim[];

@@ -7,6 +7,7 @@
 import type { CommitOutcome, CommitRequest, DocumentPatch, Precondition } from "../commit.ts";
 import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
+import { NONE } from "../few.ts";
 import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
 import type { Rejection } from "../rejection.ts";
@@ -55,36 +56,46 @@ export function encodeCommit(
     patches,
     births:
       request.preconditions.length === 0
-        ? NO_BIRTHS
+        ? NONE
         : patches.filter((patch) => fitsRow(patch) && isGuarded(request, patch)),
     entries: entries.entries,
-    due: request.due.map(encodeDueChange),
-    basis: request.basis.map(encodeBasis),
-    labels: request.labels.map(encodeLabelWrite),
+    due: each(request.due, encodeDueChange),
+    basis: each(request.basis, encodeBasis),
+    labels: each(request.labels, encodeLabelWrite),
     labelsText: labelWritesText(request.labels),
     moves: patches.length > 0 || request.labels.length > 0,
     bytes: patches.reduce((sum, patch) => sum + patch.bytes, entries.bytes),
   };
 }
 
-const NO_BIRTHS: readonly EncodedPatch[] = [];
+/** What a list becomes. Most lists of a commit are empty. */
+function each<Item, Made>(list: readonly Item[], make: (item: Item) => Made): readonly Made[] {
+  return list.length === 0 ? NONE : list.map(make);
+}
 
 /** Whether the commit is made only if the document is not there. */
 function isGuarded({ preconditions }: CommitRequest, ref: DocumentRef): boolean {
   return preconditions.some((one) => one.kind === "absent" && isSame(one, ref));
 }
 
+/** What a replica of this process has made is checked, but for what others have put into it. */
 function checkNames(request: CommitRequest): void {
+  checkPreconditions(request.preconditions);
+  if (request.isAdmitted === true) return;
   checkName("a space's name", request.space);
   checkName("a session's name", request.session);
   checkName("a digest", request.digest);
   checkCount("a local sequence", request.localSequence);
   for (const read of request.reads) checkRef(read);
-  checkPreconditions(request.preconditions);
+  for (const patch of request.patches) checkRef(patch);
 }
 
 /** What is decided by is kept as it was given, whatever the caller does with his lists; values are in the encoded parts. */
 function ownCopy(request: CommitRequest): CommitRequest {
+  if (request.isAdmitted === true) {
+    checkSettlements(request.settlements);
+    return request;
+  }
   return {
     ...request,
     reads: request.reads.map((read) => ({ ...read, path: [...read.path] })),
@@ -112,7 +123,7 @@ export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; late
   const session = `${request.session} later`;
   const later = { ...request, session, reads: [], settlements: [], dependsOn: [], due: [], basisRemoved: [] };
   return {
-    now: { ...commit, patches: patches.filter((patch) => !receipts.includes(patch)), births: NO_BIRTHS },
+    now: { ...commit, patches: patches.filter((patch) => !receipts.includes(patch)), births: NONE },
     later: {
       ...commit,
       request: later,
@@ -143,7 +154,6 @@ function isSame(a: DocumentRef, b: DocumentRef): boolean {
 }
 
 function encodePatch(patch: DocumentPatch, { preconditions }: CommitRequest): EncodedPatch {
-  checkRef(patch);
   const { scope, id, operations } = patch;
   const text = jsonText("a path operation", operations);
   const isBase = setsWhole(operations[0]);
