@@ -23,10 +23,10 @@ import type { Slots } from "./slots.ts";
 import type { Step } from "./subscriptions.ts";
 import type { ShareEnd, TransactionalShare } from "./transactional-share.ts";
 
-/** What one step came to: a result, or that the whole run is over. */
-type StepEnd = StepResult | { readonly kind: "run-over" };
+/** What one step came to: a result, or nothing to go on with now. The run is over, or comes back by itself. */
+type StepEnd = StepResult | { readonly kind: "left" };
 
-const RUN_OVER: StepEnd = { kind: "run-over" };
+const LEFT: StepEnd = { kind: "left" };
 
 interface DeliveryParts {
   readonly host: Host;
@@ -53,26 +53,22 @@ export class Delivery {
     while (run.position < run.steps.length) {
       const step = run.steps[run.position]!;
       if (run.isOver(step)) {
-        run.results.push(SKIPPED);
+        run.note(SKIPPED);
         continue;
       }
       if (!this.#isLetIn(run, step)) return;
       const end = this.#handle(run, step);
-      if (end instanceof Promise) {
-        void end.then((result) => this.#goOn(run, result));
-        return;
-      }
-      if (end.kind === "run-over") return;
-      run.results.push(end);
+      if (end.kind === "left") return;
+      run.note(end);
     }
-    if (run.steps.length === 0) this.#parts.observe({ kind: "no-subscriber", event: run.id, topic: run.facts.topic });
+    if (run.steps.length === 0) this.#parts.observe({ kind: "no-subscriber", event: run.id, topic: run.topic });
     this.#parts.settles.add(run, settlementOf(run));
   }
 
   /** After a wait: the run takes its next step when there is a slot for it. */
   #goOn(run: EventRun, end: StepEnd): void {
-    if (end.kind === "run-over" || run.state === "over") return;
-    run.results.push(end);
+    if (end.kind === "left" || run.state === "over") return;
+    run.note(end);
     if (run.position === run.steps.length) this.advance(run);
     else this.#parts.held.resume(run);
   }
@@ -96,28 +92,29 @@ export class Delivery {
     settles.add(run, postponementOf(run, host.now() + PARKED_RETRY_MS, "waits for an earlier event of its serial key"));
   }
 
-  #handle(run: EventRun, step: Step): StepEnd | Promise<StepEnd> {
+  #handle(run: EventRun, step: Step): StepEnd {
     if (step.subscription.serialBy && run.lanes?.[run.position] === undefined) {
       const error = SerialOrder.keyError(run, step);
       if (error !== undefined) return this.#failure(run, step, error);
     }
     const { call } = step.subscription;
-    return call.kind === "plain"
-      ? this.#handlePlain(run, step, call.handler)
-      : this.#parts.shares.handle(run, step, call.handler, call.replica).then(
-          (end) => this.#shareEnded(run, step, end),
-          (error: unknown) => this.#failure(run, step, errorText(error)),
-        );
+    if (call.kind === "plain") return this.#handlePlain(run, step, call.handler);
+    this.#parts.shares.handle(run, step, call.handler, call.replica).then(
+      (end) => this.#goOn(run, this.#shareEnded(run, step, end)),
+      (error: unknown) => this.#goOn(run, this.#failure(run, step, errorText(error))),
+    );
+    return LEFT;
   }
 
-  #handlePlain(run: EventRun, step: Step, handler: Handler): StepEnd | Promise<StepEnd> {
+  #handlePlain(run: EventRun, step: Step, handler: Handler): StepEnd {
     const { host, publisher, slots } = this.#parts;
     const { subscriberId, timeoutMs } = step.subscription;
     const context = new HandlerContext({ event: run.event, subscriberId, attempt: run.attemptOf(step) }, publisher);
     run.handling = context;
     const end = callHandler(handler, run.event, context, { host, timeoutMs });
-    if (end instanceof Promise) return slots.during(step, end).then((ended) => this.#plainEnded(run, step, ended));
-    return this.#plainEnded(run, step, end);
+    if (!(end instanceof Promise)) return this.#plainEnded(run, step, end);
+    void slots.during(step, end).then((ended) => this.#goOn(run, this.#plainEnded(run, step, ended)));
+    return LEFT;
   }
 
   #plainEnded(run: EventRun, step: Step, end: HandlerEnd): StepEnd {
@@ -135,11 +132,11 @@ export class Delivery {
       case "settled":
         if (end.settlement.outcome.kind === "retry") retries.note(end.settlement.outcome.atMs);
         held.over(run, end.settlement.outcome.kind === "retry" ? "given-back" : "settled");
-        return RUN_OVER;
+        return LEFT;
       case "lost":
         observe({ kind: "claim-lost", event: run.id });
         held.over(run, "lost");
-        return RUN_OVER;
+        return LEFT;
       case "failed":
         return this.#failure(run, step, end.error);
     }
@@ -152,7 +149,7 @@ export class Delivery {
     observe({
       kind: "handler-failed",
       event: run.id,
-      topic: run.facts.topic,
+      topic: run.topic,
       subscriber: step.subscriber,
       error,
       thrown,

@@ -10,6 +10,7 @@
  * ```
  * In every state but `over` the process holds the event's claim, as far as it knows.
  */
+import { NONE, withOne } from "../store/few.ts";
 import type { Delivery } from "../store/journal.ts";
 import { type Event, type EventFacts, makeEvent } from "./event.ts";
 import type { Cancellable } from "./handler-wait.ts";
@@ -31,41 +32,46 @@ export const SKIPPED: StepResult = { kind: "skipped" };
 
 export type RunState = "waiting" | "parked" | "running" | "settling" | "over";
 
-export class EventRun {
-  readonly facts: EventFacts;
+/** How an event came to this process; events that came together share it. */
+export interface RunClaim {
   readonly lease: number;
   /** Which claim of the row this is: settling names it. */
-  readonly claimAttempt: number;
-  readonly steps: readonly Step[];
+  readonly attempt: number;
   /** What earlier attempts left in the journal, where subscribers differ. */
-  readonly earlier: readonly Delivery[];
+  readonly deliveries: readonly Delivery[];
+}
+
+export class EventRun {
+  readonly id: number;
+  readonly topic: string;
+  readonly claim: RunClaim;
+  readonly steps: readonly Step[];
   /** One for each step before `position`. */
-  readonly results: StepResult[] = [];
+  results: readonly StepResult[] = NONE;
   state: RunState = "waiting";
   /** When it began to wait for a slot, by the monotonic clock. */
   waitingSinceMs = 0;
-  /** Whether the subscription at `position` has let it in. */
-  admitted = false;
   /** The order it keeps, by step; undefined where no subscription wants one. */
   lanes: (SerialLane | undefined)[] | undefined;
   /** What the handler that runs now was given; undefined while none runs. */
   handling: Cancellable | undefined;
+  /** Its neighbours in the list of those that are held (`run-list.ts`). */
+  before: EventRun | undefined;
+  after: EventRun | undefined;
+  /** What the event is made of when somebody wants to see it. Both are undefined from the settle on. */
+  #facts: EventFacts | undefined;
   #event: Event | undefined;
 
-  constructor(
-    facts: EventFacts,
-    claim: { readonly lease: number; readonly attempt: number; readonly deliveries: readonly Delivery[] },
-    steps: readonly Step[],
-  ) {
-    this.facts = facts;
-    this.lease = claim.lease;
-    this.claimAttempt = claim.attempt;
-    this.earlier = claim.deliveries;
+  constructor(facts: EventFacts, claim: RunClaim, steps: readonly Step[]) {
+    this.id = facts.id;
+    this.topic = facts.topic;
+    this.claim = claim;
     this.steps = steps;
+    this.#facts = facts;
   }
 
-  get id(): number {
-    return this.facts.id;
+  get lease(): number {
+    return this.claim.lease;
   }
 
   /** The step to be done next; `steps.length` when there is none left. */
@@ -73,13 +79,32 @@ export class EventRun {
     return this.results.length;
   }
 
+  /** What the present step came to. */
+  note(result: StepResult): void {
+    this.results = withOne(this.results, result);
+  }
+
   get event(): Event {
-    this.#event ??= makeEvent(this.facts);
+    if (this.#event === undefined) {
+      if (this.#facts === undefined) throw new Error(`the handlers of event ${this.id} are over: it is being settled`);
+      this.#event = makeEvent(this.#facts);
+    }
     return this.#event;
   }
 
+  /**
+   * Its handlers are over, or were never called: all that counts is its claim. The event is let go of, since the settles of a burst wait for
+   * the disk while the next burst is being made.
+   */
+  beginSettling(): void {
+    this.state = "settling";
+    this.#facts = undefined;
+    this.#event = undefined;
+  }
+
   earlierOf({ subscriber }: Step): Delivery | undefined {
-    return this.earlier.length === 0 ? undefined : this.earlier.find((delivery) => delivery.subscriber === subscriber);
+    const { deliveries } = this.claim;
+    return deliveries.length === 0 ? undefined : deliveries.find((delivery) => delivery.subscriber === subscriber);
   }
 
   /** Counts the tries of one delivery from 1. */

@@ -10,6 +10,7 @@ import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
 import { EVENTS_HELD_MAX } from "../limits.ts";
 import type { EventRun } from "./event-run.ts";
+import { RunList } from "./run-list.ts";
 import type { RunEnd, SerialOrder } from "./serial-order.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
@@ -27,7 +28,7 @@ export interface HeldEventsListener {
 export class HeldEvents {
   readonly #host: Host;
   readonly #serial: SerialOrder;
-  readonly #runs = new Set<EventRun>();
+  readonly #runs = new RunList();
   /** Claimed and not begun. */
   readonly #waiting = new Fifo<EventRun>();
   /** Begun, and ready to go on. */
@@ -165,14 +166,14 @@ export class HeldEvents {
   }
 
   [Symbol.iterator](): Iterator<EventRun> {
-    return this.#runs.values();
+    return this.#runs[Symbol.iterator]();
   }
 
   over(run: EventRun, end: RunEnd): void {
     if (run.state === "over") return;
     if (run.state === "parked") this.#parked--;
     run.state = "over";
-    this.#runs.delete(run);
+    this.#runs.remove(run);
     this.#serial.leave(run, end);
     this.listener?.runOver();
   }
@@ -180,7 +181,12 @@ export class HeldEvents {
   /** Throws when the counts contradict the records. */
   checkInvariants(): void {
     const states = { waiting: 0, parked: 0, running: 0, settling: 0, over: 0 };
-    for (const run of this.#runs) states[run.state]++;
+    let size = 0;
+    for (const run of this.#runs) {
+      states[run.state]++;
+      size++;
+    }
+    if (size !== this.#runs.size) throw new Error(`${size} runs are held, ${this.#runs.size} were counted`);
     if (states.over > 0) throw new Error("a run is held that is over");
     if (states.parked !== this.#parked)
       throw new Error(`${states.parked} runs are parked, ${this.#parked} were counted`);

@@ -32,7 +32,7 @@ export function postponementOf(run: EventRun, atMs: number, reason: string): Set
 }
 
 function settle(run: EventRun, outcome: Settlement["outcome"], deliveries: readonly Delivery[]): Settlement {
-  const claim = { id: run.id, lease: run.lease, attempt: run.claimAttempt, outcome };
+  const claim = { id: run.id, lease: run.lease, attempt: run.claim.attempt, outcome };
   return deliveries.length === 0 ? claim : { ...claim, deliveries };
 }
 
@@ -70,7 +70,7 @@ function errorsOf(run: EventRun, results: readonly StepResult[]): string {
 }
 
 function hasShares(run: EventRun, results: readonly StepResult[]): boolean {
-  return run.earlier.length > 0 || results.some((result) => result.kind === "recorded");
+  return run.claim.deliveries.length > 0 || results.some((result) => result.kind === "recorded");
 }
 
 function deliveriesOf(run: EventRun, results: readonly StepResult[]): Delivery[] {

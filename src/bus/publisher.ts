@@ -20,7 +20,7 @@ import type { AppendOutcome, Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { BusError, notPublished } from "./bus-error.ts";
 import type { Event } from "./event.ts";
-import { EventRun } from "./event-run.ts";
+import { EventRun, type RunClaim } from "./event-run.ts";
 import type { EmitOptions, Emitter } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { JournalSignal } from "./journal-signal.ts";
@@ -237,11 +237,14 @@ export class Publisher implements Emitter {
     this.#signal.raise();
     const ids = outcome.kind === "appended" ? outcome.ids : outcome.journalIds;
     const runs: EventRun[] = [];
+    let claim: RunClaim | undefined;
     let hasPending = false;
     for (let at = 0; at < entries.length; at++) {
-      const entry = entries[at]!;
-      if (entry.as.status === "claimed") runs.push(this.#runOf(entry, ids[at]!, entry.as.lease));
-      else if (entry.as.status === "pending") hasPending = true;
+      const { topic, source, message, as } = entries[at]!;
+      if (as.status === "claimed") {
+        claim ??= { lease: as.lease, attempt: 1, deliveries: [] };
+        runs.push(new EventRun({ id: ids[at]!, topic, source, message }, claim, this.#subscriptions.stepsFor(topic)));
+      } else if (as.status === "pending") hasPending = true;
     }
     if (runs.length > 0) this.#held.receive(runs);
     if (hasPending) this.#held.listener?.backlog();
@@ -285,11 +288,6 @@ export class Publisher implements Emitter {
 
   #sendAlone(entry: JournalEntry, caller: Caller): void {
     this.#sendTogether({ entries: [{ ...entry, as: PENDING }], callers: [caller] });
-  }
-
-  #runOf({ topic, source, message }: JournalEntry, id: number, lease: number): EventRun {
-    const claim = { lease, attempt: 1, deliveries: [] };
-    return new EventRun({ id, topic, source, message }, claim, this.#subscriptions.stepsFor(topic));
   }
 
   #entry(publication: Publication, lineage: Lineage = lineageOf(publication)): JournalEntry {

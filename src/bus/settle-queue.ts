@@ -52,7 +52,7 @@ export class SettleQueue {
   }
 
   add(run: EventRun, settlement: Settlement): void {
-    run.state = "settling";
+    run.beginSettling();
     const { runs, settlements } = this.#due;
     runs.push(run);
     settlements.push(settlement);
@@ -131,8 +131,8 @@ export class SettleQueue {
 }
 
 /** Whether nobody waits for it: later events of a serial key, the next suspect (J88), who wants to see it fail or run again. */
-function canWait({ claimAttempt, lanes }: EventRun, { outcome }: Settlement): boolean {
-  return outcome.kind === "done" && claimAttempt === 1 && !lanes?.some((lane) => lane !== undefined);
+function canWait({ claim, lanes }: EventRun, { outcome }: Settlement): boolean {
+  return outcome.kind === "done" && claim.attempt === 1 && !lanes?.some((lane) => lane !== undefined);
 }
 
 /** Whether the store will take nothing any more. */

@@ -21,6 +21,7 @@ import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
 import { type Label, LabelError } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
+import { whenOver } from "../store/pending-commit.ts";
 import { Receipt } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
@@ -45,10 +46,12 @@ export type ShareEnd =
   | { readonly kind: "lost" }
   | { readonly kind: "failed"; readonly error: string };
 
-/** What a handler has done, and what it knew. */
-interface Knowing {
+/** What a handler was given, and what it has done with it. */
+interface Handling {
+  readonly run: EventRun;
+  readonly step: Step;
   readonly transaction: Transaction;
-  readonly label: Label;
+  readonly context: HandlerTransaction;
 }
 
 type Verdict = ShareEnd | { readonly kind: "again"; readonly why: string };
@@ -87,30 +90,30 @@ export class TransactionalShare {
     }
   }
 
-  /** One run and its commit. */
-  async #once(run: EventRun, step: Step, handler: TransactionalHandler, replica: Replica): Promise<Verdict> {
+  /** One run and its commit. A promise only for what is waited for: the handler, if it gave one, and the commit. */
+  #once(run: EventRun, step: Step, handler: TransactionalHandler, replica: Replica): Verdict | Promise<Verdict> {
     const transaction = replica.transaction();
     const { subscription } = step;
     const facts = { event: run.event, subscriberId: subscription.subscriberId, attempt: run.attemptOf(step) };
     const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
     run.handling = context;
-    const called = callHandler(handler, run.event, context, { host: this.#host, timeoutMs: subscription.timeoutMs });
-    const end = called instanceof Promise ? await this.#slots.during(step, called) : called;
+    const handling = { run, step, transaction, context };
+    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs: subscription.timeoutMs });
+    if (!(end instanceof Promise)) return this.#ended(handling, end);
+    return this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
+  }
+
+  #ended(handling: Handling, end: HandlerEnd): Verdict | Promise<Verdict> {
+    const { run, transaction, context } = handling;
     run.handling = undefined;
     const verdict = withoutCommit(run, context, end);
-    if (verdict === undefined)
-      return this.#commit(
-        run,
-        step,
-        { transaction, label: context.label },
-        end.kind === "returned" ? end.value : undefined,
-      );
+    if (verdict === undefined) return this.#commit(handling, end.kind === "returned" ? end.value : undefined);
     transaction.abort();
     return verdict;
   }
 
-  async #commit(run: EventRun, step: Step, { transaction, label }: Knowing, value: unknown): Promise<Verdict> {
-    const receipt = receiptOf(run.facts.message.metadata.id, step.subscriber);
+  #commit({ run, step, transaction, context: { label } }: Handling, value: unknown): Verdict | Promise<Verdict> {
+    const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
     const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
     try {
       transaction.leave(new Receipt(receipt, admit(value ?? {}, undefined)));
@@ -123,9 +126,14 @@ export class TransactionalShare {
       if (leak !== undefined) return leak;
     }
     transaction.settlements.push(settlement);
+    const judge = (outcome: CommitOutcome) => this.#judge(run, outcome, settlement);
     const { entries } = transaction;
-    const commit = () => transaction.commit().outcome;
-    const outcome = await (entries.length === 0 ? commit() : this.#publisher.send(entries, commit));
+    if (entries.length > 0) return this.#publisher.send(entries, () => transaction.commit().outcome).then(judge);
+    const commit = transaction.commit();
+    return new Promise((resolve) => whenOver(commit, (outcome) => resolve(judge(outcome))));
+  }
+
+  #judge(run: EventRun, outcome: CommitOutcome, settlement: Settlement): Verdict {
     // Whether it is there, only the receipt can tell: the event goes back to the journal with its lease.
     if (outcome.kind === "rejected" && outcome.class === "unknown") this.#lease.doubt(run.lease);
     return verdictOn(outcome, settlement);

@@ -1,0 +1,50 @@
+import fc from "fast-check";
+import { describe, expect, test } from "#test";
+import { EventRun } from "../../src/bus/event-run.ts";
+import { RunList } from "../../src/bus/run-list.ts";
+
+const CLAIM = { lease: 1, attempt: 1, deliveries: [] };
+
+function runOf(id: number): EventRun {
+  const metadata = { id: `message-${id}`, timestamp: 0 };
+  return new EventRun(
+    { id, topic: "tick", source: "clock", message: { kind: "event", type: "Topic.Tick", data: { id }, metadata } },
+    CLAIM,
+    [],
+  );
+}
+
+describe("runs in hand", () => {
+  test("[J67] they are listed in the order they came, whoever has left in between", () => {
+    // A number below the length takes out the run at that place, any other adds one.
+    fc.assert(
+      fc.property(fc.array(fc.nat(12), { maxLength: 60 }), (places) => {
+        const list = new RunList();
+        const expected: EventRun[] = [];
+        for (const [step, place] of places.entries()) {
+          const leaving = expected[place];
+          if (leaving === undefined) {
+            const run = runOf(step);
+            list.add(run);
+            expected.push(run);
+          } else {
+            list.remove(leaving);
+            expected.splice(place, 1);
+            expect([leaving.before, leaving.after]).toEqual([undefined, undefined]);
+          }
+          expect([...list].map(({ id }) => id)).toEqual(expected.map(({ id }) => id));
+          expect(list.size).toBe(expected.length);
+        }
+      }),
+    );
+  });
+
+  test("[J67] from its settle on a run is a number and a claim: the event is let go of", () => {
+    const run = runOf(7);
+    expect(run.event.payload).toEqual({ id: 7 });
+    run.beginSettling();
+    expect(run.state).toBe("settling");
+    expect([run.id, run.topic, run.lease]).toEqual([7, "tick", 1]);
+    expect(() => run.event).toThrow("event 7");
+  });
+});
