@@ -16,6 +16,7 @@
  * a renewal has said that it is still ours.
  */
 import type { Host, Timer } from "../host/host.ts";
+import { SETTLE_RETRY_MS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import type { BusObserver } from "./observation.ts";
@@ -47,6 +48,8 @@ export class LeaseKeeper {
   /** By the monotonic clock, counted from before the store was asked. */
   #currentUntilMs = 0;
   #timer: Timer | undefined;
+  /** Set while the store could not say what becomes of a lease in doubt. */
+  #retry: Timer | undefined;
   #state: "stopped" | "running" = "stopped";
   #renewing: Promise<void> | undefined;
   listener: LeaseListener | undefined;
@@ -97,18 +100,26 @@ export class LeaseKeeper {
 
   /** Renews now; opens a new lease if the old one is lost. */
   renew(): Promise<void> {
-    this.#renewing ??= this.#renew().finally(() => {
+    this.#renewing ??= this.#renew().then((isDone) => {
       this.#renewing = undefined;
-      // It may have come into doubt while it was renewed.
-      if (this.#state === "running" && this.#lease === undefined && this.#retiring.size > 0) void this.renew();
+      if (this.#state !== "running" || this.#lease !== undefined || this.#retiring.size === 0) return;
+      // It has come into doubt while it was renewed; or the store did not take it, and is not asked again at once.
+      if (isDone) void this.renew();
+      else this.#renewLater();
     });
     return this.#renewing;
+  }
+
+  #renewLater(): void {
+    this.#retry?.cancel();
+    this.#retry = this.#host.timer(SETTLE_RETRY_MS, () => void this.renew(), { keepAlive: false });
   }
 
   /** Stops renewing. An `ended` lease is closed; one under which handlers still run is left to run out. */
   async stop(how: "ended" | "left"): Promise<void> {
     this.#state = "stopped";
     this.#timer?.cancel();
+    this.#retry?.cancel();
     await this.#renewing;
     const leases = [...this.#retiring, ...(this.#lease === undefined ? [] : [this.#lease])];
     this.#lease = undefined;
@@ -150,7 +161,8 @@ export class LeaseKeeper {
     if (!wasCurrent) this.listener?.leaseCurrent();
   }
 
-  async #renew(): Promise<void> {
+  /** Whether the store has answered. */
+  async #renew(): Promise<boolean> {
     try {
       for (const lease of [...this.#retiring]) {
         if (await this.#store.renewLease(lease, this.#durationMs)) continue;
@@ -158,8 +170,10 @@ export class LeaseKeeper {
         this.#lost(lease);
       }
       await this.#renewCurrent();
+      return true;
     } catch (error) {
       this.#trouble("renewing the lease", error);
+      return false;
     }
   }
 

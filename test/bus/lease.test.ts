@@ -5,6 +5,7 @@ import { EVENT_DEATHS_MAX, LEASE_MS } from "../../src/limits.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { JournalEntry } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { StoreError } from "../../src/store/store.ts";
 import { deferred, recorder, type Setup, setup, withFaults } from "./bus-setup.ts";
 
 function entryOf(topic: string, n: number): JournalEntry {
@@ -40,6 +41,36 @@ describe("leases", () => {
     await act(async () => gate.resolve());
     expect((await row(id)).status).toBe("done");
     expect(ids).toEqual([]);
+  });
+
+  test("[J92] a store that takes no lease is asked again from time to time, and events are handled when it does", async () => {
+    const { store: inner, act, host, another } = setup();
+    let isFull = false;
+    let asked = 0;
+    const full = async () => {
+      asked++;
+      // As long as a real one would take at least, so that one that is asked all the time is not asked for ever.
+      await host.yield();
+      throw new StoreError("STORE_FULL", "there is no space left");
+    };
+    const store = withFaults(inner, {
+      claim: (request) => (isFull ? full() : inner.claim(request)),
+      renewLease: (lease, durationMs) => (isFull ? full() : inner.renewLease(lease, durationMs)),
+      openLease: (durationMs, about) => (isFull ? full() : inner.openLease(durationMs, about)),
+    });
+    const bus = another({ store });
+    const { ids, handler } = recorder();
+    bus.subscribe("tick", handler, { subscriberId: "s" });
+    await act(() => bus.start());
+    isFull = true;
+    await act(() => inner.append([entryOf("tick", 1)]));
+    await host.advance(LEASE_MS);
+    const perSecond = asked / (LEASE_MS / 1_000);
+    expect(perSecond).toBeGreaterThan(0);
+    expect(perSecond).toBeLessThan(20);
+    isFull = false;
+    await host.advance(LEASE_MS);
+    expect(ids).toHaveLength(1);
   });
 
   test("[J72] the events of a killed process are taken over within two leases, and handled once more", async () => {
