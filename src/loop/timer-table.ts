@@ -20,7 +20,7 @@ import { TIMER_CHUNK_MS, TIMER_RETRY_MAX_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, T
 import { Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange } from "../store/due.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, StoreError } from "../store/store.ts";
 import { nextSlot, type Schedule } from "./schedule.ts";
 import type { Template } from "./template.ts";
 
@@ -109,7 +109,7 @@ export class TimerTable {
     const { id } = timer;
     this.#setting.add(id);
     try {
-      if (this.#store) await this.#store.changeDue([armed(timer)]);
+      if (this.#store) await this.#change([armed(timer)]);
       else this.#keep(timer);
     } catch (error) {
       this.#setting.delete(id);
@@ -151,8 +151,18 @@ export class TimerTable {
 
   async #remove(id: string): Promise<boolean> {
     if (!this.#store) return this.#armed.delete(id);
-    const [removed = false] = await this.#store.changeDue([{ op: "cancel", kind: KIND, key: id }]);
+    const [removed = false] = await this.#change([{ op: "cancel", kind: KIND, key: id }]);
     return removed;
+  }
+
+  /** For whoever asked: what the store does not take for the moment can be asked for again, and is the same timer then. */
+  async #change(changes: readonly DueChange[]): Promise<readonly boolean[]> {
+    try {
+      return (await this.#store?.changeDue(changes)) ?? [];
+    } catch (error) {
+      if (error instanceof StoreError && error.code !== "STORE_MISUSE") throw new Failure(503, error.message);
+      throw error;
+    }
   }
 
   /** Waits for the earliest deadline. Where the store cannot say, it is asked again: a timer is late then, never lost. */

@@ -7,6 +7,7 @@ import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { StoreError } from "../../src/store/store.ts";
 import { BareActor, bare, deferred, setup } from "./loop-setup.ts";
 import { intercepted, stores, template, timers } from "./timer-setup.ts";
 
@@ -183,6 +184,26 @@ describe("timers that outlive the process", () => {
     expect(arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
     await host.advance(86_400_000);
     expect(arrived).toHaveLength(2);
+  });
+
+  test("[T9] a store that takes nothing for the moment refuses the set and the cancel with 503, and the same set later is taken", async () => {
+    let isFull = true;
+    const { set, cancel, host, one, arrived } = await timers({
+      store: (given) =>
+        intercepted(given, (name, call) => {
+          if (!isFull || name !== "changeDue") return call();
+          return Promise.reject(new StoreError("STORE_FULL", "there is no space left"));
+        }),
+    });
+    const refused = { kind: "error", data: { code: 503, message: "there is no space left" } };
+    await set({ delayMs: 100, message: template });
+    expect(one.received.at(-1)).toMatchObject(refused);
+    await cancel("any");
+    expect(one.received.at(-1)).toMatchObject(refused);
+    isFull = false;
+    await set({ delayMs: 100, message: template });
+    await host.advance(100);
+    expect(arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
   });
 
   test("[T11] rows that are no timers wake nobody, however overdue they are", async () => {
