@@ -15,6 +15,7 @@ import { equal } from "../message/equality.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import type { Notification, NotificationListener } from "../store/change.ts";
 import { asLink, LINK_KEY } from "../store/document.ts";
+import { NONE } from "../store/few.ts";
 import { isWithin, type Label, labelOfRead, type PlaceLabel } from "../store/label.ts";
 import { childOf } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
@@ -90,11 +91,11 @@ export class Invalidation {
     if (notification.kind === "revert") this.#falls?.fell(replica);
     if (this.#commitTrace.on) this.#noteCommit(replica, notification);
     // Labels first: what a change is labelled with now decides whom it may wake.
-    for (const { before, after, ...ref } of notification.labels ?? NO_CHANGES) {
+    for (const { before, after, ...ref } of notification.labels ?? NONE) {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
       if (index !== undefined) this.relabelled(index, before, after);
     }
-    for (const ref of notification.missing ?? NO_CHANGES) {
+    for (const ref of notification.missing ?? NONE) {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
       if (index !== undefined) this.arrived(index);
     }
@@ -260,8 +261,6 @@ export class Invalidation {
     this.#agenda.offer(node);
   }
 }
-
-const NO_CHANGES: readonly never[] = Object.freeze([]);
 
 function isNotTold({ node, address, shallow }: Edge, group: string | undefined): boolean {
   if (node.changeGroup !== undefined && node.changeGroup === group) return true;
