@@ -18,7 +18,7 @@ export const LINE_COMPLETE_MS = 10_000;
 /** Per connection; at the bound the connection is no longer read from. */
 export const REQUESTS_IN_FLIGHT_MAX = 256;
 /** Lines of one connection that are taken, routed and answered before more are, when it is the only one that asks: worth a write many times over. */
-export const LINES_A_BURST_ALONE = 64;
+export const LINES_A_BURST_ALONE = 128;
 /** The same when others ask as well, at most: about as much work as the other client's own requests are. */
 export const LINES_A_BURST_SHARED = 16;
 /** The same at least, beside one that asks less at a time or after a wait. Fewer would cost more in writes than they save in waiting. */

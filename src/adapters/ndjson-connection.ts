@@ -73,8 +73,10 @@ export class NdjsonConnection implements Connection, LineSink {
   #burstLeft = 0;
   /** What the next line does: it begins a burst, or goes on with one; or it waits for a task to begin one, because the burst is used up. */
   #nextLine: "begins" | "goes on" | "waits" = "begins";
-  /** Whether nothing was left to do when the last bytes came. */
+  /** Whether nothing was left to do when the last bytes came, and they are likely to be answered at once. */
   #waited = false;
+  /** Whether all of the last burst was answered when it was routed: its handlers wait for nothing. */
+  #isQuick = false;
   /** When answers were last written. */
   #answeredAt = 0;
   /** Answers of this slice of turns that are not written yet. */
@@ -114,7 +116,7 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state !== "open") return;
     // What the transport had under way when it was paused comes after what is already here.
     if (this.#unread.push(chunk) === 1) {
-      this.#waited = this.#host.monotonic() - this.#answeredAt > WAITED_MS;
+      this.#waited = this.#isQuick && this.#host.monotonic() - this.#answeredAt > WAITED_MS;
       this.#take(chunk);
     }
     this.#balance();
@@ -169,8 +171,7 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   overlong(): void {
-    const message = `line too long: the limit is ${this.#limits.lineBytesMax} bytes`;
-    this.#refuse({ kind: "refused", code: 413, message });
+    this.#refuse({ kind: "refused", code: 413, message: "line too long; the rest of it was skipped" });
     this.#spend();
   }
 
@@ -192,6 +193,7 @@ export class NdjsonConnection implements Connection, LineSink {
 
   /** What the burst has brought was routed; if that was all, the next bytes begin another, and no task has to. */
   readonly #routed = (): void => {
+    this.#isQuick = this.#inFlight === 0;
     if (this.#nextLine === "goes on" && this.#unread.length === 0) this.#nextLine = "begins";
   };
 

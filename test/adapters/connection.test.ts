@@ -14,6 +14,7 @@ import {
 } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
+import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare } from "../loop/loop-setup.ts";
 import { ping } from "./socket-setup.ts";
@@ -223,35 +224,44 @@ describe("many clients", () => {
     const one = {};
     const asks = (waited: boolean) => share.burstFor(one, LINES_A_BURST_ALONE, LINES_A_BURST_ALONE, waited);
     while (asks(false) < LINES_A_BURST_ALONE);
-    const bursts = [true, false, false, false].map(asks);
+    const bursts = [true, false, false, false, false].map(asks);
     expect(bursts[0]).toBe(LINES_A_BURST_MIN);
     expect(bursts[1]).toBeGreaterThan(LINES_A_BURST_MIN);
-    expect(bursts.slice(2)).toEqual([LINES_A_BURST_ALONE, LINES_A_BURST_ALONE]);
+    expect(bursts.at(-1)).toBe(LINES_A_BURST_ALONE);
+    expect(bursts).toEqual(bursts.toSorted((a, b) => a - b));
   });
 
+  const quick = (actor: BareActor) => (given: Message) => {
+    actor.posted.push(given);
+    actor.reply(given);
+  };
   test.each([
-    ["after a wait", 1, LINES_A_BURST_MIN],
-    ["at once", 0, LINES_A_BURST_ALONE],
-  ])("[N15] when many lines come %s, the first answers leave before more are taken", async (_, waitMs, first) => {
-    const { host, actor, stream, bytes, answerAll } = await connection();
+    { when: "after a wait", waitMs: 1, answers: "at once", taken: LINES_A_BURST_MIN },
+    { when: "in a row", waitMs: 0, answers: "at once", taken: LINES_A_BURST_ALONE },
+    { when: "after a wait", waitMs: 1, answers: "later", taken: LINES_A_BURST_ALONE },
+  ])("[N15] of many lines that come $when and are answered $answers, $taken are taken first", async (example) => {
+    const { host, loop, actor, stream, bytes, answerAll } = await connection();
+    if (example.answers === "at once") actor.postMessage = quick(actor);
     for (let n = 0; n <= BURSTS_SHARED_AFTER; n++) {
       bytes(pings(1, n));
       await host.advance(0);
-      await answerAll();
+      if (example.answers === "later") await answerAll();
     }
-    const handled: number[] = [];
-    actor.postMessage = (given) => {
-      actor.posted.push(given);
-      host.microtask(() => actor.reply(given));
-    };
-    stream.write = () => void handled.push(actor.posted.length);
-    await host.advance(waitMs);
+    expect(stream.lines).toHaveLength(BURSTS_SHARED_AFTER + 1);
+    await host.advance(example.waitMs);
     bytes(pings(REQUESTS_IN_FLIGHT_MAX, 1_000));
+    expect(loop.liveness.userLane).toBe(example.taken);
+  });
+
+  test("[N15] the first answers leave before more lines are taken", async () => {
+    const { host, actor, stream, bytes } = await connection();
+    actor.postMessage = quick(actor);
+    const handled: number[] = [];
+    stream.write = () => void handled.push(actor.posted.length);
+    bytes(pings(REQUESTS_IN_FLIGHT_MAX));
     await host.advance(0);
-    expect(handled[0]).toBe(first);
-    expect(handled.at(-1)).toBe(REQUESTS_IN_FLIGHT_MAX);
-    const bursts = handled.map((count, index) => count - (handled[index - 1] ?? 0));
-    expect(Math.max(...bursts)).toBe(LINES_A_BURST_ALONE);
+    const all = REQUESTS_IN_FLIGHT_MAX / LINES_A_BURST_SHARED;
+    expect(handled).toEqual(Array.from({ length: all }, (_, n) => (n + 1) * LINES_A_BURST_SHARED));
   });
 
   test("[N15] beside one that asks less at a time a client gets no more in at once, and at least a few", () => {
