@@ -56,14 +56,14 @@ export class Cell<T = unknown> extends Place {
   /** What the program says of the place is said again: of a dropped document, what is stored is known only when it is loaded. */
   protected override foundAgain(address: Address): Address {
     const { label } = this.#options;
-    if (label !== undefined) this.targets.scheduler.declareLabel(address, labelOf(label));
+    if (label !== undefined) this.scheduler.declareLabel(address, labelOf(label));
     return address;
   }
 
   /** The current value, frozen; undefined (or the default) where there is none or it is still loading. Follows links. */
   get(): T | undefined {
     const { address } = this;
-    const { scheduler } = this.targets;
+    const { scheduler } = this;
     const value = scheduler.repeats(address) ? address.value : scheduler.read(address);
     // A document that is a plain value: nothing on the way to it, or at it, can be a link.
     if (value === undefined || typeof value === "object" || address.parent !== null) return this.#found(address, value);
@@ -83,20 +83,20 @@ export class Cell<T = unknown> extends Place {
   /** Replaces the value. Links on the way are followed; a link that lies here itself is replaced. */
   set(value: T): void {
     this.requireWritable(value);
-    this.targets.scheduler.write(this.#begun(), value);
+    this.scheduler.write(this.#begun(), value);
   }
 
   /** Replaces the value by what `change` makes of it. Of a document that is not loaded it makes something only if there is none. */
   update(change: (value: T | undefined) => T): void {
     const value = this.get();
     const next = change(value);
-    if (value === undefined) this.targets.scheduler.restOn(followLinks(this.address, this.targets));
+    if (value === undefined) this.scheduler.restOn(followLinks(this.address, this.targets));
     this.set(next);
   }
 
   /** Removes the value; at the root of a document, the document. */
   delete(): void {
-    this.targets.scheduler.erase(this.#writable());
+    this.scheduler.erase(this.#writable());
   }
 
   /** The cell below a key of an object or an index of an array. */
@@ -108,17 +108,17 @@ export class Cell<T = unknown> extends Place {
 
   /** Adds elements at the end of an array, which is made if there is none. */
   push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
-    this.targets.scheduler.append(this.#begun(), items);
+    this.scheduler.append(this.#begun(), items);
   }
 
   /** Replaces elements of an array. */
   splice(index: number, remove: number, ...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
-    this.targets.scheduler.splice(this.#begun(), index, remove, items);
+    this.scheduler.splice(this.#begun(), index, remove, items);
   }
 
   /** Calls back with the value, now and whenever it has changed, until cancelled. */
   sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
-    const { scheduler } = this.targets;
+    const { scheduler } = this;
     const node = scheduler.register({
       kind: "effect",
       id: `sink of ${this.address}`,
@@ -130,12 +130,12 @@ export class Cell<T = unknown> extends Place {
 
   /** The value once everything it depends on is up to date: demands it, waits, and lets go. */
   pull({ clearance }: PullOptions = {}): Promise<T | undefined> {
-    return this.targets.scheduler.pullOnce(() => this.get(), clearance);
+    return this.scheduler.pullOnce(() => this.get(), clearance);
   }
 
   /** Labels this place with these names too; holds here at once, and resolves when it is durable. */
   label(names: readonly string[]): Promise<void> {
-    return labelPlace(this.targets.scheduler, this.address, names);
+    return labelPlace(this.scheduler, this.address, names);
   }
 
   /** What a read gives while there is nothing. */
@@ -161,7 +161,7 @@ export class Cell<T = unknown> extends Place {
   }
 
   #writeDefault(): void {
-    const { scheduler } = this.targets;
+    const { scheduler } = this;
     const place = followLinks(this.address, this.targets);
     if (scheduler.glance(place) !== undefined) return;
     // It rests on there being nothing: whoever was first is not written over.

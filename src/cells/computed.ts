@@ -20,7 +20,7 @@ export class Computed<T = unknown> extends Cell<T> {
   }
 
   protected override locate(): Address {
-    const output = this.targets.scheduler.outputOf(this.node);
+    const output = this.scheduler.outputOf(this.node);
     if (output === undefined) throw new Error(`node ${this.node.id} has no output`);
     return output;
   }
@@ -44,11 +44,11 @@ export class Computed<T = unknown> extends Cell<T> {
 
   /** Unregisters the computation; its last value stays. */
   dispose(): void {
-    this.targets.scheduler.remove(this.node);
+    this.scheduler.remove(this.node);
   }
 
   /** Unregisters the computation, which will not come back: what is kept of it goes too. */
   discard(): void {
-    this.targets.scheduler.discard(this.node);
+    this.scheduler.discard(this.node);
   }
 }

@@ -5,6 +5,7 @@
  */
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
 import { linkTo } from "../store/document.ts";
 import type { LinkTargets } from "./links.ts";
 
@@ -12,10 +13,13 @@ export class Place {
   /** Undefined until somebody asks where it is. */
   #address: Address | undefined;
   protected readonly targets: LinkTargets;
+  /** That of the targets, one step nearer: every read and every write goes there. */
+  protected readonly scheduler: Scheduler;
 
   constructor(address: Address | undefined, targets: LinkTargets) {
     this.#address = address;
     this.targets = targets;
+    this.scheduler = targets.scheduler;
   }
 
   /** Good until whoever asks lets go of the thread. */
@@ -26,7 +30,7 @@ export class Place {
 
   #find(): Address {
     const known = this.#address ?? this.locate();
-    const address = known.gone ? this.foundAgain(this.targets.scheduler.again(known)) : known;
+    const address = known.gone ? this.foundAgain(this.scheduler.again(known)) : known;
     this.#address = address;
     return address;
   }

@@ -194,7 +194,7 @@ export class Runner implements RunHome {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
-    if (!isPlain) this.#timing.end(node, began);
+    if (began !== NOT_TIMED || node.particulars !== null) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
       else this.#finish(run, result);

@@ -18,13 +18,11 @@ import { isDerived, sourceReads } from "./graph-walk.ts";
 import type { Invalidation } from "./invalidation.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { TraceLog } from "./trace.ts";
-import { WriteUnit } from "./write-unit.ts";
+import { type UntoldWrites, WriteUnit } from "./write-unit.ts";
 
 class AmbientTurn implements OpenTurn {
   readonly replica: Replica;
   unit: WriteUnit | undefined;
-  /** Has writes that readers have not been told of. */
-  untold = false;
   readonly #seal: () => void;
 
   constructor(replica: Replica, seal: () => void) {
@@ -63,7 +61,7 @@ export class ReadTooEarly extends Error {
   }
 }
 
-export class Turns {
+export class Turns implements UntoldWrites {
   readonly #host: Host;
   readonly #invalidation: Invalidation;
   readonly #lostWrites: LostWrites;
@@ -71,11 +69,11 @@ export class Turns {
   readonly #turns = new Map<Replica, AmbientTurn>();
   /** The one that was asked for last: mostly the one that is asked for next. */
   #latest: AmbientTurn | undefined;
-  /** The unit of the last write, as long as the next one in its space may just follow. */
+  /** The unit of the last write, as long as it is open: the next one in its space may just follow. */
   #ready: WriteUnit | undefined;
   #waker: Waker | undefined;
-  /** Turns with writes that readers have not been told of. */
-  readonly #untold: AmbientTurn[] = [];
+  /** Units of plain code with writes that readers have not been told of. */
+  readonly #untold: WriteUnit[] = [];
   /** The turn whose unit is a transaction's: it ends with the transaction. Transactions are synchronous, so there is one. */
   #transacting: AmbientTurn | undefined;
 
@@ -103,20 +101,13 @@ export class Turns {
 
   #makeReady(replica: Replica): WriteUnit {
     const turn = this.#latest?.replica === replica ? this.#latest : this.#turn(replica);
-    this.#ready = this.#transacting === undefined ? this.#unitToTell(turn) : this.#transactionUnit(turn, replica);
+    this.#ready =
+      this.#transacting === undefined ? (turn.unit ?? this.#open(turn)) : this.#transactionUnit(turn, replica);
     return this.#ready;
   }
 
-  #unitToTell(turn: AmbientTurn): WriteUnit {
-    if (!turn.untold) {
-      turn.untold = true;
-      this.#untold.push(turn);
-    }
-    return turn.unit ?? this.#open(turn);
-  }
-
   #open(turn: AmbientTurn): WriteUnit {
-    const unit = new WriteUnit(turn.replica);
+    const unit = new WriteUnit(turn.replica, this);
     turn.unit = unit;
     this.#host.microtask(() => turn.seal());
     this.#waker?.wake();
@@ -171,13 +162,14 @@ export class Turns {
     return this.#untold.length > 0;
   }
 
+  /** A unit of plain code has writes that readers do not know. */
+  hasToTell(unit: WriteUnit): void {
+    this.#untold.push(unit);
+  }
+
   /** Tells readers of what plain code has written so far. */
   publish(): void {
-    this.#ready = undefined;
-    for (let turn = this.#untold.pop(); turn !== undefined; turn = this.#untold.pop()) {
-      turn.untold = false;
-      turn.unit?.publish(this.#invalidation);
-    }
+    for (let unit = this.#untold.pop(); unit !== undefined; unit = this.#untold.pop()) unit.publish(this.#invalidation);
   }
 
   /** Tells and commits what plain code has written so far. */

@@ -41,6 +41,11 @@ export interface WriteTarget {
   append(address: Address, items: readonly unknown[]): void;
 }
 
+/** Hears that a unit has something to tell that it had not. */
+export interface UntoldWrites {
+  hasToTell(unit: WriteUnit): void;
+}
+
 const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
 
 let lastUnit = 0;
@@ -63,10 +68,18 @@ export class WriteUnit implements WriteTarget {
   #claimedShallow: Set<Address> | undefined;
   /** The container that was claimed last as the way to a write. */
   #reached: Address | undefined;
+  /**
+   * What was written last, where that is a document put whole: another value for it is put the same way. Nobody else writes there
+   * meanwhile, since an open turn is sealed before others write in its space.
+   */
+  #again: WriteRecord | null = null;
+  /** Hears what is to be told before the commit; of a unit that tells when it is committed, nobody. */
+  readonly #teller: UntoldWrites | null;
 
-  constructor(replica: Replica) {
+  constructor(replica: Replica, teller: UntoldWrites | null = null) {
     replica.requireOpen();
     this.replica = replica;
+    this.#teller = teller;
   }
 
   get isEmpty(): boolean {
@@ -101,16 +114,16 @@ export class WriteUnit implements WriteTarget {
     if (level === 0) home.document.value = after;
     else this.#apply(home, { op: "set", path: record.operation.path, value: after });
     record.value = after;
+    if (level === 0) this.#again = record;
     if (!record.untold) this.#tellLater(record);
   }
 
-  /** The same of a plain value in place of a document that the unit has put: an assignment. False where it takes more than that. */
+  /** A plain value in place of the document that the unit has put last: an assignment. False where it takes more than that. */
   setAgain(address: Address, value: unknown): boolean {
-    const { home, document } = address;
-    if (address.turn !== this.#id || home.turn !== this.#id || home.turnLevel !== 0) return false;
+    const record = this.#again;
+    if (record === null || record.address !== address) return false;
+    const { document } = address;
     if (!isPlainLeaf(value, document.value)) return false;
-    if (document.value === value) return true;
-    const record = this.#records[address.turnRecord] as WriteRecord;
     document.value = value;
     record.value = value;
     if (!record.untold) this.#tellLater(record);
@@ -200,6 +213,7 @@ export class WriteUnit implements WriteTarget {
     for (const { address, inverse } of this.#records.toReversed()) this.#apply(address.home, inverse);
     this.#records.length = 0;
     this.#untold.length = 0;
+    this.#again = null;
   }
 
   /** What becomes the commit: operations by document, with frozen values, and what they rest on. */
@@ -248,6 +262,7 @@ export class WriteUnit implements WriteTarget {
     home.turnLevel = sameLevel ? level : -1;
     const record: WriteRecord = { address, operation, inverse, value, told, untold: false };
     this.#records.push(record);
+    this.#again = sameLevel && level === 0 ? record : null;
     // Whoever is to be told of an earlier write here is told of what it has come to.
     if (address.turn === this.#id && this.#records[address.turnRecord]?.untold) return;
     address.turn = this.#id;
@@ -266,6 +281,7 @@ export class WriteUnit implements WriteTarget {
   #tellLater(record: WriteRecord): void {
     if (record.untold) return;
     record.untold = true;
+    if (this.#untold.length === 0) this.#teller?.hasToTell(this);
     this.#untold.push(record);
   }
 

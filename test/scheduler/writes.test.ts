@@ -5,6 +5,58 @@ import { rejected } from "../../src/store/rejection.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
+describe("what plain code writes again and again before it lets go of the thread", () => {
+  test("[I3] [R10] each flush tells what has changed since the last one, and the last values are one commit", async () => {
+    const { space, line, quiet } = await setup();
+    const [a, b] = [space.cell<number>("a"), space.cell<{ x: number }>("b")];
+    const seen = new Calls();
+    space.effect(() => seen.note([a.get(), b.get()?.x]));
+    await quiet();
+    const before = line.arrived.length;
+    for (const [first, second] of [
+      [1, 1],
+      [1, 2],
+      [3, 2],
+      [3, 2],
+      [4, 5],
+    ] as const) {
+      a.set(0);
+      a.set(first);
+      b.set({ x: second });
+      b.key("x").set(second);
+      space.flush();
+    }
+    expect(seen.seen.slice(1)).toEqual([
+      [1, 1],
+      [1, 2],
+      [3, 2],
+      [4, 5],
+    ]);
+    await quiet();
+    expect(line.arrived.length).toBe(before + 1);
+    expect([a.get(), b.get()]).toEqual([4, { x: 5 }]);
+  });
+
+  test("[I3] what a node writes over it between two flushes is not taken for what plain code has written", async () => {
+    const { space, quiet } = await setup();
+    const [a, trigger] = [space.cell<number>("a"), space.cell<number>("trigger")];
+    const seen = new Calls();
+    space.effect(() => seen.note(a.get()));
+    space.effect(() => {
+      if (trigger.get() === 1) a.set(5);
+    });
+    await quiet();
+    trigger.set(1);
+    a.set(1);
+    space.flush();
+    a.set(1);
+    space.flush();
+    expect(seen.seen).toEqual([undefined, 1, 5, 1]);
+    await quiet();
+    expect(a.get()).toBe(1);
+  });
+});
+
 describe("what nodes write besides their output", () => {
   test("[R11] the writes of a run are one commit that rests on what the run has read", async () => {
     const { space, line, quiet } = await setup();
