@@ -73,7 +73,7 @@ export class NdjsonConnection implements Connection, LineSink {
   #burstLeft = 0;
   /** What the next line does: it begins a burst, or goes on with one; or it waits for a task to begin one, because the burst is used up. */
   #nextLine: "begins" | "goes on" | "waits" = "begins";
-  /** Whether nothing was left to do when the last bytes came, and they are likely to be answered at once. */
+  /** Whether the last bytes had to be waited for, with nothing else to do. */
   #waited = false;
   /** Whether all of the last burst was answered when it was routed: its handlers wait for nothing. */
   #isQuick = false;
@@ -116,11 +116,16 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state !== "open") return;
     // What the transport had under way when it was paused comes after what is already here.
     if (this.#unread.push(chunk) === 1) {
-      this.#waited = this.#isQuick && this.#host.monotonic() - this.#answeredAt > WAITED_MS;
+      this.#waited = this.#isResting && this.#host.monotonic() - this.#answeredAt > WAITED_MS;
       this.#take(chunk);
     }
     this.#balance();
     this.#watchLine();
+  }
+
+  /** Whether there was nothing to do before these bytes, and they are likely to be answered at once as well. */
+  get #isResting(): boolean {
+    return this.#nextLine === "begins" && this.#isQuick;
   }
 
   /** Takes lines of the first chunk that is here. */
