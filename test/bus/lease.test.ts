@@ -43,7 +43,7 @@ describe("leases", () => {
     expect(ids).toEqual([]);
   });
 
-  test("[J92] a store that takes no lease is asked again from time to time, and events are handled when it does", async () => {
+  test("[J93] a store that takes no lease is asked again from time to time, and events are handled when it does", async () => {
     const { store: inner, act, host, another } = setup();
     let isFull = false;
     let asked = 0;
