@@ -8,8 +8,8 @@ const SEEDS = isLong ? 5_000 : 100;
 const LOSSY_SEEDS = isLong ? 2_000 : 40;
 /**
  * In which something was wrong once: a change behind the back of a node whose input was not loaded (7020), such an input that turned out
- * to be nothing (185, 783, 2338), and the model, which did not know that a run may be spared at first and made later (7208, 7325, 7327), or made
- * at first for a read that does not come again (3184, 3292, with losses 933).
+ * to be nothing (185, 783, 2338). And in which a run is made later than in the process that stays (7208, 7325, 7327) or earlier (3184, 3292, with
+ * losses 933), which the specification allows: by which sentences is said where the model keeps book of it (`RestartTrial`).
  */
 const FOUND = [185, 783, 2338, 3184, 3292, 7020, 7208, 7325, 7327];
 const LOSSY_FOUND = [933];
