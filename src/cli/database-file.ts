@@ -2,7 +2,7 @@
  * The store file that a looking verb was asked about: named, `MILLRACE_FILE` (that of a program which opens its own), or that of the data directory.
  * Looking makes no file. SPEC: K54.
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dataDirectory } from "../kernel/data-directory.ts";
 
 export class NoStoreError extends Error {
@@ -17,7 +17,10 @@ export function existingDatabaseFile(
   // An empty variable counts as not set, as everywhere in shells.
   const chosen = named ?? (environment["MILLRACE_FILE"] || undefined);
   const path = chosen ?? dataDirectory(environment).databaseFile;
-  if (existsSync(path)) return path;
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isFile() && found.size === 0)
+    throw new NoStoreError(`${path} is empty: no kernel has written to it yet; check the path`);
+  if (found) return path;
   const hint =
     chosen === undefined ? 'run "millrace start" once, or set MILLRACE_DIR or MILLRACE_FILE' : "check the path";
   throw new NoStoreError(`there is no ${path}; ${hint}`);

@@ -19,7 +19,7 @@ import { AppError } from "../kernel/load-app.ts";
 import { DRAIN_MS } from "../limits.ts";
 import { FolderWatch } from "./folder-watch.ts";
 import type { Terminal } from "./terminal.ts";
-import { EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
+import { END_SIGNALS, EXIT, type ExitCode, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 /** Editors write a file in several steps. */
 const CALM_MS = 60;
@@ -65,7 +65,7 @@ class DevSession {
       this.#changed.add(file);
       this.#wake();
     });
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => this.#end());
+    for (const signal of END_SIGNALS) process.on(signal, () => this.#end());
     this.#terminal.line(`watching ${folder}; Ctrl-C ends it`);
     while (!this.#ending) await this.#round();
     return EXIT.ok;

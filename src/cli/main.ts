@@ -97,6 +97,8 @@ function readArguments(verb: Verb, args: readonly string[]) {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
     if (positionals.length > verb.wordsMax)
       throw new UsageError(`one word too many: ${JSON.stringify(positionals[verb.wordsMax])}`);
+    // A variable of the shell that is not set, most likely.
+    if (positionals.includes("")) throw new UsageError("one word is empty");
     return { values: values as Readonly<Record<string, string | boolean | undefined>>, positionals };
   } catch (error) {
     // `parseArgs` throws TypeErrors with a first sentence for people.

@@ -1,5 +1,5 @@
 /**
- * `millrace start [app]`: a kernel that stays up. A first SIGINT or SIGTERM ends it in good order, a second one at once; so does
+ * `millrace start [app]`: a kernel that stays up. A first SIGINT, SIGTERM or SIGHUP ends it in good order, a second one at once; so does
  * `Syscall.Shutdown` over the socket. SPEC: K14, K22.
  */
 
@@ -14,7 +14,7 @@ import { openStore } from "../kernel/open-store.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Terminal } from "./terminal.ts";
-import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
+import { END_SIGNALS, EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
 
 /** Pieces that could not be taken up again and are named one by one; `Kernel.Health` has all of them. */
@@ -103,7 +103,7 @@ class StopSignals {
   constructor(terminal: Terminal) {
     this.#terminal = terminal;
     const stop = () => this.#stop();
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, stop);
+    for (const signal of END_SIGNALS) process.on(signal, stop);
     // Started by `millrace dev`: when that is gone, nobody would end this one.
     process.once("disconnect", stop);
     // The channel alone does not keep a kernel that has closed.

@@ -5,7 +5,7 @@ import { openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
-import { EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
+import { END_SIGNALS, EXIT, type ExitCode, JSON_OPTION, readNumber, type Verb, type VerbCall } from "./verb.ts";
 
 const LAST_DEFAULT = 10;
 const LAST_MAX = 10_000;
@@ -29,6 +29,7 @@ export const tail: Verb = {
 
 async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
   const host = systemHost();
+  const interrupted = interruption();
   const last = readNumber("last", options["last"], { min: 0, max: LAST_MAX }) ?? LAST_DEFAULT;
   const topic = typeof options["topic"] === "string" ? { topic: options["topic"] } : {};
   const say = (row: Row) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
@@ -37,7 +38,6 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   let cursor = shown[0]?.id ?? 0;
   for (const row of [...shown].reverse().slice(last === 0 ? 1 : 0)) say(row);
   if (options["no-follow"]) return EXIT.ok;
-  const interrupted = interruption();
   while (!interrupted.aborted) {
     const rows = await store.query({ ...topic, cursor, limit: JOURNAL_PAGE_ROWS });
     for (const row of rows) say(row);
@@ -56,7 +56,7 @@ function lineOf(row: Row): string {
 
 function interruption(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => controller.abort());
+  for (const signal of END_SIGNALS) process.once(signal, () => controller.abort());
   return controller.signal;
 }
 

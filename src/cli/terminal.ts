@@ -18,11 +18,9 @@ export interface Terminal {
 }
 
 export function processTerminal(): Terminal {
-  // Whoever reads us may stop early (`| head`): that is the end of our work, not an error.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-    throw error;
-  });
+  process.stdout.on("error", outputFailed);
+  // There is nobody left who could be told.
+  process.stderr.on("error", () => undefined);
   const style = (format: Parameters<typeof styleText>[0]) => (text: string) =>
     styleText(format, text, { stream: process.stdout });
   const shows = process.stderr.isTTY === true;
@@ -50,4 +48,20 @@ export function processTerminal(): Terminal {
     good: style("green"),
     bad: style("red"),
   };
+}
+
+/** Once for each reason: a kernel whose log cannot be written goes on all the same, and says so no more than once. */
+const told = new Set<string | undefined>();
+
+function outputFailed({ code, message }: NodeJS.ErrnoException): void {
+  // Whoever reads us may stop early (`| head`): that is the end of our work, not an error.
+  if (code === "EPIPE") process.exit(0);
+  // The terminal is gone, and the signal that says so is on its way.
+  if (code === "EIO" || told.has(code)) return;
+  told.add(code);
+  process.stderr.write(`millrace: what it has to say cannot be written: ${message}\n`);
+  // Whatever else becomes of it, it has failed: nobody has heard how it ended.
+  process.once("exit", () => {
+    process.exitCode ||= 1;
+  });
 }

@@ -6,6 +6,9 @@ import type { Terminal } from "./terminal.ts";
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
+/** What ends a verb that goes on until it is ended: Ctrl-C, `kill`, and a terminal that is closed. */
+export const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 /** An option, and what `--help` says of it. */
 export interface VerbOption {
   readonly type: "boolean" | "string";

@@ -48,14 +48,17 @@ describe("start", () => {
     expect(kernel.complaints).toBe("");
   });
 
-  test.for(["SIGINT", "SIGTERM"] as const)("[K14] %s ends it in good order, with exit code 0", async (signal) => {
-    const { cwd } = setup();
-    const kernel = await KernelProcess.start(cwd);
-    kernel.signal(signal);
-    expect(await kernel.ended()).toBe(0);
-    expect(kernel.output).toMatch(/stopping: .*\nstopped\n$/);
-    expect(readdirSync(join(cwd, ".millrace")).sort()).toEqual(["kernel.db", "kernel.lock"]);
-  });
+  test.for(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "[K14] %s ends it in good order, with exit code 0",
+    async (signal) => {
+      const { cwd } = setup();
+      const kernel = await KernelProcess.start(cwd);
+      kernel.signal(signal);
+      expect(await kernel.ended()).toBe(0);
+      expect(kernel.output).toMatch(/stopping: .*\nstopped\n$/);
+      expect(readdirSync(join(cwd, ".millrace")).sort()).toEqual(["kernel.db", "kernel.lock"]);
+    },
+  );
 
   test("[K14] work under way is finished first; a second signal ends it at once", async () => {
     const { cwd } = setup();
@@ -367,6 +370,8 @@ describe("calls", () => {
       /^millrace: email\.received is a topic; name the type: millrace emit Email\.Received\n$/,
     ],
     [["--nonsense"], /^millrace: there is no verb "--nonsense"; .*\n$/],
+    [["trace", ""], /^millrace: one word is empty; usage: millrace trace <id> .*\n$/],
+    [["dev", ""], /^millrace: one word is empty; usage: millrace dev <app>\n$/],
     [["hlep"], /^millrace: there is no verb "hlep"; did you mean help\? .*\n$/],
     [["sned", "--help"], /^millrace: there is no verb "sned"; did you mean send\? .*\n$/],
     [["help", "send", "now"], /^millrace: one word too many: "now"; usage: millrace help \[verb\]\n$/],
@@ -401,6 +406,10 @@ describe("calls", () => {
     const refused = await millrace(["verify", "notes.txt"]);
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toMatch(/^millrace: notes\.txt .*\n$/);
+    writeFileSync(join(cwd, "empty.db"), "");
+    expect((await millrace(["verify", "empty.db"])).stderr).toBe(
+      "millrace: empty.db is empty: no kernel has written to it yet; check the path\n",
+    );
     const inTheWay = await millrace(["start"], { MILLRACE_DIR: "notes.txt" });
     expect(inTheWay).toMatchObject({ code: 1, stdout: "" });
     expect(inTheWay.stderr).toMatch(/^millrace: .*notes\.txt.*\n$/);
@@ -467,6 +476,16 @@ describe("calls", () => {
 });
 
 describe("looking", () => {
+  test.runIf(process.platform === "linux")("[K13] output that cannot be written is an error, in one line", async () => {
+    const { cwd } = setup();
+    const line = `"${process.execPath}" "${MAIN}" --help > /dev/full`;
+    expect(await runProgram("/bin/sh", ["-c", line], { cwd, env: COMPILE_CACHE })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "millrace: what it has to say cannot be written: ENOSPC: no space left on device, write\n",
+    });
+  });
+
   test("[K13] with --json every line is a value", async () => {
     const { millrace, leaveRows } = setup();
     await leaveRows();
