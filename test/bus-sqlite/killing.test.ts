@@ -84,11 +84,13 @@ describe("kill -9", () => {
       }
       const living = [publisher, other];
       for (const one of living) await end(one);
-      const last = new BusProcess(path, "last", "drain");
-      await last.hasTold("idle");
-      await last.ended;
-      expect(last.exitCode).toBe(0);
-      calls.push(...last.told("plain").map(([id]) => id!));
+      do {
+        const last = new BusProcess(path, "last", "drain");
+        await last.hasTold("idle");
+        await last.ended;
+        expect(last.exitCode).toBe(0);
+        calls.push(...last.told("plain").map(([id]) => id!));
+      } while ((await requeueSuspects(path)) > 0);
       repeated += calls.length - new Set(calls).size;
       total += acknowledged.size;
       await check(path, acknowledged);
@@ -159,6 +161,16 @@ async function publishAround(path: string, names: readonly string[]): Promise<nu
   const bus = new EventBus({ store, host: systemHost() });
   const ids = await bus.publishMany([...jobs.slice(0, half), poison, ...jobs.slice(half)]);
   return ids[half]!;
+}
+
+/** What an operator does with events that were in hand whenever a process was killed: nobody can tell whose fault that was. Says how many. */
+async function requeueSuspects(path: string): Promise<number> {
+  await using store = await openSqliteStore({ path, host: systemHost() });
+  const bus = new EventBus({ store, host: systemHost() });
+  const { rows } = await bus.failures();
+  for (const { error } of rows) expect(error).toBe(`its process died ${EVENT_DEATHS_MAX} times while handling it`);
+  if (rows.length > 0) await bus.requeue(rows.map(({ id }) => id));
+  return rows.length;
 }
 
 async function idsByName(path: string, names: readonly string[]): Promise<[string, number][]> {

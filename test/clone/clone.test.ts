@@ -6,13 +6,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { whyInstall } from "../../scripts/installed.mjs";
 import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
-import { type Ledger, Load, until } from "../kernel/ledger.ts";
+import { inTheFile, type Ledger, Load, until, untilNothingIsOpen } from "../kernel/ledger.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
 const LONG = process.env["TEST_LONG"] !== undefined;
@@ -126,21 +125,6 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
   });
 });
 
-/**
- * An event that was heard and not settled when its process was killed is delivered again. One whose process died five times while it was
- * in hand has failed, as it must: nobody can tell whose fault that was. The operator requeues it. Resolves with how many.
- */
-async function untilNothingIsOpen(client: Client, folder: string): Promise<number> {
-  for (let requeued = 0; ; ) {
-    await until(client, "Syscall.Ping", null, () => inTheFile(folder).open === 0);
-    const { failed } = inTheFile(folder);
-    if (failed.length === 0) return requeued;
-    for (const { error } of failed) expect(error).toMatch(/its process died 5 times/);
-    requeued += failed.length;
-    await client.command("Kernel.Requeue", { ids: failed.map(({ id }) => Number(id)) });
-  }
-}
-
 /** The ledger app of the kernel's tests, as a user of the package would write it. */
 function ledgerApp(folder: string): string {
   const text = readFileSync(LEDGER_APP, "utf8")
@@ -148,16 +132,4 @@ function ledgerApp(folder: string): string {
     .replaceAll(/"..\/..\/src\/loop\/[\w-]+\.ts"/g, '"millrace"');
   writeFileSync(join(folder, "ledger.ts"), text);
   return "ledger.ts";
-}
-
-/** What somebody with the `sqlite3` shell would count: rows that are there once each, and rows that nobody has finished. */
-function inTheFile(folder: string) {
-  using database = new DatabaseSync(join(folder, ".millrace", "kernel.db"), { readOnly: true });
-  const count = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
-  return {
-    commands: count("SELECT count(*) FROM event_journal WHERE type = 'Ledger.Add' AND status = 'done'"),
-    events: count("SELECT count(*) FROM event_journal WHERE type = 'Entry.Added'"),
-    open: count("SELECT count(*) FROM event_journal WHERE status IN ('pending', 'processing')"),
-    failed: database.prepare("SELECT id, type, error FROM event_journal WHERE status = 'failed'").all(),
-  };
 }

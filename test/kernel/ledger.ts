@@ -1,4 +1,6 @@
 /** The ledger app from outside: its state, and a load whose account is kept here, to be compared with what the kernel has. */
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { expect } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
@@ -79,4 +81,31 @@ export class Load {
     expect(Object.keys(entries).sort()).toEqual([...this.acknowledged].sort());
     expect(new Set(Object.values(entries))).toEqual(new Set([1]));
   }
+}
+
+/**
+ * An event that was heard and not settled when its process was killed is delivered again. One whose process died five times while it was
+ * in hand has failed, as it must: nobody can tell whose fault that was. The operator requeues it. Resolves with how many.
+ */
+export async function untilNothingIsOpen(client: Client, folder: string): Promise<number> {
+  for (let requeued = 0; ; ) {
+    await until(client, "Syscall.Ping", null, () => inTheFile(folder).open === 0);
+    const { failed } = inTheFile(folder);
+    if (failed.length === 0) return requeued;
+    for (const { error } of failed) expect(error).toMatch(/its process died 5 times/);
+    requeued += failed.length;
+    await client.command("Kernel.Requeue", { ids: failed.map(({ id }) => Number(id)) });
+  }
+}
+
+/** What somebody with the `sqlite3` shell would count: rows that are there once each, and rows that nobody has finished. */
+export function inTheFile(folder: string) {
+  using database = new DatabaseSync(join(folder, ".millrace", "kernel.db"), { readOnly: true, timeout: 10_000 });
+  const count = (sql: string) => Number(Object.values(database.prepare(sql).get() ?? {})[0]);
+  return {
+    commands: count("SELECT count(*) FROM event_journal WHERE type = 'Ledger.Add' AND status = 'done'"),
+    events: count("SELECT count(*) FROM event_journal WHERE type = 'Entry.Added'"),
+    open: count("SELECT count(*) FROM event_journal WHERE status IN ('pending', 'processing')"),
+    failed: database.prepare("SELECT id, type, error FROM event_journal WHERE status = 'failed'").all(),
+  };
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { runProgram, scratchFolder } from "../repo/program.ts";
 import { COMPILE_CACHE, KernelProcess, LEDGER_APP, MAIN } from "./kernel-process.ts";
-import { type Ledger, Load, read, totalOf, until } from "./ledger.ts";
+import { type Ledger, Load, read, totalOf, until, untilNothingIsOpen } from "./ledger.ts";
 
 describe("restart", () => {
   test.for(["stopped", "killed"] as const)("[K24] memory and ledger are there after a kernel was %s", async (how) => {
@@ -98,7 +98,8 @@ describe("under load", () => {
     await load.end();
     await load.check();
     const { size } = load.acknowledged;
-    console.log(`${KILLS} kills, ${size} commands acknowledged, each in the ledger once`);
+    const requeued = await untilNothingIsOpen(client, folder);
+    console.log(`${KILLS} kills, ${size} commands acknowledged, each in the ledger once; ${requeued} requeued`);
     await until(client, "Ledger.Read", null, (answer) => {
       return answer !== null && (answer as never as Ledger).heard.length === size;
     });
