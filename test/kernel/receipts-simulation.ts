@@ -4,8 +4,6 @@
  * Then the faults stop, and what became of everything is read from the documents, which count how often each message took effect.
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
-import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
-import { Kernel } from "../../src/kernel/kernel.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -15,9 +13,8 @@ import { command, event } from "../../src/message/lineage.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../../src/store/document.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
-import { queuedStore } from "../bus/queued-store.ts";
+import { LEASE_MS, MortalKernel } from "./mortal-kernel.ts";
 
-const LEASE_MS = 1_000;
 /** How far behind the clock the horizon may come. Far shorter than anybody should choose. */
 const KEPT_MS_MAX = 10_000;
 const SPACE = "kernel";
@@ -41,9 +38,7 @@ export class ReceiptsSimulation {
   };
   readonly #world: SimulatedHost;
   readonly #disk = new MemoryDisk({ changesKept: 20 });
-  #faultsPerMille = 15;
-  #process: SimulatedProcess | undefined;
-  #kernel: Kernel | undefined;
+  readonly #kernel: MortalKernel;
   /** Everything that was ever sent, to come again. */
   readonly #commands: Message[] = [];
   readonly #events: Message[] = [];
@@ -57,17 +52,21 @@ export class ReceiptsSimulation {
 
   constructor(world: SimulatedHost) {
     this.#world = world;
+    this.#kernel = new MortalKernel({
+      ...{ world, disk: this.#disk },
+      capabilities: (parts: KernelParts) => this.#capabilities(parts),
+    });
   }
 
   async run(rounds: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
-      if (!this.#process) this.#start();
+      if (!this.#kernel.process) this.#kernel.start();
       await this.#disturb();
       await this.#world.advance(this.#below(300));
     }
-    this.#faultsPerMille = 0;
+    this.#kernel.faultsPerMille = 0;
     for (let n = 0; n < 30; n++) {
-      if (!this.#process) this.#start();
+      if (!this.#kernel.process) this.#kernel.start();
       await this.#requeue();
       await this.#world.advance(LEASE_MS);
     }
@@ -75,27 +74,6 @@ export class ReceiptsSimulation {
   }
 
   // The kernel ---------------------------------------------------------------------------------------------------------------
-
-  #start(): void {
-    const process = simulatedProcess(this.#world);
-    const inner = memoryStore({ host: process, disk: this.#disk });
-    const store = queuedStore(inner, process, this.#world, { faultsPerMille: () => this.#faultsPerMille });
-    this.#process = process;
-    const capabilities = (parts: KernelParts) => this.#capabilities(parts);
-    Kernel.open({ host: process, store, capabilities, leaseMs: LEASE_MS, observe: () => undefined }).then(
-      (kernel) => {
-        if (this.#process === process) this.#kernel = kernel;
-      },
-      () => this.#end(process),
-    );
-  }
-
-  #end(process: SimulatedProcess): void {
-    process.kill();
-    if (this.#process !== process) return;
-    this.#process = undefined;
-    this.#kernel = undefined;
-  }
 
   #capabilities({ space, bus }: KernelParts) {
     const effects = (id: string) => space.cell<number>(`effects/${id}`);
@@ -144,7 +122,7 @@ export class ReceiptsSimulation {
     else if (what < 88) await this.#otherProcess().retain({ keepSettled: this.#below(5), limit: 100 });
     else if (what < 92) await this.#requeue();
     else if (what < 96) this.#kill();
-    else this.#process?.stepClock(this.#below(400) - 200);
+    else this.#kernel.process?.stepClock(this.#below(400) - 200);
   }
 
   /** Repeated with another timestamp, a command is the same command. */
@@ -152,7 +130,7 @@ export class ReceiptsSimulation {
     if (message === undefined) return;
     const { id } = message.metadata;
     const again = { ...message, metadata: { ...message.metadata, timestamp: this.#world.now() } };
-    this.#kernel?.request(again).then(({ kind, data }) => {
+    this.#kernel.open?.request(again).then(({ kind, data }) => {
       if (kind === "reply") {
         const first = this.#answers.get(id);
         if (first !== undefined && JSON.stringify(first) !== JSON.stringify(data))
@@ -172,7 +150,7 @@ export class ReceiptsSimulation {
 
   #publish(message: Message | undefined): void {
     if (message === undefined) return;
-    const published = this.#kernel?.bus.publishMessage(message, "simulation", "Job.Asked");
+    const published = this.#kernel.open?.bus.publishMessage(message, "simulation", "Job.Asked");
     published?.then(
       () => this.#acknowledged.add(message.metadata.id),
       (error: Error) => {
@@ -182,7 +160,7 @@ export class ReceiptsSimulation {
   }
 
   #send(eventId: string | undefined): void {
-    const stream = this.#kernel?.space.stream<string>("sends");
+    const stream = this.#kernel.open?.space.stream<string>("sends");
     if (stream === undefined) return;
     const sent = stream.send("", eventId === undefined ? {} : { eventId });
     if (eventId === undefined) this.#sends.push(sent.id);
@@ -212,9 +190,7 @@ export class ReceiptsSimulation {
   }
 
   #kill(): void {
-    if (!this.#process) return;
-    this.sightings.kills++;
-    this.#end(this.#process);
+    if (this.#kernel.kill()) this.sightings.kills++;
   }
 
   // Checking -----------------------------------------------------------------------------------------------------------------

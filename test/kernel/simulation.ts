@@ -3,19 +3,15 @@
  * fails, a process that is killed and started again. Then the faults stop, and it is checked from outside what became of every command.
  */
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
-import { type SimulatedProcess, simulatedProcess } from "../../src/host/simulated-process.ts";
-import { Kernel } from "../../src/kernel/kernel.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
-import { memoryStore } from "../../src/store/memory/memory-store.ts";
-import { queuedStore } from "../bus/queued-store.ts";
+import { LEASE_MS, MortalKernel } from "./mortal-kernel.ts";
 import { WireClient } from "./simulated-wire.ts";
 
-const LEASE_MS = 1_000;
 const CLIENTS = 3;
 
 /** What a run met with; rare things must be met by some seed. */
@@ -31,12 +27,8 @@ export interface Sightings {
 export class KernelSimulation {
   readonly sightings: Sightings = { commands: 0, kills: 0, cuts: 0, resent: 0, heardAgain: 0, rings: 0 };
   readonly #world: SimulatedHost;
-  readonly #disk = new MemoryDisk();
   readonly #clients: WireClient[];
-  #faultsPerMille = 15;
-  #process: SimulatedProcess | undefined;
-  /** Once it has booted. */
-  #kernel: Kernel | undefined;
+  readonly #kernel: MortalKernel;
   #next = 0;
   /** How often the plain listener was told of each command. */
   readonly #heard = new Map<string, number>();
@@ -47,15 +39,22 @@ export class KernelSimulation {
   constructor(world: SimulatedHost) {
     this.#world = world;
     this.#clients = Array.from({ length: CLIENTS }, (_, n) => new WireClient(world, `client ${n}`));
+    this.#kernel = new MortalKernel({
+      ...{ world, disk: new MemoryDisk() },
+      capabilities: (parts: KernelParts) => this.#capabilities(parts),
+      ended: () => {
+        for (const client of this.#clients) client.disconnect();
+      },
+    });
   }
 
   async run(rounds: number): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       this.#disturb();
       await this.#world.advance(this.#below(40));
-      this.#kernel?.loop.pending.checkInvariants();
+      this.#kernel.open?.loop.pending.checkInvariants();
     }
-    this.#faultsPerMille = 0;
+    this.#kernel.faultsPerMille = 0;
     for (let n = 0; n < 100; n++) {
       this.#mend();
       await this.#world.advance(LEASE_MS);
@@ -64,29 +63,6 @@ export class KernelSimulation {
   }
 
   // The kernel ---------------------------------------------------------------------------------------------------------------
-
-  #start(): void {
-    const process = simulatedProcess(this.#world);
-    const inner = memoryStore({ host: process, disk: this.#disk });
-    const store = queuedStore(inner, process, this.#world, { faultsPerMille: () => this.#faultsPerMille });
-    this.#process = process;
-    const capabilities = (parts: KernelParts) => this.#capabilities(parts);
-    Kernel.open({ host: process, store, capabilities, leaseMs: LEASE_MS, observe: () => undefined }).then(
-      (kernel) => {
-        if (this.#process === process) this.#kernel = kernel;
-      },
-      // A store that fails at the wrong moment: whoever supervises starts it again.
-      () => this.#end(process),
-    );
-  }
-
-  #end(process: SimulatedProcess): void {
-    process.kill();
-    if (this.#process !== process) return;
-    this.#process = undefined;
-    this.#kernel = undefined;
-    for (const client of this.#clients) client.disconnect();
-  }
 
   #capabilities({ space }: KernelParts) {
     const applied = (id: string) => space.cell<number>(`applied/${id}`);
@@ -143,13 +119,13 @@ export class KernelSimulation {
     else if (what < 70) this.#setBell(client);
     else if (what < 78) this.#cut(client);
     else if (what < 82) this.#kill();
-    else if (what < 86) this.#process?.stepClock(this.#below(400) - 200);
+    else if (what < 86) this.#kernel.process?.stepClock(this.#below(400) - 200);
   }
 
   /** A supervisor starts what has ended; clients connect where they can. */
   #mend(): void {
-    if (!this.#process) this.#start();
-    const [process, kernel] = [this.#process, this.#kernel];
+    if (!this.#kernel.process) this.#kernel.start();
+    const { process, open: kernel } = this.#kernel;
     if (!process || !kernel) return;
     for (const client of this.#clients) if (!client.connected) client.connect(process, kernel.loop);
   }
@@ -173,9 +149,7 @@ export class KernelSimulation {
   }
 
   #kill(): void {
-    if (!this.#process) return;
-    this.sightings.kills++;
-    this.#end(this.#process);
+    if (this.#kernel.kill()) this.sightings.kills++;
   }
 
   #message(kind: "command" | "query", type: string, data: Json): Message {
@@ -185,7 +159,7 @@ export class KernelSimulation {
   // Checking -----------------------------------------------------------------------------------------------------------------
 
   async #check(): Promise<void> {
-    const kernel = this.#kernel;
+    const kernel = this.#kernel.open;
     if (!kernel) throw new Error("no kernel has come up");
     for (const { name, open } of this.#clients)
       if (open.size > 0) throw new Error(`${name} still waits for ${[...open.keys()].join(" ")}`);
