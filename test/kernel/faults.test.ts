@@ -2,12 +2,16 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { faultText } from "../../src/kernel/faults.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
+import { CIRCLE_LOOK_MS } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
+import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { withFaults } from "../bus/bus-setup.ts";
@@ -116,6 +120,32 @@ describe("faults", () => {
     const data = { capability: "mine", reason: "a bug", stack };
     const text = faultText({ kind: "event", type: "Sys.ActorFault", data, metadata: { id: "f", timestamp: 1 } });
     expect(text?.split("\n").slice(1)).toEqual([frame("examples/mine.ts").slice(2)]);
+  });
+
+  test("[K53] [L36] actors that wait for each other are named to people", async () => {
+    const host = simulatedHost(1);
+    const faults: Message[] = [];
+    const asks = (own: string, other: string) =>
+      capability({
+        description: "asks the other",
+        sends: { [`${other}.Say`]: "query" },
+        queries: {
+          [`${own}.Say`]: { handle: () => own },
+          [`${own}.Do`]: { handle: (_data: Json, context: HandlerContext) => context.query(`${other}.Say`, null) },
+        },
+      });
+    const capabilities = { a: asks("A", "B"), b: asks("B", "A") };
+    const observeFaults = (fault: Message) => void faults.push(fault);
+    const kernel = await host.run(() =>
+      Kernel.open({ host, store: memoryStore({ host }), capabilities, observeFaults }),
+    );
+    const answers = Promise.allSettled([kernel.query("A.Do", null), kernel.query("B.Do", null)]);
+    await host.advance(3 * CIRCLE_LOOK_MS);
+    expect(faults.map(faultText)).toEqual([
+      expect.stringMatching(/^b waits for a waits for b, .* given up after 30 s$/),
+    ]);
+    await host.run(() => answers);
+    await host.run(() => kernel.close());
   });
 
   test("[K53] another kernel on the store with other subscribers: who is missing where", async () => {
