@@ -2,8 +2,9 @@
  * The store file that a looking verb was asked about: named, `MILLRACE_FILE` (that of a program which opens its own), or that of the data directory.
  * Looking makes no file. SPEC: K54.
  */
-import { statSync } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { dataDirectory } from "../kernel/data-directory.ts";
+import { thrownText } from "../message/error-data.ts";
 
 export class NoStoreError extends Error {
   override readonly name = "NoStoreError";
@@ -17,11 +18,21 @@ export function existingDatabaseFile(
   // An empty variable counts as not set, as everywhere in shells.
   const chosen = named ?? (environment["MILLRACE_FILE"] || undefined);
   const path = chosen ?? dataDirectory(environment).databaseFile;
-  const found = statSync(path, { throwIfNoEntry: false });
+  const found = look(path);
   if (found?.isFile() && found.size === 0)
     throw new NoStoreError(`${path} is empty: no kernel has written to it yet; check the path`);
   if (found) return path;
   const hint =
     chosen === undefined ? 'run "millrace start" once, or set MILLRACE_DIR or MILLRACE_FILE' : "check the path";
   throw new NoStoreError(`there is no ${path}; ${hint}`);
+}
+
+function look(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw new NoStoreError(`${path} cannot be looked at: ${thrownText(error)}; is it another user's?`, {
+      cause: error,
+    });
+  }
 }

@@ -116,7 +116,9 @@ function explain(error: unknown, terminal: Terminal): ExitCode {
     return EXIT.usage;
   }
   if (error instanceof ClientError && error.code === "NOT_REACHABLE") {
-    terminal.complain(`not reachable: ${error.message}; start one with: npm start, or millrace start app.ts`);
+    const isForbidden = (error.cause as NodeJS.ErrnoException | undefined)?.code === "EACCES";
+    const advice = isForbidden ? "it is its owner's alone" : "start one with: npm start, or millrace start app.ts";
+    terminal.complain(`not reachable: ${error.message}; ${advice}`);
     return EXIT.unreachable;
   }
   if (error instanceof Error && "code" in error) terminal.complain(error.message);
