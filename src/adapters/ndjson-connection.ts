@@ -176,7 +176,8 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   overlong(): void {
-    this.#refuse({ kind: "refused", code: 413, message: "line too long; the rest of it was skipped" });
+    const message = `line too long: the limit is ${this.#limits.lineBytesMax} bytes`;
+    this.#refuse({ kind: "refused", code: 413, message });
     this.#spend();
   }
 
