@@ -20,7 +20,7 @@ export type { TailOptions } from "./bus/tail.ts";
 // State as its users touch it.
 export { Cell, type CellOptions, type PullOptions, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
-export { Computed, ComputedError } from "./cells/computed.ts";
+export { Computed } from "./cells/computed.ts";
 export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
 export type { Declassification } from "./cells/labels.ts";
 export type { Each, ListOptions } from "./cells/list-children.ts";
@@ -82,6 +82,7 @@ export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
 
 // The scheduler beneath spaces, which several may share: what runs and why, sends to streams, and what handlers launch.
+export { ComputedError, type ComputedErrorCode } from "./scheduler/computed-error.ts";
 export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";
 export type { QueueSnapshot } from "./scheduler/events.ts";
 export type { ActionStats, NodeSnapshot, WhyNot, WhyStep } from "./scheduler/introspection.ts";

@@ -3,6 +3,8 @@
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
+import type { Address } from "../scheduler/address.ts";
+import { requireNotComputed } from "../scheduler/computed-error.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { asLink, type DocumentRef } from "../store/document.ts";
 import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../store/label.ts";
@@ -17,15 +19,28 @@ export interface BeginOptions {
   readonly label?: Label;
 }
 
+/** What a transaction needs of its space. */
+export interface TransactionSpace {
+  readonly space: string;
+  /** The address of a document's root. */
+  addressOf(ref: DocumentRef): Address;
+}
+
 export class CellTransaction implements Disposable {
   readonly transaction: Transaction;
   readonly #space: string;
+  readonly #addressOf: (ref: DocumentRef) => Address;
   readonly #clearance: Label | undefined;
   #label: Label;
 
-  constructor(transaction: Transaction, space: string, { clearance, label = PUBLIC }: BeginOptions = {}) {
+  constructor(
+    transaction: Transaction,
+    { space, addressOf }: TransactionSpace,
+    { clearance, label = PUBLIC }: BeginOptions = {},
+  ) {
     this.transaction = transaction;
     this.#space = space;
+    this.#addressOf = addressOf;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
     this.#label = label;
   }
@@ -37,16 +52,27 @@ export class CellTransaction implements Disposable {
 
   /** The value as this transaction sees it, its own writes included. */
   get<T>(cell: Cell<T>): T | undefined {
+    const value = this.#read(cell, "deep") as T | undefined;
+    return value === undefined ? this.#standIn(cell) : value;
+  }
+
+  #read(cell: Cell<unknown>, depth: "deep" | "shallow"): Json | undefined {
     const { ref, path } = this.#resolve(cell, true);
-    const value = this.transaction.read(ref, path) as T | undefined;
-    this.#look(cell, ref, path, false);
-    return value === undefined ? cell.default : value;
+    const value = this.transaction.read(ref, path, depth);
+    this.#look(cell, ref, path, depth === "shallow");
+    return value;
+  }
+
+  #standIn<T>(cell: Cell<T>): T | undefined {
+    const { above } = cell;
+    if (above === undefined) return cell.default;
+    return this.#read(above, "shallow") === undefined ? (above.partOfDefault(cell.address.path) as T) : undefined;
   }
 
   set<T>(cell: Cell<T>, value: T): void {
     cell.requireWritable(value);
     if (cell.above) this.#writeDefault(cell.above);
-    const { ref, path } = this.#resolve(cell, false);
+    const { ref, path } = this.#writable(cell);
     this.transaction.write(ref, path, value);
   }
 
@@ -58,7 +84,7 @@ export class CellTransaction implements Disposable {
   }
 
   delete(cell: Cell<unknown>): void {
-    const { ref, path } = this.#resolve(cell, false);
+    const { ref, path } = this.#writable(cell);
     this.transaction.remove(ref, path);
   }
 
@@ -88,6 +114,13 @@ export class CellTransaction implements Disposable {
     // As a run that is refused (`information-flow.ts`).
     if (derived) this.#label = join(this.#label, this.#clearance);
     throw refusal("a transaction", what);
+  }
+
+  /** Where a write to the cell goes. */
+  #writable(cell: Cell<unknown>): { ref: DocumentRef; path: Path } {
+    const place = this.#resolve(cell, false);
+    requireNotComputed(this.#addressOf(place.ref));
+    return place;
   }
 
   /** Follows links along the path and, for a read, at its end. */

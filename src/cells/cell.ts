@@ -3,8 +3,9 @@
  * writing changes exactly this place. Cells are cheap and hold no value.
  */
 import type { Json } from "../message/json.ts";
+import { getAt, type Path } from "../message/path.ts";
 import type { Address } from "../scheduler/address.ts";
-import { handOut } from "../store/admit.ts";
+import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { labelPlace } from "./labels.ts";
 import { followLinks, type LinkTargets, readOn, readThrough } from "./links.ts";
@@ -30,6 +31,15 @@ interface OwnOptions<T> extends CellOptions<T> {
 
 /** Of all cells without options: a cell is made for every place that somebody touches. */
 const NO_OPTIONS: OwnOptions<never> = Object.freeze({});
+
+/** A default as it is given out: a frozen copy. Its giver can go on changing his own. */
+export function ownDefault<T>(value: T, id: string): T {
+  try {
+    return handOut(admit(value, undefined)) as T;
+  } catch (error) {
+    throw notAdmitted(error, `the default of "${id}"`);
+  }
+}
 
 export interface SinkOptions {
   /** Changes made by transactions of this group do not call the sink: a user's own edits. */
@@ -72,7 +82,22 @@ export class Cell<T = unknown> extends Place {
 
   #found(address: Address, there: Json | undefined): T | undefined {
     const value = handOut(readOn(address, there, this.targets));
-    return value === undefined ? this.#options.default : (value as T);
+    return value === undefined ? this.#standIn() : (value as T);
+  }
+
+  /** What stands in for nothing: the default or, below a cell that has one and where nothing is, its part that lies here. */
+  #standIn(): T | undefined {
+    const { default: own, above } = this.#options;
+    if (above === undefined) return own;
+    const place = followLinks(above.address, this.targets);
+    // Shallow: what matters is whether there is anything.
+    if (this.scheduler.read(place, true) !== undefined) return undefined;
+    return above.partOfDefault(this.address.path) as T | undefined;
+  }
+
+  /** What the default has at a place below this cell; for transactions. */
+  partOfDefault(path: Path): Json | undefined {
+    return getAt(this.#options.default as Json, path.slice(this.address.level));
   }
 
   /** The value as it lies there, with links inside it as links. */
@@ -88,9 +113,9 @@ export class Cell<T = unknown> extends Place {
 
   /** Replaces the value by what `change` makes of it. Of a document that is not loaded it makes something only if there is none. */
   update(change: (value: T | undefined) => T): void {
-    const value = this.get();
-    const next = change(value);
-    if (value === undefined) this.scheduler.restOn(followLinks(this.address, this.targets));
+    const next = change(this.get());
+    const place = followLinks(this.address, this.targets);
+    if (this.scheduler.glance(place) === undefined) this.scheduler.restOn(place);
     this.set(next);
   }
 
@@ -106,13 +131,15 @@ export class Cell<T = unknown> extends Place {
     return above === undefined ? new Cell(address, this.targets) : new Cell(address, this.targets, { above });
   }
 
-  /** Adds elements at the end of an array, which is made if there is none. */
+  /** Adds elements at the end of an array; where there is none, to the default or to a new one. */
   push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.append(this.#begun(), items);
   }
 
   /** Replaces elements of an array. */
   splice(index: number, remove: number, ...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.splice(this.#begun(), index, remove, items);
   }
 

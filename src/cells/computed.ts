@@ -1,15 +1,10 @@
 /** The output of a computation: a cell that only its node writes. */
 import type { Address } from "../scheduler/address.ts";
+import { setComputed } from "../scheduler/computed-error.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
 import { Cell, type CellOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
-
-/** A second computation of one place. */
-export class ComputedError extends Error {
-  override readonly name = "ComputedError";
-  readonly code = "COMPUTED_TWICE";
-}
 
 export class Computed<T = unknown> extends Cell<T> {
   readonly node: SchedulerNode;
@@ -35,7 +30,7 @@ export class Computed<T = unknown> extends Cell<T> {
   }
 
   override requireWritable(_value: T): never {
-    throw new Error(`${this} is computed; change what it is computed from instead`);
+    throw setComputed(this);
   }
 
   override label(_names: readonly string[]): never {

@@ -101,6 +101,6 @@ export function flatMap<E, R>(
 
 /** The elements as they lie in the list: a link is the element's identity, not yet its value. */
 function elementsOf(list: Cell<readonly unknown[]>): readonly Json[] {
-  const elements = list.getRaw();
+  const elements = list.getRaw() ?? list.get();
   return Array.isArray(elements) ? elements : [];
 }

@@ -5,19 +5,20 @@ import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { DRAIN_MS } from "../limits.ts";
+import { ComputedError } from "../scheduler/computed-error.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
 import type { ErrorListener } from "../scheduler/introspection.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
-import { SHARED_SCOPE } from "../store/document.ts";
+import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
-import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
+import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
-import { Computed, ComputedError } from "./computed.ts";
+import { Computed } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
@@ -123,7 +124,8 @@ export class Space implements LinkTargets, AsyncDisposable {
     // Most have none, and then nothing is made for them.
     if (options === undefined)
       return new Cell<T>(this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id }), this);
-    const { scope = SHARED_SCOPE, ...ofCell } = options;
+    const { scope = SHARED_SCOPE, ...given } = options;
+    const ofCell = given.default === undefined ? given : { ...given, default: ownDefault(given.default, id) };
     const cell = new Cell<T>(this.scheduler.document(this.#replica, { scope, id }), this, ofCell);
     // What cannot be stored is reported.
     if (ofCell.label !== undefined) cell.label(ofCell.label).catch(() => undefined);
@@ -161,6 +163,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     const parent = this.scheduler.running;
     if (parent !== undefined && known.parent === parent) return known;
     throw new ComputedError(
+      "COMPUTED_TWICE",
       `"${id}" of space "${this.name}" is computed already, and a place has one computation: give this one another id, or dispose() the first`,
     );
   }
@@ -259,7 +262,8 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
-    return new CellTransaction(this.#replica.transaction(), this.name, options);
+    const addressOf = (ref: DocumentRef) => this.scheduler.document(this.#replica, ref);
+    return new CellTransaction(this.#replica.transaction(), { space: this.name, addressOf }, options);
   }
 
   // Labels ---------------------------------------------------------------------------------------------------------------

@@ -45,6 +45,11 @@ export class DocumentIndex implements Attachment {
     this.root = new Address(this, null, "");
   }
 
+  /** The computation whose result this document is. */
+  get computation(): SchedulerNode | undefined {
+    return this.writers.find(({ output }) => output?.home === this);
+  }
+
   /** An address was made. */
   made(): void {
     if (this.#room-- === 0) this.replica.whenUnused(() => this.#sweep());

@@ -66,7 +66,7 @@ export class Documents {
     const named = this.#registry.find(id);
     if (named?.outputIn === replica) return named;
     const index = replica.find({ scope: SHARED_SCOPE, id })?.attachment as DocumentIndex | undefined;
-    return index?.writers.find(({ output }) => output?.home === index);
+    return index?.computation;
   }
 
   /** A new node's outputs: those it has are its own now; one that it is to have is made if it cannot be found by its name later. */

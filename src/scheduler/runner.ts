@@ -18,6 +18,7 @@ import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
+import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
 import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
@@ -141,6 +142,7 @@ export class Runner implements RunHome {
 
   /** Where a write goes: to the running node's unit, to the handling of a send, or to the ambient turn of the space. */
   targetFor(address: Address): WriteTarget {
+    requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
     return this.handling ?? this.#turns.ambient(address.home.replica);
   }

@@ -1,7 +1,7 @@
 /** A place has one computation. */
 import { describe, expect, test } from "#test";
-import { ComputedError } from "../../src/cells/computed.ts";
 import { Space } from "../../src/cells/space.ts";
+import { ComputedError } from "../../src/scheduler/computed-error.ts";
 import { setup } from "../scheduler/scheduler-setup.ts";
 
 describe("a second computation of one place", () => {
@@ -60,5 +60,47 @@ describe("a second computation of one place", () => {
     expect(() => space.computed("sum", () => 3)).toThrow('of space "s" is computed already');
     expect(() => other.computed("sum", () => 3)).toThrow('of space "t" is computed already');
     expect([await here.pull(), await there.pull()]).toEqual([1, 2]);
+  });
+});
+
+describe("a computed value", () => {
+  test("[R21] is written by nobody else: not by its id, below it, through a link, in a transaction, a run or a handler", async () => {
+    const { space, quiet } = await setup();
+    const sum = space.computed("sum", () => ({ total: 1 }));
+    const place = space.cell<{ total: number }>("sum");
+    const link = space.cell<{ total: number }>("link");
+    link.set(sum.asLink() as never);
+    using tx = space.begin();
+    const attempts = [
+      () => sum.set({ total: 2 }),
+      () => place.set({ total: 2 }),
+      () => place.key("total").set(2),
+      () => place.delete(),
+      () => link.key("total").set(2),
+      () => tx.set(place, { total: 2 }),
+      () => tx.set(link.key("total"), 2),
+      () => tx.delete(place),
+    ];
+    for (const attempt of attempts)
+      expect(attempt).toThrow(expect.objectContaining({ name: "ComputedError", code: "COMPUTED_SET" }));
+    await expect(space.transact(() => place.set({ total: 2 }))).rejects.toThrow("is computed; change what");
+    const errors: unknown[] = [];
+    space.scheduler.onError((error) => errors.push(error));
+    space.effect(() => place.set({ total: 2 }));
+    await quiet();
+    expect(errors).toEqual([expect.objectContaining({ code: "COMPUTED_SET" })]);
+    const stream = space.stream<number>("in");
+    stream.handle(() => place.set({ total: 2 }));
+    expect(await stream.send(1).outcome).toMatchObject({ kind: "failed" });
+    expect(await sum.pull()).toEqual({ total: 1 });
+  });
+
+  test("[R21] is anybody's once its computation is removed", async () => {
+    const { space } = await setup();
+    const sum = space.computed("sum", () => 1);
+    expect(await sum.pull()).toBe(1);
+    sum.dispose();
+    space.cell("sum").set(2);
+    expect(await space.cell("sum").pull()).toBe(2);
   });
 });

@@ -1,0 +1,27 @@
+/** Misuse of a computed value: only its computation writes it, and there is one. SPEC: R21. */
+import type { Address } from "./address.ts";
+
+export type ComputedErrorCode =
+  /** A second computation of one place. */
+  | "COMPUTED_TWICE"
+  /** A write by anybody else. */
+  | "COMPUTED_SET";
+
+export class ComputedError extends Error {
+  override readonly name = "ComputedError";
+  readonly code: ComputedErrorCode;
+
+  constructor(code: ComputedErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Throws where the address lies in the output of a computation, which only that one writes. */
+export function requireNotComputed({ home }: Address): void {
+  if (home.document.derived && home.computation !== undefined) throw setComputed(home.root);
+}
+
+export function setComputed(place: { toString(): string }): ComputedError {
+  return new ComputedError("COMPUTED_SET", `${place} is computed; change what it is computed from instead`);
+}

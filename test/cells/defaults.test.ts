@@ -1,0 +1,93 @@
+/** A default stands in for nothing, for whoever reads it whole, in part or as a list, and whoever adds to it. */
+import { describe, expect, test } from "#test";
+import { testSpace } from "../../src/cells/test-space.ts";
+
+interface Settings {
+  readonly name?: string;
+  readonly size?: { readonly width: number };
+  readonly tags?: readonly string[];
+}
+
+async function setup() {
+  const kit = await testSpace();
+  const { space } = kit;
+  const given: Settings = { size: { width: 3 }, tags: ["a"] };
+  return { kit, space, given, settings: space.cell<Settings>("settings", { default: given }) };
+}
+
+describe("defaults", () => {
+  test("[R20] what lies below a default is its part, in transactions too, while there is nothing", async () => {
+    const { kit, space, settings } = await setup();
+    const width = settings.key("size").key("width" as never);
+    const seen: unknown[] = [];
+    width.sink((value) => void seen.push(value));
+    await kit.settle();
+    using tx = space.begin();
+    expect([width.get(), tx.get(width), settings.key("name").get()]).toEqual([3, 3, undefined]);
+    settings.set({ name: "n" });
+    await kit.settle();
+    using later = space.begin();
+    expect([width.get(), later.get(width), settings.key("name").get(), seen]).toEqual([
+      undefined,
+      undefined,
+      "n",
+      [3, undefined],
+    ]);
+    settings.delete();
+    await kit.settle();
+    expect(seen).toEqual([3, undefined, 3]);
+  });
+
+  test("[R20] a transaction that saw a part of a default is stale when something has come there", async () => {
+    const { kit, space, settings } = await setup();
+    using tx = space.begin();
+    tx.set(space.cell("copy"), tx.get(settings.key("tags")));
+    settings.set({ name: "n" });
+    await kit.settle();
+    expect(await kit.host.run(() => tx.commit())).toMatchObject({ kind: "rejected" });
+  });
+
+  test("[R20] a default is given out as a frozen copy, and is pure JSON", async () => {
+    const { space, given, settings } = await setup();
+    expect([Object.isFrozen(settings.get()), Object.isFrozen(settings.get()?.size)]).toEqual([true, true]);
+    expect([Object.isFrozen(given), Object.isFrozen(given.size)]).toEqual([false, false]);
+    expect(() => space.cell("dated", { default: new Date(0) })).toThrow(/the default of "dated"/);
+  });
+
+  test("[R20] what is added to a default is added to what it holds", async () => {
+    const { kit, space } = await setup();
+    const pushed = space.cell<readonly number[]>("pushed", { default: [1] });
+    const spliced = space.cell<readonly number[]>("spliced", { default: [1] });
+    pushed.push(2);
+    spliced.splice(0, 0, 0);
+    await kit.settle();
+    expect([pushed.get(), spliced.get()]).toEqual([
+      [1, 2],
+      [0, 1],
+    ]);
+  });
+
+  test("[R20] an addition to a default, and an update of one, replace nothing that was there and not loaded", async () => {
+    const { kit, space } = await setup();
+    space.cell<readonly number[]>("list").set([7]);
+    space.cell<number>("count").set(7);
+    await kit.settle();
+    await kit.restart();
+    const list = kit.space.cell<readonly number[]>("list", { default: [1] });
+    await kit.host.run(() => kit.space.transact(() => list.push(8)));
+    kit.space.cell<number>("count", { default: 1 }).update((count) => (count ?? 0) + 1);
+    await kit.settle();
+    expect(await kit.host.run(() => list.pull())).toEqual([7, 8]);
+    expect(await kit.host.run(() => kit.space.cell("count").pull())).toBe(7);
+  });
+
+  test("[R20] [R27] a list operation begins with the default of its list", async () => {
+    const { kit, space } = await setup();
+    const list = space.cell<readonly number[]>("list", { default: [1, 2] });
+    const doubled = space.map("doubled", list, (element) => (element.get() ?? 0) * 2);
+    expect(await kit.host.run(() => doubled.pull())).toEqual([2, 4]);
+    list.push(3);
+    await kit.settle();
+    expect(await kit.host.run(() => doubled.pull())).toEqual([2, 4, 6]);
+  });
+});
