@@ -142,7 +142,11 @@ export class HeldEvents {
   takeBack(which: "all" | "surplus"): EventRun[] {
     const keep = which === "all" ? 0 : this.bound.limit;
     const taken: EventRun[] = [];
-    while (this.#waiting.length > keep) taken.push(this.#waiting.pop()!);
+    while (this.#waiting.length > keep) {
+      const run = this.#waiting.pop()!;
+      // Others were taken out under their lease, or lost with it, and their places left.
+      if (run.state === "waiting") taken.push(run);
+    }
     return which === "surplus" ? taken : [...taken, ...this.#unpark(() => true)];
   }
 

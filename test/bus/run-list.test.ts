@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { EventRun } from "../../src/bus/event-run.ts";
+import { HeldEvents } from "../../src/bus/held-events.ts";
 import { RunList } from "../../src/bus/run-list.ts";
+import { SerialOrder } from "../../src/bus/serial-order.ts";
+import { Subscriptions } from "../../src/bus/subscriptions.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
 const CLAIM = { lease: 1, attempt: 1, deliveries: [] };
 
@@ -46,5 +51,16 @@ describe("runs in hand", () => {
     expect(run.state).toBe("settling");
     expect([run.id, run.topic, run.lease]).toEqual([7, "tick", 1]);
     expect(() => run.event).toThrow("event 7");
+  });
+
+  test("[J67] what is given back has waited: those that were lost with their lease are not settled once more", () => {
+    const host = simulatedHost(1);
+    const store = memoryStore({ host });
+    const serial = new SerialOrder({ store, subscriptions: new Subscriptions(), observe: () => undefined });
+    const held = new HeldEvents({ host, serial, concurrency: 4 });
+    const runs = [1, 2, 3].map(runOf);
+    held.receive(runs);
+    held.over(runs[1]!, "lost");
+    expect(held.takeBack("all").map(({ id }) => id)).toEqual([3, 1]);
   });
 });
