@@ -107,15 +107,16 @@ export class EventRun {
     return deliveries.length === 0 ? undefined : deliveries.find((delivery) => delivery.subscriber === subscriber);
   }
 
-  /** Counts the tries of one delivery from 1. */
+  /** Counts the tries of one delivery from 1, and from 1 again when its event was put back. */
   attemptOf(step: Step): number {
-    return (this.earlierOf(step)?.attempts ?? 0) + 1;
+    const earlier = this.earlierOf(step);
+    return earlier === undefined || this.#isPutBack ? 1 : earlier.attempts + 1;
   }
 
   /** Whether nothing of this step is left to do: it succeeded or failed for good before, or nobody wants it any more. */
   isOver(step: Step): boolean {
     const status = this.earlierOf(step)?.status;
-    return status === "done" || status === "failed" || !step.subscription.active;
+    return status === "done" || (status === "failed" && !this.#isPutBack) || !step.subscription.active;
   }
 
   /** Whether no step after the present one has anything to do. */
@@ -123,5 +124,14 @@ export class EventRun {
     const { position, steps } = this;
     for (let next = position + 1; next < steps.length; next++) if (!this.isOver(steps[next]!)) return false;
     return true;
+  }
+
+  /**
+   * Whether somebody has set a failed row to pending with SQL (J75), which leaves its deliveries as they were: some have failed, and none is to be
+   * tried again. Of an event that is not over yet, one is, as soon as another has failed (`outcome.ts`).
+   */
+  get #isPutBack(): boolean {
+    const { deliveries } = this.claim;
+    return deliveries.some(({ status }) => status === "failed") && !deliveries.some(({ status }) => status === "retry");
   }
 }

@@ -1,9 +1,10 @@
 /**
  * What an event comes to when its handlers have run: the one place that decides between done, failed and retry, and which
- * deliveries the journal has to know of. Pure. SPEC: J52-J55, J60.
+ * deliveries the journal has to know of. Pure. SPEC: J52-J55, J60, J75.
  *
  * Deliveries are written only where subscribers differ: an event that went well everywhere at its first attempt is `done`,
- * and that says it all.
+ * and that says it all. Where one has failed, another is `retry` if and only if the event is not over: that tells one that a process
+ * gave back or died with from one that was failed and put back by hand.
  */
 import type { Delivery, Settlement } from "../store/journal.ts";
 import { DONE, type EventRun, type StepResult } from "./event-run.ts";
@@ -13,22 +14,23 @@ export function settlementOf(run: EventRun, last?: StepResult): Settlement {
   const results = last === undefined ? run.results : [...run.results, last];
   const outcome = outcomeOf(run, results);
   const deliveries = outcome.kind === "done" && !hasShares(run, results) ? [] : deliveriesOf(run, results);
-  return settle(run, outcome, deliveries);
+  return settle(run, outcome, outcome.kind === "failed" ? [...deliveries, ...givenUpBy(run, results)] : deliveries);
 }
 
 /** Only the share of the present step, as done; the row stays ours. */
 export function shareOf(run: EventRun): Settlement {
-  return settle(run, { kind: "partial" }, [deliveryOf(run, run.position, DONE)].filter(isGiven));
+  const share = [deliveryOf(run, run.position, DONE)].filter(isGiven);
+  return settle(run, { kind: "partial" }, [...share, ...leftOf(run, run.position + 1, run.claim.deliveries)]);
 }
 
 /** Gives the row back as if it had not been claimed, but for the shares that are done. */
 export function releaseOf(run: EventRun): Settlement {
-  return settle(run, { kind: "release" }, deliveriesOf(run, run.results));
+  return settle(run, { kind: "release" }, unfinishedOf(run));
 }
 
 /** Gives the row back until later, for a reason that is nobody's failure. */
 export function postponementOf(run: EventRun, atMs: number, reason: string): Settlement {
-  return settle(run, { kind: "retry", atMs, error: reason }, deliveriesOf(run, run.results));
+  return settle(run, { kind: "retry", atMs, error: reason }, unfinishedOf(run));
 }
 
 function settle(run: EventRun, outcome: Settlement["outcome"], deliveries: readonly Delivery[]): Settlement {
@@ -75,6 +77,29 @@ function hasShares(run: EventRun, results: readonly StepResult[]): boolean {
 
 function deliveriesOf(run: EventRun, results: readonly StepResult[]): Delivery[] {
   return results.map((result, at) => deliveryOf(run, at, result)).filter(isGiven);
+}
+
+/** The deliveries of a run that is given back before its last step. */
+function unfinishedOf(run: EventRun): Delivery[] {
+  const deliveries = deliveriesOf(run, run.results);
+  return [...deliveries, ...leftOf(run, run.position, [...run.claim.deliveries, ...deliveries])];
+}
+
+/** What is still to be done from a step on; named only where something has failed, since nothing else needs to be told apart. */
+function leftOf(run: EventRun, from: number, known: readonly Delivery[]): Delivery[] {
+  if (!known.some(({ status }) => status === "failed")) return [];
+  const left = run.steps.slice(from).filter((step) => !run.isOver(step) && run.earlierOf(step)?.status !== "retry");
+  return left.map(({ subscriber }) => ({ subscriber, status: "retry", attempts: 0 }));
+}
+
+/** Tries that were due to subscribers who are gone: with the event they have failed. */
+function givenUpBy(run: EventRun, results: readonly StepResult[]): Delivery[] {
+  const isGone = ({ subscriber }: Delivery) => {
+    const at = run.steps.findIndex((step) => step.subscriber === subscriber);
+    return at < 0 || results[at]?.kind === "skipped";
+  };
+  const due = run.claim.deliveries.filter((delivery) => delivery.status === "retry" && isGone(delivery));
+  return due.map((delivery) => ({ ...delivery, status: "failed" }));
 }
 
 function deliveryOf(run: EventRun, at: number, result: StepResult): Delivery | undefined {

@@ -64,26 +64,33 @@ describe("the journal's file", () => {
     expect(failed?.error).toBeTruthy();
   });
 
-  test("[J75] a failed row that somebody sets to pending by hand is delivered again", async () => {
+  test("[J75] a failed row that somebody sets to pending by hand goes again to whom it failed with, and to nobody else", async () => {
     await using all = await setup();
-    const { bus, path } = all;
-    let calls = 0;
-    bus.subscribe(
-      "tick",
-      () => {
-        if (++calls === 1) throw new Error("no");
-      },
-      { subscriberId: "s" },
-    );
+    const { bus, path, store } = all;
+    const calls: string[] = [];
+    const subscribe = (to: EventBus, broken: boolean) => {
+      to.subscribe("tick", () => void calls.push("a"), { subscriberId: "a" });
+      const fails = (_event: unknown, { attempt }: { attempt: number }) => {
+        calls.push(`b${attempt}`);
+        if (broken) throw new Error("no");
+      };
+      to.subscribe("tick", fails, { subscriberId: "b" });
+    };
+    subscribe(bus, true);
     await bus.start();
     const id = await bus.publish("tick", "x", 1);
     await settled(all);
     expect((await bus.failures()).count).toBe(1);
-    change(path, "DELETE FROM delivery WHERE event = ?", id);
-    change(path, "UPDATE event_journal SET status = 'pending', error = NULL WHERE id = ?", id);
+    await bus.stop();
+    change(path, "UPDATE event_journal SET status = 'pending' WHERE id = ?", id);
+    // Whoever has come since is given it too.
+    await using next = new EventBus({ store, host });
+    subscribe(next, false);
+    next.subscribe("tick", () => void calls.push("c"), { subscriberId: "c" });
+    await next.start();
     await settled(all);
-    expect(calls).toBe(2);
-    expect((await bus.query({ id, limit: 1 }))[0]?.status).toBe("done");
+    expect(calls).toEqual(["a", "b1", "b1", "c"]);
+    expect((await next.query({ id, limit: 1 }))[0]?.status).toBe("done");
   });
 
   test("[J40] a new bus on the same file goes on where the last one stopped", async () => {

@@ -130,6 +130,57 @@ describe("retries, timeouts, requeueing", () => {
     expect(await store.count()).toMatchObject({ failed: 0, done: 4 });
   });
 
+  test("[J75] what was given back after a handler had failed is not taken for what somebody has put back", async () => {
+    const { bus, act, row } = setup();
+    const calls: string[] = [];
+    const first = deferred();
+    const fails = ({ id }: { id: number }) => {
+      calls.push(`a${id}`);
+      throw new Error("no");
+    };
+    const waits = ({ id }: { id: number }) => {
+      calls.push(`b${id}`);
+      return id === 1 ? first.promise : undefined;
+    };
+    bus.subscribe("tick", fails, { subscriberId: "a" });
+    bus.subscribe("tick", waits, { subscriberId: "b", concurrency: 1 });
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "clock", 1));
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await act(async () => bus.pause());
+    expect((await row(id)).status).toBe("pending");
+    await act(async () => bus.resume());
+    await act(async () => first.resolve());
+    expect(calls).toEqual(["a1", "b1", "a2", "b2"]);
+    expect(await row(id)).toMatchObject({ status: "failed", error: "a: no" });
+  });
+
+  test("[J75] a try that was due to a subscriber who is gone has failed with its event, and is no reason to try others", async () => {
+    const { bus, act, host, another, row } = setup();
+    const calls: string[] = [];
+    const failing = (name: string) => () => {
+      calls.push(name);
+      throw new Error("no");
+    };
+    bus.subscribe("tick", failing("a"), { subscriberId: "a" });
+    bus.subscribe("tick", failing("b"), { subscriberId: "b", retry: { attempts: 2 } });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await act(() => bus.stop());
+    const other = another();
+    other.subscribe("tick", failing("a"), { subscriberId: "a" });
+    await act(() => other.start());
+    await host.advance(60_000);
+    expect(calls).toEqual(["a", "b"]);
+    const { status, deliveries } = await row(id);
+    expect(status).toBe("failed");
+    expect(deliveries.map((one) => [one.subscriber, one.status])).toEqual([
+      ["a", "failed"],
+      ["b", "failed"],
+    ]);
+    await other.stop();
+  });
+
   test("[J62] a handler that hangs fails by its timeout, its signal is aborted, and others go on", async () => {
     const { bus, act, host, row } = setup();
     let signal: AbortSignal | undefined;
