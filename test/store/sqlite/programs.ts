@@ -51,7 +51,8 @@ async function holder({ path }: Settings): Promise<void> {
 
 /** Appends and claims, with several callers at once and as fast as it can, until another has come in between; says what it got. */
 async function worker(settings: Settings): Promise<void> {
-  const store = await openSqliteStore({ path: settings.path });
+  // Whoever has the lock may be waiting for the machine.
+  const store = await openSqliteStore({ path: settings.path, tuning: { lockWaitMs: 600_000 } });
   const { lease } = await store.openLease(3_600_000);
   say("ready");
   await orders.next();
