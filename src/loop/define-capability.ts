@@ -8,11 +8,14 @@
  *     });
  */
 import type { Message } from "../message/envelope.ts";
+import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { show } from "../message/problem.ts";
 import type { Capability } from "./capability.ts";
 import type { OrJson, TypedCapability } from "./exchanges.ts";
 import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
+import { BootError } from "./routing-table.ts";
 
 /** How one command or query is handled: `handle(data, context, request)`, where `request` is the whole message, with its id and metadata. */
 export interface RequestHandler<Input, Output, Context = HandlerContext, Sent = unknown> {
@@ -94,8 +97,9 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
   };
 }
 
-/** The static part of a capability: everything but its actor. */
+/** The static part of a capability: everything but its actor. Throws where a type is declared that nothing handles. */
 export function declared<Context>(definition: CapabilityDefinition<Context>): Omit<Capability, "spawn"> {
+  requireHandlers(definition);
   const {
     description,
     commands = {},
@@ -130,16 +134,38 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
   };
 }
 
-/** Calls the handler that a message is for. */
+/** Throws where something stands in the place of a handler that is none. */
+export function requireHandlers<Context>({ commands, queries, on }: CapabilityDefinition<Context>): void {
+  const problems: string[] = [];
+  for (const [kind, handlers] of Object.entries({ command: commands, query: queries })) {
+    for (const [type, handler] of Object.entries(handlers ?? {})) {
+      if (typeof handler?.handle === "function") continue;
+      problems.push(`${kind} ${type} has no handler; write "${type}": { handle: (data) => ... }, got ${show(handler)}`);
+    }
+  }
+  for (const [type, handle] of Object.entries(on ?? {})) {
+    if (typeof handle === "function") continue;
+    problems.push(`event ${type} has no handler; write "${type}": (data) => ..., got ${show(handle)}`);
+  }
+  if (problems.length > 0) throw new BootError(problems);
+}
+
+/** Calls the handler that a message is for. What is declared elsewhere, as a Worker's types are, may have none here: then it fails. */
 export function dispatch<Context>(
   definition: CapabilityDefinition<Context>,
   message: Message,
   context: Context,
 ): Json | undefined | Promise<Json | undefined> {
   const { commands, queries, on } = definition;
-  if (message.kind === "event")
-    return on?.[message.type]?.(message.data, context, message) as Promise<undefined> | undefined;
-  const handlers = message.kind === "command" ? commands : message.kind === "query" ? queries : undefined;
-  const handler = handlers?.[message.type];
-  return handler?.handle(dataAs(handler.input, message.data), context, message);
+  if (message.kind === "event") {
+    const handle = on?.[message.type] ?? unhandled(message);
+    return handle(message.data, context, message) as Promise<undefined> | undefined;
+  }
+  const handlers = message.kind === "command" ? commands : queries;
+  const handler = handlers?.[message.type] ?? unhandled(message);
+  return handler.handle(dataAs(handler.input, message.data), context, message);
+}
+
+function unhandled({ kind, type }: Message): never {
+  throw new Failure(500, `${kind} ${type} is declared, but the actor has no handler for it`);
 }

@@ -11,7 +11,7 @@
 import { systemHost } from "../host/system-host.ts";
 import type { Message } from "../message/envelope.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
-import { type CapabilityDefinition, dispatch } from "./define-capability.ts";
+import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
 import { HandledCount } from "./handled-count.ts";
 import { MailboxActor } from "./mailbox-actor.ts";
 
@@ -118,6 +118,7 @@ export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
 /** Inside a worker: handles what is posted, one message at a time. */
 export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): void {
   const definition = { description: "", ...handlers };
+  requireHandlers(definition);
   const actor = new MailboxActor(systemHost(), (message, context) => dispatch(definition, message, context));
   actor.onmessage = ({ data }) => port.postMessage(data);
   port.onMessage((data) => {

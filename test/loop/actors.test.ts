@@ -1,7 +1,9 @@
 /** Actors: the Worker surface, mailboxes, crashes, and actors that ask actors. */
 import { describe, expect, test } from "#test";
 import type { ActorListener, CapabilityActor } from "../../src/loop/capability.ts";
-import { capability } from "../../src/loop/define-capability.ts";
+import { capability, declared } from "../../src/loop/define-capability.ts";
+import { BootError } from "../../src/loop/routing-table.ts";
+import { serve } from "../../src/loop/worker-actor.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
@@ -154,6 +156,47 @@ describe("mailboxes", () => {
       { data: { capability: "throwing", reason: "sync" } },
       { data: { capability: "throwing", reason: "async" } },
     ]);
+  });
+
+  test("[L12] a message of a declared type without a handler fails: a request with 500, an event with its delivery", async () => {
+    const declares = declared({
+      description: "declares more than it handles",
+      commands: { "Part.Do": { handle: () => 1 } },
+      queries: { "Part.Ask": { handle: () => 1 } },
+      on: { "Part.Told": () => 1 },
+    });
+    const { spawn } = capability({ description: "handles nothing" });
+    const { loop, client, settle, observed } = await setup({ part: { ...declares, spawn } });
+    const one = client();
+    loop.receive(command("Part.Do", "c", null), one);
+    loop.receive(query("Part.Ask", "q", null), one);
+    loop.receive(message("event", "Part.Told", "e", null), one);
+    await settle();
+    expect(one.answers).toEqual(["error c 500", "error q 500"]);
+    const reasons = observed.filter(({ type }) => type === "Sys.ActorFault").map(({ data }) => data);
+    expect(reasons).toMatchObject(
+      ["command Part.Do", "query Part.Ask", "event Part.Told"].map((what) => ({
+        reason: `${what} is declared, but the actor has no handler for it`,
+      })),
+    );
+  });
+
+  test("[L12] what stands in the place of a handler and is none is refused where the capability is defined", () => {
+    const wrong = { "Part.Do": () => 1 };
+    const define = () =>
+      capability({
+        description: "x",
+        commands: wrong as never,
+        queries: { "Part.Ask": {} } as never,
+        on: { "Part.Told": 5 } as never,
+      });
+    expect(define).toThrow(BootError);
+    expect(define).toThrow(
+      /command Part\.Do has no handler.*query Part\.Ask has no handler.*event Part\.Told has no handler/s,
+    );
+    expect(() =>
+      serve({ commands: wrong } as never, { postMessage: () => undefined, onMessage: () => undefined }),
+    ).toThrow(BootError);
   });
 
   test("[L18] a request whose answer nobody waits for may fail: nothing ends with it", async () => {

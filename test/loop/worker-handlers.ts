@@ -37,6 +37,8 @@ export const handlers: WorkerHandlers = {
   },
 };
 
+/** What is declared here and what the worker handles are two files of an application, and may differ. */
 export function workCapability(spawn: () => CapabilityActor): Capability {
-  return { ...declared({ description: "works elsewhere", ...handlers }), spawn };
+  const queries = { ...handlers.queries, "Work.Missing": { handle: () => null } };
+  return { ...declared({ description: "works elsewhere", ...handlers, queries }), spawn };
 }

@@ -50,6 +50,14 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
       await loop.stop();
     });
 
+    test("[L12] [L31] what is declared and the worker does not handle is an error, not an empty answer", async () => {
+      const { loop, ask } = await boot();
+      expect(await ask("Work.Missing", "m")).toBe(
+        "500 query Work.Missing is declared, but the actor has no handler for it",
+      );
+      await loop.stop();
+    });
+
     test("[L9] [L31] a delivery to a worker fails with its handler", async () => {
       const deliveries = new Map<string, (given: Message) => Promise<void>>();
       const loop = await EventLoop.boot({
