@@ -79,7 +79,7 @@ export class WaitingRequests implements Iterable<Waiting> {
   }
 }
 
-/** Whether an answer says that the line was longer than the kernel takes. */
+/** Whether an answer says that the line was longer than the kernel takes. A handler may answer with the same code; that names the request. */
 export function isTooLong(answer: Message): boolean {
-  return answer.kind === "error" && (answer.data as ErrorData).code === TOO_LONG;
+  return answer.kind === "error" && (answer.data as ErrorData).code === TOO_LONG && causationOf(answer) === undefined;
 }

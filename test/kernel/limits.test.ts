@@ -11,7 +11,7 @@ import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
 import { RETENTION_INTERVAL_MS, TIMER_DELAY_MS_MAX } from "../../src/limits.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
-import type { ErrorData } from "../../src/message/error-data.ts";
+import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { scratchFolder } from "../repo/program.ts";
@@ -82,6 +82,17 @@ describe("limits of a kernel", () => {
       code: "TOO_LONG",
       message: expect.stringContaining("the limit is 1000 bytes; send it in parts"),
     });
+  });
+
+  test("[K32] a handler that answers with the code of lines that are too long is heard as any other", async () => {
+    const refuse = () => {
+      throw new Failure(413, "the picture is too large");
+    };
+    const pictures = capability({ description: "pictures", queries: { "Picture.Check": { handle: refuse } } });
+    const { socketPath: path = "" } = await open({}, { capabilities: { pictures } });
+    await using client = await Client.connect({ path });
+    const failure = { name: "Failure", code: 413, message: "the picture is too large" };
+    await expect(client.query("Picture.Check", null)).rejects.toMatchObject(failure);
   });
 
   test("[K32] a refusal of what the client has given up is not taken for another's", async () => {
