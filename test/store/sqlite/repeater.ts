@@ -40,7 +40,11 @@ export class Repeater {
   }
 
   static async open(path: string, name: string): Promise<Repeater> {
-    const store = await openSqliteStore({ path, durability: "process", tuning: { feedCommits: 5, lockWaitMs: 600_000 } });
+    const store = await openSqliteStore({
+      path,
+      durability: "process",
+      tuning: { feedCommits: 5, lockWaitMs: 600_000 },
+    });
     return new Repeater(store, name);
   }
 
