@@ -23,6 +23,8 @@ export class Reload implements LoadHome {
   readonly #source: LoadSource;
   readonly #documents: DocumentTable;
   readonly #notifier: Notifier;
+  /** From which the feed goes on. */
+  #position = 0;
   #lost = 0;
   /** The first of them, and why. */
   #firstLost: string | undefined;
@@ -40,6 +42,7 @@ export class Reload implements LoadHome {
     documents.doubtDerived();
     documents.lookAgainAtAll();
     const { sequence: position } = await store.load(space, []);
+    this.#position = position;
     // What is on its way must not be older.
     documents.loadsFrom = position;
     // What is loaded meanwhile may have been asked for before, so look until there is none of that.
@@ -67,7 +70,7 @@ export class Reload implements LoadHome {
     const changes: Change[] = [];
     const labels: LabelChange[] = [];
     asked.forEach((document, i) => {
-      if (!isStillHere(document)) return;
+      if (!this.#isStillBehind(document)) return;
       const loaded = documents[i] as LoadedDocument;
       labels.push(...this.#documents.relabelOn(document, loaded, sequence));
       changes.push(...this.#documents.rebaseOn(document, loaded, sequence));
@@ -80,16 +83,16 @@ export class Reload implements LoadHome {
   failed(documents: readonly ReplicaDocument[], error: unknown): void {
     if (!isDamage(error)) throw error;
     this.#documents.turn?.seal();
-    const lost = documents.filter(isStillHere);
+    const lost = documents.filter((document) => this.#isStillBehind(document));
     for (const { scope, id } of lost) this.#firstLost ??= `${scope}/${id} (${thrownText(error)})`;
     this.#lost += lost.length;
     const changes = lost.flatMap((document) => this.#documents.lose(document, error));
     this.#documents.written(changes);
     this.#notifier.tell({ kind: "integrate", changes });
   }
-}
 
-/** It may have been dropped meanwhile, be on its way by somebody else's wish, or be computed here from now on. */
-function isStillHere({ state, derived }: ReplicaDocument): boolean {
-  return (state === "loaded" || state === "absent") && !derived;
+  /** It may have been dropped meanwhile, be on its way by somebody else's wish or have come so, newer, or be computed here from now on. */
+  #isStillBehind({ state, derived, loadedAt }: ReplicaDocument): boolean {
+    return (state === "loaded" || state === "absent") && !derived && loadedAt < this.#position;
+  }
 }

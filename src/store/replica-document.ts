@@ -374,8 +374,9 @@ function isWhole({ operations }: { readonly operations: readonly PathOperation[]
   return operations.some(({ op, path }) => op === "set" && path.length === 0);
 }
 
+/** Not by identity: an element of a list that has become shorter may be what an equal one was. */
 function isDifferent({ before, after }: Change): boolean {
-  return !Object.is(before, after);
+  return !equal(before, after);
 }
 
 /** The paths without those that lie beneath another of them. */

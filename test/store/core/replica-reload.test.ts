@@ -197,6 +197,32 @@ describe("a reload behind the feed's horizon", () => {
     expect(here.peek(DOC)).toEqual({ n: 1, own: true });
   });
 
+  test("[S68] [S60] does not put what it has asked for earlier in place of what somebody has loaded since", async () => {
+    const setup = await setupBehind();
+    const { host, line, here, put } = setup;
+    await put(DOC, "theirs");
+    const [arrives, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let asked = 0;
+    line.plan = ({ method, refs = [] }) => {
+      if (method === "commit") return { arrives: arrives.promise };
+      return refs.some(({ id }) => id === DOC.id) && ++asked === 1 ? { answered: answered.promise } : {};
+    };
+    const own = here.transaction();
+    own.write(DOC, [], "own");
+    const sent = own.commit();
+    await fallBehind(setup, async () => undefined);
+    const caughtUp = here.catchUp();
+    await host.advance(0);
+    arrives.resolve();
+    await host.run(() => here.load([DOC]));
+    expect([asked, here.peek(DOC)]).toEqual([2, "own"]);
+    answered.resolve();
+    await host.run(() => caughtUp);
+    here.checkInvariants();
+    expect(fate(await host.run(() => sent.outcome))).toBe("committed");
+    expect(here.peek(DOC)).toBe("own");
+  });
+
   test("[S68] [S60] a load that has not seen what was on its way into such a document does not lose it", async () => {
     const setup = await setupBehind();
     const { host, line, here, put } = setup;
