@@ -311,7 +311,8 @@ export class NdjsonConnection implements Connection, LineSink {
       this.#take(chunk);
     const isLeft = this.#unread.length > 0;
     if (this.#inputOver && !isLeft && this.state === "open") return this.#allTaken();
-    if (isLeft && this.#burstLeft === 0 && this.#nextLine === "goes on") this.#beginNextBurst();
+    // Below nothing where a line has turned out too long by what came after the last of them.
+    if (isLeft && this.#burstLeft <= 0 && this.#nextLine === "goes on") this.#beginNextBurst();
     // With as many requests in flight as may be and nothing more to read, it goes on listening, and so it does between two bursts until
     // another chunk has come: stopping and starting again every time would cost more than the one chunk that can still come.
     const chunksMax = this.#nextLine === "waits" ? 1 : 0;

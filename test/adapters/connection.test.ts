@@ -5,6 +5,7 @@ import { type ByteStream, NdjsonConnection } from "../../src/adapters/ndjson-con
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import {
   BURSTS_SHARED_AFTER,
+  LINE_BYTES_MAX,
   LINE_COMPLETE_MS,
   LINES_A_BURST_ALONE,
   LINES_A_BURST_MIN,
@@ -206,6 +207,19 @@ describe("many clients", () => {
     await host.advance(0);
     expect(actor.posted).toHaveLength(100);
     expect(stream.paused).toBe(false);
+  });
+
+  test("[N4] [N15] a line that turns out too long when the burst is used up holds up nothing that comes after it", async () => {
+    const { host, actor, stream, bytes, answerAll } = await connection();
+    bytes(`${pings(LINES_A_BURST_SHARED)}${"x".repeat(LINE_BYTES_MAX + 2)}`);
+    bytes(`x\n${pings(1, LINES_A_BURST_SHARED)}`);
+    await host.advance(0);
+    expect([actor.posted.length, stream.paused]).toEqual([LINES_A_BURST_SHARED + 1, false]);
+    await answerAll();
+    expect(stream.lines.map(({ kind }) => kind).toSorted()).toEqual([
+      "error",
+      ...Array.from({ length: LINES_A_BURST_SHARED + 1 }, () => "reply"),
+    ]);
   });
 
   test("[N15] a client that is alone is soon heard as much as it may ask", () => {
