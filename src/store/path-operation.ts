@@ -20,6 +20,13 @@ export type PathOperation =
       readonly insert: readonly Json[];
     };
 
+const WHOLE: Path = [];
+
+/** A path that is kept: whoever gave it may go on from there with his own. */
+export function ownPath(path: Path): Path {
+  return path.length === 0 ? WHOLE : path.slice();
+}
+
 export function isPrefix(prefix: Path, path: Path): boolean {
   if (prefix.length > path.length) return false;
   for (let i = 0; i < prefix.length; i++) if (prefix[i] !== path[i]) return false;

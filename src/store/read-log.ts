@@ -7,6 +7,7 @@ import type { Path } from "../message/path.ts";
 import type { ReadClaim, ReadDepth } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import { NONE, withOne } from "./few.ts";
+import { ownPath } from "./path-operation.ts";
 
 export class LoggedRead implements ReadClaim {
   readonly scope: string;
@@ -37,7 +38,7 @@ export class ReadLog {
 
   add(document: DocumentRef, path: Path, depth: ReadDepth, tick: number): void {
     if (this.#isKnown(path, depth)) return;
-    this.reads = withOne(this.reads, new LoggedRead(document, path, depth, tick));
+    this.reads = withOne(this.reads, new LoggedRead(document, ownPath(path), depth, tick));
     this.#names?.add(nameOf(path, depth));
   }
 

@@ -17,6 +17,7 @@ import type { DueChange } from "./due.ts";
 import { NONE, withOne } from "./few.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import { type Container, childOf } from "./patch.ts";
+import { ownPath } from "./path-operation.ts";
 import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
 import type { Rejection } from "./rejection.ts";
@@ -120,7 +121,7 @@ export class Transaction {
     } catch (error) {
       throw notAdmitted(error, show(ref, path));
     }
-    this.#draft(part).write({ op: "set", path, value: admitted }, this.#home.tick);
+    this.#draft(part).write({ op: "set", path: ownPath(path), value: admitted }, this.#home.tick);
   }
 
   /** Removes an object's key, or with the empty path the document (a tombstone stays). Removing what is not there is fine. */
@@ -129,7 +130,7 @@ export class Transaction {
     // That it is there, or is not: somebody else may remove or make it meanwhile.
     const part = this.#reading(ref, path, "reach");
     if (this.#peek(part, path) === undefined) return;
-    this.#draft(part).write({ op: "delete", path }, this.#home.tick);
+    this.#draft(part).write({ op: "delete", path: ownPath(path) }, this.#home.tick);
   }
 
   /** Replaces `remove` elements of the array at the path from `index` on. */
@@ -141,7 +142,7 @@ export class Transaction {
       throw misuse(`cannot splice ${show(ref, path)} at ${index} over ${remove}: it has ${array.length} elements`);
     }
     const items = insert.map((item, i) => admit(item, i < remove ? array[index + i] : undefined, path.length + 1));
-    this.#draft(part).write({ op: "splice", path, index, remove, insert: items }, this.#home.tick);
+    this.#draft(part).write({ op: "splice", path: ownPath(path), index, remove, insert: items }, this.#home.tick);
   }
 
   get preconditions(): Precondition[] {

@@ -14,6 +14,27 @@ function wide(keys: number): { [key: string]: Json } {
 }
 
 describe("what a transaction sends", () => {
+  test("[S16] stays as it was sent, wherever the caller goes on with his path", async () => {
+    const { here, there } = await setup();
+    await here.put(DOC, [], { a: 1, b: [2] });
+    await there.replica.load([DOC]);
+    const transaction = here.replica.transaction();
+    const path: string[] = [];
+    transaction.read(DOC, path, "shallow");
+    path.push("a");
+    transaction.write(DOC, path, 5);
+    path[0] = "b";
+    transaction.splice(DOC, path, 1, 0, [3]);
+    const arrived = here.line.arrived.length;
+    const commit = transaction.commit();
+    path.unshift("elsewhere");
+    expect(fate(await commit.outcome)).toBe("committed");
+    expect(here.line.arrived[arrived]?.reads.map((read) => read.path)).toEqual([[], [], ["b"]]);
+    await there.replica.catchUp();
+    expect(here.replica.peek(DOC)).toEqual({ a: 5, b: [2, 3] });
+    expect(there.replica.peek(DOC)).toEqual({ a: 5, b: [2, 3] });
+  });
+
   test("[S16] is frozen and stays as it was sent, whatever is written after it", async () => {
     const { here } = await setup();
     const sent: { readonly request: CommitRequest; readonly text: string }[] = [];
