@@ -123,7 +123,8 @@ export class WriteUnit implements WriteTarget {
     const record = this.#again;
     if (record === null || record.address !== address) return false;
     const { document } = address;
-    if (!isPlainLeaf(value, document.value)) return false;
+    // A computation may have been made for the place since: then it is for the way of all writes to say so.
+    if (document.derived || !isPlainLeaf(value, document.value)) return false;
     document.value = value;
     record.value = value;
     if (!record.untold) this.#tellLater(record);

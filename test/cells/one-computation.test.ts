@@ -95,6 +95,15 @@ describe("a computed value", () => {
     expect(await sum.pull()).toEqual({ total: 1 });
   });
 
+  test("[R21] is written by nobody else from then on, though he has written there just before", async () => {
+    const { space } = await setup();
+    const place = space.cell<number>("sum");
+    place.set(2);
+    const sum = space.computed("sum", () => 1);
+    expect(() => place.set(3)).toThrow("is computed; change what");
+    expect(await sum.pull()).toBe(1);
+  });
+
   test("[R21] is anybody's once its computation is removed", async () => {
     const { space } = await setup();
     const sum = space.computed("sum", () => 1);
