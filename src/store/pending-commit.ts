@@ -92,6 +92,8 @@ export class PendingCommit implements CommitIdentity {
 
   finish(state: "confirmed" | "fallen", result: CommitOutcome, notices: OutcomeNotices): void {
     this.state = state;
+    // It was known to be durable before the feed could be read, which has come to it now.
+    if (this.#result !== undefined) return;
     this.#result = result;
     this.#resolve?.(result);
     if (this.#listener !== undefined) notices.add(this);

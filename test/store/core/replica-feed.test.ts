@@ -1,4 +1,5 @@
 import { describe, expect, test } from "#test";
+import { whenOver } from "../../../src/store/pending-commit.ts";
 import { rejected } from "../../../src/store/rejection.ts";
 import type { Share } from "../../../src/store/replica.ts";
 import type { ReplicaDocument } from "../../../src/store/replica-document.ts";
@@ -217,6 +218,22 @@ describe("what others commit", () => {
     for (let n = 1; n <= 3; n++) await there.put(DOC, ["n"], n);
     expect(seen).toEqual([1, 2, 3]);
     expect(there.replica.pendingCommits).toBe(0);
+  });
+
+  test("[S69] an own commit that was answered while the feed could not be read is told of once", async () => {
+    const { here, there } = await setup();
+    const { plan } = here.line;
+    here.line.plan = (call) =>
+      call.method === "changesSince" ? { instead: new Error("the line is dead") } : plan(call);
+    await there.put(OTHER, [], 1);
+    const told: string[] = [];
+    whenOver(here.write(DOC, [], 1), (outcome) => void told.push(fate(outcome)));
+    await quiet();
+    expect([told, here.replica.pendingCommits]).toEqual([["committed"], 1]);
+    here.line.plan = plan;
+    await here.replica.catchUp();
+    await quiet();
+    expect([told, here.replica.pendingCommits]).toEqual([["committed"], 0]);
   });
 });
 
