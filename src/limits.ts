@@ -46,6 +46,8 @@ export const ERROR_CAUSE_DEPTH_MAX = 8;
 
 /** Messages that wait in one mailbox; the next one is refused, not queued. */
 export const MAILBOX_MAX = 10_000;
+/** Observations without a cause that a subscriber is given in a second: what he does may be what they follow from. */
+export const UNCAUSED_OBSERVATIONS_PER_SECOND_MAX = 10;
 /** Microtasks drained in one turn before timers and sockets are let in. */
 export const MICROTASK_DRAIN_MAX = 1_000;
 /** Deliveries that one process runs side by side, over different queues. */

@@ -25,6 +25,7 @@ import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Orig
 import type { AdapterLife, Liveness } from "./liveness.ts";
 import { type LoopLimits, loopLimits, requireTime } from "./loop-limits.ts";
 import { Observations, type Observer } from "./observation.ts";
+import { ObservationSubscribers } from "./observation-subscribers.ts";
 import { PendingTable } from "./pending-table.ts";
 import { Router } from "./router.ts";
 import { BootError, RoutingTable } from "./routing-table.ts";
@@ -49,6 +50,7 @@ const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: VALUE_LIMITS.depthM
 export class EventLoop implements ActorHome {
   readonly table: RoutingTable;
   readonly observations: Observations;
+  readonly observationSubscribers: ObservationSubscribers;
   readonly pending = new PendingTable();
   readonly actors = new Map<string, SupervisedActor>();
   readonly streams: EventStreams;
@@ -66,6 +68,7 @@ export class EventLoop implements ActorHome {
     try {
       loop.#spawn(capabilities);
       loop.#subscribe(options.events);
+      loop.observationSubscribers.subscribe(loop.observations, loop.actors);
     } catch (thrown) {
       await loop.stop();
       throw thrown;
@@ -81,6 +84,7 @@ export class EventLoop implements ActorHome {
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);
     if (options.observeFaults) this.observations.addForFaults(options.observeFaults);
+    this.observationSubscribers = new ObservationSubscribers({ host: options.host, table });
     this.#router = new Router(this, options);
     this.#turns = new Turns({
       ...{ host: options.host, observations: this.observations, router: this.#router },

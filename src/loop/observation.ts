@@ -1,6 +1,7 @@
 /**
  * What the loop tells about itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes scheduling, is never
- * routed, and is never observed itself. Whoever listens must not throw; if he does, he is told nothing more.
+ * routed, and is never observed itself. Whoever listens must not throw; if he does, he is told nothing more. Capabilities can
+ * listen to some (`observation-subscribers.ts`).
  */
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
@@ -9,24 +10,31 @@ import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, event } from "../message/lineage.ts";
 
-export type ObservationType =
-  | "Sys.Routed"
-  | "Sys.RoutingError"
-  | "Sys.OrphanOutcome"
-  | "Sys.ActorFault"
-  | "Sys.ActorRestarted"
-  | "Sys.ActorUnhealthy"
-  | "Sys.BusFault"
-  | "Sys.SubscriberFault"
-  | "Sys.SubscribersDiffer"
-  | "Sys.NodeFault"
-  | "Sys.MicrotaskFault"
-  | "Sys.MicrotaskOverflow"
-  | "Sys.TimerSet"
-  | "Sys.TimerFired"
-  | "Sys.TimerCancelled"
-  | "Sys.Overload"
-  | "Sys.WaitingCircle";
+const OBSERVATION_TYPES = [
+  "Sys.Routed",
+  "Sys.RoutingError",
+  "Sys.OrphanOutcome",
+  "Sys.ActorFault",
+  "Sys.ActorRestarted",
+  "Sys.ActorUnhealthy",
+  "Sys.BusFault",
+  "Sys.SubscriberFault",
+  "Sys.SubscribersDiffer",
+  "Sys.NodeFault",
+  "Sys.MicrotaskFault",
+  "Sys.MicrotaskOverflow",
+  "Sys.TimerSet",
+  "Sys.TimerFired",
+  "Sys.TimerCancelled",
+  "Sys.Overload",
+  "Sys.WaitingCircle",
+] as const;
+
+export type ObservationType = (typeof OBSERVATION_TYPES)[number];
+
+export function isObservationType(type: string): type is ObservationType {
+  return (OBSERVATION_TYPES as readonly string[]).includes(type);
+}
 
 /** What has gone wrong; the others tell of ordinary work. */
 const FAULTS: ReadonlySet<ObservationType> = new Set([
@@ -41,6 +49,8 @@ export class Observations {
   readonly #observers = new Set<Observer>();
   /** Who hears of faults alone. */
   readonly #faultObservers = new Set<Observer>();
+  /** Who hears of one type alone. */
+  readonly #byType = new Map<ObservationType, Set<Observer>>();
 
   constructor(host: Host) {
     this.#host = host;
@@ -48,7 +58,7 @@ export class Observations {
 
   /** Whether anybody listens to ordinary work; what costs something to say is said only then. */
   get wanted(): boolean {
-    return this.#observers.size > 0;
+    return this.#observers.size > 0 || this.#byType.has("Sys.Routed");
   }
 
   add(observer: Observer): () => void {
@@ -57,6 +67,12 @@ export class Observations {
 
   addForFaults(observer: Observer): void {
     this.#add(this.#faultObservers, observer);
+  }
+
+  addFor(type: ObservationType, observer: Observer): () => void {
+    const observers = this.#byType.get(type) ?? new Set();
+    this.#byType.set(type, observers);
+    return this.#add(observers, observer);
   }
 
   /** One that fails is let go: it would fail again with every message. */
@@ -73,10 +89,12 @@ export class Observations {
 
   tell(type: ObservationType, data: Json, cause?: Pick<Message, "metadata">): void {
     const isFault = this.#faultObservers.size > 0 && FAULTS.has(type);
-    if (this.#observers.size === 0 && !isFault) return;
+    const ofType = this.#byType.size > 0 ? this.#byType.get(type) : undefined;
+    if (this.#observers.size === 0 && !isFault && ofType === undefined) return;
     const observation = event(this.#host, type, data, cause && causedBy(cause));
     for (const observe of this.#observers) observe(observation);
     if (isFault) for (const observe of this.#faultObservers) observe(observation);
+    if (ofType !== undefined) for (const observe of ofType) observe(observation);
   }
 }
 

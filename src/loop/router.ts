@@ -3,7 +3,7 @@
  * 404 nobody handles it, 409 the id is pending already, 422 the data does not fit, 503 the actor takes no more.
  */
 import type { Host } from "../host/host.ts";
-import { causationOf, type Message } from "../message/envelope.ts";
+import { causationOf, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, fromError, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
@@ -303,8 +303,11 @@ export class Router {
   #fault(actor: SupervisedActor, message: Message<ErrorData>, thrown: unknown): boolean {
     const { code, message: reason } = message.data;
     const { type } = message;
-    const { pending, table, observations } = this.#loop;
-    const ofEvent = !pending.has(causationOf(message) ?? "") && table.subscribers(message.type).includes(actor.name);
+    const { pending, table, observations, observationSubscribers } = this.#loop;
+    const isAsked = pending.has(causationOf(message) ?? "");
+    if (!isAsked && observationSubscribers.failed(actor, message, thrown ?? new Error(`${actor.name}: ${reason}`)))
+      return true;
+    const ofEvent = !isAsked && table.subscribers(message.type).includes(actor.name);
     if (code >= 500 || ofEvent) {
       const fault = { capability: actor.name, reason, code, type, ...stackOf(thrown) };
       observations.tell("Sys.ActorFault", fault, message);
@@ -324,7 +327,7 @@ export class Router {
    */
   badEmission(actor: SupervisedActor, data: unknown, reason: string): Failure {
     const said = data as Partial<Message> | null;
-    this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
+    this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason }, causeIn(said));
     if (said?.kind === "reply" || said?.kind === "error") this.#refuseAnswer(actor, said, reason);
     else if ((said?.kind === "command" || said?.kind === "query") && typeof said.metadata?.id === "string")
       actor.answer(error(this.#host, said as Message, errorData(500, `not sent: ${reason}`)));
@@ -338,6 +341,13 @@ export class Router {
     const answer = error(this.#host, entry, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
     this.#loop.resolve(entry.id, answer);
   }
+}
+
+/** What was said, as a cause, where it has an id and a conversation. */
+function causeIn(said: Partial<Message> | null): Pick<Message, "metadata"> | undefined {
+  const { id, correlation, timestamp } = said?.metadata ?? {};
+  if (!isId(id) || timestamp === undefined) return undefined;
+  return { metadata: { id, timestamp, ...(isId(correlation) ? { correlation } : {}) } };
 }
 
 /** Whether what a message was made of is within a capability's clearance. */

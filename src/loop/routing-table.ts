@@ -5,6 +5,7 @@
 import { isMessageType, type Kind } from "../message/envelope.ts";
 import type { Capability } from "./capability.ts";
 import { findHandles, type Handle } from "./handles.ts";
+import { isObservationType, type ObservationType } from "./observation.ts";
 
 export interface Route {
   readonly capability: string;
@@ -37,6 +38,8 @@ export class RoutingTable {
   readonly #inOrder: Route[] = [];
   /** Event type to the capabilities that want it, in declared order. */
   readonly #subscribers = new Map<string, string[]>();
+  /** Likewise for observations, which are no events that anybody could publish. */
+  readonly #observers = new Map<ObservationType, string[]>();
   /** What each capability may emit: types by kind. */
   readonly #outbound = new Map<string, ReadonlyMap<Kind, ReadonlySet<string>>>();
 
@@ -65,6 +68,10 @@ export class RoutingTable {
     return this.#subscribers;
   }
 
+  observedTypes(): Iterable<[ObservationType, readonly string[]]> {
+    return this.#observers;
+  }
+
   mayEmit(capability: string, kind: Kind, type: string): boolean {
     return kind === "error" || (this.#outbound.get(capability)?.get(kind)?.has(type) ?? false);
   }
@@ -87,11 +94,21 @@ export class RoutingTable {
     const grouped = Map.groupBy(outbound.handles, ({ kind }) => kind);
     this.#outbound.set(name, new Map([...grouped].map(([kind, all]) => [kind, new Set(all.map(({ type }) => type))])));
     for (const type of capability.subscribes ?? []) {
-      if (!isMessageType(type)) problems.push(`subscribes to ${JSON.stringify(type)}, which is not a message type`);
-      else if (this.subscribers(type).includes(name)) problems.push(`subscribes to ${type} twice`);
-      else this.#subscribers.set(type, [...this.subscribers(type), name]);
+      const problem = this.#subscribe(name, type, capability);
+      if (problem) problems.push(problem);
     }
     return problems;
+  }
+
+  #subscribe(name: string, type: string, { clearance }: Capability): string | undefined {
+    if (!isMessageType(type)) return `subscribes to ${JSON.stringify(type)}, which is not a message type`;
+    const isObservation = isObservationType(type);
+    const already = (isObservation ? this.#observers.get(type) : this.#subscribers.get(type)) ?? [];
+    if (already.includes(name)) return `subscribes to ${type} twice`;
+    if (!isObservation) this.#subscribers.set(type, [...already, name]);
+    else if (clearance === undefined) this.#observers.set(type, [...already, name]);
+    else return `subscribes to ${type}, which tells of what is above any clearance; leave out one of the two`;
+    return undefined;
   }
 
   #claim(name: string, { kind, type, data }: Handle, outbound: readonly Handle[]): string | undefined {

@@ -80,6 +80,11 @@ export class SupervisedActor {
     return "posted";
   }
 
+  /** Puts an observation into the actor's mailbox, which it fills to no more than half: the rest is for what others wait for. */
+  show(observation: Message): void {
+    if (this.state === "running" && this.mailboxLength * 2 < this.#mailboxMax) this.#actor?.postMessage(observation);
+  }
+
   /** Hands over the answer to something it asked: never held back by a full mailbox, or two actors could wait for each other. */
   answer(message: Message | Message<ErrorData>): boolean {
     if (this.state !== "running" || !this.#actor) return false;
