@@ -226,8 +226,9 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#started;
   }
 
-  /** Waits for running handlers, then ends. What they have not finished by then is delivered again. */
+  /** Waits for running handlers, then ends. What they have not finished by then is delivered again. A bus that was not started has nothing to end. */
   stop({ graceMs = STOP_GRACE_MS }: StopOptions = {}): Promise<void> {
+    if (this.#started === undefined) return Promise.resolve();
     this.#stopped ??= this.#stop(graceMs);
     return this.#stopped;
   }
@@ -321,7 +322,6 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   async #stop(graceMs: number): Promise<void> {
     this.#retention.stop();
-    if (this.#started === undefined) return;
     await this.#started;
     await this.#dispatcher.stop(graceMs);
   }

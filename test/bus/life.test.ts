@@ -110,6 +110,18 @@ describe("life of a bus", () => {
     expect(ids).toEqual([1, 2]);
   });
 
+  test("[J73] a bus that was stopped before it was started can be started", async () => {
+    const { bus, act } = setup();
+    const { ids, handler } = recorder();
+    await act(() => bus.stop());
+    bus.subscribe("tick", handler, { subscriberId: "s" });
+    await act(() => bus.publish("tick", "clock", 1));
+    await act(() => bus.start());
+    expect(ids).toEqual([1]);
+    await act(() => bus.stop());
+    expect(await bus.publish("tick", "clock", 2).catch((error) => error.code)).toBe("BUS_STOPPED");
+  });
+
   test("[J73] a stopped bus leaves no timer and an idle one keeps no process alive", async () => {
     const { bus, act, host } = setup({ retention: { maxSettled: 10 } });
     bus.subscribe("tick", () => host.yield(), { subscriberId: "s" });
