@@ -108,6 +108,8 @@ export class Publisher implements Emitter {
   /** Appends events in order, all or none; resolves with their ids once they are durable. */
   async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
     const entries = publications.map((publication) => this.#entry(publication));
+    // What was published before in this turn goes before.
+    this.#flush();
     const outcome = await this.send(entries, () => this.#store.append(entries));
     if (outcome.kind === "rejected") throw notPublished(outcome);
     return outcome.ids;
@@ -134,6 +136,7 @@ export class Publisher implements Emitter {
     this.#topics.wire(topic);
     checkSource(source);
     const entries: JournalEntry[] = [{ topic, source, message, as: PENDING }];
+    this.#flush();
     const outcome = await this.#store.append(entries);
     this.#sent(entries, outcome);
     if (outcome.kind === "rejected") throw notPublished(outcome);

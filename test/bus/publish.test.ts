@@ -141,6 +141,20 @@ describe("publishing", () => {
     expect(await act(() => bus.publishMany([]))).toEqual([]);
   });
 
+  test("[J47] ids follow the order of the calls of one turn, whichever way was taken", async () => {
+    const { bus, act, host } = setup();
+    const message = eventMessage(host, "Email.Received", {});
+    const all = () =>
+      Promise.all([
+        bus.publish("tick", "clock", 1),
+        bus.publishMany([2, 3].map((payload) => ({ topic: "tick", source: "clock", payload }))),
+        bus.publish("tick", "clock", 4),
+        bus.publishMessage(message, "mail"),
+        bus.publish("tick", "clock", 6),
+      ]);
+    expect(await act(all)).toEqual([1, [2, 3], 4, 5, 6]);
+  });
+
   test("[J47] a message that somebody else made is published once, however often it is sent", async () => {
     const { bus, act, host, row } = setup();
     const { ids, handler } = recorder();
