@@ -1,5 +1,5 @@
 /**
- * `millrace start [app]`: a kernel that stays up. A first SIGINT, SIGTERM or SIGHUP ends it in good order, a second one at once; so does
+ * `millrace start [app]`: a kernel that stays up. A first SIGINT, SIGTERM or SIGHUP ends it in good order, the same again at once; so does
  * `Syscall.Shutdown` over the socket. SPEC: K14, K22.
  */
 
@@ -93,19 +93,21 @@ function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: 
     terminal.complain(`and ${piecesLeft.length - PIECES_NAMED_MAX} more; see: millrace query Kernel.Health`);
 }
 
-/** A first signal ends a boot or a kernel in good order, a second one the process at once. */
+/**
+ * A first signal ends a boot or a kernel in good order, the same again the process at once. Another one is no second wish: what a terminal
+ * sends to all, `millrace dev` hears as well, and ends us with a signal of its own; service managers send two in a row.
+ */
 class StopSignals {
   readonly #terminal: Terminal;
   readonly #boot = new AbortController();
   #kernel: Kernel | undefined;
-  #isStopping = false;
+  readonly #heard = new Set<string>();
 
   constructor(terminal: Terminal) {
     this.#terminal = terminal;
-    const stop = () => this.#stop();
-    for (const signal of END_SIGNALS) process.on(signal, stop);
+    for (const signal of END_SIGNALS) process.on(signal, () => this.#stop(signal));
     // Started by `millrace dev`: when that is gone, nobody would end this one.
-    process.once("disconnect", stop);
+    process.once("disconnect", () => this.#stop("disconnect"));
     // The channel alone does not keep a kernel that has closed.
     process.channel?.unref();
   }
@@ -120,9 +122,10 @@ class StopSignals {
     this.#kernel = kernel;
   }
 
-  #stop(): void {
-    if (this.#isStopping) process.exit(EXIT.ok);
-    this.#isStopping = true;
+  #stop(why: string): void {
+    if (this.#heard.has(why)) process.exit(EXIT.ok);
+    this.#heard.add(why);
+    if (this.#heard.size > 1) return;
     this.#terminal.line("stopping: work under way finishes first; once more ends it at once");
     if (this.#kernel === undefined) return this.#boot.abort();
     this.#kernel.close().catch((error: unknown) => {

@@ -75,6 +75,30 @@ describe("start", () => {
     expect(await held).toBe("never answered");
   });
 
+  test("[K14] another signal than the first does not cut the work short: in a terminal, dev ends what has heard of the end already", async () => {
+    const { cwd } = setup();
+    const definition = JSON.stringify(join(ROOT, "src", "loop", "define-capability.ts"));
+    writeFileSync(
+      join(cwd, "app.mjs"),
+      `import { capability } from ${definition};
+       const handle = () => new Promise((done) => {
+         process.once("SIGTERM", () => setImmediate(done, "done"));
+         console.log("at work");
+       });
+       export default { work: capability({ description: "works", commands: { "Work.Do": { handle } } }) };`,
+    );
+    const kernel = await KernelProcess.start(cwd, "app.mjs");
+    await using client = await kernel.connect();
+    const work = client.command("Work.Do", null).catch(String);
+    await kernel.said(/at work/);
+    kernel.signal("SIGINT");
+    await kernel.said(/stopping/);
+    kernel.signal("SIGTERM");
+    expect(await kernel.ended()).toBe(0);
+    expect(kernel.output).toMatch(/stopping: .*\nstopped\n$/);
+    expect(await work).toBe("done");
+  });
+
   test("[K14] [K52] a signal that comes before it is ready ends it in good order too", async () => {
     const { cwd, millrace } = setup();
     writeFileSync(join(cwd, "app.mjs"), 'process.kill(process.pid, "SIGTERM");\nexport default {};\n');
