@@ -43,7 +43,11 @@ export class CircleWatch {
 
   /** An actor that has asked is asked. */
   suspect(): void {
-    if (this.#timer === undefined && !this.#stopped) this.#timer = this.#parts.host.timer(CIRCLE_LOOK_MS, this.#look);
+    if (this.#timer === undefined) this.#lookLater(true);
+  }
+
+  #lookLater(keepAlive: boolean): void {
+    if (!this.#stopped) this.#timer = this.#parts.host.timer(CIRCLE_LOOK_MS, this.#look, { keepAlive });
   }
 
   stop(): void {
@@ -63,7 +67,8 @@ export class CircleWatch {
       standing.set(key, known === undefined ? { sinceMs: nowMs, isTold: false } : this.#again(circle, known, nowMs));
     }
     this.#standing = standing;
-    for (const request of pending) if (isSuspect(request)) return this.suspect();
+    // A circle has an end that is to be waited for; where actors only wait for a slow one, nothing may ever come.
+    for (const request of pending) if (isSuspect(request)) return this.#lookLater(standing.size > 0);
   };
 
   #again(circle: Circle, { sinceMs, isTold }: Standing, nowMs: number): Standing {

@@ -95,6 +95,13 @@ describe("requests that cross", () => {
     expect(one.answers.sort()).toEqual(['reply a "B said,late"', "error b 504"].sort());
   });
 
+  test("[L36] are waited for until they are ended, though nothing else keeps the process alive", async () => {
+    const all = await setup({ a: actor("A", (ask) => ask("B.Say", null)), b: actor("B", (ask) => ask("A.Say", null)) });
+    const one = await begin(all, "A", "B");
+    await all.host.runUntilIdle();
+    expect(one.answers).toHaveLength(2);
+  });
+
   test("[L36] end by their own time, where requests have one that is shorter", async () => {
     const all = await setup(
       { a: actor("A", (ask) => ask("B.Say", null)), b: actor("B", (ask) => ask("A.Say", null)) },
@@ -196,6 +203,22 @@ describe("what goes on by itself", () => {
       'reply a "done"',
       'reply b "done"',
     ]);
+  });
+
+  test("[L36] waiting for one that never answers, in no circle, keeps no process alive", async () => {
+    const never = () => new Promise<Json>(() => undefined);
+    const chain = capability({
+      description: "asks on",
+      sends: { "C.Do": "query", "A.Say": "query" },
+      queries: {
+        "B.Do": { handle: (_data, { query: ask }) => Promise.race([ask("C.Do", null), ask("A.Say", null)]) },
+        "B.Say": { handle: () => "B said" },
+      },
+    });
+    const all = await setup({ a: actor("A", (ask) => ask("B.Say", null)), b: chain, c: actor("C", never) });
+    const one = await begin(all, "A", "B");
+    await all.host.runUntilIdle();
+    expect([all.host.monotonic() <= 2 * CIRCLE_LOOK_MS, one.answers, circlesTold(all)]).toEqual([true, [], []]);
   });
 
   test("[L36] a loop that has ended looks no more", async () => {
