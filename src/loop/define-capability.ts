@@ -116,8 +116,8 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     ["command", commands],
     ["query", queries],
   ] as const) {
-    for (const [type, { input, output }] of Object.entries(handlers)) {
-      inbound.push({ kind, type, data: input });
+    for (const [type, { input, output, description: what }] of Object.entries(handlers)) {
+      inbound.push({ kind, type, data: input, description: what });
       outbound.push({ kind: "reply", type, data: output });
     }
   }

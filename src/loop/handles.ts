@@ -11,11 +11,14 @@ export interface Handle {
   readonly type: string;
   /** JSON Schema of `data`, for people and tools. */
   readonly data: unknown;
+  /** What it is for, where its branch says so. */
+  readonly description: string | undefined;
 }
 
 export type Handles = { readonly handles: readonly Handle[]; readonly problems: readonly string[] };
 
 interface JsonSchema {
+  readonly description?: unknown;
   readonly anyOf?: readonly JsonSchema[];
   readonly oneOf?: readonly JsonSchema[];
   readonly allOf?: readonly JsonSchema[];
@@ -36,6 +39,7 @@ export function findHandles(schema: MessageSchema): Handles {
   const handles: Handle[] = [];
   const problems: string[] = [];
   branches(root, root, 0, problems).forEach((branch, index, all) => {
+    const description = typeof branch.description === "string" ? branch.description : undefined;
     const where = all.length === 1 ? "" : `branch ${index + 1}: `;
     const kinds = literals(branch.properties?.["kind"], root);
     const types = literals(branch.properties?.["type"], root);
@@ -47,7 +51,7 @@ export function findHandles(schema: MessageSchema): Handles {
         continue;
       }
       for (const kind of kinds ?? []) {
-        if (isKind(kind)) handles.push({ kind, type, data: branch.properties?.["data"] ?? {} });
+        if (isKind(kind)) handles.push({ kind, type, data: branch.properties?.["data"] ?? {}, description });
         else problems.push(`${where}kind ${JSON.stringify(kind)} is not a kind of message`);
       }
     }

@@ -30,6 +30,8 @@ export interface Branch {
   readonly type: string;
   /** Any JSON when absent. */
   readonly data?: DataSchema | undefined;
+  /** What it is for, for people and tools. */
+  readonly description?: string | undefined;
 }
 
 /** A schema made here, which says more of itself than others can. */
@@ -75,8 +77,9 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
       },
       jsonSchema: {
         input: (options) => ({
-          anyOf: branches.map(({ kind, type, data }) => ({
+          anyOf: branches.map(({ kind, type, data, description }) => ({
             type: "object",
+            ...(description === undefined ? {} : { description }),
             properties: {
               kind: { const: kind },
               type: { const: type },

@@ -14,6 +14,8 @@ export interface Route {
   readonly input: unknown;
   /** JSON Schema of the reply's data, where the capability declares one. */
   readonly output: unknown;
+  /** What this type is for, where the capability says so. */
+  readonly description: string | undefined;
 }
 
 /** Boot failed; every problem is in `problems`. */
@@ -111,7 +113,7 @@ export class RoutingTable {
     return undefined;
   }
 
-  #claim(name: string, { kind, type, data }: Handle, outbound: readonly Handle[]): string | undefined {
+  #claim(name: string, { kind, type, data, description }: Handle, outbound: readonly Handle[]): string | undefined {
     if (kind !== "command" && kind !== "query") {
       return `inbound takes ${kind} ${type}; only commands and queries are routed (events are subscribed to)`;
     }
@@ -119,7 +121,7 @@ export class RoutingTable {
     const other = this.route(kind, type);
     if (other) return `claims ${kind} ${type}, which ${other.capability} claims already`;
     const output = outbound.find((handle) => handle.kind === "reply" && handle.type === type)?.data ?? {};
-    const route: Route = { capability: name, kind, type, input: data, output };
+    const route: Route = { capability: name, kind, type, input: data, output, description };
     this.#routes[kind].set(type, route);
     this.#inOrder.push(route);
     return undefined;

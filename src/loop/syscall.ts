@@ -63,14 +63,14 @@ function describe({ table, descriptions }: SyscallTargets, name: string | undefi
 }
 
 function described(
-  { capability: owner, kind, type, input, output }: Route,
+  { capability: owner, kind, type, input, output, description }: Route,
   descriptions: ReadonlyMap<string, string>,
 ): Json {
   return {
     type,
     kind,
     capability: owner,
-    description: descriptions.get(owner) ?? "",
+    description: description ?? descriptions.get(owner) ?? "",
     input: input as Json,
     output: output as Json,
   };

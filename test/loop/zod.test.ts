@@ -104,7 +104,7 @@ describe("schemas of data", () => {
       "Greeter.Wrong": { output: z.object({ text: z.string() }), handle: () => ({ text: 5 }) },
     },
     queries: {
-      "Greeter.Length": { input: z.string(), handle: async (text) => text.length },
+      "Greeter.Length": { description: "counts characters", input: z.string(), handle: async (text) => text.length },
       // @ts-expect-error the schema has no such field
       "Greeter.Field": { input: z.object({ a: z.string() }), handle: ({ b }) => b },
       // Without a schema it is any JSON.
@@ -114,7 +114,7 @@ describe("schemas of data", () => {
   });
 
   async function greeting() {
-    const told = { descriptions: new Map<string, string>(), shutdown: () => undefined };
+    const told = { descriptions: new Map([["greeter", "greets"]]), shutdown: () => undefined };
     const targets = (): SyscallTargets => ({ ...told, table: made.loop.table });
     const made = await setup({ greeter, sys: syscall(targets) });
     return { ...made, one: made.client() };
@@ -159,5 +159,14 @@ describe("schemas of data", () => {
       },
       output: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
     });
+  });
+
+  test("[L38] Syscall.Describe tells a handler's own description, and its capability's where it has none", async () => {
+    const { loop, one, settle } = await greeting();
+    loop.receive(query("Syscall.Describe", "q1", { name: "greeter" }), one);
+    await settle();
+    const { types } = one.received[0]!.data as { types: { type: string; description: string }[] };
+    const descriptions = Object.fromEntries(types.map(({ type, description }) => [type, description]));
+    expect(descriptions).toMatchObject({ "Greeter.Length": "counts characters", "Greeter.Echo": "greets" });
   });
 });
