@@ -14,7 +14,7 @@
 import type { Host } from "../host/host.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
-import { type JsonLimits, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
+import { DATA_LIMITS, type JsonObject } from "../message/json.ts";
 import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
 import { error } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
@@ -43,9 +43,6 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   /** Hears of faults alone: ordinary work costs nothing then. */
   readonly observeFaults?: Observer;
 }
-
-/** Of data, which stands inside a message. */
-const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: VALUE_LIMITS.depthMax - 1 };
 
 export class EventLoop implements ActorHome {
   readonly table: RoutingTable;

@@ -83,8 +83,9 @@ describe("observations in a mailbox", () => {
   });
 
   test("[L37] what follows from handling one is told to the side sink alone: no circle", async () => {
+    // Not for ever: a circle shall fail the test, and not hang it.
     const { seen, watch } = watcher("Sys.ActorFault", (_seen, context) =>
-      context.command("Fail.Now", null).catch(() => undefined),
+      seen.length > 9 ? undefined : context.command("Fail.Now", null).catch(() => undefined),
     );
     const { loop, client, host, settle, observed } = await setup({ watch, failing });
     loop.receive(command("Fail.Now", "c1"), client());
