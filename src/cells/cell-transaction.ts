@@ -11,6 +11,7 @@ import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../sto
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Cell } from "./cell.ts";
+import { tooManyHops } from "./links.ts";
 
 export interface BeginOptions {
   /** What the transaction may know; without one, everything. */
@@ -137,7 +138,7 @@ export class CellTransaction implements Disposable {
       ref = found.ref;
       path = found.path;
     }
-    throw new Error(`the links from ${cell} go around in a circle, or over more than ${LINK_HOPS_MAX} hops`);
+    throw tooManyHops(cell);
   }
 
   #firstLink(ref: DocumentRef, path: Path, last: boolean): { ref: DocumentRef; path: Path } | undefined {

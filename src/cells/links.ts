@@ -57,8 +57,14 @@ export function targetOf(link: Link, place: Address, targets: LinkTargets): Addr
   return targets.scheduler.document(space, link).at(link.path);
 }
 
-function tooManyHops(address: Address): Error {
-  return new Error(`the links from ${address} go around in a circle, or over more than ${LINK_HOPS_MAX} hops`);
+/** Links that lead nowhere. */
+export class LinkError extends Error {
+  override readonly name = "LinkError";
+  readonly code = "LINK_CIRCLE";
+}
+
+export function tooManyHops(from: { toString(): string }): LinkError {
+  return new LinkError(`the links from ${from} go around in a circle, or over more than ${LINK_HOPS_MAX} hops`);
 }
 
 interface LinkPlace {

@@ -315,7 +315,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   #refuseInComputation(what: string): void {
     const node = this.scheduler.running;
     if (node?.kind !== "computation") return;
-    throw new Error(
+    throw new ComputedError(
+      "COMPUTED_IMPURE",
       `computation ${node.id} must not ${what}: it may run any number of times and must give the same; pass the value in through a cell`,
     );
   }

@@ -7,6 +7,7 @@ import type { KernelStore } from "../kernel/open-store.ts";
 import type { TracedChange, TracedCommit, TracedRun } from "../kernel/run-log.ts";
 import { RUNS_ASKED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
+import { pathText } from "../message/path.ts";
 import { connectIfRunning } from "./connection.ts";
 import type { Row } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
@@ -101,7 +102,7 @@ function patchedChanges({ patches }: StoryCommit): DeedChange[] {
 }
 
 function addressText(document: string, path: readonly string[]): string {
-  return path.length === 0 ? document : `${document} /${path.join("/")}`;
+  return path.length === 0 ? document : `${document} ${pathText(path)}`;
 }
 
 function valueText(value: Json): string {

@@ -26,6 +26,11 @@ export class PathError extends Error {
   }
 }
 
+/** For people: `/a/b`. What is `/` or `~` in a step is written as in JSON Pointer, so that no two paths read the same. */
+export function pathText(path: Path): string {
+  return path.map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
 /** The largest index that an array can have. */
 const INDEX_MAX = 2 ** 32 - 2;
 

@@ -13,7 +13,7 @@
  */
 import { ADDRESSES_UNREAD_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
-import type { Path } from "../message/path.ts";
+import { type Path, pathText } from "../message/path.ts";
 import { childOf } from "../store/patch.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Attachment, ReplicaDocument } from "../store/replica-document.ts";
@@ -183,7 +183,7 @@ export class Address {
   toString(): string {
     const { scope, id } = this.home.document;
     const document = scope === "space" ? id : `${scope}:${id}`;
-    return this.parent === null ? document : `${document} /${this.path.join("/")}`;
+    return this.parent === null ? document : `${document} ${pathText(this.path)}`;
   }
 }
 

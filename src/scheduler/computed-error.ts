@@ -1,11 +1,13 @@
-/** Misuse of a computed value: only its computation writes it, and there is one. SPEC: R21. */
+/** Misuse of a computed value: only its computation writes it, there is one, and it gives the same whenever it runs. SPEC: R21, R24. */
 import type { Address } from "./address.ts";
 
 export type ComputedErrorCode =
   /** A second computation of one place. */
   | "COMPUTED_TWICE"
   /** A write by anybody else. */
-  | "COMPUTED_SET";
+  | "COMPUTED_SET"
+  /** A computation asked for what is another each time: the clock, chance, a new id. */
+  | "COMPUTED_IMPURE";
 
 export class ComputedError extends Error {
   override readonly name = "ComputedError";

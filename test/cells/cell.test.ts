@@ -1,5 +1,6 @@
 import { describe, expect, test } from "#test";
 import type { StandardSchema } from "../../src/cells/schema.ts";
+import type { ComputedError } from "../../src/scheduler/computed-error.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 
 /** A schema that takes numbers from 0 on. */
@@ -269,13 +270,13 @@ describe("cells", () => {
   test("[R24] a computation is refused the clock, chance, and being set", async () => {
     const { space, host } = await setup();
     const errors = new Calls();
-    space.scheduler.onError((error) => errors.note((error as Error).message));
+    space.scheduler.onError((error) => errors.note(`${(error as ComputedError).code} ${(error as Error).message}`));
     space.computed("clock", () => space.now()).sink(() => undefined);
     space.computed("dice", () => space.random()).sink(() => undefined);
     space.flush();
     expect(errors.take()).toEqual([
-      expect.stringContaining("computation clock must not read the clock"),
-      expect.stringContaining("computation dice must not draw a random number"),
+      expect.stringContaining("COMPUTED_IMPURE computation clock must not read the clock"),
+      expect.stringContaining("COMPUTED_IMPURE computation dice must not draw a random number"),
     ]);
     expect(space.now()).toBe(host.now());
     const times = new Calls();

@@ -43,6 +43,8 @@ describe("links", () => {
     a.set(b.asLink());
     b.set(a.asLink());
     expect(() => a.get()).toThrow("go around in a circle");
+    expect(() => a.get()).toThrow(expect.objectContaining({ code: "LINK_CIRCLE" }));
+    expect(() => space.begin().get(a)).toThrow(expect.objectContaining({ code: "LINK_CIRCLE" }));
     const c = space.computed("c", () => a.get());
     c.sink(() => undefined);
     space.flush();

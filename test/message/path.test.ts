@@ -2,7 +2,16 @@ import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { equal } from "../../src/message/equality.ts";
 import type { Json } from "../../src/message/json.ts";
-import { arrayIndex, deepestContainer, deleteAt, getAt, type Path, reaches, setAt } from "../../src/message/path.ts";
+import {
+  arrayIndex,
+  deepestContainer,
+  deleteAt,
+  getAt,
+  type Path,
+  pathText,
+  reaches,
+  setAt,
+} from "../../src/message/path.ts";
 import { json } from "./arbitraries.ts";
 
 const value = { a: { b: [1, { c: 2 }] }, d: { e: null } };
@@ -128,6 +137,15 @@ describe("deleting", () => {
     expect(after.a).toBe(value.a);
     for (const path of [["x"], ["d", "x"], ["toString"], ["__proto__"]]) expect(deleteAt(value, path)).toBe(value);
     expect(deleteAt(JSON.parse('{"__proto__":1}'), ["__proto__"])).toEqual({});
+  });
+
+  test("[M22] no two paths read the same", () => {
+    expect(pathText(["a", "b"])).toBe("/a/b");
+    expect(pathText(["a/b"])).toBe("/a~1b");
+    expect(pathText(["a~1b"])).toBe("/a~01b");
+    const step = fc.string({ unit: fc.constantFrom("a", "/", "~", "0", "1"), maxLength: 4 });
+    const path = fc.array(step, { maxLength: 4 });
+    fc.assert(fc.property(path, path, (a, b) => equal(a, b) === (pathText(a) === pathText(b))));
   });
 
   test("[M24] array elements, the root and what has no parent cannot be deleted", () => {
