@@ -22,6 +22,7 @@ import type { Publisher } from "./publisher.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
 interface ClaimerParts {
+  readonly kind: "event" | "command";
   readonly store: Store;
   readonly lease: LeaseKeeper;
   readonly held: HeldEvents;
@@ -93,7 +94,7 @@ export class Claimer {
 
   /** One batch; false when it is no use to go on now. */
   async #claimBatch(): Promise<boolean> {
-    const { held, lease, store } = this.#parts;
+    const { held, lease, store, kind } = this.#parts;
     const current = this.#active ? lease.current : undefined;
     if (current === undefined) return false;
     const limit = held.reserve(this.#limit);
@@ -102,7 +103,7 @@ export class Claimer {
     held.claimBegins(current);
     try {
       const suspects = { from: EVENT_SUSPECT_DEATHS, limit: this.#suspect === undefined ? 1 : 0 };
-      const claims = await store.claim({ lease: current, limit, kinds: ["event"], suspects });
+      const claims = await store.claim({ lease: current, limit, kinds: [kind], suspects });
       this.#limit = claims.length < limit ? CLAIM_START : Math.min(this.#limit * 2, CLAIM_MAX);
       if (claims.length === limit || claims.some(isSuspect)) this.#backlog = "perhaps";
       if (claims.length > 0) held.receive(claims.map((claim) => this.#runOf(claim)).filter((run) => run !== undefined));
@@ -130,7 +131,7 @@ export class Claimer {
       return undefined;
     }
     const steps = this.#parts.subscriptions.stepsFor(topic);
-    const run = new EventRun({ id, topic, source, message }, { lease, attempt, deliveries }, steps);
+    const run = new EventRun({ id, topic, source, message }, { lease, attempt, deliveries, deaths }, steps);
     if (isSuspect(claim)) this.#suspect = run;
     return run;
   }

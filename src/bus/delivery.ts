@@ -109,7 +109,9 @@ export class Delivery {
   #handlePlain(run: EventRun, step: Step, handler: Handler): StepEnd {
     const { host, publisher, slots } = this.#parts;
     const { subscriberId, timeoutMs } = step.subscription;
-    const context = new HandlerContext({ event: run.event, subscriberId, attempt: run.attemptOf(step) }, publisher);
+    const { event, claim } = run;
+    const facts = { event, subscriberId, attempt: run.attemptOf(step), deaths: claim.deaths };
+    const context = new HandlerContext(facts, publisher);
     run.handling = context;
     const end = callHandler(handler, run.event, context, { host, timeoutMs });
     if (!(end instanceof Promise)) return this.#plainEnded(run, step, end);
@@ -144,7 +146,9 @@ export class Delivery {
 
   #failure(run: EventRun, step: Step, error: string, thrown?: unknown): StepResult {
     const { host, observe } = this.#parts;
-    const delayMs = retryDelayMs(step.subscription.retry, run.attemptOf(step), host);
+    const { retry } = step.subscription;
+    const isWorthIt = retry.when === undefined || retry.when(thrown);
+    const delayMs = isWorthIt ? retryDelayMs(retry, run.attemptOf(step), host) : undefined;
     const outcome = delayMs === undefined ? "failed" : "retry";
     observe({
       kind: "handler-failed",

@@ -70,6 +70,8 @@ export interface EventBusOptions {
   readonly retention?: RetentionPolicy;
   /** Told what goes wrong, for logs and metrics. */
   readonly observe?: BusObserver;
+  /** Which messages of the journal it deals in: events unless given. The commands that a loop has kept are another bus's. */
+  readonly kind?: "event" | "command";
 }
 
 export interface StopOptions {
@@ -100,7 +102,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   constructor(options: EventBusOptions) {
     const { store, host = systemHost(), concurrency = DISPATCH_CONCURRENCY_MAX, leaseMs = LEASE_MS } = options;
-    const { handlerTimeoutMs = HANDLER_TIMEOUT_MS } = options;
+    const { handlerTimeoutMs = HANDLER_TIMEOUT_MS, kind = "event" } = options;
     requirePositive("concurrency", concurrency);
     requireTime("leaseMs", leaseMs);
     requireTime("handlerTimeoutMs", handlerTimeoutMs);
@@ -111,7 +113,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     this.#store = store;
     const signal = new JournalSignal(store);
     this.#signal = signal;
-    const subscribers = new SubscriberCheck({ host, subscriptions, observe });
+    const subscribers = new SubscriberCheck({ host, subscriptions, observe, kind });
     const lease = new LeaseKeeper({ host, store, leaseMs, observe, subscribers });
     const retries = new RetryTimer({ host, store, observe });
     const serial = new SerialOrder({ store, subscriptions, observe });
@@ -121,7 +123,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions, signal });
     const shares = new TransactionalShare({ host, publisher, slots, lease });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
-    const claimer = new Claimer({ store, lease, held, publisher, subscriptions, observe });
+    const claimer = new Claimer({ kind, store, lease, held, publisher, subscriptions, observe });
     const running = { host, store, lease, held, slots, serial, settles, retries, claimer, delivery, observe };
     this.#dispatcher = new Dispatcher(running);
     this.#publisher = publisher;
@@ -157,6 +159,13 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   async publishMessage(message: Message, source: string, topic: string = message.type): Promise<number> {
     this.#requireOpen();
     return this.#publisher.publishMessage(message, topic, source);
+  }
+
+  /** Writes a command for the subscriber to its type. Gives its row where it was there already, and undefined where it is new. */
+  async keep(command: Message, source: string): Promise<JournalRow | undefined> {
+    this.#requireOpen();
+    const { id, isNew } = await this.#publisher.keep(command, source);
+    return isNew ? undefined : (await this.#store.query({ id, limit: 1 }))[0];
   }
 
   /**

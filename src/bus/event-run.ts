@@ -39,6 +39,8 @@ export interface RunClaim {
   readonly attempt: number;
   /** What earlier attempts left in the journal, where subscribers differ. */
   readonly deliveries: readonly Delivery[];
+  /** How many processes have died while they held it; absent for none. */
+  readonly deaths?: number;
 }
 
 export class EventRun {

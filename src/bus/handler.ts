@@ -38,6 +38,7 @@ export interface CallFacts {
   readonly subscriberId: string;
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
+  readonly deaths?: number | undefined;
 }
 
 /** Tells a handler that nobody waits for it any more. Made only when asked for: most handlers never look. */
@@ -61,13 +62,16 @@ export class HandlerContext {
   readonly subscriberId: string;
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
+  /** How many processes have died while they held the event, since it was last settled: their handlers may have begun. */
+  readonly deaths: number;
   readonly #event: Event;
   readonly #emitter: Emitter;
   readonly #cancellation = new Cancellation();
 
-  constructor({ event, subscriberId, attempt }: CallFacts, emitter: Emitter) {
+  constructor({ event, subscriberId, attempt, deaths = 0 }: CallFacts, emitter: Emitter) {
     this.subscriberId = subscriberId;
     this.attempt = attempt;
+    this.deaths = deaths;
     this.#event = event;
     this.#emitter = emitter;
   }

@@ -42,9 +42,11 @@ const ALL_DONE: Settlement["outcome"] = { kind: "done" };
 /** Why an event is done that nobody has handled. */
 export const NO_SUBSCRIBER = "no subscriber";
 const NOBODY: Settlement["outcome"] = { kind: "done", note: NO_SUBSCRIBER };
+/** A command wants exactly one: an application that was changed may have none for it any more. */
+const UNHANDLED: Settlement["outcome"] = { kind: "failed", error: "nobody handles it" };
 
 function outcomeOf(run: EventRun, results: readonly StepResult[]): Settlement["outcome"] {
-  if (run.steps.length === 0) return NOBODY;
+  if (run.steps.length === 0) return run.event.message.kind === "command" ? UNHANDLED : NOBODY;
   let retryAtMs: number | undefined;
   let failed = false;
   for (let at = 0; at < results.length; at++) {

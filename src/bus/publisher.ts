@@ -130,17 +130,29 @@ export class Publisher implements Emitter {
    * same event, and may be held by anybody: so it is never handed over, but claimed from the journal.
    */
   async publishMessage(message: Message, topic: string, source: string): Promise<number> {
-    const checked = checkMessage(message);
-    if (checked.kind === "refused") throw invalid(`the message cannot be published: ${checked.message}`);
-    if (message.kind !== "event") throw invalid(`only events are published, got a ${message.kind}`);
-    this.#topics.wire(topic);
-    checkSource(source);
-    const entries: JournalEntry[] = [{ topic, source, message, as: PENDING }];
+    const entries = [this.#entryOf("event", message, topic, source)];
     this.#flush();
     const outcome = await this.#store.append(entries);
     this.#sent(entries, outcome);
     if (outcome.kind === "rejected") throw notPublished(outcome);
     return outcome.ids[0]!;
+  }
+
+  /** Appends a command, likewise; one that was not there and that there is room for is handed over. */
+  async keep(command: Message, source: string): Promise<{ readonly id: number; readonly isNew: boolean }> {
+    const entries = [this.#entryOf("command", command, command.type, source)];
+    const outcome = await this.send(entries, () => this.#store.append(entries));
+    if (outcome.kind === "rejected") throw notPublished(outcome);
+    return { id: outcome.ids[0]!, isNew: outcome.repeated !== true };
+  }
+
+  #entryOf(kind: "event" | "command", message: Message, topic: string, source: string): JournalEntry {
+    const checked = checkMessage(message);
+    if (checked.kind === "refused") throw invalid(`the message cannot be published: ${checked.message}`);
+    if (message.kind !== kind) throw invalid(`only ${kind}s are taken here, got a ${message.kind}`);
+    this.#topics.wire(topic);
+    checkSource(source);
+    return { topic, source, message, as: PENDING };
   }
 
   async emitNow(
@@ -239,15 +251,17 @@ export class Publisher implements Emitter {
     if (outcome.kind === "rejected" || entries.length === 0) return;
     this.#signal.raise();
     const ids = outcome.kind === "appended" ? outcome.ids : outcome.journalIds;
+    // What was there already may be held by anybody: the journal knows.
+    const isRepeated = outcome.kind === "appended" && outcome.repeated === true;
     const runs: EventRun[] = [];
     let claim: RunClaim | undefined;
     let hasPending = false;
     for (let at = 0; at < entries.length; at++) {
       const { topic, source, message, as } = entries[at]!;
-      if (as.status === "claimed") {
+      if (as.status === "claimed" && !isRepeated) {
         claim ??= { lease: as.lease, attempt: 1, deliveries: [] };
         runs.push(new EventRun({ id: ids[at]!, topic, source, message }, claim, this.#subscriptions.stepsFor(topic)));
-      } else if (as.status === "pending") hasPending = true;
+      } else if (as.status === "pending" || as.status === "claimed") hasPending = true;
     }
     if (runs.length > 0) this.#held.receive(runs);
     if (hasPending) this.#held.listener?.backlog();

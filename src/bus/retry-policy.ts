@@ -13,6 +13,8 @@ export interface RetryPolicy {
   /** How often a delivery is tried in all; 1 is no retry. */
   readonly attempts: number;
   readonly backoff?: Backoff;
+  /** Whether what a handler has thrown is worth another try; everything is unless given. */
+  readonly when?: (thrown: unknown) => boolean;
 }
 
 export interface Backoff {

@@ -17,17 +17,26 @@ export class SubscriberCheck {
   readonly #host: Host;
   readonly #subscriptions: Subscriptions;
   readonly #observe: BusObserver;
+  readonly #kind: "event" | "command";
   /** What this bus says with all its leases; by its name they are told from those of others. */
   #own: Said | undefined;
 
-  constructor(parts: { host: Host; subscriptions: Subscriptions; observe: BusObserver }) {
+  constructor(parts: {
+    host: Host;
+    subscriptions: Subscriptions;
+    observe: BusObserver;
+    kind: "event" | "command";
+  }) {
     this.#host = parts.host;
     this.#subscriptions = parts.subscriptions;
     this.#observe = parts.observe;
+    this.#kind = parts.kind;
   }
 
   /** What this bus says about itself. */
-  get about(): string {
+  get about(): string | undefined {
+    // Who handles commands is the loop's to say.
+    if (this.#kind === "command") return undefined;
     this.#own ??= { bus: this.#host.id(), subscribers: this.#subscribers() };
     return JSON.stringify(this.#own);
   }

@@ -192,7 +192,14 @@ export interface Lease {
 }
 
 /** Same message id and same content: the stored id again, so that a repeated publish is harmless. */
-export type AppendOutcome = { readonly kind: "appended"; readonly ids: readonly number[] } | Rejection;
+export type AppendOutcome =
+  | {
+      readonly kind: "appended";
+      readonly ids: readonly number[];
+      /** Some of them were there already; their rows are as they were. */
+      readonly repeated?: true;
+    }
+  | Rejection;
 
 export type SettleResult = "settled" | "lease-lost";
 

@@ -78,7 +78,13 @@ export class JournalTable {
   append(entries: readonly JournalEntry[], nowMs: number): number[] {
     return entries.map((entry) => {
       const known = this.#byMessageId.get(entry.message.metadata.id);
-      if (known !== undefined) return known.id;
+      if (known !== undefined) {
+        if (entry.as.status === "done" && known.state.status === "failed") {
+          const { attempts } = known.state;
+          this.#move(known, { ...newRecord(known.id, entry, nowMs).state, attempts });
+        }
+        return known.id;
+      }
       const record = newRecord(++this.#lastId, entry, nowMs);
       this.#records.set(record.id, record);
       this.#byMessageId.set(record.messageId, record);

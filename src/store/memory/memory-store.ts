@@ -137,10 +137,13 @@ class MemoryStore implements Store {
     this.#jobs++;
     const refusal = findRefusal(entries, this.#disk);
     if (refusal !== undefined) return refusal;
-    const ids = this.#disk.journal.append(entries, this.#host.now());
+    const { journal } = this.#disk;
+    const before = journal.size;
+    const ids = journal.append(entries, this.#host.now());
+    const isRepeated = journal.size - before < entries.length;
     this.#countPayload(entries);
     this.#announceJournal();
-    return { kind: "appended", ids };
+    return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
   }
 
   async openLease(durationMs: number, about?: string): Promise<Lease> {

@@ -78,6 +78,9 @@ export function journalStatements(connection: Connection) {
       "UPDATE event_journal SET status = 'pending', lease = NULL, deaths = deaths + 1 " +
         "WHERE status = 'processing' AND status <> 'done' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
     ),
+    doneAfterAll: prepare(
+      "UPDATE event_journal SET status = 'done', processed_at = ?, error = ? WHERE id = ? AND status = 'failed'",
+    ),
     requeue: prepare(
       "UPDATE event_journal SET status = 'pending', processed_at = NULL, error = NULL, next_attempt_at = NULL, " +
         "lease = NULL, deaths = 0 WHERE id = ? AND status = 'failed'",

@@ -22,7 +22,7 @@ import { RowHasher } from "./journal-hash.ts";
 import { journalStatements } from "./journal-statements.ts";
 import type { TableCache } from "./table-cache.ts";
 
-export type Appended = { readonly kind: "appended"; readonly ids: number[] } | Rejection;
+export type Appended = { readonly kind: "appended"; readonly ids: number[]; readonly repeated?: true } | Rejection;
 
 interface Head {
   /** The greatest id in the journal or ever removed from it, by whomever. */
@@ -166,15 +166,20 @@ export class JournalTable implements TableCache {
 
   #appendAll(entries: readonly EncodedEntry[]): Appended {
     const ids: number[] = [];
+    let isRepeated = false;
     for (const entry of entries) {
-      const id = this.#appendOne(entry) ?? this.#idOfSame(entry);
+      let id = this.#appendOne(entry);
+      if (id === undefined) {
+        isRepeated = true;
+        id = this.#idOfSame(entry);
+      }
       if (id === undefined) {
         const message = `message ${entry.messageId} is in the journal with other content`;
         return rejected("permanent", "message-exists", message);
       }
       ids.push(id);
     }
-    return { kind: "appended", ids };
+    return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
   }
 
   /** A later entry was refused, so the earlier ones go too. By their ids: a savepoint for every call would cost as much as a row. */
@@ -227,7 +232,10 @@ export class JournalTable implements TableCache {
   /** The id of the row that holds the same message, topic and source; undefined when the content differs. */
   #idOfSame(entry: EncodedEntry): number | undefined {
     const row = this.#sql.byMessageId.get(entry.messageId);
-    return row !== undefined && holdsSameContent(row, entry) ? Number(row["id"]) : undefined;
+    if (row === undefined || !holdsSameContent(row, entry)) return undefined;
+    const id = Number(row["id"]);
+    if (entry.as.status === "done") this.#sql.doneAfterAll.run(entry.createdAt, entry.as.note ?? null, id);
+    return id;
   }
 
   #settleRow({ id, lease, attempt, outcome }: Settlement, nowMs: number): boolean {

@@ -79,6 +79,23 @@ export function journalCases(open: OpenStore): void {
       expect((await rowOf(at.store, 1)).status).toBe("done");
     });
 
+    test("[J11] a failed message that is appended as done is done, alone and in a commit; one that waits is left alone", async () => {
+      await using at = await open();
+      const [first, second, waiting] = [entry(), entry(), entry()];
+      const [failed, done] = [{ status: "failed", error: "no" } as const, { status: "done" } as const];
+      await append(at.store, { ...first, as: failed }, { ...second, as: failed }, waiting);
+      expect(await at.store.append([{ ...first, as: done }])).toEqual({ kind: "appended", ids: [1], repeated: true });
+      committed(await at.store.commit(commitBy("s", 1, { entries: [{ ...second, as: done }] })));
+      await append(at.store, { ...waiting, as: done });
+      for (const id of [1, 2]) {
+        const row = await rowOf(at.store, id);
+        expect(row.status).toBe("done");
+        expect(row.error).toBeUndefined();
+      }
+      expect((await rowOf(at.store, 3)).status).toBe("pending");
+      expect(await at.store.count()).toMatchObject({ pending: 1, done: 2, failed: 0 });
+    });
+
     test("[J11] a message that is there with other content is permanent, and nothing of the call is stored", async () => {
       await using at = await open();
       const known = entry({ data: 1 });
