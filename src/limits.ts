@@ -203,6 +203,8 @@ export const ACTOR_BACKOFF_START_MS = 100;
 export const TURNS_SLICE_MS = 5;
 /** Messages in one lane; more are refused at the door. */
 export const LANE_MAX = 100_000;
+/** Commands of the journal that are under way in one loop; the next one is refused. Fewer than a bus holds: each finds room. */
+export const COMMANDS_KEPT_MAX = 10_000;
 /** How long shutdown waits for work under way. */
 export const DRAIN_MS = 10_000;
 /** However little of a grace is left, what closes has this long for answers that are on their way. */

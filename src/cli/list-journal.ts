@@ -47,7 +47,9 @@ export const requests: Listing<RequestItem> = {
     const commands = await store.query({ kind: "command", order: "descending", limit: readLimit(call) });
     // The question itself waits for its answer too, and nobody wants to read of it.
     const others = (waiting?.requests ?? []).filter(({ type }) => type !== "Kernel.Requests");
-    return [...others.map(waitingItem), ...commands.map(settledItem)].slice(0, readLimit(call));
+    const known = new Set(others.map(({ id }) => id));
+    const kept = commands.map(keptItem).filter(({ id }) => !known.has(id));
+    return [...others.map(waitingItem), ...kept].slice(0, readLimit(call));
   },
   cells: ({ id, state, sentAtMs, kind, type, capability }) => [
     id,
@@ -63,12 +65,12 @@ function waitingItem({ id, kind, type, sentAtMs, capability = "on its way" }: Pe
   return { id, type, kind, state: "waiting", sentAtMs, capability };
 }
 
-function settledItem({ message, topic, source, status, createdAtMs }: Row): RequestItem {
+function keptItem({ message, topic, source, status, createdAtMs }: Row): RequestItem {
   return {
     id: message?.metadata.id ?? "?",
     type: message?.type ?? topic,
     kind: "command",
-    state: status === "failed" ? "failed" : "done",
+    state: status === "pending" || status === "processing" ? "waiting" : status,
     sentAtMs: message?.metadata.timestamp ?? createdAtMs,
     capability: source,
   };

@@ -1,11 +1,15 @@
 /**
- * The bus as the loop's journal: events of actors and clients are appended before anybody gets them, and delivered by the bus.
+ * Buses as the loop's journal. Events of actors and clients are appended before anybody gets them, and delivered by the bus; commands that have
+ * to be kept likewise, by a bus of their own: a handler of events that waits for such a command must not stand in its way.
  *
  * A delivery is done when its handler is, and failed when that threw. One that was handled when the process died, and not settled, is
  * handled again; handlers of events bear that. SPEC: K26.
  */
 import { BusError } from "../bus/bus-error.ts";
-import type { EventBus } from "../bus/event-bus.ts";
+import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
+import type { RetryPolicy } from "../bus/retry-policy.ts";
+import { EVENTS_HELD_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import type { CommandJournal } from "../loop/command-journal.ts";
 import type { EventJournal, JournaledEvent } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
@@ -18,22 +22,48 @@ export interface JournalParts {
   topicOf(type: string): string;
 }
 
+/** Later and later, while its actor takes no more. */
+const WHEN_BUSY: RetryPolicy = {
+  attempts: Number.MAX_SAFE_INTEGER,
+  when: (thrown) => thrown instanceof Failure && thrown.code === 503,
+};
+
+/** A bus for the commands that a loop keeps. They take as long as they take, and actors bound how many are handled at once. */
+export function commandBus(options: Omit<EventBusOptions, "kind">): EventBus {
+  const unbounded = { concurrency: EVENTS_HELD_MAX, handlerTimeoutMs: TIMER_DELAY_MS_MAX };
+  return new EventBus({ ...options, ...unbounded, kind: "command" });
+}
+
+export function commandsOver(bus: EventBus): CommandJournal {
+  return {
+    keep: (message, capability) => refusedAs422(bus.keep(message, capability)),
+    take(type, capability, deliver) {
+      const options = { subscriberId: capability, retry: WHEN_BUSY };
+      bus.subscribe(type, ({ message }, { deaths }) => deliver(message, deaths), options);
+    },
+  };
+}
+
 export function journalOver({ bus, store, topicOf }: JournalParts): EventJournal {
   return {
     async publish(message: Message, source: string): Promise<void> {
-      try {
-        await bus.publishMessage(message, source, topicOf(message.type));
-      } catch (error) {
-        // It will not be taken later either, or is there already: whoever asks again must know.
-        if (error instanceof BusError && error.code === "BUS_REFUSED") throw new Failure(422, error.message);
-        throw error;
-      }
+      await refusedAs422(bus.publishMessage(message, source, topicOf(message.type)));
     },
     subscribe(type, subscriber, deliver) {
       bus.subscribe(topicOf(type), ({ message }) => deliver(message), { subscriberId: subscriber });
     },
     follow: ({ after, signal }) => follow(bus, store, after, signal),
   };
+}
+
+/** What is refused will not be taken later either, or is there already: whoever asks again must know. */
+async function refusedAs422<T>(appended: Promise<T>): Promise<T> {
+  try {
+    return await appended;
+  } catch (error) {
+    if (error instanceof BusError && error.code === "BUS_REFUSED") throw new Failure(422, error.message);
+    throw error;
+  }
 }
 
 async function* follow(

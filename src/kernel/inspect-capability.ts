@@ -87,7 +87,6 @@ export interface PendingView {
 export function inspectCapability(inspected: Inspected): Capability {
   return capability({
     description: "what is in this kernel, and why it did what it did",
-    idempotent: true,
     queries: {
       "Kernel.Graph": {
         description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",

@@ -12,7 +12,7 @@ import { dirname, join } from "node:path";
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
-import type { BusObservation } from "../bus/observation.ts";
+import type { BusObservation, BusObserver } from "../bus/observation.ts";
 import type { PublishOptions } from "../bus/publisher.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
@@ -34,8 +34,9 @@ import type { Json } from "../message/json.ts";
 import { command, type Lineage, query } from "../message/lineage.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
-import { journalOver } from "./bus-journal.ts";
+import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
+import { failuresNoted } from "./failed-commands.ts";
 import { faultsToStderr } from "./fault-lines.ts";
 import { Faults } from "./faults.ts";
 import { makeFolder } from "./folder.ts";
@@ -60,6 +61,8 @@ export class Kernel implements AsyncDisposable {
   #store!: Store;
   #space!: Space;
   #bus!: EventBus;
+  /** Delivers the commands that the journal keeps. */
+  #commands!: EventBus;
   #loop!: EventLoop;
   #socket: UnixSocket | undefined;
   #extensions: ExtensionLoader | undefined;
@@ -111,6 +114,7 @@ export class Kernel implements AsyncDisposable {
     const faults = new Faults();
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
     this.#bus = new EventBus({ store, host, ...watched, ...limits.bus, ...given({ leaseMs, retention }) });
+    this.#commands = commandBus({ store, host, ...watched, ...given({ leaseMs }) });
     this.#recovered = await this.#bus.recover();
     const persist = version === undefined ? {} : { persist: { version } };
     const kept = { receipts: options.receipts, ...persist, ...limits.space };
@@ -128,8 +132,8 @@ export class Kernel implements AsyncDisposable {
     this.#goOn();
     const own = { ...this.#builtIn(clearance), timer: timerCapability(store, limits.timer), ...ofApp };
     this.#loop = await EventLoop.boot({
-      ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own) },
-      events: this.#journal(),
+      ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
+      ...{ events: this.#journal(), commands: commandsOver(this.#commands) },
       ...limits.loop,
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
@@ -137,6 +141,7 @@ export class Kernel implements AsyncDisposable {
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
     this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
+    this.#opened.note("commands", (graceMs) => this.#commands.stop({ graceMs }));
     // They end before the bus does: what they emit on their way out is journaled.
     this.#opened.note("extensions", async (graceMs) => extensions?.stop(graceMs));
     await extensions?.initialize(this.#loop.actors);
@@ -144,6 +149,7 @@ export class Kernel implements AsyncDisposable {
     this.#piecesLeft = (await this.#space.resume(options.patterns ?? [])).left;
     this.#goOn();
     await this.#bus.start();
+    await this.#commands.start();
     this.#goOn();
     await extensions?.start();
     this.#goOn();
@@ -184,14 +190,18 @@ export class Kernel implements AsyncDisposable {
   readonly #topicOf = (type: string): string => this.#extensions?.topics.topicOf(type) ?? type;
 
   /** What actors get from the kernel besides their name and host. */
-  #wired(capabilities: Readonly<Record<string, Capability>>): Readonly<Record<string, Capability>> {
+  #wired(
+    capabilities: Readonly<Record<string, Capability>>,
+    observe: BusObserver,
+  ): Readonly<Record<string, Capability>> {
     const given: Pick<SpawnContext, "topicOf" | "commitWith"> = {
       topicOf: this.#topicOf,
       commitWith: (entries, commit) => this.#bus.commitWith(entries, commit),
     };
+    const noteFailed = (source: string) => failuresNoted({ store: this.#store, source, observe });
     const wired = (one: Capability): Capability => ({
       ...one,
-      spawn: (context) => one.spawn({ ...context, ...given }),
+      spawn: (context) => one.spawn({ ...context, ...given, noteFailed: noteFailed(context.name) }),
     });
     return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, wired(one)]));
   }
@@ -304,14 +314,14 @@ export class Kernel implements AsyncDisposable {
   }
 
   get #isBusy(): boolean {
-    return !this.#loop.liveness.quiescent || this.#bus.busy || (this.#extensions?.busy ?? false);
+    return !this.#loop.liveness.quiescent || this.#bus.busy || this.#commands.busy || (this.#extensions?.busy ?? false);
   }
 
   /** Resolves when nothing is left to do: lanes, mailboxes, events, work of extensions, computations and commits. */
   async idle(): Promise<void> {
     do {
       await this.#loop.drained();
-      await this.#bus.idle();
+      await Promise.all([this.#bus.idle(), this.#commands.idle()]);
       await this.#extensions?.idle();
       await this.#space.settled();
     } while (this.#isBusy || !this.#space.scheduler.isIdle);

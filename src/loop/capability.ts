@@ -32,6 +32,8 @@ export interface CapabilityActor {
   waitsFor?(request: string, message: string): boolean;
   /** Whether it handles a message now, and has asked something that is not answered; where it can tell. */
   readonly isAsking?: boolean;
+  /** Whether it waits for the answer to a request of its own, where it can tell; otherwise it counts as waiting. */
+  awaits?(request: string): boolean;
   /** The ids of what it was given and has not handled to the end, where it can tell. */
   given?(): ReadonlySet<string>;
   /** Resolves when nothing is being handled, where the actor can tell. */
@@ -49,6 +51,8 @@ export interface SpawnContext {
   readonly topicOf?: (type: string) => string;
   /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
   readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
+  /** Notes in the journal that a command has failed, and resolves when that is durable or cannot be; it is not noted unless given. */
+  readonly noteFailed?: (message: Message, error: unknown) => Promise<void>;
 }
 
 /** A schema that can validate and describe itself (Standard Schema with JSON Schema; zod 4 is one). */
@@ -81,7 +85,12 @@ export interface Capability {
   readonly relays?: boolean;
   /** What it may know, by the names of labels, and so what it answers may tell; without one, everything (decision 0010). */
   readonly clearance?: readonly string[];
-  /** Commands found unfinished after a crash may be handed to it again. */
+  /** A command of it that was under way when the process died may be handled again; otherwise it has failed as interrupted. */
   readonly idempotent?: boolean;
+  /**
+   * Which of its commands are in the journal before they are handled. Those that nobody waits for, unless given. `"before"`: all of them.
+   * `false`: none, and one that nobody waits for is lost with the process.
+   */
+  readonly durable?: "before" | false;
   spawn(context: SpawnContext): CapabilityActor;
 }

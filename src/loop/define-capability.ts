@@ -41,7 +41,10 @@ export interface CapabilityDefinition<Context = HandlerContext> {
   readonly sends?: Readonly<Record<string, "command" | "query">>;
   /** Events it wants, with what to do. */
   readonly on?: Readonly<Record<string, (data: Json, context: Context, message: Message) => unknown>>;
+  /** Its commands may be handled again: one that was under way when the process died is, and has not failed as interrupted. */
   readonly idempotent?: boolean;
+  /** `"before"`: every command is in the journal before it is handled; `false`: none is. Otherwise those that nobody waits for. */
+  readonly durable?: "before" | false;
   /** What it may know: transactions of its handlers are refused what is above. Queries pull with it themselves. */
   readonly clearance?: readonly string[];
 }
@@ -108,8 +111,10 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     sends = {},
     on = {},
     idempotent,
+    durable,
     clearance,
   } = definition;
+  checkDurable(durable);
   const inbound: Branch[] = [];
   const outbound: Branch[] = [];
   for (const [kind, handlers] of [
@@ -130,6 +135,7 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     outbound: messageSchema(outbound),
     subscribes: Object.keys(on),
     ...(idempotent === undefined ? {} : { idempotent }),
+    ...(durable === undefined ? {} : { durable }),
     ...(clearance === undefined ? {} : { clearance }),
   };
 }
@@ -148,6 +154,14 @@ export function requireHandlers<Context>({ commands, queries, on }: CapabilityDe
     problems.push(`event ${type} has no handler; write "${type}": (data) => ..., got ${show(handle)}`);
   }
   if (problems.length > 0) throw new BootError(problems);
+}
+
+/** Where a compiler did not look: a mistyped word would lose commands, and nobody would know before a crash. */
+function checkDurable(durable: unknown): void {
+  if (durable === undefined || durable === "before" || durable === false) return;
+  throw new BootError([
+    `durable: must be "before" or false, got ${show(durable)}; leave it out to keep what nobody waits for`,
+  ]);
 }
 
 /** Calls the handler that a message is for. What is declared elsewhere, as a Worker's types are, may have none here: then it fails. */

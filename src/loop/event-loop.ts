@@ -19,6 +19,7 @@ import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
 import { error } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import type { Capability } from "./capability.ts";
+import type { CommandJournal } from "./command-journal.ts";
 import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
 import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
@@ -26,7 +27,7 @@ import type { AdapterLife, Liveness } from "./liveness.ts";
 import { type LoopLimits, loopLimits, requireTime } from "./loop-limits.ts";
 import { Observations, type Observer } from "./observation.ts";
 import { ObservationSubscribers } from "./observation-subscribers.ts";
-import { PendingTable } from "./pending-table.ts";
+import { type PendingRequest, PendingTable } from "./pending-table.ts";
 import { Router } from "./router.ts";
 import { BootError, RoutingTable } from "./routing-table.ts";
 import { type ActorHome, SupervisedActor } from "./supervised-actor.ts";
@@ -37,6 +38,8 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   readonly capabilities: Readonly<Record<string, Capability>>;
   /** Journals events before they are delivered. Without one they are delivered at once and not kept. */
   readonly events?: EventJournal;
+  /** Keeps commands that nobody waits for, and those of capabilities that want it. Without one they are dispatched at once. */
+  readonly commands?: CommandJournal;
   /** After this long a request of a client or an actor is answered with 504; never unless given. */
   readonly requestTimeoutMs?: number;
   readonly observe?: Observer;
@@ -65,6 +68,7 @@ export class EventLoop implements ActorHome {
     try {
       loop.#spawn(capabilities);
       loop.#subscribe(options.events);
+      if (options.commands) loop.#router.keepCommands(options.commands);
       loop.observationSubscribers.subscribe(loop.observations, loop.actors);
     } catch (thrown) {
       await loop.stop();
@@ -137,7 +141,7 @@ export class EventLoop implements ActorHome {
   /** An adapter is about to close a connection: what it still waits for is answered, not left open. */
   abandon(connection: Connection, reason: string): void {
     for (const request of this.pending.waitingFor(connection)) {
-      this.resolve(request.id, error(this.#host, request, errorData(503, reason)));
+      this.giveUp(request, error(this.#host, request, errorData(503, reason)));
     }
   }
 
@@ -221,9 +225,18 @@ export class EventLoop implements ActorHome {
   resolve(id: string, answer: Message | Message<ErrorData>, from?: SupervisedActor): boolean {
     const entry = this.pending.take(id, from);
     if (!entry) return false;
+    entry.kept?.ended(answer, entry.origin);
     this.deliver(entry.origin, answer);
     this.#turns.checkRest();
     return true;
+  }
+
+  /** Answers a requester who is to wait no longer; what the journal keeps is handled all the same. */
+  giveUp(entry: PendingRequest, answer: Message<ErrorData>): void {
+    if (entry.kept === undefined) return void this.resolve(entry.id, answer);
+    const { origin } = entry;
+    this.pending.release(entry);
+    this.deliver(origin, answer);
   }
 
   deliver(origin: Origin, answer: Message | Message<ErrorData>): void {
@@ -290,7 +303,9 @@ export class EventLoop implements ActorHome {
     if (next === "unhealthy") this.observations.tell("Sys.ActorUnhealthy", { capability: actor.name, reason });
     for (const id of this.pending.of(actor)) {
       const entry = this.pending.get(id);
-      if (entry) this.resolve(id, error(this.#host, entry, errorData(500, `${actor.name} crashed: ${reason}`)));
+      // What the journal keeps and has not delivered is delivered to the next.
+      if (entry && entry.kept?.state !== "kept")
+        this.resolve(id, error(this.#host, entry, errorData(500, `${actor.name} crashed: ${reason}`)));
     }
   }
 

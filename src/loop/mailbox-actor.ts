@@ -118,6 +118,10 @@ export class MailboxActor implements CapabilityActor {
     return this.#handling?.metadata.id === message && this.#asked.has(request);
   }
 
+  awaits(request: string): boolean {
+    return this.#asked.has(request);
+  }
+
   get isAsking(): boolean {
     return this.#asked.size > 0 && this.#handling !== undefined;
   }

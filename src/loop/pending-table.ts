@@ -5,10 +5,18 @@
  */
 import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
+import type { ErrorData } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Answerable } from "../message/lineage.ts";
-import type { Connection, Origin } from "./inbound.ts";
+import { type Connection, NOBODY, type Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
+
+/** What keeps a request whoever waits for it, and hears what came of it. */
+export interface Kept {
+  /** Whether its actor has it. */
+  readonly state: "kept" | "posted";
+  ended(answer: Message | Message<ErrorData>, requester: Origin): void;
+}
 
 /**
  * What the answer is made from, and who gets it. Nothing of the object that the actor has: it may do with its own what it likes. So
@@ -20,9 +28,12 @@ export class PendingRequest implements Answerable {
   readonly id: string;
   /** What it was asked for itself, by the id. */
   readonly cause: string | undefined;
-  readonly origin: Origin;
+  /** Who gets the answer; of what is kept, nobody from the time on that he is gone. */
+  origin: Origin;
   /** The actor it was dispatched to. */
   readonly actor: SupervisedActor;
+  /** The journal's part in it, where it has one. */
+  readonly kept: Kept | undefined;
   timeout: Timer | undefined = undefined;
   readonly #timestamp: number;
   readonly #correlation: string | undefined;
@@ -30,13 +41,14 @@ export class PendingRequest implements Answerable {
   readonly #tracestate: Json | undefined;
   readonly #label: readonly string[] | undefined;
 
-  constructor({ kind, type, metadata }: Message, origin: Origin, actor: SupervisedActor) {
+  constructor({ kind, type, metadata }: Message, origin: Origin, actor: SupervisedActor, kept: Kept | undefined) {
     this.kind = kind;
     this.type = type;
     this.id = metadata.id;
     this.cause = metadata.causation ?? undefined;
     this.origin = origin;
     this.actor = actor;
+    this.kept = kept;
     this.#timestamp = metadata.timestamp;
     this.#correlation = metadata.correlation;
     this.#traceparent = metadata["traceparent"];
@@ -76,6 +88,8 @@ export class PendingTable {
   #insertsLeft = MAP_INSERTS_MIN;
   readonly #free: Slot[] = [];
   readonly #byConnection = new Map<Connection, Slot[]>();
+  /** How many of them the journal keeps. */
+  kept = 0;
 
   get size(): number {
     return this.#requests.size;
@@ -89,8 +103,9 @@ export class PendingTable {
     return this.#requests.get(id)?.entry;
   }
 
-  insert(message: Message, origin: Origin, actor: SupervisedActor): PendingRequest {
-    const entry = new PendingRequest(message, origin, actor);
+  insert(message: Message, origin: Origin, actor: SupervisedActor, kept?: Kept): PendingRequest {
+    const entry = new PendingRequest(message, origin, actor, kept);
+    if (kept !== undefined) this.kept++;
     const slot = this.#free.pop() ?? { entry: undefined, at: 0 };
     slot.entry = entry;
     if (--this.#insertsLeft < 0) this.#renew();
@@ -132,8 +147,25 @@ export class PendingTable {
     slot.entry = undefined;
     this.#free.push(slot);
     entry.timeout?.cancel();
+    if (entry.kept !== undefined) this.kept--;
     if (entry.origin.kind === "adapter") this.#unindex(entry.origin.connection, slot);
     return entry;
+  }
+
+  /** Nobody waits any more for what is kept; it stays until it is answered. */
+  release(entry: PendingRequest): void {
+    const slot = this.#requests.get(entry.id);
+    entry.timeout?.cancel();
+    if (entry.origin.kind === "adapter" && slot?.entry === entry) this.#unindex(entry.origin.connection, slot);
+    entry.origin = NOBODY;
+  }
+
+  /** Somebody waits for what is kept and nobody waited for. */
+  join(entry: PendingRequest, origin: Origin): void {
+    const slot = this.#requests.get(entry.id);
+    if (slot === undefined) return;
+    entry.origin = origin;
+    if (origin.kind === "adapter") this.#index(origin.connection, slot);
   }
 
   countFor(connection: Connection): number {
@@ -147,7 +179,10 @@ export class PendingTable {
   /** Drops what a connection waits for; says how many. */
   disconnect(connection: Connection): number {
     const waiting = this.waitingFor(connection);
-    for (const { id } of waiting) this.take(id);
+    for (const entry of waiting) {
+      if (entry.kept === undefined) this.take(entry.id);
+      else this.release(entry);
+    }
     return waiting.length;
   }
 

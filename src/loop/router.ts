@@ -7,15 +7,17 @@ import { causationOf, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, fromError, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
-import { isWithin, labelOfMessage } from "../store/label.ts";
-import type { Capability } from "./capability.ts";
+import { mayKnow, refusalOf } from "./admission.ts";
 import { CircleWatch } from "./circle-watch.ts";
+import type { CommandJournal } from "./command-journal.ts";
 import { EventDeliveries } from "./event-deliveries.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
+import { KeptCommands } from "./kept-commands.ts";
 import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
 import { type ObservationType, stackOf } from "./observation.ts";
+import type { PendingRequest } from "./pending-table.ts";
 import { Relays } from "./relays.ts";
 import type { PostResult, SupervisedActor } from "./supervised-actor.ts";
 import { circleClosedBy } from "./waiting-circle.ts";
@@ -28,6 +30,7 @@ export class Router {
   readonly #relays = new Relays();
   readonly #deliveries = new EventDeliveries();
   readonly #circles: CircleWatch;
+  #kept: KeptCommands | undefined;
 
   constructor(loop: EventLoop, { host, events, requestTimeoutMs }: EventLoopOptions) {
     this.#loop = loop;
@@ -39,6 +42,12 @@ export class Router {
       ...{ host, pending, observations },
       giveUp: (request, reason) => this.#timeoutLater(request, reason),
     });
+  }
+
+  /** From now on commands are kept that have to be; the actors are there. */
+  keepCommands(journal: CommandJournal): void {
+    const post = (inbound: Inbound, entry: PendingRequest) => this.#post(inbound, entry);
+    this.#kept = new KeptCommands({ host: this.#host, loop: this.#loop, journal, post });
   }
 
   /** One turn. Whatever goes wrong in it is the message's end, not the loop's. */
@@ -78,55 +87,64 @@ export class Router {
     const { table, pending, actors } = this.#loop;
     const route = table.route(message.kind, message.type);
     if (!route) return this.#ownRequest(inbound);
-    if (pending.has(message.metadata.id)) {
-      return this.#loop.refuse(inbound, 409, `request id ${message.metadata.id} is in use`);
-    }
     const actor = actors.get(route.capability) as SupervisedActor;
-    if (origin.kind === "adapter" && !mayBeTold(origin.connection, actor.capability)) {
-      const reason = `${message.type} may tell what is above the clearance of this connection`;
-      return this.#loop.refuse(inbound, 403, `${reason}; give ${actor.name} a clearance that lies within it`);
-    }
-    if (!mayKnow(actor.capability, message)) {
-      return this.#loop.refuse(
-        inbound,
-        403,
-        `${message.type} was made of what is above the clearance of ${actor.name}`,
-      );
-    }
-    const problem = schemaProblem(actor.capability.inbound, message);
-    if (problem) return this.#loop.refuse(inbound, 422, problem);
+    const waiting = pending.get(message.metadata.id);
+    if (waiting && waiting.kept === undefined) return this.#inUse(inbound);
+    const refusal = refusalOf(inbound, actor);
+    if (refusal) return this.#loop.refuse(inbound, refusal.code, refusal.reason);
+    if (waiting) return this.#kept?.joins(inbound, waiting) ? this.#limitTime(waiting) : this.#inUse(inbound);
     if (origin.kind === "actor") {
       const circle = circleClosedBy(message, origin.actor, actor, pending);
       if (circle) return void this.badEmission(origin.actor, message, whyCircle(message, circle));
       if (actor.isAsking) this.#circles.suspect();
     }
-    this.#dispatch(inbound, actor);
+    if (!this.#kept?.mustKeep(inbound, actor.capability)) {
+      // Before it is dispatched: an actor may answer at once.
+      return this.#post(inbound, pending.insert(message, origin, actor));
+    }
+    const entry = this.#kept.keep(inbound, actor);
+    if (!entry) return;
+    if (this.#loop.isGone(origin)) pending.release(entry);
+    this.#limitTime(entry);
   }
 
-  #dispatch(inbound: Inbound, actor: SupervisedActor): void {
+  #inUse(inbound: Inbound): void {
+    this.#loop.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`);
+  }
+
+  /** Gives a request that is pending to its actor, or answers why not. */
+  #post(inbound: Inbound, entry: PendingRequest): void {
     const { message, origin } = inbound;
     const { pending, observations } = this.#loop;
-    // Before it is dispatched: an actor may answer at once.
-    const entry = pending.insert(message, origin, actor);
+    const { actor } = entry;
     if (actor.capability.relays) this.#relays.note(message, origin);
     let posted: PostResult;
     try {
       posted = actor.post(message);
     } catch (thrown) {
-      pending.take(message.metadata.id);
-      return this.#postFailed(actor, inbound, thrown);
+      const reason = `postMessage failed: ${thrownText(thrown)}`;
+      observations.tell("Sys.ActorFault", { capability: actor.name, reason }, message);
+      return this.#takeBack(inbound, entry, 500, `${actor.name}: ${reason}`);
     }
-    if (posted !== "posted") {
-      pending.take(message.metadata.id);
-      return this.#loop.refuse(inbound, 503, whyNot(posted, actor.name));
-    }
+    if (posted !== "posted") return this.#takeBack(inbound, entry, 503, whyNot(posted, actor.name));
     // It is done, as what was asked just before; its outcome is an orphan.
-    if (this.#loop.isGone(origin)) pending.take(entry.id);
-    const timed = origin.kind === "adapter" || origin.kind === "actor";
-    if (timed && this.#requestTimeoutMs !== undefined && pending.has(entry.id)) {
-      entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
-    }
+    if (this.#loop.isGone(origin) && entry.kept === undefined) pending.take(entry.id);
+    if (entry.kept === undefined) this.#limitTime(entry);
     if (observations.wanted) observations.tell("Sys.Routed", { capability: actor.name, type: message.type }, message);
+  }
+
+  /** The actor could not even take it: the requester hears so at once. */
+  #takeBack(inbound: Inbound, entry: PendingRequest, code: 500 | 503, reason: string): void {
+    this.#loop.pending.take(entry.id);
+    entry.kept?.ended(error(this.#host, entry, errorData(code, reason)), entry.origin);
+    this.#loop.refuse(inbound, code, reason);
+  }
+
+  #limitTime(entry: PendingRequest): void {
+    const { kind } = entry.origin;
+    if (this.#requestTimeoutMs === undefined || (kind !== "adapter" && kind !== "actor")) return;
+    if (this.#loop.pending.get(entry.id) !== entry) return;
+    entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
   }
 
   /** What the loop answers itself: no capability can claim it. */
@@ -141,13 +159,6 @@ export class Router {
       default:
         return this.#loop.refuse(inbound, 404, `nobody handles ${inbound.message.kind} ${inbound.message.type}`);
     }
-  }
-
-  /** The actor could not even take it: the requester hears so at once. */
-  #postFailed(actor: SupervisedActor, inbound: Inbound, thrown: unknown): void {
-    const reason = `postMessage failed: ${thrownText(thrown)}`;
-    this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason }, inbound.message);
-    this.#loop.refuse(inbound, 500, `${actor.name}: ${reason}`);
   }
 
   /** The loop's own timeout goes through the system lane like anybody's (§12.7). */
@@ -168,7 +179,7 @@ export class Router {
     const expired = entry !== undefined && mayExpire(asker, entry.origin);
     // Only the loop itself knows why.
     const why = origin.kind === "nobody" && typeof reason === "string" ? reason : undefined;
-    if (expired) this.#loop.resolve(requestId, error(this.#host, entry, errorData(504, why)));
+    if (expired) this.#loop.giveUp(entry, error(this.#host, entry, errorData(504, why)));
     // Whoever asked is told what came of it; the loop's own timers ask for nothing.
     this.#loop.deliver(origin, reply(this.#host, message, { expired }));
   }
@@ -348,19 +359,6 @@ function causeIn(said: Partial<Message> | null): Pick<Message, "metadata"> | und
   const { id, correlation, timestamp } = said?.metadata ?? {};
   if (!isId(id) || timestamp === undefined) return undefined;
   return { metadata: { id, timestamp, ...(isId(correlation) ? { correlation } : {}) } };
-}
-
-/** Whether what a message was made of is within a capability's clearance. */
-function mayKnow({ clearance }: Capability, message: Message): boolean {
-  return (
-    message.metadata.label === undefined || clearance === undefined || isWithin(labelOfMessage(message), clearance)
-  );
-}
-
-/** Whether a connection may know whatever a capability may answer. */
-function mayBeTold({ clearance }: Connection, capability: Capability): boolean {
-  if (clearance === undefined) return true;
-  return capability.clearance !== undefined && isWithin(capability.clearance, clearance);
 }
 
 /** What the timer does, as it is observed (§17). */

@@ -129,12 +129,14 @@ export class RoutingTable {
 }
 
 function shapeProblems(capability: Capability): string[] {
-  const { description, inbound, outbound, subscribes, spawn } = (capability ?? {}) as Partial<Capability>;
+  const { description, inbound, outbound, subscribes, spawn, durable } = (capability ?? {}) as Partial<Capability>;
   const problems: string[] = [];
   if (typeof description !== "string" || description === "") problems.push("has no description");
   if (!inbound) problems.push("has no inbound schema");
   if (!outbound) problems.push("has no outbound schema");
   if (typeof spawn !== "function") problems.push("has no spawn()");
   if (subscribes !== undefined && !Array.isArray(subscribes)) problems.push("subscribes is not a list of event types");
+  if (durable !== undefined && durable !== "before" && durable !== false)
+    problems.push('durable is neither "before" nor false');
   return problems;
 }

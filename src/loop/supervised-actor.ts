@@ -97,6 +97,11 @@ export class SupervisedActor {
     return this.#actor?.waitsFor?.(request, message) ?? false;
   }
 
+  /** Whether it waits for the answer to a request of its own, as far as is known. */
+  awaits(request: string): boolean {
+    return this.#actor?.awaits?.(request) ?? true;
+  }
+
   /** Whether it may be waiting for others: it handles a message, and has asked something. */
   get isAsking(): boolean {
     return this.#actor?.isAsking ?? false;

@@ -30,6 +30,8 @@ export function syscall(targets: () => SyscallTargets): Capability {
     description: "what this kernel can do, whether it lives, and its end",
     // It knows nothing of what is in spaces.
     clearance: [],
+    // Kept, a shutdown would end the kernel that finds it.
+    durable: false,
     queries: {
       "Syscall.Ping": { description: "answers its data unchanged", handle: (data: Json) => data },
       "Syscall.List": {

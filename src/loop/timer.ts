@@ -62,6 +62,8 @@ export function timerCapability(store?: Store, given: Partial<TimerLimits> = {})
       },
       emits: { "Timer.Fired": true },
     }),
+    // A request that sets a timer and comes again sets the same one.
+    idempotent: true,
     // What it sends is what others gave it; the template was checked when it was set.
     relays: true,
     spawn: ({ host }) => spawnTimer(host, store, limits),

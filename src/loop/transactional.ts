@@ -130,7 +130,10 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
     const settled = space.replica(space.name).loadsSettled();
     return settled.then(() => attempt(handling));
   }
-  if (end.threw) throw end.error;
+  if (end.threw) {
+    if (!handling.noteFailed) throw end.error;
+    return { committed: failed(handling.noteFailed(message, end.error), end.error), result: null };
+  }
   const receipt = receiptOf(message);
   const kept = admit({ request: requestOf(message), result: end.value ?? null }, undefined) as ReceiptValue;
   transaction.leave(new Receipt(receipt, kept));
@@ -145,6 +148,12 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
   const handOver = entries.length > 1 ? handling.commitWith : undefined;
   // The answer is what the receipt says: the handler may change what it has returned before the commit is confirmed.
   return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result: kept.result };
+}
+
+/** The journal tells of it before whoever asked does. */
+async function failed(noted: Promise<void>, error: unknown): Promise<never> {
+  await noted;
+  throw error;
 }
 
 function begun({ clearance }: CapabilityDefinition<TransactionalContext>, message: Message): BeginOptions {

@@ -278,7 +278,7 @@ describe("one commit", () => {
         }),
       }),
     });
-    const topics = async () => (await store.query({ limit: 10 })).map(({ topic }) => topic);
+    const topics = async () => (await store.query({ status: "done", limit: 10 })).map(({ topic }) => topic);
     await expect(kernel.command("Shop.Order", { fail: true })).rejects.toMatchObject({ code: 422 });
     expect(await topics()).toEqual([]);
     expect(kernel.space.cell("orders").get()).toBeUndefined();

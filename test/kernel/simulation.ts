@@ -2,7 +2,9 @@
  * A whole kernel from a seed, over and over: loop, bus, cells, timers and store on one disk, clients on wires that are cut, a store that
  * fails, a process that is killed and started again. Then the faults stop, and it is checked from outside what became of every command.
  */
+import type { Host } from "../../src/host/host.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
+import type { Kernel } from "../../src/kernel/kernel.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
@@ -22,10 +24,19 @@ export interface Sightings {
   resent: number;
   heardAgain: number;
   rings: number;
+  interrupted: number;
 }
 
 export class KernelSimulation {
-  readonly sightings: Sightings = { commands: 0, kills: 0, cuts: 0, resent: 0, heardAgain: 0, rings: 0 };
+  readonly sightings: Sightings = {
+    commands: 0,
+    kills: 0,
+    cuts: 0,
+    resent: 0,
+    heardAgain: 0,
+    rings: 0,
+    interrupted: 0,
+  };
   readonly #world: SimulatedHost;
   readonly #clients: WireClient[];
   readonly #kernel: MortalKernel;
@@ -88,17 +99,17 @@ export class KernelSimulation {
           "Ledger.Total": { handle: async () => (await total.pull()) ?? 0 },
         },
       }),
+      bells: capability({
+        description: "rings, twice if need be",
+        idempotent: true,
+        commands: { "Bell.Ring": { handle: (bell, { host }) => this.#ring(bell, host) } },
+      }),
+      sirens: capability({
+        description: "rings, and never twice",
+        commands: { "Siren.Ring": { handle: (bell, { host }) => this.#ring(bell, host) } },
+      }),
       listener: capability({
         description: "hears",
-        commands: {
-          "Bell.Ring": {
-            handle: async (bell, { host }) => {
-              // Long enough to be killed meanwhile.
-              await new Promise<void>((resolve) => host.timer(this.#below(100), resolve));
-              this.#rung.add(String(bell));
-            },
-          },
-        },
         on: {
           "Entry.Added": (data) => {
             const { id } = data as { id: string };
@@ -107,6 +118,12 @@ export class KernelSimulation {
         },
       }),
     };
+  }
+
+  async #ring(bell: Json, host: Host): Promise<void> {
+    // Long enough to be killed meanwhile.
+    await new Promise<void>((resolve) => host.timer(this.#below(400), resolve));
+    this.#rung.add(String(bell));
   }
 
   // Disturbing ---------------------------------------------------------------------------------------------------------------
@@ -137,7 +154,7 @@ export class KernelSimulation {
 
   #setBell(client: WireClient): void {
     const bell = `bell${++this.#next}`;
-    const message = { kind: "command", type: "Bell.Ring", data: bell };
+    const message = { kind: "command", type: this.#below(2) === 0 ? "Bell.Ring" : "Siren.Ring", data: bell };
     const request = this.#message("command", "Timer.Set", { delayMs: this.#below(500), message });
     this.#bells.set(request.metadata.id, bell);
     client.ask(request);
@@ -168,7 +185,7 @@ export class KernelSimulation {
     for (const { answers, resent } of this.#clients) {
       this.sightings.resent += resent;
       for (const [id, { type, data }] of answers) {
-        if (type === "Timer.Set") this.#checkRung(id);
+        if (type === "Timer.Set") await this.#checkRung(id, kernel);
         if (type !== "Ledger.Add") continue;
         last = Math.max(last, data as number);
         const times = await ask("Ledger.Applied", id);
@@ -182,10 +199,16 @@ export class KernelSimulation {
     if (kernel.loop.pending.size > 0) throw new Error(`${kernel.loop.pending.size} requests are still pending`);
   }
 
-  #checkRung(id: string): void {
+  /** What a timer sends is done, or the journal tells why not: a process that died over what must not be done twice, or too many that did. */
+  async #checkRung(id: string, kernel: Kernel): Promise<void> {
     const bell = this.#bells.get(id) ?? "";
-    if (!this.#rung.has(bell)) throw new Error(`${bell} was set and never rang`);
-    this.sightings.rings++;
+    if (this.#rung.has(bell)) return void this.sightings.rings++;
+    const [row] = await this.#world.run(() => kernel.bus.query({ kind: "command", causation: id, limit: 1 }));
+    const isInterrupted = row?.topic === "Siren.Ring" && /interrupted/.test(row.error ?? "");
+    const isGivenUp = /its process died 5 times/.test(row?.error ?? "");
+    if (row?.status !== "failed" || !(isInterrupted || isGivenUp))
+      throw new Error(`${bell} was set and never rang: ${JSON.stringify(row)}`);
+    this.sightings.interrupted++;
   }
 
   #below(bound: number): number {

@@ -1,0 +1,29 @@
+/**
+ * Notes in the journal that a command has failed: that of a transactional handler, whose commit would have brought its row. The same command
+ * may be sent again and succeed; its row is done then. SPEC: L40.
+ */
+import { errorText } from "../bus/handler-wait.ts";
+import type { BusObserver } from "../bus/observation.ts";
+import type { SpawnContext } from "../loop/capability.ts";
+import type { Message } from "../message/envelope.ts";
+import type { Store } from "../store/store.ts";
+
+export interface NotingParts {
+  readonly store: Store;
+  /** The capability that has handled it. */
+  readonly source: string;
+  readonly observe: BusObserver;
+}
+
+export function failuresNoted({ store, source, observe }: NotingParts): NonNullable<SpawnContext["noteFailed"]> {
+  return async (message: Message, error: unknown) => {
+    const as = { status: "failed" as const, error: errorText(error) };
+    const trouble = await store.append([{ message, topic: message.type, source, as }]).then(
+      // Refused, it is there in other words, or too large for a row: whoever asked hears of it all the same.
+      (outcome) => (outcome.kind === "rejected" && outcome.class !== "permanent" ? outcome.message : undefined),
+      (thrown: unknown) => errorText(thrown),
+    );
+    if (trouble !== undefined)
+      observe({ kind: "store-trouble", doing: "noting that a command failed", error: trouble });
+  };
+}

@@ -1,0 +1,36 @@
+/** Why a request does not reach the actor that handles its type: what it may know or tell (403), and data that does not fit (422). SPEC: L8. */
+import type { Message } from "../message/envelope.ts";
+import { isWithin, labelOfMessage } from "../store/label.ts";
+import type { Capability } from "./capability.ts";
+import type { Connection, Inbound } from "./inbound.ts";
+import { schemaProblem } from "./message-schema.ts";
+import type { SupervisedActor } from "./supervised-actor.ts";
+
+export interface Refusal {
+  readonly code: 403 | 422;
+  readonly reason: string;
+}
+
+export function refusalOf({ message, origin }: Inbound, { name, capability }: SupervisedActor): Refusal | undefined {
+  if (origin.kind === "adapter" && !mayBeTold(origin.connection, capability)) {
+    const reason = `${message.type} may tell what is above the clearance of this connection`;
+    return { code: 403, reason: `${reason}; give ${name} a clearance that lies within it` };
+  }
+  if (!mayKnow(capability, message))
+    return { code: 403, reason: `${message.type} was made of what is above the clearance of ${name}` };
+  const problem = schemaProblem(capability.inbound, message);
+  return problem === undefined ? undefined : { code: 422, reason: problem };
+}
+
+/** Whether what a message was made of is within a capability's clearance. */
+export function mayKnow({ clearance }: Capability, message: Message): boolean {
+  return (
+    message.metadata.label === undefined || clearance === undefined || isWithin(labelOfMessage(message), clearance)
+  );
+}
+
+/** Whether a connection may know whatever a capability may answer. */
+function mayBeTold({ clearance }: Connection, capability: Capability): boolean {
+  if (clearance === undefined) return true;
+  return capability.clearance !== undefined && isWithin(capability.clearance, clearance);
+}

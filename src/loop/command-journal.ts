@@ -1,0 +1,25 @@
+/**
+ * What the loop needs of a journal for commands: one that nobody waits for is kept before it is handled, and handed back until it is over, by
+ * this process or by the next. The kernel puts a bus here.
+ */
+import type { Message } from "../message/envelope.ts";
+import type { JournalStatus } from "../store/journal.ts";
+
+export interface CommandJournal {
+  /**
+   * Resolves when the command is durable; it is delivered after that, through `take`. Where it was there already, with what has become of
+   * it: done or failed it is not delivered again.
+   */
+  keep(message: Message, capability: string): Promise<KeptBefore | undefined>;
+  /**
+   * `deliver` is called for every command of the type, with the number of processes that died while they held it, and resolves when it was
+   * handled; what it throws fails the command, and a `Failure` of 503 brings it back later.
+   */
+  take(type: string, capability: string, deliver: (message: Message, deaths: number) => Promise<void>): void;
+}
+
+export interface KeptBefore {
+  readonly status: JournalStatus;
+  /** Why it has failed. */
+  readonly error?: string;
+}

@@ -1,0 +1,198 @@
+/**
+ * Commands that the journal keeps: those that nobody waits for, and all of a capability that is `durable: "before"`. SPEC: L39, L41, L42.
+ *
+ * ```
+ *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: the journal hears, and whoever waits
+ *     └──not taken──> refused
+ *   delivered, of an earlier process ──┬──> with its actor ──> ...
+ *                                      └──may not be handled again──> over, as interrupted
+ * ```
+ * From `keep` on the request is pending, so that nothing else can be asked under its id; whoever asks the same again joins it. Nothing is
+ * dispatched from here but what the journal delivers. Deliberately not here: claims, leases, retries (the bus).
+ */
+
+import type { Host } from "../host/host.ts";
+import { COMMANDS_KEPT_MAX } from "../limits.ts";
+import type { Message } from "../message/envelope.ts";
+import { equal } from "../message/equality.ts";
+import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
+import { error, reply } from "../message/lineage.ts";
+import { refusalOf } from "./admission.ts";
+import type { Capability } from "./capability.ts";
+import type { CommandJournal, KeptBefore } from "./command-journal.ts";
+import type { EventLoop } from "./event-loop.ts";
+import { type Inbound, NOBODY, type Origin } from "./inbound.ts";
+import type { Kept, PendingRequest } from "./pending-table.ts";
+import type { SupervisedActor } from "./supervised-actor.ts";
+
+interface KeptCommandsParts {
+  readonly host: Host;
+  readonly loop: EventLoop;
+  readonly journal: CommandJournal;
+  /** Gives a command that is pending to its actor, or answers why not. */
+  readonly post: (inbound: Inbound, entry: PendingRequest) => void;
+}
+
+/** One command on its way from the journal to its outcome. */
+class KeptCommand implements Kept {
+  readonly message: Message;
+  state: "kept" | "posted" = "kept";
+  readonly #end = Promise.withResolvers<void>();
+
+  constructor(message: Message) {
+    this.message = message;
+    // Where the loop ends before it was delivered, nobody looks.
+    this.#end.promise.catch(() => undefined);
+  }
+
+  /** Settles when it is over, for the journal. */
+  get end(): Promise<void> {
+    return this.#end.promise;
+  }
+
+  ended(answer: Message | Message<ErrorData>, requester: Origin): void {
+    if (answer.kind === "reply") return this.#end.resolve();
+    const { code, message } = answer.data as ErrorData;
+    // Who waits was told, and may ask again: it must not be handled behind his back.
+    this.#end.reject(requester.kind === "nobody" ? new Failure(code, message) : new Error(message));
+  }
+}
+
+export class KeptCommands {
+  readonly #parts: KeptCommandsParts;
+
+  constructor(parts: KeptCommandsParts) {
+    this.#parts = parts;
+    const { loop, journal } = parts;
+    for (const { kind, type, capability } of loop.table.routes()) {
+      if (kind === "command") journal.take(type, capability, (message, deaths) => this.#deliver(message, deaths));
+    }
+  }
+
+  /** Whether a request has to be in the journal before it is handled. */
+  mustKeep({ message, origin }: Inbound, { durable }: Capability): boolean {
+    if (message.kind !== "command" || durable === false) return false;
+    return durable === "before" || !isAwaited(message, origin);
+  }
+
+  keep({ message, origin }: Inbound, actor: SupervisedActor): PendingRequest | undefined {
+    const { loop, journal } = this.#parts;
+    if (loop.pending.kept >= COMMANDS_KEPT_MAX) {
+      loop.refuse({ message, origin }, 503, `${COMMANDS_KEPT_MAX} commands of the journal are under way`);
+      return undefined;
+    }
+    const requester = origin.kind === "relay" || isAwaited(message, origin) ? origin : NOBODY;
+    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message));
+    journal.keep(message, actor.name).then(
+      (before) => this.#isKept(entry, before),
+      (thrown: unknown) => this.#isNotKept(entry, thrown),
+    );
+    return entry;
+  }
+
+  /** Whether a request is what is being done already, for nobody who waits: then it gets the answer. */
+  joins({ message, origin }: Inbound, entry: PendingRequest): boolean {
+    const { kept } = entry;
+    if (!(kept instanceof KeptCommand) || entry.origin.kind !== "nobody" || !isAwaited(message, origin)) return false;
+    const { type, data } = kept.message;
+    if (type !== message.type || !equal(data, message.data)) return false;
+    this.#parts.loop.pending.join(entry, origin);
+    return true;
+  }
+
+  // Into the journal -----------------------------------------------------------------------------------------------------------
+
+  #isKept(entry: PendingRequest, before: KeptBefore | undefined): void {
+    const { host, loop } = this.#parts;
+    this.#tellRelay(entry, (message) => reply(host, message, null));
+    if (before === undefined || !this.#isWaiting(entry)) return;
+    if (before.status === "pending" || before.status === "processing") return;
+    if (entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
+    const reason = `${entry.id} was handled, and its answer is not kept; choose another id to have it handled again`;
+    const told = before.status === "done" ? errorData(410, reason) : errorData(500, before.error);
+    loop.resolve(entry.id, error(host, entry, told));
+  }
+
+  #isNotKept(entry: PendingRequest, thrown: unknown): void {
+    const { host, loop } = this.#parts;
+    const failure = thrown instanceof Failure ? thrown : new Failure(503, thrownText(thrown));
+    const code = failure.code === 422 ? 422 : 503;
+    const reason = `not journaled: ${failure.message}`;
+    this.#tellRelay(entry, (message) => error(host, message, errorData(code, reason)));
+    if (!this.#isWaiting(entry)) return;
+    // It is in the journal in other words, and a receipt tells whether it is the same.
+    if (code === 422 && entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
+    const { message } = entry.kept as KeptCommand;
+    loop.pending.take(entry.id);
+    loop.refuse({ message, origin: entry.origin }, code, reason);
+  }
+
+  /** Whoever relays a command keeps it until it is kept here. */
+  #tellRelay(entry: PendingRequest, answer: (message: Message) => Message | Message<ErrorData>): void {
+    const { origin, kept } = entry;
+    if (origin.kind !== "relay" || !(kept instanceof KeptCommand)) return;
+    this.#parts.loop.pending.release(entry);
+    origin.actor.answer(answer(kept.message));
+  }
+
+  #isWaiting({ id, kept }: PendingRequest): boolean {
+    const entry = this.#parts.loop.pending.get(id);
+    return entry !== undefined && entry.kept === kept && kept instanceof KeptCommand && kept.state === "kept";
+  }
+
+  // Out of it ------------------------------------------------------------------------------------------------------------------
+
+  async #deliver(message: Message, deaths: number): Promise<void> {
+    const { host, loop } = this.#parts;
+    const entry = loop.pending.get(message.metadata.id) ?? this.#found(message);
+    const { kept } = entry;
+    // The same id was asked by somebody else, for what the journal does not keep.
+    if (!(kept instanceof KeptCommand)) throw new Failure(503, `request id ${entry.id} is in use`);
+    // Delivered again while it is being handled: the process had lost its lease for a moment.
+    if (kept.state === "posted") return kept.end;
+    if (deaths > 0 && !entry.actor.capability.idempotent) {
+      kept.state = "posted";
+      const { name: capability } = entry.actor;
+      loop.observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: entry.type }, message);
+      loop.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
+    } else this.#post(entry);
+    return kept.end;
+  }
+
+  /** A command that an earlier process has kept; throws where it cannot be handled any more. */
+  #found(message: Message): PendingRequest {
+    const { loop } = this.#parts;
+    const inbound = { message: loop.copy(message), origin: NOBODY };
+    const route = loop.table.route(message.kind, message.type);
+    const actor = route && loop.actors.get(route.capability);
+    if (!actor) throw new Failure(404, `nobody handles ${message.kind} ${message.type}`);
+    const refusal = refusalOf(inbound, actor);
+    if (refusal) throw new Failure(refusal.code, refusal.reason);
+    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message));
+  }
+
+  #post(entry: PendingRequest): void {
+    const { loop, post } = this.#parts;
+    const kept = entry.kept as KeptCommand;
+    kept.state = "posted";
+    // A copy: what is compared with later requests is what was kept.
+    post({ message: loop.copy(kept.message), origin: entry.origin }, entry);
+  }
+}
+
+const INTERRUPTED =
+  "interrupted: the process died while it was under way, and it may have been done in part; its capability is neither transactional nor idempotent";
+
+/** Whether somebody gets the answer. An actor that only sends does not, nor does whoever set a timer. */
+function isAwaited({ metadata }: Message, origin: Origin): boolean {
+  switch (origin.kind) {
+    case "adapter":
+    case "caller":
+      return true;
+    case "actor":
+      return origin.actor.awaits(metadata.id);
+    case "relay":
+    case "nobody":
+      return false;
+  }
+}

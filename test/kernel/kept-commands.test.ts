@@ -1,0 +1,280 @@
+/** Which commands are in the journal, when, and what becomes of them there; on a memory store, in one process. */
+import { describe, expect, onTestFinished, test } from "vitest";
+import { systemHost } from "../../src/host/system-host.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import type { KernelParts } from "../../src/kernel/kernel-options.ts";
+import type { Capability } from "../../src/loop/capability.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import { transactional } from "../../src/loop/transactional.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
+import { command } from "../../src/message/lineage.ts";
+import type { JournalRow } from "../../src/store/journal.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+
+type Capabilities = (parts: KernelParts) => Record<string, Capability>;
+
+async function open(capabilities: Capabilities): Promise<Kernel> {
+  const host = systemHost();
+  const kernel = await Kernel.open({
+    host,
+    store: memoryStore({ host }),
+    capabilities,
+    observeFaults: () => undefined,
+  });
+  onTestFinished(() => kernel.close({ graceMs: 0 }));
+  return kernel;
+}
+
+const say = (type: string, id: string, data: Json = null): Message => ({
+  ...{ kind: "command", type, data },
+  metadata: { id, timestamp: 1 },
+});
+
+async function rowsOf(kernel: Kernel): Promise<Pick<JournalRow, "topic" | "source" | "status" | "error">[]> {
+  const rows = await kernel.bus.query({ kind: "command", limit: 100 });
+  return rows.map(({ topic, source, status, error }) => ({ topic, source, status, ...(error ? { error } : {}) }));
+}
+
+describe("commands that nobody waits for", () => {
+  test("[L41] one is in the journal before its handler is called, and done after it", async () => {
+    let seen: unknown;
+    const kernel: Kernel = await open(() => ({
+      worker: capability({
+        description: "works",
+        commands: {
+          "Work.Do": {
+            handle: async () => {
+              seen = await rowsOf(kernel);
+            },
+          },
+        },
+      }),
+    }));
+    kernel.loop.enqueue(say("Work.Do", "one"));
+    await kernel.idle();
+    expect(seen).toEqual([{ topic: "Work.Do", source: "worker", status: "processing" }]);
+    expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
+  });
+
+  test("[L41] so is what an actor sends, and not what it asks; a timer's is, and its own row goes then", async () => {
+    const done: Json[] = [];
+    const kernel = await open(() => ({
+      worker: capability({ description: "works", commands: { "Work.Do": { handle: (data) => void done.push(data) } } }),
+      boss: capability({
+        description: "has others work",
+        sends: { "Work.Do": "command" },
+        commands: {
+          "Boss.Send": {
+            handle: (_, { send, host }, { metadata }) =>
+              send(command(host, "Work.Do", "sent", { causation: metadata.id })),
+          },
+          "Boss.Ask": { handle: (_, context) => context.command("Work.Do", "asked") },
+        },
+      }),
+    }));
+    await kernel.command("Boss.Ask", null);
+    await kernel.idle();
+    expect(await rowsOf(kernel)).toEqual([]);
+    await kernel.command("Boss.Send", null);
+    await kernel.idle();
+    const template = { kind: "command", type: "Work.Do", data: "timed" };
+    await kernel.command("Timer.Set", { delayMs: 1, message: template });
+    while (done.length < 3) await systemHost().yield();
+    await kernel.idle();
+    expect(done).toEqual(["asked", "sent", "timed"]);
+    expect(await rowsOf(kernel)).toEqual(Array(2).fill({ topic: "Work.Do", source: "worker", status: "done" }));
+  });
+
+  test("[L41] one that fails is a failure of the journal, with its reason; requeued, it is handled again", async () => {
+    let works = false;
+    const kernel = await open(() => ({
+      worker: capability({
+        description: "works",
+        commands: {
+          "Work.Do": {
+            handle: () => {
+              if (!works) throw new Failure(422, "not today");
+            },
+          },
+        },
+      }),
+    }));
+    kernel.loop.enqueue(say("Work.Do", "one"));
+    await kernel.idle();
+    const { rows } = await kernel.bus.failures();
+    expect(rows).toMatchObject([{ topic: "Work.Do", status: "failed", error: "worker: not today" }]);
+    works = true;
+    expect(await kernel.bus.requeue({})).toEqual([]);
+    await kernel.bus.requeue(rows.map(({ id }) => id));
+    await kernel.idle();
+    expect(await rowsOf(kernel)).toMatchObject([{ status: "done" }]);
+  });
+
+  test("[L41] one that its handler has no time for comes again later", async () => {
+    let tries = 0;
+    const kernel = await open(() => ({
+      worker: capability({
+        description: "works",
+        commands: {
+          "Work.Do": {
+            handle: () => {
+              if (++tries < 3) throw new Failure(503, "later");
+            },
+          },
+        },
+      }),
+    }));
+    kernel.loop.enqueue(say("Work.Do", "one"));
+    while (tries < 3) await systemHost().yield();
+    await kernel.idle();
+    expect(await rowsOf(kernel)).toMatchObject([{ status: "done" }]);
+  });
+
+  test("[L41] what is refused before it reaches its actor has no row", async () => {
+    const kernel = await open(() => ({
+      worker: capability({ description: "works", commands: { "Work.Do": { handle: () => null } } }),
+    }));
+    kernel.loop.enqueue(say("Nobody.Does", "one"));
+    await kernel.idle();
+    expect(await rowsOf(kernel)).toEqual([]);
+  });
+
+  test("[L41] a transactional one takes effect once, and its row is one", async () => {
+    const kernel = await open(({ space }) => ({
+      counter: transactional({
+        ...{ space, description: "counts" },
+        commands: {
+          "Counter.Add": {
+            handle: (_, tx) => {
+              const count = space.cell<number>("count");
+              tx.set(count, (tx.get(count) ?? 0) + 1);
+            },
+          },
+        },
+      }),
+    }));
+    kernel.loop.enqueue(say("Counter.Add", "one"));
+    await kernel.idle();
+    kernel.loop.enqueue(say("Counter.Add", "one"));
+    await kernel.idle();
+    expect(kernel.space.cell("count").get()).toBe(1);
+    expect(await rowsOf(kernel)).toEqual([{ topic: "Counter.Add", source: "counter", status: "done" }]);
+  });
+});
+
+describe("what a capability says of its commands", () => {
+  const worker = (durable: "before" | false | undefined, handle: () => Json, idempotent = false) =>
+    capability({
+      description: "works",
+      idempotent,
+      ...(durable === undefined ? {} : { durable }),
+      commands: { "Work.Do": { handle } },
+    });
+
+  test("[L42] durable: false has no rows, whoever waits", async () => {
+    let done = 0;
+    const kernel = await open(() => ({ worker: worker(false, () => ++done) }));
+    kernel.loop.enqueue(say("Work.Do", "one"));
+    await kernel.command("Work.Do", null);
+    await kernel.idle();
+    expect(done).toBe(2);
+    expect(await rowsOf(kernel)).toEqual([]);
+  });
+
+  test('[L42] durable: "before" has a row for every command, and whoever waits is answered', async () => {
+    const kernel = await open(() => ({ worker: worker("before", () => "done") }));
+    expect(await kernel.command("Work.Do", null)).toBe("done");
+    await kernel.idle();
+    expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
+  });
+
+  test("[L42] the same command again is handled again only where that is said to be harmless", async () => {
+    let done = 0;
+    const kernel = await open(() => ({ worker: worker("before", () => ++done) }));
+    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "reply", data: 1 });
+    await kernel.idle();
+    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "error", data: { code: 410 } });
+    const other = await open(() => ({ worker: worker("before", () => ++done, true) }));
+    expect(await other.request(say("Work.Do", "one"))).toMatchObject({ data: 2 });
+    await other.idle();
+    expect(await other.request(say("Work.Do", "one"))).toMatchObject({ data: 3 });
+    expect(other.loop.pending.size + kernel.loop.pending.size).toBe(0);
+  });
+
+  test("[L42] a transactional one that is asked again has the answer of the first time", async () => {
+    let runs = 0;
+    const kernel = await open(({ space }) => ({
+      worker: transactional({
+        ...{ space, description: "works", durable: "before" as const },
+        commands: { "Work.Do": { handle: () => ++runs } },
+      }),
+    }));
+    const ask = (data: Json) => kernel.request(say("Work.Do", "one", data));
+    expect(await ask("a")).toMatchObject({ kind: "reply", data: 1 });
+    await kernel.idle();
+    expect(await ask("a")).toMatchObject({ kind: "reply", data: 1 });
+    expect(await ask("b")).toMatchObject({ kind: "error", data: { code: 409 } });
+    expect(await rowsOf(kernel)).toHaveLength(1);
+  });
+
+  test("[L42] somebody who asks for what is being done for nobody gets its answer", async () => {
+    const { promise: opened, resolve: release } = Promise.withResolvers<Json>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const kernel = await open(() => ({
+      worker: capability({
+        description: "works",
+        commands: {
+          "Work.Do": {
+            handle: () => {
+              begin();
+              return opened;
+            },
+          },
+        },
+      }),
+    }));
+    kernel.loop.enqueue(say("Work.Do", "one"));
+    await begun;
+    const answer = kernel.request(say("Work.Do", "one"));
+    expect(await kernel.request(say("Work.Do", "one", "other"))).toMatchObject({ data: { code: 409 } });
+    release("at last");
+    expect(await answer).toMatchObject({ kind: "reply", data: "at last" });
+    await kernel.idle();
+    expect(await rowsOf(kernel)).toMatchObject([{ status: "done" }]);
+  });
+
+  test("[L42] anything else is refused where it is said", async () => {
+    const wrong = { description: "works", durable: "after" as never };
+    expect(() => capability(wrong)).toThrow(/durable: must be "before" or false, got "after"/);
+    const bare = { ...capability({ description: "works" }), durable: true as never };
+    await expect(open(() => ({ bare }))).rejects.toMatchObject({
+      problems: ['capability bare: durable is neither "before" nor false'],
+    });
+  });
+});
+
+describe("a transactional command that fails", () => {
+  test("[L40] has a row that says why; repeated with success, it is done", async () => {
+    let works = false;
+    const kernel = await open(({ space }) => ({
+      worker: transactional({
+        ...{ space, description: "works" },
+        commands: {
+          "Work.Do": {
+            handle: () => {
+              if (!works) throw new Failure(402, "no funds");
+              return "paid";
+            },
+          },
+        },
+      }),
+    }));
+    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "error", data: { code: 402 } });
+    expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "failed", error: "no funds" }]);
+    works = true;
+    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "reply", data: "paid" });
+    expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
+  });
+});

@@ -1,0 +1,63 @@
+/** Commands that were under way when their process was killed: they are done by the next, or have failed as interrupted. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { systemHost } from "../../src/host/system-host.ts";
+import type { Json } from "../../src/message/json.ts";
+import { scratchFolder } from "../repo/program.ts";
+import { KernelProcess } from "./kernel-process.ts";
+import { until } from "./ledger.ts";
+
+const APP = join(import.meta.dirname, "kept-app.ts");
+const SENT = ["Plain.Hold", "Idempotent.Hold", "Counter.Add"];
+
+/** Whether so many commands are in the journal, and all of them are over. */
+const areOver = (count: number) => (journal: Json) =>
+  Array.isArray(journal) && journal.length === count && journal.every((row) => /^\S+ (done|failed)/.test(String(row)));
+
+test("[L39] what nobody waits for is done again after a kill where that is allowed, and has failed as interrupted where not", async () => {
+  const folder = scratchFolder();
+  const first = await KernelProcess.start(folder, APP);
+  await using client = await first.connect();
+  await client.command("Boss.Send", SENT);
+  for (const type of SENT) await first.said(new RegExp(`began ${type}`));
+  await first.kill();
+  writeFileSync(join(folder, "open"), "");
+  const second = await KernelProcess.start(folder, APP);
+  await until(client, "Boss.Journal", null, areOver(SENT.length));
+  const journal = (await client.query("Boss.Journal", null)) as string[];
+  expect(journal.slice(1)).toEqual(["Idempotent.Hold done", "Counter.Add done"]);
+  expect(journal[0]).toMatch(/^Plain\.Hold failed plain: interrupted: the process died while it was under way/);
+  expect(await client.query("Counter.Read", null)).toBe(1);
+  expect(second.output).not.toContain("began Plain.Hold");
+  while (!second.complaints.includes("interrupted")) await systemHost().yield();
+});
+
+test('[L39] what is durable "before" is done after a kill, and whoever asks again is answered', async () => {
+  const folder = scratchFolder();
+  const first = await KernelProcess.start(folder, APP);
+  await using client = await first.connect();
+  const asked = client.command("Before.Hold", null);
+  await first.said(/began Before.Hold/);
+  await first.kill();
+  writeFileSync(join(folder, "open"), "");
+  await KernelProcess.start(folder, APP);
+  // The client sends what is unanswered again, under its id.
+  expect(await asked).toEqual({ held: "Before.Hold" });
+  await until(client, "Boss.Journal", null, areOver(1));
+  expect(await client.query("Boss.Journal", null)).toEqual(["Before.Hold done"]);
+});
+
+test("[L41] [T6] the command of a timer is done once, though the kernel is killed as it fires", async () => {
+  const folder = scratchFolder();
+  const first = await KernelProcess.start(folder, APP);
+  const before = await first.connect();
+  await before.command("Timer.Set", { delayMs: 0, message: { kind: "command", type: "Counter.Add", data: null } });
+  await first.kill();
+  await before.close();
+  writeFileSync(join(folder, "open"), "");
+  const second = await KernelProcess.start(folder, APP);
+  await using client = await second.connect();
+  await until(client, "Boss.Journal", null, areOver(1));
+  expect(await client.query("Counter.Read", null)).toBe(1);
+});

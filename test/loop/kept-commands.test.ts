@@ -1,0 +1,125 @@
+/** The loop's part in keeping commands: who is told what, while the journal takes its time, refuses, or delivers when nobody waits any more. */
+import { describe, expect, test } from "#test";
+import { COMMANDS_KEPT_MAX } from "../../src/limits.ts";
+import type { CommandJournal, KeptBefore } from "../../src/loop/command-journal.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
+import type { Json } from "../../src/message/json.ts";
+import { command, setup } from "./loop-setup.ts";
+
+/** A journal whose answers and deliveries are the test's to give. */
+class JournalByHand implements CommandJournal {
+  readonly asked: { message: Message; answer: PromiseWithResolvers<KeptBefore | undefined> }[] = [];
+  #deliver: ((message: Message, deaths: number) => Promise<void>) | undefined;
+
+  keep(message: Message): Promise<KeptBefore | undefined> {
+    const answer = Promise.withResolvers<KeptBefore | undefined>();
+    this.asked.push({ message, answer });
+    return answer.promise;
+  }
+
+  take(_type: string, _capability: string, deliver: (message: Message, deaths: number) => Promise<void>): void {
+    this.#deliver = deliver;
+  }
+
+  /** Delivers; resolves with why it has failed, or with nothing. */
+  async deliver(message: Message, deaths = 0): Promise<unknown> {
+    return this.#deliver?.(message, deaths).catch((thrown: unknown) => thrown);
+  }
+}
+
+const worker = (durable?: "before", handle: (data: Json) => Json | Promise<Json> = (data) => data) =>
+  capability({
+    ...{ description: "works", ...(durable ? { durable } : {}) },
+    commands: { "Work.Do": { handle: (data) => handle(data) } },
+  });
+
+describe("keeping commands", () => {
+  test("[L41] nothing is dispatched before the journal has it", async () => {
+    const done: Json[] = [];
+    const commands = new JournalByHand();
+    const { loop, settle } = await setup({ worker: worker(undefined, (data) => done.push(data)) }, { commands });
+    loop.enqueue(command("Work.Do", "one", 1));
+    await settle();
+    expect([done, commands.asked.length, loop.liveness.quiescent]).toEqual([[], 1, false]);
+    commands.asked[0]?.answer.resolve(undefined);
+    await settle();
+    expect(done).toEqual([]);
+    const delivered = commands.deliver(command("Work.Do", "one", 1));
+    await settle();
+    expect(await delivered).toBeUndefined();
+    expect([done, loop.liveness.quiescent]).toEqual([[1], true]);
+  });
+
+  test("[L41] what the journal does not take is refused and observed, and so is one too many", async () => {
+    const commands = new JournalByHand();
+    const { loop, settle, faults } = await setup({ worker: worker() }, { commands });
+    loop.enqueue(command("Work.Do", "one"));
+    await settle();
+    commands.asked[0]?.answer.reject(new Error("disk full"));
+    await settle();
+    expect(faults()).toEqual(["Sys.Overload"]);
+    expect(loop.pending.size).toBe(0);
+    for (let n = 0; n <= COMMANDS_KEPT_MAX; n++) loop.enqueue(command("Work.Do", `many ${n}`));
+    await settle();
+    expect(loop.pending.size).toBe(COMMANDS_KEPT_MAX);
+    expect(faults()).toEqual(["Sys.Overload", "Sys.Overload"]);
+  });
+
+  test("[L42] whoever waits hears that it was not taken; the same id is in use meanwhile", async () => {
+    const commands = new JournalByHand();
+    const { loop, settle, client } = await setup({ worker: worker("before") }, { commands });
+    const one = client();
+    loop.receive(command("Work.Do", "one"), one);
+    await settle();
+    loop.receive(command("Work.Do", "one"), one);
+    await settle();
+    commands.asked[0]?.answer.reject(new Failure(422, "too large"));
+    await settle();
+    expect(one.answers).toEqual(["error one 409", "error one 422"]);
+  });
+
+  test("[L42] a requester who is gone or timed out leaves it to be done", async () => {
+    const done: Json[] = [];
+    const commands = new JournalByHand();
+    const { loop, settle, client, host } = await setup(
+      { worker: worker("before", (data) => done.push(data)) },
+      { commands, requestTimeoutMs: 1_000 },
+    );
+    const [gone, patient] = [client(), client()];
+    loop.receive(command("Work.Do", "one", 1), gone);
+    loop.receive(command("Work.Do", "two", 2), patient);
+    await settle();
+    loop.disconnect(gone);
+    await host.advance(2_000);
+    expect([gone.answers, patient.answers, done]).toEqual([[], ["error two 504"], []]);
+    for (const { message } of commands.asked) await host.run(() => commands.deliver(message));
+    await settle();
+    expect(done).toEqual([1, 2]);
+    expect([gone.answers.length, patient.answers.length, loop.pending.size]).toEqual([0, 1, 0]);
+  });
+
+  test("[L39] one that a process has died over is interrupted, and whoever asks again is told", async () => {
+    const done: Json[] = [];
+    const commands = new JournalByHand();
+    const { loop, settle, client, faults, host } = await setup(
+      { worker: worker("before", (data) => done.push(data)) },
+      { commands },
+    );
+    const one = client();
+    loop.receive(command("Work.Do", "one"), one);
+    await settle();
+    commands.asked[0]?.answer.resolve({ status: "pending" });
+    const failed = await host.run(() => commands.deliver(command("Work.Do", "one"), 1));
+    expect(String(failed)).toContain("interrupted");
+    await settle();
+    expect([one.answers, done, faults()]).toEqual([["error one 500"], [], ["Sys.ActorFault"]]);
+    loop.receive(command("Work.Do", "two"), one);
+    await settle();
+    commands.asked[1]?.answer.resolve({ status: "failed", error: "interrupted" });
+    await settle();
+    expect(one.answers[1]).toBe("error two 500");
+    expect(loop.pending.size).toBe(0);
+  });
+});
