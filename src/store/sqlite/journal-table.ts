@@ -166,12 +166,12 @@ export class JournalTable implements TableCache {
 
   #appendAll(entries: readonly EncodedEntry[]): Appended {
     const ids: number[] = [];
-    let isRepeated = false;
+    const repeated: { readonly id: number; readonly entry: EncodedEntry }[] = [];
     for (const entry of entries) {
       let id = this.#appendOne(entry);
       if (id === undefined) {
-        isRepeated = true;
         id = this.#idOfSame(entry);
+        if (id !== undefined) repeated.push({ id, entry });
       }
       if (id === undefined) {
         const message = `message ${entry.messageId} is in the journal with other content`;
@@ -179,7 +179,12 @@ export class JournalTable implements TableCache {
       }
       ids.push(id);
     }
-    return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
+    if (repeated.length === 0) return { kind: "appended", ids };
+    // When all of them are taken: what is refused changes nothing.
+    for (const { id, entry } of repeated) {
+      if (entry.as.status === "done") this.#sql.doneAfterAll.run(entry.createdAt, entry.as.note ?? null, id);
+    }
+    return { kind: "appended", ids, repeated: true };
   }
 
   /** A later entry was refused, so the earlier ones go too. By their ids: a savepoint for every call would cost as much as a row. */
@@ -232,10 +237,7 @@ export class JournalTable implements TableCache {
   /** The id of the row that holds the same message, topic and source; undefined when the content differs. */
   #idOfSame(entry: EncodedEntry): number | undefined {
     const row = this.#sql.byMessageId.get(entry.messageId);
-    if (row === undefined || !holdsSameContent(row, entry)) return undefined;
-    const id = Number(row["id"]);
-    if (entry.as.status === "done") this.#sql.doneAfterAll.run(entry.createdAt, entry.as.note ?? null, id);
-    return id;
+    return row !== undefined && holdsSameContent(row, entry) ? Number(row["id"]) : undefined;
   }
 
   #settleRow({ id, lease, attempt, outcome }: Settlement, nowMs: number): boolean {

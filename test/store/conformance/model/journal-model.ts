@@ -28,6 +28,7 @@ export class JournalModel {
   append(entries: readonly JournalEntry[], nowMs: number): AppendOutcome {
     const before = { rows: [...this.rows], lastId: this.#lastId };
     const ids: number[] = [];
+    let isRepeated = false;
     for (const entry of entries) {
       const known = this.rows.find((row) => row.message?.metadata.id === entry.message.metadata.id);
       if (known !== undefined && !sameContent(known, entry)) {
@@ -35,9 +36,21 @@ export class JournalModel {
         this.#lastId = before.lastId;
         return { kind: "rejected", class: "permanent", reason: "message-exists", message: "" };
       }
+      if (known !== undefined) isRepeated = true;
       ids.push(known?.id ?? this.#insert(entry, nowMs));
     }
-    return { kind: "appended", ids };
+    for (const [at, { as }] of entries.entries())
+      if (as.status === "done") this.#doneAfterAll(ids[at]!, as.note, nowMs);
+    return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
+  }
+
+  #doneAfterAll(id: number, note: string | undefined, nowMs: number): void {
+    const row = this.rows.find((one) => one.id === id);
+    if (row?.status !== "failed") return;
+    row.status = "done";
+    row.processedAtMs = nowMs;
+    delete row.error;
+    if (note !== undefined) row.error = note;
   }
 
   openLease(durationMs: number, nowMs: number): Lease {
