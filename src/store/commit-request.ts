@@ -114,6 +114,14 @@ export function firstMoved(parts: readonly DocumentPart[]): Rejection | undefine
   return undefined;
 }
 
+/** Why a transaction that only read cannot last: what it has read was not loaded. */
+export function firstNotHere(claims: readonly ReadClaim[]): Rejection | undefined {
+  const claim = claims.find(({ sequence }) => sequence === NOT_HERE);
+  if (claim === undefined) return undefined;
+  const message = `${claim.scope}/${claim.id} was read before it was loaded; run it again when it is`;
+  return rejected("stale", "read-moved", message);
+}
+
 /** What the shares of a commit change, with its receipt where it leaves one. */
 export function patchesOf(shares: readonly DocumentShare[], receipt?: Receipt): readonly DocumentPatch[] {
   if (receipt === undefined) return shares.map(patchOf);

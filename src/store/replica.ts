@@ -15,17 +15,11 @@ import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
 import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
-import {
-  type CommitOutcome,
-  type CommitRequest,
-  type DocumentPatch,
-  NOT_HERE,
-  type NodeBasis,
-  type ReadClaim,
-} from "./commit.ts";
+import type { CommitOutcome, CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
 import {
   buildRequest,
   firstMoved,
+  firstNotHere,
   isNothing,
   NOTHING_ELSE,
   patchesOf,
@@ -347,11 +341,8 @@ export class Replica implements AsyncDisposable {
   /** A transaction that only read is as good as the commits it read from. */
   async #outcomeOfReading(claims: readonly ReadClaim[], dependsOn: readonly number[]): Promise<CommitOutcome> {
     const { position } = this;
-    const unknown = claims.find(({ sequence }) => sequence === NOT_HERE);
-    if (unknown !== undefined) {
-      const message = `${unknown.scope}/${unknown.id} was read before it was loaded; run it again when it is`;
-      return rejected("stale", "read-moved", message);
-    }
+    const notLoaded = firstNotHere(claims);
+    if (notLoaded !== undefined) return notLoaded;
     for (const beneath of dependsOn.map((local) => this.#confirmation.pending.get(local))) {
       const outcome = await beneath?.outcome;
       if (outcome?.kind !== "rejected") continue;
