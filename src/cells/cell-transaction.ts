@@ -80,6 +80,7 @@ export class CellTransaction implements Disposable {
   /** What lies below a default can be written once the default lies there; that rests on there being nothing. */
   #writeDefault(cell: Cell<unknown>): void {
     const { ref, path } = this.#resolve(cell, true);
+    requireNotComputed(this.#addressOf(ref));
     if (this.transaction.glance(ref, path) === undefined && this.transaction.read(ref, path) === undefined)
       this.transaction.write(ref, path, cell.default);
   }

@@ -104,6 +104,15 @@ describe("a computed value", () => {
     expect(await sum.pull()).toBe(1);
   });
 
+  test("[R21] what was refused leaves nothing in its transaction, not even a default", async () => {
+    const { space } = await setup();
+    space.computed<number[] | undefined>("nothing", () => undefined);
+    using tx = space.begin();
+    const place = space.cell<readonly number[]>("nothing", { default: [1] });
+    expect(() => tx.set(place.key(0), 2)).toThrow(expect.objectContaining({ code: "COMPUTED_SET" }));
+    expect(tx.get(space.cell("nothing"))).toBe(undefined);
+  });
+
   test("[R21] is anybody's once its computation is removed", async () => {
     const { space } = await setup();
     const sum = space.computed("sum", () => 1);
