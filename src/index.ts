@@ -23,6 +23,7 @@ export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts"
 export { Computed } from "./cells/computed.ts";
 export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
 export type { Declassification } from "./cells/labels.ts";
+export { LinkError } from "./cells/links.ts";
 export type { Each, ListOptions } from "./cells/list-children.ts";
 export type { List } from "./cells/lists.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
