@@ -32,6 +32,14 @@ const say = (type: string, id: string, data: Json = null): Message => ({
   metadata: { id, timestamp: 1 },
 });
 
+/** A capability that does one thing. */
+function worker(
+  handle: (data: Json) => Json | undefined | Promise<Json | undefined>,
+  options: Pick<Capability, "durable" | "idempotent"> = {},
+): Record<string, Capability> {
+  return { worker: capability({ description: "works", commands: { "Work.Do": { handle } }, ...options }) };
+}
+
 async function rowsOf(kernel: Kernel): Promise<Pick<JournalRow, "topic" | "source" | "status" | "error">[]> {
   const rows = await kernel.bus.query({ kind: "command", limit: 100 });
   return rows.map(({ topic, source, status, error }) => ({ topic, source, status, ...(error ? { error } : {}) }));
@@ -40,18 +48,11 @@ async function rowsOf(kernel: Kernel): Promise<Pick<JournalRow, "topic" | "sourc
 describe("commands that nobody waits for", () => {
   test("[L41] one is in the journal before its handler is called, and done after it", async () => {
     let seen: unknown;
-    const kernel: Kernel = await open(() => ({
-      worker: capability({
-        description: "works",
-        commands: {
-          "Work.Do": {
-            handle: async () => {
-              seen = await rowsOf(kernel);
-            },
-          },
-        },
+    const kernel: Kernel = await open(() =>
+      worker(async () => {
+        seen = await rowsOf(kernel);
       }),
-    }));
+    );
     kernel.loop.enqueue(say("Work.Do", "one"));
     await kernel.idle();
     expect(seen).toEqual([{ topic: "Work.Do", source: "worker", status: "processing" }]);
@@ -61,7 +62,7 @@ describe("commands that nobody waits for", () => {
   test("[L41] so is what an actor sends, and not what it asks; a timer's is, and its own row goes then", async () => {
     const done: Json[] = [];
     const kernel = await open(() => ({
-      worker: capability({ description: "works", commands: { "Work.Do": { handle: (data) => void done.push(data) } } }),
+      ...worker((data) => void done.push(data)),
       boss: capability({
         description: "has others work",
         sends: { "Work.Do": "command" },
@@ -89,18 +90,11 @@ describe("commands that nobody waits for", () => {
 
   test("[L41] one that fails is a failure of the journal, with its reason; requeued, it is handled again", async () => {
     let works = false;
-    const kernel = await open(() => ({
-      worker: capability({
-        description: "works",
-        commands: {
-          "Work.Do": {
-            handle: () => {
-              if (!works) throw new Failure(422, "not today");
-            },
-          },
-        },
+    const kernel = await open(() =>
+      worker(() => {
+        if (!works) throw new Failure(422, "not today");
       }),
-    }));
+    );
     kernel.loop.enqueue(say("Work.Do", "one"));
     await kernel.idle();
     const { rows } = await kernel.bus.failures();
@@ -114,18 +108,11 @@ describe("commands that nobody waits for", () => {
 
   test("[L41] one that its handler has no time for comes again later", async () => {
     let tries = 0;
-    const kernel = await open(() => ({
-      worker: capability({
-        description: "works",
-        commands: {
-          "Work.Do": {
-            handle: () => {
-              if (++tries < 3) throw new Failure(503, "later");
-            },
-          },
-        },
+    const kernel = await open(() =>
+      worker(() => {
+        if (++tries < 3) throw new Failure(503, "later");
       }),
-    }));
+    );
     kernel.loop.enqueue(say("Work.Do", "one"));
     while (tries < 3) await systemHost().yield();
     await kernel.idle();
@@ -133,9 +120,7 @@ describe("commands that nobody waits for", () => {
   });
 
   test("[L41] what is refused before it reaches its actor has no row", async () => {
-    const kernel = await open(() => ({
-      worker: capability({ description: "works", commands: { "Work.Do": { handle: () => null } } }),
-    }));
+    const kernel = await open(() => worker(() => null));
     kernel.loop.enqueue(say("Nobody.Does", "one"));
     await kernel.idle();
     expect(await rowsOf(kernel)).toEqual([]);
@@ -165,17 +150,9 @@ describe("commands that nobody waits for", () => {
 });
 
 describe("what a capability says of its commands", () => {
-  const worker = (durable: "before" | false | undefined, handle: () => Json, idempotent = false) =>
-    capability({
-      description: "works",
-      idempotent,
-      ...(durable === undefined ? {} : { durable }),
-      commands: { "Work.Do": { handle } },
-    });
-
   test("[L42] durable: false has no rows, whoever waits", async () => {
     let done = 0;
-    const kernel = await open(() => ({ worker: worker(false, () => ++done) }));
+    const kernel = await open(() => worker(() => ++done, { durable: false }));
     kernel.loop.enqueue(say("Work.Do", "one"));
     await kernel.command("Work.Do", null);
     await kernel.idle();
@@ -184,7 +161,7 @@ describe("what a capability says of its commands", () => {
   });
 
   test('[L42] durable: "before" has a row for every command, and whoever waits is answered', async () => {
-    const kernel = await open(() => ({ worker: worker("before", () => "done") }));
+    const kernel = await open(() => worker(() => "done", { durable: "before" }));
     expect(await kernel.command("Work.Do", null)).toBe("done");
     await kernel.idle();
     expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
@@ -192,11 +169,11 @@ describe("what a capability says of its commands", () => {
 
   test("[L42] the same command again is handled again only where that is said to be harmless", async () => {
     let done = 0;
-    const kernel = await open(() => ({ worker: worker("before", () => ++done) }));
+    const kernel = await open(() => worker(() => ++done, { durable: "before" }));
     expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "reply", data: 1 });
     await kernel.idle();
     expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "error", data: { code: 410 } });
-    const other = await open(() => ({ worker: worker("before", () => ++done, true) }));
+    const other = await open(() => worker(() => ++done, { durable: "before", idempotent: true }));
     expect(await other.request(say("Work.Do", "one"))).toMatchObject({ data: 2 });
     await other.idle();
     expect(await other.request(say("Work.Do", "one"))).toMatchObject({ data: 3 });
@@ -222,19 +199,12 @@ describe("what a capability says of its commands", () => {
   test("[L42] somebody who asks for what is being done for nobody gets its answer", async () => {
     const { promise: opened, resolve: release } = Promise.withResolvers<Json>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-    const kernel = await open(() => ({
-      worker: capability({
-        description: "works",
-        commands: {
-          "Work.Do": {
-            handle: () => {
-              begin();
-              return opened;
-            },
-          },
-        },
+    const kernel = await open(() =>
+      worker(() => {
+        begin();
+        return opened;
       }),
-    }));
+    );
     kernel.loop.enqueue(say("Work.Do", "one"));
     await begun;
     const answer = kernel.request(say("Work.Do", "one"));
