@@ -15,6 +15,7 @@ import { CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX_LINUX } f
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { requireLimit } from "../loop/loop-limits.ts";
+import { CodedError } from "../message/coded-error.ts";
 import { errorData, thrownText } from "../message/error-data.ts";
 import { type ConnectionLimits, connectionLimits } from "./connection-limits.ts";
 import { FairShare } from "./fair-share.ts";
@@ -32,15 +33,11 @@ export interface UnixSocketOptions {
   readonly clearance?: readonly string[];
 }
 
-/** The socket cannot be opened; the message says what to do. */
-export class SocketError extends Error {
-  override readonly name = "SocketError";
-  readonly code: "SOCKET_IN_USE" | "SOCKET_NOT_OURS" | "SOCKET_FAILED";
+export type SocketErrorCode = "SOCKET_IN_USE" | "SOCKET_NOT_OURS" | "SOCKET_FAILED";
 
-  constructor(code: SocketError["code"], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
+/** The socket cannot be opened; the message says what to do. */
+export class SocketError extends CodedError<SocketErrorCode> {
+  override readonly name = "SocketError";
 }
 
 /** What Node asks for where nothing is said. */

@@ -1,4 +1,5 @@
 /** Misuse of the bus, and events that could not be stored. The message says what to do. */
+import { CodedError } from "../message/coded-error.ts";
 import type { Rejection } from "../store/rejection.ts";
 
 export type BusErrorCode =
@@ -15,14 +16,8 @@ export type BusErrorCode =
   /** The store did not answer; the event may or may not be there. */
   | "BUS_UNKNOWN";
 
-export class BusError extends Error {
+export class BusError extends CodedError<BusErrorCode> {
   override readonly name = "BusError";
-  readonly code: BusErrorCode;
-
-  constructor(code: BusErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** What a publisher is told when the store did not take an event. */

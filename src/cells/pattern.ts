@@ -3,6 +3,7 @@
  * makes a piece. What a pattern builds follows from its inputs alone: it is built again, in another process, when the piece is
  * resumed, and finds its documents by the names it gives. SPEC: P1.
  */
+import { CodedError } from "../message/coded-error.ts";
 import { Cell } from "./cell.ts";
 import type { Piece } from "./piece.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
@@ -57,14 +58,8 @@ export type PieceErrorCode =
   /** Something was asked of a piece that has stopped, or of one that is built already. */
   | "PIECE_MISUSE";
 
-export class PieceError extends Error {
+export class PieceError extends CodedError<PieceErrorCode> {
   override readonly name = "PieceError";
-  readonly code: PieceErrorCode;
-
-  constructor(code: PieceErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** Documents of this name hold what is stored about a piece. */

@@ -1,4 +1,6 @@
 /** What goes wrong between a client and its kernel. An answer of kind error is a `Failure` instead: the kernel was there. */
+import { CodedError } from "../message/coded-error.ts";
+
 export type ClientErrorCode =
   /** Nobody listens on the socket. */
   | "NOT_REACHABLE"
@@ -9,12 +11,6 @@ export type ClientErrorCode =
   /** The client was closed, by its owner. */
   | "CLOSED";
 
-export class ClientError extends Error {
+export class ClientError extends CodedError<ClientErrorCode> {
   override readonly name = "ClientError";
-  readonly code: ClientErrorCode;
-
-  constructor(code: ClientErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }

@@ -1,4 +1,5 @@
 /** Misuse by an extension, and what keeps one from running. The message says what to do. */
+import { CodedError } from "../message/coded-error.ts";
 import { thrownText } from "../message/error-data.ts";
 
 export type ExtensionErrorCode =
@@ -31,14 +32,8 @@ export type ExtensionErrorCode =
   /** It is not healthy, by its own word. */
   | "EXTENSION_UNHEALTHY";
 
-export class ExtensionError extends Error {
+export class ExtensionError extends CodedError<ExtensionErrorCode> {
   override readonly name = "ExtensionError";
-  readonly code: ExtensionErrorCode;
-
-  constructor(code: ExtensionErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
 
 /** What went wrong, in one line. */

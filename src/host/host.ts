@@ -9,6 +9,7 @@
  */
 
 import { RANDOM_BYTES_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { CodedError } from "../message/coded-error.ts";
 
 export interface Host {
   /** Wall clock, whole milliseconds since 1970. It may step either way: use it for timestamps, never for durations. */
@@ -77,14 +78,8 @@ export type HostErrorCode =
   | "REAL_TIME_IN_SIMULATION";
 
 /** Misuse of a host. The message says what to do instead. */
-export class HostError extends Error {
+export class HostError extends CodedError<HostErrorCode> {
   override readonly name = "HostError";
-  readonly code: HostErrorCode;
-
-  constructor(code: HostErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 export function requireDelay(delayMs: number): void {

@@ -7,6 +7,7 @@
  * special: `__proto__` and `constructor` name data. Writing creates no parents and no holes.
  */
 
+import { CodedError } from "./coded-error.ts";
 import { equal } from "./equality.ts";
 import { isJsonObject, type Json, type JsonArray, type JsonObject } from "./json.ts";
 import { show } from "./problem.ts";
@@ -16,13 +17,11 @@ export type Path = readonly string[];
 export type PathErrorCode = "PATH_NO_PARENT" | "PATH_BAD_INDEX" | "PATH_UNDELETABLE";
 
 /** A write at a path where nothing can be written. */
-export class PathError extends Error {
+export class PathError extends CodedError<PathErrorCode> {
   override readonly name = "PathError";
-  readonly code: PathErrorCode;
 
   constructor(code: PathErrorCode, path: Path, problem: string) {
-    super(`cannot write at ${showPath(path)}: ${problem}`);
-    this.code = code;
+    super(code, `cannot write at ${showPath(path)}: ${problem}`);
   }
 }
 

@@ -13,18 +13,13 @@
  */
 
 import { TOPIC_LENGTH_MAX } from "../limits.ts";
+import { CodedError } from "./coded-error.ts";
 import { type Problem, show } from "./problem.ts";
 
 export type TopicErrorCode = "TOPIC_INVALID" | "TOPIC_COLLISION" | "TOPIC_PATTERN_INVALID";
 
-export class TopicError extends Error {
+export class TopicError extends CodedError<TopicErrorCode> {
   override readonly name = "TopicError";
-  readonly code: TopicErrorCode;
-
-  constructor(code: TopicErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 const DOT = 0x2e;

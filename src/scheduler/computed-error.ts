@@ -1,4 +1,5 @@
 /** Misuse of a computed value: only its computation writes it, there is one, and it gives the same whenever it runs. SPEC: R21, R24. */
+import { CodedError } from "../message/coded-error.ts";
 import type { Address } from "./address.ts";
 
 export type ComputedErrorCode =
@@ -9,14 +10,8 @@ export type ComputedErrorCode =
   /** A computation asked for what is another each time: the clock, chance, a new id. */
   | "COMPUTED_IMPURE";
 
-export class ComputedError extends Error {
+export class ComputedError extends CodedError<ComputedErrorCode> {
   override readonly name = "ComputedError";
-  readonly code: ComputedErrorCode;
-
-  constructor(code: ComputedErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 /** Throws where the address lies in the output of a computation, which only that one writes. */

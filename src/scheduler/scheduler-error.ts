@@ -1,4 +1,5 @@
 /** Misuse of a scheduler, and what it could not do before it had to end. */
+import { CodedError } from "../message/coded-error.ts";
 
 export type SchedulerErrorCode =
   /** It was closed before what was asked of it was done. */
@@ -8,12 +9,6 @@ export type SchedulerErrorCode =
   /** A run or a handler awaits what ends only after it. */
   | "SCHEDULER_WAITS_FOR_ITSELF";
 
-export class SchedulerError extends Error {
+export class SchedulerError extends CodedError<SchedulerErrorCode> {
   override readonly name = "SchedulerError";
-  readonly code: SchedulerErrorCode;
-
-  constructor(code: SchedulerErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
 }

@@ -3,6 +3,7 @@
  * one event would race for one receipt, and which of them wins would be chance.
  */
 import type { Host } from "../host/host.ts";
+import { CodedError } from "../message/coded-error.ts";
 import { periodOf } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "./address.ts";
@@ -40,14 +41,8 @@ export type StreamErrorCode =
   /** Options of a send that contradict each other. */
   | "STREAM_MISUSE";
 
-export class StreamError extends Error {
+export class StreamError extends CodedError<StreamErrorCode> {
   override readonly name = "StreamError";
-  readonly code: StreamErrorCode;
-
-  constructor(code: StreamErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 export class StreamRecord {

@@ -3,6 +3,7 @@
  * know: whoever has all of its names in his clearance. Kept sorted and frozen, so that equal ones are mostly the same
  * object and a join that adds nothing allocates nothing. SPEC: F8.
  */
+import { CodedError } from "../message/coded-error.ts";
 import type { Message } from "../message/envelope.ts";
 import { isCleanText, type Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -32,13 +33,8 @@ export type LabelErrorCode =
  * A refusal in place of data. The message names the place and what to do, and never the labels: what a value is labelled with can depend
  * on what it was made of.
  */
-export class LabelError extends Error {
+export class LabelError extends CodedError<LabelErrorCode> {
   override readonly name = "LabelError";
-  readonly code: LabelErrorCode;
-  constructor(code: LabelErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 /** A refusal is an answer, not a fault: whoever asked has it. */

@@ -9,6 +9,7 @@
  * - Writes are applied in the order in which they were asked for, and answered in that order. An answer that shows a
  *   commit (a load, a page of the feed) comes after the answer to that commit.
  */
+import { CodedError } from "../message/coded-error.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "./commit.ts";
@@ -234,11 +235,6 @@ export type StoreErrorCode =
   | "STORE_MISUSE";
 
 /** Misuse, or a store that cannot go on. The message says what to do. */
-export class StoreError extends Error {
+export class StoreError extends CodedError<StoreErrorCode> {
   override readonly name = "StoreError";
-  readonly code: StoreErrorCode;
-  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.code = code;
-  }
 }
