@@ -7,6 +7,7 @@ import { type Broker, freePort, startBroker } from "./moleculer.ts";
 
 export interface Server extends AsyncDisposable {
   readonly socket: Socket;
+  readonly socketPath: string;
 }
 
 const SERVER = fileURLToPath(new URL("./server.ts", import.meta.url));
@@ -14,10 +15,12 @@ const SERVER = fileURLToPath(new URL("./server.ts", import.meta.url));
 export async function startServer(mode: "bare" | "kernel", directory: string, program = SERVER): Promise<Server> {
   const child = spawn(process.execPath, [program, mode, directory], { stdio: ["pipe", "pipe", "inherit"] });
   await ready(child);
-  const socket = connect(join(directory, "bench.sock"));
+  const socketPath = join(directory, "bench.sock");
+  const socket = connect(socketPath);
   await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
   return {
     socket,
+    socketPath,
     async [Symbol.asyncDispose]() {
       socket.destroy();
       const ended = new Promise((resolve) => child.once("exit", resolve));

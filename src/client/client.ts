@@ -19,7 +19,7 @@ import { command, error, query } from "../message/lineage.ts";
 import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
 import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
-import { isTooLong, type Waiting, WaitingRequests } from "./waiting-requests.ts";
+import { tooLongError, WaitingRequest, WaitingRequests } from "./waiting-requests.ts";
 
 /** What one type takes and gives. Not bound to JSON: the type of a schema says `undefined` of a field that may be left out. What is sent is checked. */
 export interface Exchange {
@@ -118,37 +118,15 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
       if (this.#end.signal.aborted) return reject(closedError());
       if (signal?.aborted) return reject(signal.reason);
       if (bytes > lineBytesMax) return reject(tooLongError(message.type, bytes, `the limit is ${lineBytesMax} bytes`));
-      const timer = this.#host.timer(wait, () => {
-        waiting.fail(new ClientError("TIMED_OUT", `no answer to ${message.type} within ${wait} ms (id ${id})`));
-      });
-      const aborted = () => waiting.fail(signal?.reason);
-      const end = () => {
-        timer.cancel();
-        signal?.removeEventListener("abort", aborted);
-      };
-      const waiting: Waiting = {
-        ...{ id, line, bytes, repeated: false },
-        answer: (answer) => {
-          end();
-          this.#waiting.answered(id);
-          if (isTooLong(answer)) reject(tooLongError(message.type, bytes, (answer.data as ErrorData).message));
-          else resolve(answer);
-        },
-        fail: (error) => {
-          end();
-          this.#waiting.givenUp(waiting);
-          reject(error);
-        },
-      };
-      signal?.addEventListener("abort", aborted, { once: true });
-      this.#waiting.add(waiting);
+      const request = { id, type: message.type, line, bytes, timeoutMs: wait, signal };
+      this.#waiting.add(new WaitingRequest(request, this.#waiting, this.#host, resolve, reject));
       if (this.#link) this.#link.send(line);
       else this.#reconnectLater(CLIENT_RECONNECT_START_MS);
     });
   }
 
   async #connect(): Promise<void> {
-    const link = await LineLink.open(this.#options.path, {
+    const link = await LineLink.open(this.#options.path, this.#host, {
       message: (message) => this.#received(message),
       lost: () => this.#lost(link),
     });
@@ -235,13 +213,6 @@ function isForTheMoment(answer: Message): boolean {
   if (answer.kind !== "error") return false;
   const { code } = answer.data as ErrorData;
   return code === 409 || code === 503;
-}
-
-function tooLongError(type: string, bytes: number, why: string): ClientError {
-  return new ClientError(
-    "TOO_LONG",
-    `${type} takes a line of ${bytes} bytes: ${why}; send it in parts, or set the kernel's lineBytesMax`,
-  );
 }
 
 function closedError(): ClientError {

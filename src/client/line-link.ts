@@ -1,5 +1,6 @@
 /** One connection to a kernel's socket: lines out, messages in. Knows nothing of requests. */
 import { connect, type Socket } from "node:net";
+import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
 import { ClientError } from "./client-error.ts";
 
@@ -11,9 +12,18 @@ export interface LinkEvents {
 
 export class LineLink {
   readonly #socket: Socket;
+  readonly #host: Host;
   #rest = "";
+  /** A line was written in this task; what follows in it is held, and goes out in one write. */
+  #isHolding = false;
+  #held = "";
+  readonly #release = (): void => {
+    this.#isHolding = false;
+    if (this.#held !== "") this.#socket.write(this.#held);
+    this.#held = "";
+  };
 
-  static open(path: string, events: LinkEvents): Promise<LineLink> {
+  static open(path: string, host: Host, events: LinkEvents): Promise<LineLink> {
     return new Promise((resolve, reject) => {
       const socket = connect(path);
       const refused = (cause: Error & { readonly code?: string }) => {
@@ -23,13 +33,14 @@ export class LineLink {
       socket.once("error", refused);
       socket.once("connect", () => {
         socket.off("error", refused);
-        resolve(new LineLink(socket, events));
+        resolve(new LineLink(socket, host, events));
       });
     });
   }
 
-  private constructor(socket: Socket, events: LinkEvents) {
+  private constructor(socket: Socket, host: Host, events: LinkEvents) {
     this.#socket = socket;
+    this.#host = host;
     // Decodes across chunks: a character may be cut in two.
     socket.setEncoding("utf8");
     socket.on("data", (chunk) => this.#read(String(chunk), events));
@@ -38,8 +49,15 @@ export class LineLink {
     socket.on("close", () => events.lost());
   }
 
+  /** The first line of a task goes out at once, so that one who asks alone does not wait; a write for each of many would be most of their cost. */
   send(line: string): void {
+    if (this.#isHolding) {
+      this.#held += `${line}\n`;
+      return;
+    }
+    this.#isHolding = true;
     this.#socket.write(`${line}\n`);
+    this.#host.task(this.#release);
   }
 
   /** Reads no more until `resume`. */

@@ -61,7 +61,7 @@ async function* oneConnection(
   const arrived: Message[] = [];
   let lost = false;
   let wake: () => void = () => undefined;
-  const link = await LineLink.open(path, {
+  const link = await LineLink.open(path, host, {
     message: (message) => {
       if (arrived.push(message) >= CLIENT_EVENTS_WAITING_MAX) link.pause();
       wake();

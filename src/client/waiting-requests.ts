@@ -2,27 +2,86 @@
  * The requests of a client that have no answer yet, in the order in which they were made; and which of them a kernel means that refuses
  * a line without naming it, because it has read nothing of it. SPEC: K30, K32.
  */
+import type { Host, Timer } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
+import { ClientError } from "./client-error.ts";
 
-export interface Waiting {
+/** One request, until it is answered, its time is over, or nobody waits any more. */
+export class WaitingRequest {
   readonly id: string;
+  readonly type: string;
   /** The request as it is sent, and sent again. */
   readonly line: string;
   /** What that takes as UTF-8. */
   readonly bytes: number;
   /** Sent on an earlier connection too. */
-  repeated: boolean;
-  answer(answer: Message): void;
-  fail(error: unknown): void;
+  repeated = false;
+  readonly #among: WaitingRequests;
+  readonly #resolve: (answer: Message) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #timer: Timer;
+  readonly #signal: AbortSignal | undefined;
+  readonly #aborted: (() => void) | undefined;
+
+  constructor(
+    request: Request,
+    among: WaitingRequests,
+    host: Host,
+    resolve: (answer: Message) => void,
+    reject: (error: unknown) => void,
+  ) {
+    const { id, type, line, bytes, timeoutMs, signal } = request;
+    this.id = id;
+    this.type = type;
+    this.line = line;
+    this.bytes = bytes;
+    this.#among = among;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#timer = host.timer(timeoutMs, () => {
+      this.fail(new ClientError("TIMED_OUT", `no answer to ${type} within ${timeoutMs} ms (id ${id})`));
+    });
+    this.#signal = signal;
+    this.#aborted = signal && (() => this.fail(signal.reason));
+    if (this.#aborted) signal?.addEventListener("abort", this.#aborted, { once: true });
+  }
+
+  answer(answer: Message): void {
+    this.#end();
+    this.#among.answered(this.id);
+    if (isTooLong(answer)) this.#reject(tooLongError(this.type, this.bytes, (answer.data as ErrorData).message));
+    else this.#resolve(answer);
+  }
+
+  fail(error: unknown): void {
+    this.#end();
+    this.#among.givenUp(this);
+    this.#reject(error);
+  }
+
+  #end(): void {
+    this.#timer.cancel();
+    if (this.#aborted) this.#signal?.removeEventListener("abort", this.#aborted);
+  }
+}
+
+/** What is to be sent, and how long its answer is waited for. */
+interface Request {
+  readonly id: string;
+  readonly type: string;
+  readonly line: string;
+  readonly bytes: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
 }
 
 const TOO_LONG = 413;
 /** What is said of a line that could not be read as a message. */
 const LINE_REFUSED: readonly number[] = [400, TOO_LONG, 422];
 
-export class WaitingRequests implements Iterable<Waiting> {
-  readonly #byId = new Map<string, Waiting>();
+export class WaitingRequests implements Iterable<WaitingRequest> {
+  readonly #byId = new Map<string, WaitingRequest>();
   /** The longest line of a request that was given up, whose refusal may be on its way; 0 when there is none. */
   #givenUpBytes = 0;
 
@@ -34,11 +93,11 @@ export class WaitingRequests implements Iterable<Waiting> {
     return this.#byId.has(id);
   }
 
-  [Symbol.iterator](): Iterator<Waiting> {
+  [Symbol.iterator](): Iterator<WaitingRequest> {
     return this.#byId.values();
   }
 
-  add(waiting: Waiting): void {
+  add(waiting: WaitingRequest): void {
     this.#byId.set(waiting.id, waiting);
   }
 
@@ -46,7 +105,7 @@ export class WaitingRequests implements Iterable<Waiting> {
     this.#byId.delete(id);
   }
 
-  givenUp({ id, bytes }: Waiting): void {
+  givenUp({ id, bytes }: WaitingRequest): void {
     this.#byId.delete(id);
     this.#givenUpBytes = Math.max(this.#givenUpBytes, bytes);
   }
@@ -57,7 +116,7 @@ export class WaitingRequests implements Iterable<Waiting> {
   }
 
   /** The request that an answer is for; undefined where nobody waits for it. */
-  asked(answer: Message): Waiting | undefined {
+  asked(answer: Message): WaitingRequest | undefined {
     const causation = causationOf(answer);
     return causation === undefined ? this.#refused(answer) : this.#byId.get(causation);
   }
@@ -66,11 +125,11 @@ export class WaitingRequests implements Iterable<Waiting> {
    * A line that is too long is not longer than the longest that waits or was given up: so that one is too long as well, and if it
    * waits, it is told. Of other lines it is known where one alone can be meant.
    */
-  #refused(answer: Message): Waiting | undefined {
+  #refused(answer: Message): WaitingRequest | undefined {
     if (answer.kind !== "error") return undefined;
     const { code } = answer.data as ErrorData;
     if (!LINE_REFUSED.includes(code)) return undefined;
-    let longest: Waiting | undefined;
+    let longest: WaitingRequest | undefined;
     for (const waiting of this) if (longest === undefined || waiting.bytes > longest.bytes) longest = waiting;
     if (longest === undefined) return undefined;
     const isSure =
@@ -80,6 +139,13 @@ export class WaitingRequests implements Iterable<Waiting> {
 }
 
 /** Whether an answer says that the line was longer than the kernel takes. A handler may answer with the same code; that names the request. */
-export function isTooLong(answer: Message): boolean {
+function isTooLong(answer: Message): boolean {
   return answer.kind === "error" && (answer.data as ErrorData).code === TOO_LONG && causationOf(answer) === undefined;
+}
+
+export function tooLongError(type: string, bytes: number, why: string): ClientError {
+  return new ClientError(
+    "TOO_LONG",
+    `${type} takes a line of ${bytes} bytes: ${why}; send it in parts, or set the kernel's lineBytesMax`,
+  );
 }
