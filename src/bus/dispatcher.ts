@@ -105,13 +105,13 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.#parts.claimer.active = false;
     this.#giveBack("all");
     await this.#drain(graceMs);
+    this.#state = "stopped";
     const left = [...held];
     const reason = new Error("the bus has stopped");
     for (const run of left) {
       run.handling?.cancel(reason);
       held.over(run, "lost");
     }
-    this.#state = "stopped";
     this.#poll?.cancel();
     this.#watchTimer?.cancel();
     this.#unwatch();
@@ -228,6 +228,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   /** Ends leases in doubt as soon as nothing runs under them. What waits is given back: it may wait for what we lost sight of. */
   #retireLeases(): void {
     const { lease, held, settles } = this.#parts;
+    // What was left behind by `stop` is held no more, and runs.
+    if (this.#state === "stopped") return;
     for (const one of lease.retiring) {
       for (const run of held.takeBackUnder(one)) settles.add(run, releaseOf(run));
       if (!held.uses(one)) void lease.retire(one);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "#test";
 import { LEASE_MS, WATCH_PAUSE_MS } from "../../src/limits.ts";
-import { deferred, recorder, setup } from "./bus-setup.ts";
+import { rejected } from "../../src/store/rejection.ts";
+import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 
 describe("life of a bus", () => {
   test("[J73] stop waits for a running handler and settles its event", async () => {
@@ -61,6 +62,32 @@ describe("life of a bus", () => {
     expect(await act(() => other.recover())).toBe(1);
     await act(() => other.start());
     expect(ids).toEqual([id]);
+  });
+
+  test("[J73] so it is under a lease in doubt: nobody else gets its event while it may run", async () => {
+    const { act, host, row, another, store: inner } = setup();
+    let isAnswered = true;
+    const store = withFaults(inner, {
+      append: async (entries, urgency) => {
+        const outcome = await inner.append(entries, urgency);
+        return isAnswered ? outcome : rejected("unknown", "no-answer", "done, and not answered");
+      },
+    });
+    const [bus, other] = [another({ store }), another()];
+    bus.subscribe("tick", () => new Promise(() => {}), { subscriberId: "s" });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    // What was written under the same lease is not known: it is renewed until its handlers are over, and closed then.
+    isAnswered = false;
+    await act(() => bus.publish("tick", "clock", 2).catch(() => 0));
+    await act(() => bus.stop({ graceMs: 100 }));
+    expect((await row(id)).status).toBe("processing");
+    const { ids, handler } = recorder();
+    other.subscribe("tick", handler, { subscriberId: "s" });
+    await act(() => other.start());
+    expect(ids).toEqual([]);
+    await host.advance(2 * LEASE_MS);
+    expect(ids[0]).toBe(id);
   });
 
   test("[J73] events that had not begun are given back at once, as if they had not been claimed", async () => {
