@@ -68,8 +68,8 @@ describe("life of a bus", () => {
     const { act, host, row, another, store: inner } = setup();
     let isAnswered = true;
     const store = withFaults(inner, {
-      append: async (entries, urgency) => {
-        const outcome = await inner.append(entries, urgency);
+      append: async (entries) => {
+        const outcome = await inner.append(entries);
         return isAnswered ? outcome : rejected("unknown", "no-answer", "done, and not answered");
       },
     });
