@@ -53,7 +53,7 @@ export class CellTransaction implements Disposable {
 
   /** The value as this transaction sees it, its own writes included. */
   get<T>(cell: Cell<T>): T | undefined {
-    const value = this.#read(cell, "deep") as T | undefined;
+    const value = cell.follow(this.#read(cell, "deep") as T | undefined, (part) => this.get(part));
     return value === undefined ? this.#standIn(cell) : value;
   }
 

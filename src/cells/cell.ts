@@ -12,8 +12,15 @@ import { followLinks, type LinkTargets, readOn, readThrough } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
-/** The type of what lies below a key. */
-export type Below<T, K> = K extends keyof T ? T[K] : T extends readonly (infer Element)[] ? Element : unknown;
+/** The type of what lies below a key. Nothing may lie at any place, so it is in no cell's type. */
+export type Below<T, K> = K extends keyof T
+  ? Exclude<T[K], undefined>
+  : T extends readonly (infer Element)[]
+    ? Element
+    : unknown;
+
+/** How whoever follows links reads a cell. */
+export type ReadCell = <T>(cell: Cell<T>) => T | undefined;
 
 export interface CellOptions<T> {
   /** Checks what is written to the whole cell. */
@@ -98,6 +105,11 @@ export class Cell<T = unknown> extends Place {
   /** What the default has at a place below this cell; for transactions. */
   partOfDefault(path: Path): Json | undefined {
     return getAt(this.#options.default as Json, path.slice(this.address.level));
+  }
+
+  /** What is given out for what lies here. A link in a value is a value; where it stands for one (`linked-cell.ts`), that is read. */
+  follow(value: T | undefined, _read: ReadCell): T | undefined {
+    return value;
   }
 
   /** The value as it lies there, with links inside it as links. */

@@ -8,12 +8,15 @@ import type { Address } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
+import type { Cell } from "./cell.ts";
 
 /** Finds the spaces that links lead to. */
 export interface LinkTargets {
   readonly scheduler: Scheduler;
   /** The replica of a space by name; throws where it is not open here. */
   replica(space: string): Replica;
+  /** The cell that reads what lies at an address and is made of links: a list, the result of a piece. */
+  readerOf(address: Address): Cell<unknown> | undefined;
 }
 
 /** The value at an address, through links, registered as read. */

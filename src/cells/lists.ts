@@ -5,9 +5,11 @@
  */
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
+import type { SchedulerNode } from "../scheduler/node.ts";
 import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
-import { Cell } from "./cell.ts";
+import { Cell, type ReadCell } from "./cell.ts";
+import type { Computed } from "./computed.ts";
 import { followLinks, readThrough, targetOf } from "./links.ts";
 import { Children, type Each, type ListOptions } from "./list-children.ts";
 import type { Space } from "./space.ts";
@@ -28,6 +30,12 @@ export class List<R> extends Cell<readonly R[]> {
     const elements = super.get();
     if (!elements?.some((element) => asLink(element as Json) !== undefined)) return elements;
     return Object.freeze(this.#follow(elements as readonly Json[]) as R[]);
+  }
+
+  override follow(elements: readonly R[] | undefined, read: ReadCell): readonly R[] | undefined {
+    if (elements === undefined) return undefined;
+    const valueAt = (element: R, at: number) => (asLink(element as Json) === undefined ? element : read(this.key(at)));
+    return Object.freeze(elements.map(valueAt) as R[]);
   }
 
   #follow(elements: readonly Json[]): (Json | undefined)[] {
@@ -56,6 +64,21 @@ export class List<R> extends Cell<readonly R[]> {
   }
 }
 
+/** The lists that were made here, by their coordinators. */
+const lists = new WeakMap<SchedulerNode, List<unknown>>();
+
+function listOf<R>({ node, address }: Computed<unknown>, space: Space): List<R> {
+  const list = new List<R>(address, space);
+  lists.set(node, list);
+  return list;
+}
+
+/** The list whose output lies at an address. */
+export function listAt({ parent, home }: Address): List<unknown> | undefined {
+  const node = parent === null ? home.computation : undefined;
+  return node && lists.get(node);
+}
+
 export function map<E, R>(
   space: Space,
   id: string,
@@ -66,7 +89,7 @@ export function map<E, R>(
   const children = new Children<E, R>(space, id, each, options);
   const update = () => children.update(elementsOf(list)).map(({ link }) => link);
   const links = space.computed(id, update, space.madeOf("map", each));
-  return new List<R>(links.address, space);
+  return listOf<R>(links, space);
 }
 
 export function filter<E>(
@@ -83,7 +106,7 @@ export function filter<E>(
     return elements.filter((_, index) => verdicts[index]?.result.get());
   };
   const kept = space.computed(id, update, space.madeOf("filter", keep));
-  return new List<E>(kept.address, space);
+  return listOf<E>(kept, space);
 }
 
 export function flatMap<E, R>(
@@ -96,7 +119,7 @@ export function flatMap<E, R>(
   const children = new Children<E, readonly R[]>(space, `${id}/each`, each, options);
   const update = () => children.update(elementsOf(list)).flatMap(({ result }) => result.get() ?? []);
   const all = space.computed(id, update, space.madeOf("flatMap", each));
-  return new List<R>(all.address, space);
+  return listOf<R>(all, space);
 }
 
 /** The elements as they lie in the list: a link is the element's identity, not yet its value. */

@@ -4,9 +4,11 @@
  * resumed, and finds its documents by the names it gives. SPEC: P1.
  */
 import { CodedError } from "../message/coded-error.ts";
+import type { Json } from "../message/json.ts";
 import { Cell } from "./cell.ts";
 import type { Piece } from "./piece.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
+import type { Stream } from "./stream.ts";
 
 /** What a pattern gives by name: cells and nested pieces, shown by links, and plain values. */
 export type PieceParts = Readonly<Record<string, unknown>>;
@@ -22,13 +24,15 @@ export interface Pattern<Inputs extends object = object, Parts extends PiecePart
 /** What a piece is started with: for each input a value, or the cell where it lies. */
 export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name]> };
 
-/** What a reader of the result sees of the parts: the cells' values. */
+/** What a reader of the result sees of the parts: the values that lie in cells, those of nested pieces too; of a stream its link. */
 export type Shown<Parts> = {
-  readonly [Name in keyof Parts]: Parts[Name] extends Cell<infer Value>
+  readonly [Name in keyof Parts]?: Parts[Name] extends Cell<infer Value>
     ? Value
     : Parts[Name] extends Piece<infer Nested>
       ? Shown<Nested>
-      : Parts[Name];
+      : Parts[Name] extends Stream<infer _>
+        ? Json
+        : Parts[Name];
 };
 
 export function pattern<Inputs extends object, Parts extends PieceParts>(

@@ -16,8 +16,9 @@ import type { Address } from "../scheduler/address.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Cell, type CellOptions } from "./cell.ts";
 import type { Computed } from "./computed.ts";
+import { LinkedRecord, type RecordPart } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
-import type { ListOptions } from "./list-children.ts";
+import type { Each, ListOptions } from "./list-children.ts";
 import {
   isRecordName,
   type Pattern,
@@ -55,6 +56,8 @@ export interface LaunchOptions {
 export interface PieceHome {
   readonly space: Space;
   readonly launcher: Launcher;
+  /** Of the pieces that run, nested ones too, by their ids. */
+  readonly results: Map<string, Cell<unknown>>;
 }
 
 /** Starts pieces whose commit decides about them; see `pieces.ts`. */
@@ -76,7 +79,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   readonly id: string;
   /** The name of its pattern. */
   readonly pattern: string;
-  /** A record of links to what the pattern gives; whoever holds a link to it sees the piece from outside. */
+  /** What the pattern gives, for who sees the piece from outside: a record of links, which reads as what they lead to. */
   readonly result: Cell<Shown<Parts>>;
   /** What it was built of. */
   readonly recipe: Pattern;
@@ -99,9 +102,8 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     root: string = id,
   ): Piece<Parts> {
     const piece = new Piece<Parts>(home, id, pattern as Pattern, root);
-    const inputs = recordOf<Inputs>(home.space, id).address.child("inputs");
     try {
-      piece.#parts = pattern.build(new Cell<Inputs>(inputs, home.space, { schema: pattern.schema }), piece);
+      piece.#parts = pattern.build(inputsAt(recordOf<Inputs>(home.space, id), home.space, pattern), piece);
     } catch (error) {
       piece.discard();
       const reason = thrownText(error);
@@ -110,6 +112,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     }
     piece.#documents.push({ cell: piece.result, value: shown(piece.#parts) });
     piece.#state = "running";
+    home.results.set(id, piece.result);
     return piece;
   }
 
@@ -119,7 +122,8 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     this.recipe = recipe;
     this.root = root;
     this.#home = home;
-    this.result = home.space.cell<Shown<Parts>>(id);
+    const { address } = home.space.cell(id);
+    this.result = new LinkedRecord<Shown<Parts>>(address, home.space, (name) => recordPart(this.#parts?.[name]));
   }
 
   get state(): "building" | "running" | "stopped" {
@@ -181,19 +185,14 @@ export class Piece<Parts extends PieceParts = PieceParts> {
     return this.#withNode(this.#home.space.ifElse(this.#named(name), condition, then, otherwise));
   }
 
-  map<E, R>(
-    name: string,
-    list: Cell<readonly E[]>,
-    each: (element: Cell<E>) => R,
-    options?: ListOptions<E>,
-  ): Cell<readonly R[]> {
+  map<E, R>(name: string, list: Cell<readonly E[]>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {
     return this.#withNode(this.#home.space.map(this.#named(name), list, each, options));
   }
 
   filter<E>(
     name: string,
     list: Cell<readonly E[]>,
-    keep: (element: Cell<E>) => boolean,
+    keep: Each<E, boolean>,
     options?: ListOptions<E>,
   ): Cell<readonly E[]> {
     return this.#withNode(this.#home.space.filter(this.#named(name), list, keep, options));
@@ -202,7 +201,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   flatMap<E, R>(
     name: string,
     list: Cell<readonly E[]>,
-    each: (element: Cell<E>) => readonly R[],
+    each: Each<E, readonly R[]>,
     options?: ListOptions<E>,
   ): Cell<readonly R[]> {
     return this.#withNode(this.#home.space.flatMap(this.#named(name), list, each, options));
@@ -280,6 +279,7 @@ export class Piece<Parts extends PieceParts = PieceParts> {
   discard({ isReplaced = false }: { readonly isReplaced?: boolean } = {}): void {
     if (this.#state === "stopped") return;
     this.#state = "stopped";
+    if (this.#home.results.get(this.id) === this.result) this.#home.results.delete(this.id);
     for (const undo of this.#undo.splice(0).reverse()) {
       try {
         undo(isReplaced);
@@ -294,6 +294,22 @@ export class Piece<Parts extends PieceParts = PieceParts> {
 /** Where a piece's record lies. */
 export function recordOf<Inputs>(space: Space, id: string): Cell<PieceRecord<Inputs>> {
   return space.cell<PieceRecord<Inputs>>(`${id}/piece`);
+}
+
+/** The inputs as the pattern sees them. */
+function inputsAt<Inputs extends object>(
+  { address }: Cell<PieceRecord<Inputs>>,
+  space: Space,
+  { schema }: Pattern<Inputs, PieceParts>,
+): Cell<Inputs> {
+  return new LinkedRecord<Inputs>(address.child("inputs"), space, () => undefined, { schema });
+}
+
+/** What a reader of the result may know of a part that is shown by a link. */
+function recordPart(part: unknown): RecordPart {
+  if (part instanceof Piece) return part.result;
+  if (part instanceof Stream) return "link";
+  return part instanceof Cell ? part : undefined;
 }
 
 /** Parts as the result shows them: what has a place is shown by a link to it. */

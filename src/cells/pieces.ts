@@ -4,6 +4,10 @@
  * SPEC: P2-P4, P6-P8.
  */
 import { thrownText } from "../message/error-data.ts";
+import type { Address } from "../scheduler/address.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
+import type { Cell } from "./cell.ts";
+import { LinkedCell } from "./linked-cell.ts";
 import {
   type Pattern,
   PieceError,
@@ -11,6 +15,7 @@ import {
   type PieceParts,
   requireInputs,
   requirePieceId,
+  type Shown,
   storedInputs,
 } from "./pattern.ts";
 import { type Launched, type Launcher, type LaunchOptions, Piece, type PieceHome, recordOf } from "./piece.ts";
@@ -30,6 +35,7 @@ export interface Resumed {
 
 export class Pieces implements PieceHome, Launcher {
   readonly space: Space;
+  readonly results = new Map<string, Cell<unknown>>();
   readonly #index: PieceIndex;
   readonly #running = new Map<string, Piece>();
   /** By id: the last of what was asked for it and is not done. */
@@ -48,6 +54,13 @@ export class Pieces implements PieceHome, Launcher {
 
   get running(): ReadonlyMap<string, Piece> {
     return this.#running;
+  }
+
+  /** The result of the piece that lies at an address. */
+  resultAt({ parent, home }: Address): Cell<unknown> | undefined {
+    const { document, replica } = home;
+    const isOwn = parent === null && document.scope === SHARED_SCOPE && replica.space === this.space.name;
+    return isOwn ? this.results.get(document.id) : undefined;
   }
 
   /**
@@ -122,7 +135,7 @@ export class Pieces implements PieceHome, Launcher {
     this.#requireLiving(owner);
     this.#index.enter(id, pattern.name, owner?.root);
     recordOf<Inputs>(this.space, id).set({ pattern: pattern.name, inputs: storedInputs(inputs) });
-    const result = this.space.cell<never>(id);
+    const result = new LinkedCell<Shown<Parts>>(this.space.cell(id).address, this.space);
     return { id, result, asLink: () => result.asLink() };
   }
 

@@ -5,6 +5,8 @@ import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { DRAIN_MS } from "../limits.ts";
+import { equal } from "../message/equality.ts";
+import type { Address } from "../scheduler/address.ts";
 import { ComputedError } from "../scheduler/computed-error.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
 import type { ErrorListener } from "../scheduler/introspection.ts";
@@ -20,9 +22,10 @@ import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts"
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
+import { LinkedCell } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
-import { filter, flatMap, map } from "./lists.ts";
+import { filter, flatMap, listAt, map } from "./lists.ts";
 import type { Pattern, PieceInputs, PieceParts } from "./pattern.ts";
 import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
@@ -113,6 +116,10 @@ export class Space implements LinkTargets, AsyncDisposable {
     throw new Error(`a link leads to space "${space}", which is not open here; open it and pass it as a neighbour`);
   }
 
+  readerOf(address: Address): Cell<unknown> | undefined {
+    return listAt(address) ?? this.#pieces.resultAt(address);
+  }
+
   // Cells ----------------------------------------------------------------------------------------------------------------
 
   cell<Schema extends StandardSchema>(
@@ -186,7 +193,11 @@ export class Space implements LinkTargets, AsyncDisposable {
   ifElse<T>(id: string, condition: Cell<unknown>, then: Cell<T>, otherwise: Cell<T>): Cell<T> {
     const options = this.madeOf("ifElse", ...[condition, then, otherwise].map(String));
     const chosen = this.computed(id, () => (condition.get() ? then : otherwise).asLink(), options);
-    return new Cell<T>(chosen.address, this);
+    return new LinkedCell<T>(chosen.address, this, () => {
+      const link = chosen.address.value;
+      // Where it has not been computed, nobody knows.
+      return link === undefined ? undefined : equal(link, then.asLink()) ? then : otherwise;
+    });
   }
 
   map<E, R>(id: string, list: Cell<readonly E[]>, each: Each<E, R>, options?: ListOptions<E>): Cell<readonly R[]> {

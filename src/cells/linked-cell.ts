@@ -1,0 +1,91 @@
+/**
+ * Cells that lead to what is made of links which nobody has put there by hand: the output of a list operation, the result of a piece, its
+ * inputs. Their types say what the links lead to, and so do their reads. A link that somebody has put into a value is a value, and
+ * stays one there; `key` follows it. SPEC: R25, P1, P2.
+ */
+import { isJsonObject, type Json } from "../message/json.ts";
+import type { Address } from "../scheduler/address.ts";
+import { asLink } from "../store/document.ts";
+import { type Below, Cell, type CellOptions, type ReadCell } from "./cell.ts";
+import { followLinks, type LinkTargets } from "./links.ts";
+
+const readNow: ReadCell = (cell) => cell.get();
+
+/** Leads by a link to anything: what `ifElse` has chosen, an input, a part of a result. */
+export class LinkedCell<T> extends Cell<T> {
+  /** The cell that the link stands for, where that is known; else there may be one that reads what lies at the end of the links. */
+  readonly #standsFor: () => Cell<unknown> | undefined;
+
+  constructor(address: Address, targets: LinkTargets, standsFor: () => Cell<unknown> | undefined = () => undefined) {
+    super(address, targets);
+    this.#standsFor = standsFor;
+  }
+
+  override get(): T | undefined {
+    return this.follow(super.get(), readNow);
+  }
+
+  override follow(value: T | undefined, read: ReadCell): T | undefined {
+    // What has no parts is made of no links. Instead of nothing there may be a default, which only its cell knows.
+    if (value !== undefined && (typeof value !== "object" || value === null)) return value;
+    const reader = this.#standsFor() ?? this.targets.readerOf(followLinks(this.address, this.targets));
+    return reader === undefined ? value : (read(reader) as T | undefined);
+  }
+
+  override key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
+    return new LinkedCell(this.address.child(String(key)), this.targets, () => this.#standsFor()?.key(key as never));
+  }
+}
+
+/** What is known of a place in a record: who reads what its link leads to, or that the link is all there is to see. */
+export type RecordPart = Cell<unknown> | "link" | undefined;
+
+/** A record in which links stand for values: the inputs of a piece, and its result. */
+export class LinkedRecord<T extends object> extends Cell<T> {
+  readonly #part: (name: string) => RecordPart;
+
+  constructor(
+    address: Address,
+    targets: LinkTargets,
+    part: (name: string) => RecordPart,
+    options: CellOptions<T> = {},
+  ) {
+    super(address, targets, options);
+    this.#part = part;
+  }
+
+  override get(): T | undefined {
+    return this.follow(super.get(), readNow);
+  }
+
+  override follow(record: T | undefined, read: ReadCell): T | undefined {
+    if (!isJsonObject(record as Json | undefined)) return record;
+    const values = Object.entries(record as T).map(([name, value]) => [name, this.#follow(name, value as Json, read)]);
+    return Object.freeze(Object.fromEntries(values.filter(([, value]) => value !== undefined)) as T);
+  }
+
+  #follow(name: string, value: Json, read: ReadCell): unknown {
+    return this.#part(name) === "link" || asLink(value) === undefined ? value : read(this.key(name as never));
+  }
+
+  override key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
+    const name = String(key);
+    const part = () => {
+      const found = this.#part(name);
+      return found === "link" ? undefined : found;
+    };
+    return new LinkedCell(this.address.child(name), this.targets, part);
+  }
+
+  /** Replaces the entries that are others then: a link whose value is left as it is stays. */
+  override update(change: (value: T | undefined) => T): void {
+    const before = this.get();
+    if (before === undefined) return super.update(change);
+    const next = change(before);
+    this.requireWritable(next);
+    for (const name of Object.keys(before)) if (!Object.hasOwn(next, name)) this.key(name as never).delete();
+    for (const [name, value] of Object.entries(next)) {
+      if (!Object.is(value, before[name as keyof T])) this.key(name as never).set(value as never);
+    }
+  }
+}
