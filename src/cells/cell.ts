@@ -2,6 +2,7 @@
  * A cell: a place in a document, with a type. Reading inside a computation or an effect makes it depend on exactly this place;
  * writing changes exactly this place. Cells are cheap and hold no value.
  */
+import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
 import type { Address } from "../scheduler/address.ts";
@@ -158,13 +159,32 @@ export class Cell<T = unknown> extends Place {
   /** Calls back with the value, now and whenever it has changed, until cancelled. */
   sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
     const { scheduler } = this;
-    const node = scheduler.register({
-      kind: "effect",
-      id: `sink of ${this.address}`,
-      run: () => callback(this.get()),
-      ...options,
-    });
+    const { default: own, above } = this.#options;
+    const hasStandIn = own !== undefined || above !== undefined;
+    const run = hasStandIn ? this.#unlessEqual(callback) : () => callback(this.get());
+    const node = scheduler.register({ kind: "effect", id: `sink of ${this.address}`, run, ...options });
     return () => scheduler.remove(node);
+  }
+
+  /**
+   * What comes to lie where a default stood in may equal it: then the place is another, and the value is not. A callback that reads, writes
+   * or waits by itself is called all the same: it has more to go by, or to do again.
+   */
+  #unlessEqual(callback: (value: T | undefined) => unknown): () => unknown {
+    let last: { readonly value: T | undefined } | undefined;
+    return () => {
+      const before = last;
+      last = undefined;
+      const value = this.get();
+      if (before !== undefined && equal(before.value as Json, value as Json)) {
+        last = before;
+        return undefined;
+      }
+      const { runMark } = this.scheduler;
+      const result = callback(value);
+      if (this.scheduler.runMark === runMark && !(result instanceof Promise)) last = { value };
+      return result;
+    };
   }
 
   /** The value once everything it depends on is up to date: demands it, waits, and lets go. */

@@ -119,6 +119,12 @@ export class Scheduler implements Disposable {
     return this.#runner.current?.node;
   }
 
+  /** Another after code of the run that executes now has read a place that the run had not, or has written. */
+  get runMark(): object | null {
+    const run = this.#runner.current;
+    return run === null ? null : (run.unit ?? run.tail);
+  }
+
   /**
    * Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. Inside a node's run it is
    * part of that run's commit.

@@ -18,7 +18,7 @@ async function setup() {
 describe("defaults", () => {
   test("[R20] what lies below a default is its part, in transactions too, while there is nothing", async () => {
     const { kit, space, settings } = await setup();
-    const width = settings.key("size").key("width" as never);
+    const width = settings.key("size").key("width");
     const seen: unknown[] = [];
     width.sink((value) => void seen.push(value));
     await kit.settle();
@@ -36,6 +36,63 @@ describe("defaults", () => {
     settings.delete();
     await kit.settle();
     expect(seen).toEqual([3, undefined, 3]);
+  });
+
+  test("[R20] [I1] whoever observes a part of a default is not called when what comes to lie there equals it", async () => {
+    const { kit, space, settings } = await setup();
+    const seen: unknown[] = [];
+    settings.key("tags").sink((value) => void seen.push(value));
+    settings
+      .key("size")
+      .key("width")
+      .sink((value) => void seen.push(value));
+    settings.sink((value) => void seen.push(value));
+    await kit.settle();
+    expect(seen.splice(0)).toEqual([["a"], 3, { size: { width: 3 }, tags: ["a"] }]);
+    settings.key("name").set("n");
+    await kit.settle();
+    expect(seen.splice(0)).toEqual([{ size: { width: 3 }, tags: ["a"], name: "n" }]);
+    settings.key("tags").push("b");
+    await kit.settle();
+    expect(seen.splice(0)).toEqual([["a", "b"], { size: { width: 3 }, tags: ["a", "b"], name: "n" }]);
+    const whole = space.cell<readonly number[]>("whole", { default: [1] });
+    whole.sink((value) => void seen.push(value));
+    await kit.settle();
+    whole.set([1]);
+    await kit.settle();
+    whole.delete();
+    await kit.settle();
+    expect(seen).toEqual([[1]]);
+  });
+
+  test("[R20] [I1] who reads or writes in the callback, waits or fails there is called whenever what he saw may be another", async () => {
+    const { kit, space, settings } = await setup();
+    const calls: Record<string, number> = {};
+    const count = (name: string) => {
+      calls[name] = (calls[name] ?? 0) + 1;
+    };
+    const other = space.cell<number>("other");
+    const tags = settings.key("tags");
+    tags.sink(() => {
+      count("reads");
+      other.get();
+    });
+    tags.sink(() => {
+      count("writes");
+      space.cell("copy").set(calls);
+    });
+    tags.sink(async () => count("waits"));
+    tags.sink(() => {
+      count("fails");
+      throw new Error("no");
+    });
+    await kit.settle();
+    settings.key("name").set("n");
+    await kit.settle();
+    expect(calls).toEqual({ reads: 2, writes: 2, waits: 2, fails: 2 });
+    other.set(1);
+    await kit.settle();
+    expect(calls).toEqual({ reads: 3, writes: 2, waits: 2, fails: 2 });
   });
 
   test("[R20] a transaction that saw a part of a default is stale when something has come there", async () => {
