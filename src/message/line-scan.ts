@@ -32,10 +32,16 @@ const CLOSE = 0x7d;
 /** A number of this many characters, without exponent, is below 1e308 and so finite. */
 const FINITE_LENGTH_MAX = 308;
 
-/** Scans the bytes from `start` to `end`. */
-export function scanJsonText(bytes: Uint8Array, start: number, end: number, limits: JsonLimits): ScanVerdict {
+/** Scans the bytes from `start` to `end`, which stand so deep in a whole. */
+export function scanJsonText(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  limits: JsonLimits,
+  depthBefore = 0,
+): ScanVerdict {
   const { depthMax, keysMax } = limits;
-  let depth = 0;
+  let depth = depthBefore;
   let colons = 0;
   let suspect = false;
   /** Where the number, literal or white space began that the scan is in. */

@@ -4,7 +4,8 @@
  *
  *   bytes --length--> --scan: depth, keys--> --UTF-8--> --JSON.parse--> --pure?--> --envelope--> message
  *
- * The value that JSON.parse made is the message; nothing is copied or normalised. Of duplicate keys JSON.parse keeps
+ * The value that JSON.parse makes is the message; nothing is copied or normalised (`ordinary-line.ts`: of most lines only a part
+ * is parsed, to the same value). Of duplicate keys JSON.parse keeps
  * the last, numbers are rounded to doubles, and `__proto__` is a key like any other. Framing (where a line ends) is
  * the adapter's business.
  */
@@ -14,6 +15,7 @@ import { type Checked, checkEnvelope, checkMessage, type Refused } from "./envel
 import { thrownText } from "./error-data.ts";
 import type { JsonLimits } from "./json.ts";
 import { scanJsonText } from "./line-scan.ts";
+import { noteOrdinary, readOrdinary } from "./ordinary-line.ts";
 
 export const LINE_LIMITS: JsonLimits = {
   bytesMax: LINE_BYTES_MAX,
@@ -43,10 +45,15 @@ export function parseLineAt(
   limits: JsonLimits = LINE_LIMITS,
 ): Checked {
   if (end - start > limits.bytesMax) return tooLong(limits);
+  const ordinary = text === undefined ? undefined : readOrdinary(bytes, start, end, text, limits);
+  if (ordinary !== undefined) return { kind: "accepted", message: ordinary };
   const verdict = scanJsonText(bytes, start, end, limits);
   if (typeof verdict === "object") return refused(422, verdict.problem);
   const decoded = text ?? decode(bytes.subarray(start, end));
-  return decoded === undefined ? refused(400, "malformed JSON: invalid UTF-8") : parseScanned(decoded, verdict, limits);
+  if (decoded === undefined) return refused(400, "malformed JSON: invalid UTF-8");
+  const checked = parseScanned(decoded, verdict, limits);
+  if (checked.kind === "accepted" && text !== undefined) noteOrdinary(text, checked.message);
+  return checked;
 }
 
 /** The text of bytes that are all ASCII, so that each is a character and lines stand in it where they stand in the bytes. */

@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { describe, expect, test } from "#test";
+import type { Message } from "../../src/message/envelope.ts";
+import { LINE_LIMITS, parseLineAt } from "../../src/message/line.ts";
+import { noteOrdinary, readOrdinary } from "../../src/message/ordinary-line.ts";
+
+const encoder = new TextEncoder();
+
+function ordinary(data: string, { kind = "query", type = "A.B", id = "m1", timestamp = "5" } = {}): string {
+  return `{"kind":"${kind}","type":"${type}","data":${data},"metadata":{"id":"${id}","timestamp":${timestamp}}}`;
+}
+
+/** The message, where the line is read around its data. */
+function read(line: string, limits = LINE_LIMITS): Message | undefined {
+  const bytes = encoder.encode(`\n${line}\n`);
+  return readOrdinary(bytes, 1, bytes.length - 1, line, limits);
+}
+
+/** A line is read one way where its text is known and another where it is not. */
+function bothWays(line: string, limits = LINE_LIMITS) {
+  const bytes = encoder.encode(line);
+  const whole = parseLineAt(bytes, 0, bytes.length, undefined, limits);
+  return { whole, around: parseLineAt(bytes, 0, bytes.length, line, limits) };
+}
+
+function expectSame(line: string, limits = LINE_LIMITS): void {
+  // Twice: the first of its type is remembered.
+  for (const _ of [1, 2]) {
+    const { whole, around } = bothWays(line, limits);
+    // As text, because the order of the fields is to be the same.
+    expect(JSON.stringify(around)).toBe(JSON.stringify(whole));
+  }
+}
+
+describe("an ordinary line", () => {
+  test("[M11] is read around its data once a line of its kind and type was read", () => {
+    const line = ordinary('{"a":[1,{"b":"c"}]}', { type: "Ordinary.First", timestamp: "1757000000000" });
+    expect(read(line)).toBe(undefined);
+    const { whole } = bothWays(line);
+    expect(whole.kind).toBe("accepted");
+    expect(read(line)).toEqual(JSON.parse(line));
+    expect(read(ordinary("null", { type: "Ordinary.Second" }))).toBe(undefined);
+  });
+
+  test("[M11] is the same message as any other line, and refused alike, whatever was changed in it", () => {
+    const json = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify(value).replace(/[^ -~]/g, "?"));
+    const piece = fc.constantFrom(
+      ...'"\\{}[]:,0-e.1 \u0001',
+      '"data":1,',
+      ',"metadata":{"id":"x","timestamp":1}}',
+      '"id":"y",',
+      "\\u0000",
+      "\\ud800",
+      "-0",
+      "1e400",
+      ',"causation":null',
+    );
+    const change = fc.record({ at: fc.nat(200), cut: fc.nat(3), piece: fc.option(piece, { nil: "" }) });
+    const fields = fc.record({
+      kind: fc.constantFrom("command", "query", "event", "reply", "error", "nope"),
+      type: fc.constantFrom("A.B", "Memory.Get", "nope"),
+      id: fc.constantFrom("m1", "", "a b", "x".repeat(255), "x".repeat(256), '\\"', "\\n", "\u007f"),
+      timestamp: fc.constantFrom(
+        "0",
+        "5",
+        "00",
+        "01",
+        "1757000000000",
+        "999999999999999",
+        "9007199254740993",
+        "-1",
+        "1.0",
+        "1e3",
+        "",
+      ),
+    });
+    fc.assert(
+      fc.property(json, fields, fc.array(change, { maxLength: 2 }), (data, given, changes) => {
+        let line = ordinary(data, given);
+        for (const { at, cut, piece: put } of changes) {
+          const place = at % (line.length + 1);
+          line = line.slice(0, place) + put + line.slice(place + cut);
+        }
+        expectSame(line);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("[M9] is bounded in depth and keys as any other", () => {
+    const nested = (depth: number) => ordinary("[".repeat(depth) + "]".repeat(depth));
+    const keys = (count: number) => ordinary(`{${Array.from({ length: count }, (_, i) => `"k${i}":1`).join(",")}}`);
+    for (const line of [nested(63), nested(64), keys(1_024), keys(1_025)]) expectSame(line);
+    for (const depthMax of [1, 2, 3]) expectSame(nested(1), { ...LINE_LIMITS, depthMax });
+    for (const keysMax of [1, 3, 4, 5]) expectSame(keys(5), { ...LINE_LIMITS, keysMax });
+  });
+
+  test("[M11] is forgotten when lines of too many types were read, and read again", () => {
+    const type = "Ordinary.Kept";
+    const line = ordinary("1", { type });
+    expectSame(line);
+    expect(read(line)).toEqual(JSON.parse(line));
+    for (let i = 0; i < 300; i++)
+      noteOrdinary(ordinary("1", { type: `Many.T${i}` }), JSON.parse(ordinary("1", { type: `Many.T${i}` })));
+    expectSame(line);
+    expect(read(line)).toEqual(JSON.parse(line));
+  });
+
+  test("[M11] of which not all is ASCII is left to the other way", () => {
+    expectSame(ordinary("1"));
+    expect(read(ordinary("1"))).toEqual(JSON.parse(ordinary("1")));
+    expect(read(ordinary('"\u00e9"'))).toBe(undefined);
+    expectSame(ordinary('"\u00e9"'));
+  });
+});
