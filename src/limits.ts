@@ -205,6 +205,10 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** Commands of the journal that are under way in one loop; the next one is refused. Fewer than a bus holds: each finds room. */
 export const COMMANDS_KEPT_MAX = 10_000;
+/** How often the journal is asked what became of commands that were kept here and not delivered here. */
+export const KEPT_LOOK_MS = 1_000;
+/** So many of them are asked for in one look. */
+export const KEPT_ASKED_MAX = 100;
 /** How long shutdown waits for work under way. */
 export const DRAIN_MS = 10_000;
 /** However little of a grace is left, what closes has this long for answers that are on their way. */

@@ -37,6 +37,7 @@ export function commandBus(options: Omit<EventBusOptions, "kind">): EventBus {
 export function commandsOver(bus: EventBus): CommandJournal {
   return {
     keep: (message, capability) => refusedAs422(bus.keep(message, capability)),
+    find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
     take(type, capability, deliver) {
       const options = { subscriberId: capability, retry: WHEN_BUSY };
       bus.subscribe(type, ({ message }, { deaths }) => deliver(message, deaths), options);

@@ -11,6 +11,8 @@ export interface CommandJournal {
    * it: done or failed it is not delivered again.
    */
   keep(message: Message, capability: string): Promise<KeptBefore | undefined>;
+  /** What has become of a command that was kept, by its id; undefined where the journal has it no more. */
+  find(id: string): Promise<KeptBefore | undefined>;
   /**
    * `deliver` is called for every command of the type, with the number of processes that died while they held it, and resolves when it was
    * handled; what it throws fails the command, and a `Failure` of 503 brings it back later.

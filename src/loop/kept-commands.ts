@@ -1,9 +1,10 @@
 /**
- * Commands that the journal keeps: those that nobody waits for, and all of a capability that is `durable: "before"`. SPEC: L39, L41, L42.
+ * Commands that the journal keeps: those that nobody waits for, and all of a capability that is `durable: "before"`. SPEC: L39, L41-L43.
  *
  * ```
  *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: the journal hears, and whoever waits
  *     └──not taken──> refused
+ *   kept ──settled by another process──> over: whoever waits hears what the journal knows
  *   delivered, of an earlier process ──┬──> with its actor ──> ...
  *                                      └──may not be handled again──> over, as interrupted
  * ```
@@ -22,6 +23,7 @@ import type { Capability } from "./capability.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
 import type { EventLoop } from "./event-loop.ts";
 import { type Inbound, NOBODY, type Origin } from "./inbound.ts";
+import { KeptElsewhere } from "./kept-elsewhere.ts";
 import type { Kept, PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -60,10 +62,12 @@ class KeptCommand implements Kept {
 
 export class KeptCommands {
   readonly #parts: KeptCommandsParts;
+  readonly #elsewhere: KeptElsewhere;
 
   constructor(parts: KeptCommandsParts) {
     this.#parts = parts;
-    const { loop, journal } = parts;
+    const { host, loop, journal } = parts;
+    this.#elsewhere = new KeptElsewhere({ host, journal, found: (entry, now) => this.#found(entry, now) });
     for (const { kind, type, capability } of loop.table.routes()) {
       if (kind === "command") journal.take(type, capability, (message, deaths) => this.#deliver(message, deaths));
     }
@@ -90,6 +94,10 @@ export class KeptCommands {
     return entry;
   }
 
+  stop(): void {
+    this.#elsewhere.stop();
+  }
+
   /** Whether a request is what is being done already, for nobody who waits: then it gets the answer. */
   joins({ message, origin }: Inbound, entry: PendingRequest): boolean {
     const { kept } = entry;
@@ -102,11 +110,16 @@ export class KeptCommands {
 
   // Into the journal -----------------------------------------------------------------------------------------------------------
 
-  #isKept(entry: PendingRequest, before: KeptBefore | undefined): void {
+  #isKept(entry: PendingRequest, before: KeptBefore = { status: "pending" }): void {
+    this.#tellRelay(entry, (message) => reply(this.#parts.host, message, null));
+    this.#found(entry, before);
+  }
+
+  /** What the journal has of a command that was not delivered here. */
+  #found(entry: PendingRequest, before: KeptBefore): void {
     const { host, loop } = this.#parts;
-    this.#tellRelay(entry, (message) => reply(host, message, null));
-    if (before === undefined || !this.#isWaiting(entry)) return;
-    if (before.status === "pending" || before.status === "processing") return;
+    if (!this.#isWaiting(entry)) return;
+    if (before.status === "pending" || before.status === "processing") return this.#elsewhere.watch(entry);
     if (entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
     const reason = `${entry.id} was handled, and its answer is not kept; choose another id to have it handled again`;
     const told = before.status === "done" ? errorData(410, reason) : errorData(500, before.error);
@@ -144,7 +157,7 @@ export class KeptCommands {
 
   async #deliver(message: Message, deaths: number): Promise<void> {
     const { host, loop } = this.#parts;
-    const entry = loop.pending.get(message.metadata.id) ?? this.#found(message);
+    const entry = loop.pending.get(message.metadata.id) ?? this.#taken(message);
     const { kept } = entry;
     // The same id was asked by somebody else, for what the journal does not keep.
     if (!(kept instanceof KeptCommand)) throw new Failure(503, `request id ${entry.id} is in use`);
@@ -160,7 +173,7 @@ export class KeptCommands {
   }
 
   /** A command that an earlier process has kept; throws where it cannot be handled any more. */
-  #found(message: Message): PendingRequest {
+  #taken(message: Message): PendingRequest {
     const { loop } = this.#parts;
     const inbound = { message: loop.copy(message), origin: NOBODY };
     const route = loop.table.route(message.kind, message.type);

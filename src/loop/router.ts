@@ -74,6 +74,7 @@ export class Router {
 
   stop(): void {
     this.#circles.stop();
+    this.#kept?.stop();
   }
 
   disconnect(connection: Connection): void {

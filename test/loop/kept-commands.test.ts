@@ -1,6 +1,6 @@
 /** The loop's part in keeping commands: who is told what, while the journal takes its time, refuses, or delivers when nobody waits any more. */
 import { describe, expect, test } from "#test";
-import { COMMANDS_KEPT_MAX } from "../../src/limits.ts";
+import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS } from "../../src/limits.ts";
 import type { CommandJournal, KeptBefore } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -10,6 +10,10 @@ import { command, setup } from "./loop-setup.ts";
 
 /** A journal whose answers and deliveries are the test's to give. */
 class JournalByHand implements CommandJournal {
+  /** What it says of commands that were kept; nothing of those that are not here. */
+  readonly rows = new Map<string, KeptBefore>();
+  readonly lookedFor: string[] = [];
+  isBroken = false;
   readonly asked: { message: Message; answer: PromiseWithResolvers<KeptBefore | undefined> }[] = [];
   #deliver: ((message: Message, deaths: number) => Promise<void>) | undefined;
 
@@ -17,6 +21,12 @@ class JournalByHand implements CommandJournal {
     const answer = Promise.withResolvers<KeptBefore | undefined>();
     this.asked.push({ message, answer });
     return answer.promise;
+  }
+
+  async find(id: string): Promise<KeptBefore | undefined> {
+    this.lookedFor.push(id);
+    if (this.isBroken) throw new Error("disk gone");
+    return this.rows.get(id);
   }
 
   take(_type: string, _capability: string, deliver: (message: Message, deaths: number) => Promise<void>): void {
@@ -29,9 +39,13 @@ class JournalByHand implements CommandJournal {
   }
 }
 
-const worker = (durable?: "before", handle: (data: Json) => Json | Promise<Json> = (data) => data) =>
+const worker = (
+  durable?: "before",
+  handle: (data: Json) => Json | Promise<Json> = (data) => data,
+  { idempotent = false } = {},
+) =>
   capability({
-    ...{ description: "works", ...(durable ? { durable } : {}) },
+    ...{ description: "works", idempotent, ...(durable ? { durable } : {}) },
     commands: { "Work.Do": { handle: (data) => handle(data) } },
   });
 
@@ -121,5 +135,93 @@ describe("keeping commands", () => {
     await settle();
     expect(one.answers[1]).toBe("error two 500");
     expect(loop.pending.size).toBe(0);
+  });
+});
+
+describe("commands that another process handles", () => {
+  const KEPT: KeptBefore = { status: "processing" };
+
+  async function asked(journal: JournalByHand, idempotent: boolean) {
+    const done: Json[] = [];
+    const handle = (data: Json) => done.push(data);
+    const made = await setup({ worker: worker("before", handle, { idempotent }) }, { commands: journal });
+    const one = made.client();
+    made.loop.receive(command("Work.Do", "one", 1), one);
+    await made.settle();
+    journal.rows.set("one", KEPT);
+    journal.asked[0]?.answer.resolve(KEPT);
+    await made.settle();
+    return { ...made, one, done };
+  }
+
+  test("[L43] whoever waits is answered as one who asks again when it is settled, and nothing stays pending", async () => {
+    for (const [status, told] of [["done", "error one 410"] as const, ["failed", "error one 500"] as const]) {
+      const journal = new JournalByHand();
+      const { one, done, host, loop } = await asked(journal, false);
+      await host.advance(5 * KEPT_LOOK_MS);
+      expect([one.answers, journal.lookedFor.length > 1]).toEqual([[], true]);
+      journal.rows.set("one", { status, error: "bad" });
+      await host.advance(KEPT_LOOK_MS);
+      expect([one.answers, done, loop.liveness.quiescent, loop.pending.kept]).toEqual([[told], [], true, 0]);
+      const { length } = journal.lookedFor;
+      await host.advance(5 * KEPT_LOOK_MS);
+      expect(journal.lookedFor.length).toBe(length);
+    }
+  });
+
+  test("[L43] it is handled here too where that is said to be harmless", async () => {
+    const journal = new JournalByHand();
+    const { one, done, host, loop } = await asked(journal, true);
+    journal.rows.set("one", { status: "done" });
+    await host.advance(KEPT_LOOK_MS);
+    expect([one.answers, done, loop.pending.size]).toEqual([["reply one 1"], [1], 0]);
+  });
+
+  test("[L43] a journal that does not answer is asked again, and a row that was removed is over", async () => {
+    const journal = new JournalByHand();
+    const { one, host, loop } = await asked(journal, false);
+    journal.isBroken = true;
+    await host.advance(3 * KEPT_LOOK_MS);
+    expect([one.answers, loop.pending.size]).toEqual([[], 1]);
+    journal.isBroken = false;
+    journal.rows.delete("one");
+    await host.advance(KEPT_LOOK_MS);
+    expect([one.answers, loop.pending.size]).toEqual([["error one 410"], 0]);
+  });
+
+  test("[L43] what nobody waits for is let go of, more than one look goes through, each by turns", async () => {
+    const journal = new JournalByHand();
+    const { loop, host, settle, faults } = await setup({ worker: worker() }, { commands: journal });
+    const ids = Array.from({ length: KEPT_ASKED_MAX + 1 }, (_, n) => `c${n}`);
+    for (const id of ids) {
+      loop.enqueue(command("Work.Do", id));
+      journal.rows.set(id, KEPT);
+    }
+    await settle();
+    for (const { answer } of journal.asked) answer.resolve(undefined);
+    await host.advance(2 * KEPT_LOOK_MS);
+    expect(new Set(journal.lookedFor)).toEqual(new Set(ids));
+    for (const id of ids) journal.rows.set(id, { status: "done" });
+    await host.advance(2 * KEPT_LOOK_MS);
+    expect([loop.pending.size, faults()]).toEqual([0, []]);
+  });
+
+  test("[L43] what is delivered as it is kept is not asked for, nor is anything after the end", async () => {
+    const journal = new JournalByHand();
+    const { loop, host, settle } = await setup({ worker: worker() }, { commands: journal });
+    loop.enqueue(command("Work.Do", "one"));
+    await settle();
+    const delivered = journal.deliver(command("Work.Do", "one"));
+    journal.asked[0]?.answer.resolve(undefined);
+    await settle();
+    await delivered;
+    await host.advance(5 * KEPT_LOOK_MS);
+    loop.enqueue(command("Work.Do", "two"));
+    await settle();
+    journal.asked[1]?.answer.resolve(undefined);
+    await settle();
+    await host.run(() => loop.stop());
+    await host.advance(5 * KEPT_LOOK_MS);
+    expect(journal.lookedFor).toEqual([]);
   });
 });
