@@ -69,7 +69,7 @@ export const POLL_INTERVAL_MS = 5_000;
 export const EVENTS_HELD_MAX = 16_384;
 /** An event whose process died under it so often is handled only while no other such event is: one of them may be the reason. */
 export const EVENT_SUSPECT_DEATHS = 2;
-/** An event whose process died under it so often is failed without being handled again. */
+/** An event whose process died under it so often is failed without being handled again. From a suspect on, only after its handling had begun. */
 export const EVENT_DEATHS_MAX = 5;
 /** Claimed events that may wait here for a handler, while handlers are fast. Reading one back from the journal costs as much as handling it. */
 export const EVENTS_WAITING_MAX = 8_192;

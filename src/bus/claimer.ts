@@ -8,7 +8,8 @@
  * claim has come back short, and whatever arrives meanwhile says so again.
  *
  * An event whose process died under it may have been the reason, and so may any that was in hand with it. Those that it happened to more
- * than once are suspects: one at a time is taken, so that the next death tells which it was, and the guilty one is failed in the end.
+ * than once are suspects: one at a time is taken, so that the next death tells which it was, and the guilty one is failed in the end. That
+ * death counts only if the suspect's handling had begun, which the journal is told before (`delivery.ts`).
  */
 import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
@@ -131,9 +132,11 @@ export class Claimer {
       return undefined;
     }
     const steps = this.#parts.subscriptions.stepsFor(topic);
-    const run = new EventRun({ id, topic, source, message }, { lease, attempt, deliveries, deaths }, steps);
-    if (isSuspect(claim)) this.#suspect = run;
-    return run;
+    const facts = { id, topic, source, message };
+    if (!isSuspect(claim)) return new EventRun(facts, { lease, attempt, deliveries, deaths }, steps);
+    const suspicion = { begun: false };
+    this.#suspect = new EventRun(facts, { lease, attempt, deliveries, deaths, suspicion }, steps);
+    return this.#suspect;
   }
 
   async #fail({ row: { id }, lease, attempt }: Claim, kind: "unreadable" | "gave-up", error: string): Promise<void> {

@@ -13,7 +13,7 @@ import { type Handler, HandlerContext } from "./handler.ts";
 import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
-import { postponementOf, settlementOf } from "./outcome.ts";
+import { beginningOf, postponementOf, settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import { retryDelayMs } from "./retry-policy.ts";
 import type { RetryTimer } from "./retry-timer.ts";
@@ -57,6 +57,7 @@ export class Delivery {
         continue;
       }
       if (!this.#isLetIn(run, step)) return;
+      if (run.mustTellBeginning) return this.#parts.settles.add(run, beginningOf(run));
       const end = this.#handle(run, step);
       if (end.kind === "left") return;
       run.note(end);

@@ -41,6 +41,13 @@ export interface RunClaim {
   readonly deliveries: readonly Delivery[];
   /** How many processes have died while they held it; absent for none. */
   readonly deaths?: number;
+  /** Set for one that is a suspect for that. */
+  readonly suspicion?: Suspicion;
+}
+
+/** Whether the journal knows that the handling of a suspect has begun: only then the next death counts. */
+export interface Suspicion {
+  begun: boolean;
 }
 
 export class EventRun {
@@ -102,6 +109,11 @@ export class EventRun {
     this.state = "settling";
     this.#facts = undefined;
     this.#event = undefined;
+  }
+
+  /** Whether the journal has to be told before its first handler is called. */
+  get mustTellBeginning(): boolean {
+    return this.claim.suspicion?.begun === false;
   }
 
   earlierOf({ subscriber }: Step): Delivery | undefined {

@@ -23,6 +23,11 @@ export function shareOf(run: EventRun): Settlement {
   return settle(run, { kind: "partial" }, [...share, ...leftOf(run, run.position + 1, run.claim.deliveries)]);
 }
 
+/** Tells the journal that the handling of a suspect begins. */
+export function beginningOf(run: EventRun): Settlement {
+  return settle(run, { kind: "begun" }, []);
+}
+
 /** Gives the row back as if it had not been claimed, but for the shares that are done. */
 export function releaseOf(run: EventRun): Settlement {
   return settle(run, { kind: "release" }, unfinishedOf(run));

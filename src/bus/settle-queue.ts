@@ -9,7 +9,7 @@
  * one a sixth of its way, sixteen together hardly more than one. Should the process die before, they are delivered again, as at any time.
  *
  * A settle that the store could not take now is offered again; one that comes too late changes nothing. Either way the run is
- * over once the store has answered.
+ * over once the store has answered. Only the word that the handling of a suspect begins (J88) leaves it in hand.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { SETTLE_PAUSE_MS, SETTLE_RETRY_MS, SETTLES_WAITING_MAX } from "../limits.ts";
@@ -52,7 +52,7 @@ export class SettleQueue {
   }
 
   add(run: EventRun, settlement: Settlement): void {
-    run.beginSettling();
+    if (settlement.outcome.kind !== "begun") run.beginSettling();
     const { runs, settlements } = this.#due;
     runs.push(run);
     settlements.push(settlement);
@@ -109,10 +109,17 @@ export class SettleQueue {
 
   #answered(run: EventRun, { outcome }: Settlement, settled: boolean): void {
     if (!settled) this.#observe({ kind: "claim-lost", event: run.id });
+    if (settled && outcome.kind === "begun") return this.#begun(run);
     if (settled && outcome.kind === "retry") this.#retries.note(outcome.atMs);
     const isFinal = outcome.kind === "done" || outcome.kind === "failed";
     this.#held.over(run, !settled ? "lost" : isFinal ? "settled" : "given-back");
     if (settled && outcome.kind === "release") this.#held.listener?.backlog();
+  }
+
+  #begun(run: EventRun): void {
+    const { suspicion } = run.claim;
+    if (suspicion !== undefined) suspicion.begun = true;
+    this.#held.resume(run);
   }
 
   #refused({ runs, settlements }: Due, error: unknown): void {

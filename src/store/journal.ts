@@ -37,7 +37,10 @@ export interface JournalRow {
   readonly error?: string;
   /** How often it was claimed. */
   readonly attempts: number;
-  /** How often its holder's lease ended under it since it was last settled or requeued; absent for never. */
+  /**
+   * How often its holder's lease ended under it since it was last settled or requeued; absent for never. Of a suspect only those count under which
+   * its handling had begun.
+   */
   readonly deaths?: number;
   /** A pending row is not claimable before this time. */
   readonly nextAttemptAtMs?: number;
@@ -76,6 +79,8 @@ export interface Settlement {
   readonly attempt: number;
   readonly outcome: /** Only these subscribers' shares are settled; the row stays with its claimant. */
     | { readonly kind: "partial" }
+    /** The handling of a suspect begins; the row stays with its claimant. */
+    | { readonly kind: "begun" }
     | { readonly kind: "done"; readonly note?: string }
     | { readonly kind: "failed"; readonly error: string }
     /** Back to pending, not before `atMs`. */

@@ -2,6 +2,7 @@
  * One journal row in memory: what never changes, and its state. The states and the moves between them are drawn in
  * `docs/decisions/0002-the-store.md`; each move is one function here that gives the state after it. SPEC: J13, J17, J22-J27.
  */
+import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { causationOf, type Message } from "../../message/envelope.ts";
 import type { Delivery, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
 
@@ -9,8 +10,10 @@ export interface JournalState {
   readonly status: JournalStatus;
   /** How often the row was claimed; a release takes its claim back. */
   readonly attempts: number;
-  /** How often its holder's lease ran out under it since it was last settled or requeued. */
+  /** How often its holder's lease ran out under it since it was last settled or requeued; of a suspect, after its handling had begun. */
   readonly deaths: number;
+  /** Whether its holder has said that the handling begins. */
+  readonly begun: boolean;
   /** Set while `processing`. */
   readonly lease: number | undefined;
   /** Set while `pending` after a retry; not claimable until it is released. */
@@ -82,6 +85,7 @@ const PENDING: JournalState = {
   status: "pending",
   attempts: 0,
   deaths: 0,
+  begun: false,
   lease: undefined,
   nextAttemptAtMs: undefined,
   processedAtMs: undefined,
@@ -110,7 +114,7 @@ export function isSettled(state: JournalState): boolean {
 }
 
 export function claimed(state: JournalState, lease: number): JournalState {
-  return { ...state, status: "processing", attempts: state.attempts + 1, lease };
+  return { ...state, status: "processing", attempts: state.attempts + 1, begun: false, lease };
 }
 
 /** Back to pending because its holder has given it up. The attempt counts: it may have been what brought the holder down. */
@@ -118,9 +122,10 @@ export function abandoned(state: JournalState): JournalState {
   return { ...state, status: "pending", lease: undefined };
 }
 
-/** Back to pending because its holder's lease has run out. */
+/** Back to pending because its holder's lease has run out. What is a suspect already may be innocent until its handling has begun. */
 export function orphaned(state: JournalState): JournalState {
-  return { ...abandoned(state), deaths: state.deaths + 1 };
+  const counts = state.begun || state.deaths < EVENT_SUSPECT_DEATHS;
+  return { ...abandoned(state), deaths: state.deaths + (counts ? 1 : 0) };
 }
 
 export function requeued(state: JournalState): JournalState {
@@ -136,6 +141,8 @@ export function settled(state: JournalState, outcome: Settlement["outcome"], now
   switch (outcome.kind) {
     case "partial":
       return state;
+    case "begun":
+      return { ...state, begun: true };
     case "done":
       return { ...PENDING, status: "done", attempts, processedAtMs: nowMs, error: outcome.note };
     case "failed":

@@ -2,6 +2,7 @@
  * The statements of the journal's writer, and the columns and the head that whoever reads the journal has in common with it. What they are for and in
  * which order they run: `journal-table.ts`.
  */
+import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { AT_MOST, type Connection } from "./connection.ts";
 
 /** Columns of a row that no statement but the insert writes, and those that change. */
@@ -47,9 +48,10 @@ export function journalStatements(connection: Connection) {
         `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
     ),
     claim: prepare(
-      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, processed_at = NULL " +
+      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, begun = 0, processed_at = NULL " +
         "WHERE id BETWEEN ? AND ?",
     ),
+    begin: prepare(`UPDATE event_journal SET begun = 1 WHERE ${HELD}`),
     held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
     settle: prepare(
       `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL, deaths = 0 WHERE ${HELD}`,
@@ -75,7 +77,7 @@ export function journalStatements(connection: Connection) {
         "WHERE status = 'processing' AND status <> 'done' AND lease = ?",
     ),
     abandonUnheld: prepare(
-      "UPDATE event_journal SET status = 'pending', lease = NULL, deaths = deaths + 1 " +
+      `UPDATE event_journal SET status = 'pending', lease = NULL, deaths = deaths + (begun OR deaths < ${EVENT_SUSPECT_DEATHS}) ` +
         "WHERE status = 'processing' AND status <> 'done' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
     ),
     doneAfterAll: prepare(

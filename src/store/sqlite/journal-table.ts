@@ -245,6 +245,8 @@ export class JournalTable implements TableCache {
     switch (outcome.kind) {
       case "partial":
         return this.#sql.held.get(id, lease, attempt) !== undefined;
+      case "begun":
+        return this.#sql.begin.run(id, lease, attempt) > 0;
       case "done":
         return this.#sql.settle.run("done", now, outcome.note ?? null, null, id, lease, attempt) > 0;
       case "failed":

@@ -219,6 +219,9 @@ DROP TABLE node_by_input;
 DROP TABLE basis;
 `;
 
+/** Whether the handling of a suspect has begun under its present claim (decision 0005, "Events that kill"). */
+const VERSION_9 = `ALTER TABLE event_journal ADD COLUMN begun INTEGER NOT NULL DEFAULT 0`;
+
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */
 export const MIGRATIONS: readonly string[] = [
   VERSION_1,
@@ -229,6 +232,7 @@ export const MIGRATIONS: readonly string[] = [
   VERSION_6,
   VERSION_7,
   VERSION_8,
+  VERSION_9,
 ];
 
 export const SCHEMA_VERSION = MIGRATIONS.length;

@@ -1,5 +1,6 @@
 /** The journal as a queue: claims and the leases they are held under. */
 import { describe, expect, test } from "#test";
+import { EVENT_SUSPECT_DEATHS } from "../../../src/limits.ts";
 import { START_MS } from "../controlled-host.ts";
 import { append, claimedIds, entries, entry, rowOf, settlement } from "./requests.ts";
 import type { OpenStore } from "./store-under-test.ts";
@@ -111,6 +112,45 @@ export function leaseCases(open: OpenStore): void {
       expect(await deaths()).toEqual([undefined, 2]);
       await at.store.requeue([1]);
       expect(await deaths()).toEqual([undefined, 2]);
+    });
+
+    test("[J87] a suspect's deaths count from the moment on that its handling has begun", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(2));
+      /** Claims both, begins the first if asked for, and dies or goes. */
+      const lose = async (begin: boolean, how: "expired" | "closed" = "expired") => {
+        const { lease } = await at.store.openLease(LEASE_MS);
+        const [first] = await at.store.claim({ lease, limit: 2, kinds: EVENTS });
+        if (begin) expect(await at.store.settle([settlement(first!, { kind: "begun" })])).toEqual(["settled"]);
+        if (how === "closed") await at.store.closeLease(lease);
+        else at.host.stepClock(LEASE_MS);
+        await at.store.recover();
+      };
+      const deaths = async () => [(await rowOf(at.store, 1)).deaths, (await rowOf(at.store, 2)).deaths];
+      await lose(false);
+      await lose(false);
+      await lose(false);
+      expect(await deaths()).toEqual([EVENT_SUSPECT_DEATHS, EVENT_SUSPECT_DEATHS]);
+      await lose(true);
+      expect(await deaths()).toEqual([EVENT_SUSPECT_DEATHS + 1, EVENT_SUSPECT_DEATHS]);
+      // It began under an earlier claim, not under this one.
+      await lose(false);
+      await lose(true, "closed");
+      await lose(false);
+      expect(await deaths()).toEqual([EVENT_SUSPECT_DEATHS + 1, EVENT_SUSPECT_DEATHS]);
+    });
+
+    test("[J87] what has begun stays with its claimant, and does not begin for another", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(1));
+      const { lease } = await at.store.openLease(LEASE_MS);
+      const [claim] = await at.store.claim({ lease, limit: 1, kinds: EVENTS });
+      const before = await rowOf(at.store, 1);
+      expect(await at.store.settle([settlement(claim!, { kind: "begun" })])).toEqual(["settled"]);
+      expect(await rowOf(at.store, 1)).toEqual(before);
+      const other = { ...settlement(claim!, { kind: "begun" }), lease: lease + 1 };
+      expect(await at.store.settle([other])).toEqual(["lease-lost"]);
+      expect(await at.store.settle([settlement(claim!, { kind: "done" })])).toEqual(["settled"]);
     });
 
     test("[J87] a claim hands out no more suspects than it asks for, and does not stop at them", async () => {

@@ -2,6 +2,7 @@
  * The journal and its leases as plainly as they can be said: an array of rows, searched from the start each time. Written from
  * the rules, not from a backend.
  */
+import { EVENT_SUSPECT_DEATHS } from "../../../../src/limits.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -24,6 +25,8 @@ export class JournalModel {
   #lastLease = 0;
   /** Expiry of each lease that has not ended. */
   readonly leases = new Map<number, number>();
+  /** Rows whose handling has begun under their present claim. */
+  readonly #begun = new Set<number>();
 
   append(entries: readonly JournalEntry[], nowMs: number): AppendOutcome {
     const before = { rows: [...this.rows], lastId: this.#lastId };
@@ -74,7 +77,8 @@ export class JournalModel {
     for (const [lease, expiresAtMs] of [...this.leases]) if (expiresAtMs <= nowMs) this.leases.delete(lease);
     return this.#abandon((row) => {
       const isOrphan = !this.leases.has(row.lease!);
-      if (isOrphan) row.deaths = (row.deaths ?? 0) + 1;
+      const deaths = row.deaths ?? 0;
+      if (isOrphan && (deaths < EVENT_SUSPECT_DEATHS || this.#begun.has(row.id))) row.deaths = deaths + 1;
       return isOrphan;
     });
   }
@@ -94,6 +98,7 @@ export class JournalModel {
     return offered.slice(0, limit).map((row) => {
       row.status = "processing";
       row.attempts++;
+      this.#begun.delete(row.id);
       row.lease = lease;
       return { row: structuredClone(row), lease, attempt: row.attempts };
     });
@@ -112,7 +117,8 @@ export class JournalModel {
       row.deliveries = [...others, { ...delivery }];
     }
     const { outcome } = settlement;
-    if (outcome.kind === "partial") return "settled";
+    if (outcome.kind === "begun") this.#begun.add(row.id);
+    if (outcome.kind === "partial" || outcome.kind === "begun") return "settled";
     delete row.lease;
     if (outcome.kind === "release") {
       row.status = "pending";
