@@ -6,8 +6,12 @@
  * The time begins anew as long as batches get faster: the engine compiles while it runs, and the more code a system has the longer
  * that takes. What is measured is compiled code, of every system. How long to go on is told by what the thread itself has computed:
  * where others have most of the machine, a time by the clock is over before there is anything compiled.
+ *
+ * Nor does time count in which somebody else used the other half of the processor's core (`core.ts`), up to a bound: a batch that is
+ * slow for that is not the fastest, but a time that is over before there was any other has only such batches.
  */
 import type { Scale } from "../harness/benchmark.ts";
+import { hasCoreAlone } from "./core.ts";
 
 const BATCH_MS = 2;
 const BATCHES_MIN = 5;
@@ -16,23 +20,33 @@ const BUDGET_MS: Readonly<Record<Scale, number>> = { quick: 60, full: 200, long:
 const FASTER = 0.97;
 /** How often the time begins anew at most. */
 const BEGINNINGS_MAX = 10;
+/** How many budgets are spent at most on a core that is shared. */
+const PATIENCE = 6;
 
 /** Microseconds of one call. The call is given its number, from 1. */
 export async function pace(scale: Scale, call: (nth: number) => void): Promise<number> {
+  const budget = BUDGET_MS[scale];
   let nth = 0;
   let calls = 1;
   let fastest = Number.POSITIVE_INFINITY;
   let batches = 0;
   let beginnings = 0;
-  let began = computedMs();
-  while (computedMs() - began < BUDGET_MS[scale] || batches < BATCHES_MIN) {
+  let shared = 0;
+  let spent = 0;
+  let isAlone = hasCoreAlone();
+  while ((spent < budget || batches < BATCHES_MIN) && shared < budget * PATIENCE) {
+    const began = computedMs();
     const start = performance.now();
     for (let i = 0; i < calls; i++) call(++nth);
     const ms = performance.now() - start;
     const us = (ms * 1000) / calls;
+    const wasAlone = isAlone;
+    isAlone = hasCoreAlone();
     await letGo();
+    if (wasAlone && isAlone) spent += computedMs() - began;
+    else shared += computedMs() - began;
     if (ms < BATCH_MS / 2) calls *= 2;
-    else if (++batches > 1 && us < fastest * FASTER && beginnings++ < BEGINNINGS_MAX) began = computedMs();
+    else if (++batches > 1 && us < fastest * FASTER && beginnings++ < BEGINNINGS_MAX) spent = 0;
     fastest = Math.min(fastest, us);
   }
   return fastest;
