@@ -1,7 +1,7 @@
 /**
  * A real Worker as an actor, and the worker's side of it. The surface is the one that every actor has; what is added is the count of what
- * the worker has not handled yet, so that its mailbox is bounded like any other: the worker says after each message that it is done.
- * SPEC: L31.
+ * the worker has not handled yet, so that its mailbox is bounded like any other: the worker says after each message that it is done. It also says
+ * of what it has put into the loop by `send` that it waits for no answer; any other request of it counts as waited for. SPEC: L31, L41.
  *
  *     spawn: () => workerActor(new URL("./hash-worker.ts", import.meta.url))      // in the capability
  *     serve({ queries: { "Hash.Of": { handle: (data) => hash(data) } } })         // in hash-worker.ts
@@ -9,11 +9,11 @@
  * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same two functions in `src/adapters/node-worker.ts`.
  */
 import { systemHost } from "../host/system-host.ts";
-import type { Message } from "../message/envelope.ts";
+import { causationOf, type Message } from "../message/envelope.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
 import { HandledCount } from "./handled-count.ts";
-import { MailboxActor } from "./mailbox-actor.ts";
+import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
 
 /** What is needed of a Worker; a Web Worker has it. */
 export interface WorkerLike {
@@ -34,11 +34,15 @@ export interface WorkerPort {
 
 /** Sent by `serve` after each message that it has handled; no message of anybody. */
 const HANDLED = "millrace:handled";
+/** Before a message that `serve` was given by `send`. */
+const SENT = "millrace:sent";
 
 export class WorkerActor implements CapabilityActor {
   readonly #worker: WorkerLike;
   readonly #listeners: ActorListener[] = [];
   #unhandled = 0;
+  /** Ids of the requests that it waits for. */
+  readonly #asked = new Set<string>();
   #idleWaiters: (() => void)[] = [];
   readonly #handled = new HandledCount();
 
@@ -53,7 +57,12 @@ export class WorkerActor implements CapabilityActor {
 
   postMessage(message: Message): void {
     this.#worker.postMessage(message);
-    if (!isAnswer(message)) this.#unhandled++;
+    if (isAnswer(message)) this.#asked.delete(causationOf(message) ?? "");
+    else this.#unhandled++;
+  }
+
+  awaits(request: string): boolean {
+    return this.#asked.has(request);
   }
 
   addEventListener(type: "message" | "error" | "messageerror", listener: ActorListener): void {
@@ -92,6 +101,12 @@ export class WorkerActor implements CapabilityActor {
       this.#checkIdle();
       return;
     }
+    if (isSent(event.data)) return this.#tell({ type: "message", data: event.data[1] });
+    if (isRequest(event.data)) this.#asked.add(event.data.metadata.id);
+    this.#tell(event);
+  }
+
+  #tell(event: ActorEvent): void {
     for (const listener of this.#listeners) listener(event);
   }
 
@@ -120,7 +135,7 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
   const definition = { description: "", ...handlers };
   requireHandlers(definition);
   const actor = new MailboxActor(systemHost(), (message, context) => dispatch(definition, message, context));
-  actor.onmessage = ({ data }) => port.postMessage(data);
+  actor.onmessage = (event) => port.postMessage(event instanceof MadeMessageEvent ? event.data : [SENT, event.data]);
   port.onMessage((data) => {
     const message = data as Message;
     actor.postMessage(message);
@@ -133,6 +148,16 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
 /** Answers go past the worker's mailbox too. */
 function isAnswer({ kind }: Message): boolean {
   return kind === "reply" || kind === "error";
+}
+
+function isSent(said: unknown): said is readonly [typeof SENT, unknown] {
+  return Array.isArray(said) && said[0] === SENT;
+}
+
+/** A worker may say anything; whether this is a message is judged where it is routed. */
+function isRequest(said: unknown): said is Message {
+  const { kind, metadata } = (said ?? {}) as Partial<Message>;
+  return (kind === "command" || kind === "query") && typeof metadata?.id === "string";
 }
 
 /** The worker's own global scope. */

@@ -3,14 +3,22 @@ import type { Capability, CapabilityActor } from "../../src/loop/capability.ts";
 import { declared } from "../../src/loop/define-capability.ts";
 import type { WorkerHandlers } from "../../src/loop/worker-actor.ts";
 import type { Json } from "../../src/message/json.ts";
+import { command } from "../../src/message/lineage.ts";
 
 export const handlers: WorkerHandlers = {
   emits: { "Work.Done": true },
-  sends: { "Home.Ask": "query" },
+  sends: { "Home.Ask": "query", "Home.Do": "command" },
   on: {
     "Work.Told": (data: Json) => {
       if (data !== null) throw new Error(`cannot do ${data}`);
     },
+  },
+  commands: {
+    "Work.SendHome": {
+      handle: (data: Json, { send, host }, { metadata }) =>
+        send(command(host, "Home.Do", data, { causation: metadata.id })),
+    },
+    "Work.CommandHome": { handle: (data: Json, context) => context.command("Home.Do", data) },
   },
   queries: {
     "Work.Double": {

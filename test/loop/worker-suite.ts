@@ -77,6 +77,37 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
       await loop.stop();
     });
 
+    test("[L31] [L41] what a worker sends is kept, and not what it asks", async () => {
+      const kept: Json[] = [];
+      const home = capability({
+        description: "home",
+        commands: { "Home.Do": { handle: (data: Json) => `did ${data}` } },
+        queries: { "Home.Ask": { handle: () => null } },
+      });
+      const { promise: isKept, resolve } = Promise.withResolvers<void>();
+      const loop = await EventLoop.boot({
+        host: systemHost(),
+        capabilities: { work: workCapability(spawn), home },
+        commands: {
+          keep: async ({ data }) => {
+            kept.push(data);
+            resolve();
+            return undefined;
+          },
+          find: async () => undefined,
+          take: () => undefined,
+        },
+      });
+      const say = async (type: string, data: Json) =>
+        answerOf(await loop.request(message("command", type, type, data)));
+      expect(await say("Work.CommandHome", "asked")).toBe("did asked");
+      expect(await say("Work.SendHome", "sent")).toBe(null);
+      // What is kept stays, since nobody delivers it here; what is not is handled at once.
+      await Promise.race([isKept, loop.drained()]);
+      expect(kept).toEqual(["sent"]);
+      await loop.stop();
+    });
+
     test("[L17] [L31] what escapes a worker ends it: its requests are answered with 500, and another takes its place", async () => {
       const { loop, ask, comesBack } = await boot();
       expect(await ask("Work.Crash", "c")).toMatch(/^500 work crashed: .*escaped/s);
