@@ -49,7 +49,7 @@ export class Observations {
   readonly #observers = new Set<Observer>();
   /** Who hears of faults alone. */
   readonly #faultObservers = new Set<Observer>();
-  /** Who hears of one type alone. */
+  /** Who hears of one type alone; a type that nobody is left of has none. */
   readonly #byType = new Map<ObservationType, Set<Observer>>();
 
   constructor(host: Host) {
@@ -72,12 +72,17 @@ export class Observations {
   addFor(type: ObservationType, observer: Observer): () => void {
     const observers = this.#byType.get(type) ?? new Set();
     this.#byType.set(type, observers);
-    return this.#add(observers, observer);
+    return this.#add(observers, observer, () => {
+      if (observers.size === 0 && this.#byType.get(type) === observers) this.#byType.delete(type);
+    });
   }
 
   /** One that fails is let go: it would fail again with every message. */
-  #add(observers: Set<Observer>, observer: Observer): () => void {
-    const letGo = () => void observers.delete(own);
+  #add(observers: Set<Observer>, observer: Observer, gone = () => {}): () => void {
+    const letGo = () => {
+      observers.delete(own);
+      gone();
+    };
     const report = (thrown: unknown) => {
       letGo();
       this.#host.report(thrown);

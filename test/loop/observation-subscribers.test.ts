@@ -3,6 +3,7 @@ import { describe, expect, test } from "#test";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
+import { Observations } from "../../src/loop/observation.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command, deferred, message, query, setup } from "./loop-setup.ts";
@@ -110,6 +111,21 @@ describe("observations in a mailbox", () => {
     expect(observed.filter(({ type }) => type === "Sys.ActorFault")).toMatchObject(
       Array(3).fill({ data: { capability: "failing" } }),
     );
+  });
+
+  test("[L37] what only those wanted who were let go is not made any more", () => {
+    const host = simulatedHost(1);
+    let made = 0;
+    host.id = () => `m${++made}`;
+    const observations = new Observations(host);
+    const letGo = [1, 2].map(() => observations.addFor("Sys.Routed", () => undefined));
+    observations.tell("Sys.Routed", null);
+    letGo[0]?.();
+    observations.tell("Sys.Routed", null);
+    expect([made, observations.wanted]).toEqual([2, true]);
+    letGo[1]?.();
+    observations.tell("Sys.Routed", null);
+    expect([made, observations.wanted]).toEqual([2, false]);
   });
 
   test("[L37] what it may not emit is told to the side sink alone, and to nobody who would do so again", async () => {
