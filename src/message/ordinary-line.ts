@@ -59,13 +59,13 @@ export function readOrdinary(
   if (digits === 0 || digits > DIGITS_MAX || (digits > 1 && bytes[digitsFrom] === ZERO)) return undefined;
 
   const idEnd = digitsFrom - TIMESTAMP.length;
-  if (!text.startsWith(TIMESTAMP, idEnd - start)) return undefined;
+  if (!stands(TIMESTAMP, text, idEnd - start)) return undefined;
   let idFrom = idEnd;
   while (idFrom > start && isPlain(bytes[idFrom - 1]!)) idFrom--;
   if (idFrom === idEnd || idEnd - idFrom > ID_LENGTH_MAX) return undefined;
 
   const dataEnd = idFrom - METADATA.length;
-  if (!text.startsWith(METADATA, dataEnd - start)) return undefined;
+  if (!stands(METADATA, text, dataEnd - start)) return undefined;
   const dataFrom = start + head.text.length;
   if (scanJsonText(bytes, dataFrom, dataEnd, limits, 1) !== "clean") return undefined;
   try {
@@ -79,10 +79,15 @@ export function readOrdinary(
 }
 
 function headOf(text: string): Head | undefined {
-  if (lastHead !== undefined && text.startsWith(lastHead.text)) return lastHead;
+  if (lastHead !== undefined && stands(lastHead.text, text, 0)) return lastHead;
   const head = heads.get(text.slice(0, text.indexOf(DATA) + DATA.length));
   if (head !== undefined) lastHead = head;
   return head;
+}
+
+/** Whether a word stands at a place of a text. `startsWith` says the same and takes twice as long. */
+function stands(word: string, text: string, at: number): boolean {
+  return at >= 0 && text.slice(at, at + word.length) === word;
 }
 
 /** Remembers how the line of a message begins, which was read the other way. */

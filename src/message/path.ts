@@ -30,6 +30,11 @@ export function pathText(path: Path): string {
   return path.map((step) => `/${step.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
+/** For people: a place in a document, which is the document where the path is empty. */
+export function placeText(document: string, path: Path): string {
+  return path.length === 0 ? document : `${document} ${pathText(path)}`;
+}
+
 /** The largest index that an array can have. */
 const INDEX_MAX = 2 ** 32 - 2;
 
