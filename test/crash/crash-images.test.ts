@@ -37,6 +37,18 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
     expect(tally.acknowledged).toBeGreaterThan(IMAGES);
   });
 
+  test("[J1] [S5] [S107] nothing is lost either where a thread copies the log beside the batches", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const tally = new CrashTally();
+    const { directory, record } = setup();
+    // What lies between two writes differs from run to run; the log of this run is what the images are made of.
+    const records = await record({ seed: SEED, rounds: 6, durability: "power", checkpointThread: true });
+    await crashEverywhere({ records, directory, random: new SeededRandom(SEED, 1), tornPerPosition: 1 }, tally);
+    console.log(`crash images, the log copied by a thread (seed ${SEED}): ${tally.summary()}`);
+    expect(tally.examples).toEqual([]);
+  });
+
   test("[S26] verify finds a flipped bit in what the store still tells", { timeout: TIMEOUT_MS }, async () => {
     const { directory, record } = setup();
     const records = await record({ seed: SEED, rounds: 5 * ROUNDS, durability: "power" });
@@ -76,7 +88,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
   });
 });
 
-type Setting = Pick<RecordingOptions, "durability" | "plantedBug">;
+type Setting = Pick<RecordingOptions, "durability" | "plantedBug" | "checkpointThread">;
 
 function setup() {
   if (shim.kind === "skipped") throw new Error("the test should have been skipped");

@@ -3,6 +3,7 @@
  * power goes right after; the process lives; reads are served; a full disk only fails what does not fit, a failed sync stops the
  * store; and another process can go on with the file.
  */
+import type { ChildProcess } from "node:child_process";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { placeImage } from "./crash-everywhere.ts";
@@ -12,7 +13,7 @@ import { History, type HistoryMark } from "./history.ts";
 import { checkImage } from "./image-check.ts";
 import { type IoRecord, readIoLog } from "./io-log.ts";
 import { DATABASE } from "./recording.ts";
-import { finished, isLongRun, requireShim, startProgram, temporaryDirectory } from "./shim.ts";
+import { finished, isLongRun, linesOf, requireShim, startProgram, temporaryDirectory } from "./shim.ts";
 
 const SEED = 4_004;
 /** For a disk that stays full until the program lets go. */
@@ -48,21 +49,35 @@ describe.skipIf(shim.kind === "skipped")("when a call of the disk fails", () => 
     const stopped = reports.filter(({ refusals }) => refusals.includes("STORE_STOPPED"));
     expect(stopped.length).toBeGreaterThan(0);
   });
+
+  test("[S107] a failed sync in the thread that copies the log stops the store too", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const directory = temporaryDirectory("copying");
+    const child = start("copying-program.ts", join(directory, DATABASE), directory);
+    const said: string[] = [];
+    for await (const line of linesOf(child)) said.push(line);
+    await finished(child);
+    // Whoever was in the queue hears the one, whoever comes later the other.
+    expect(["store-stopped", "STORE_STOPPED"]).toContain(said.join());
+  });
 });
 
-async function run(fault: FailingPlan["fault"]): Promise<readonly TrialReport[]> {
+function start(program: string, argument: string, directory: string, log?: string): ChildProcess {
   if (shim.kind === "skipped") throw new Error("the test should have been skipped");
-  const { library } = shim;
+  return startProgram({ library: shim.library, program, args: [argument], directory, ...(log ? { log } : {}) });
+}
+
+async function run(fault: FailingPlan["fault"]): Promise<readonly TrialReport[]> {
   const scratch = temporaryDirectory("errors");
   const directory = temporaryDirectory("failing");
   const log = join(scratch, "io.log");
-  const start = (plan: FailingPlan) =>
-    startProgram({ library, program: "failing-program.ts", args: [JSON.stringify(plan)], directory, log });
+  const startOn = (plan: FailingPlan) => start("failing-program.ts", JSON.stringify(plan), directory, log);
 
-  await finished(start({ directory, seed: SEED, rounds: 2, fault }), "SIGKILL");
+  await finished(startOn({ directory, seed: SEED, rounds: 2, fault }), "SIGKILL");
   const reports = reportsIn(readIoLog(log)).filter((report) => report.struck);
   const resume = reports.map((report) => report.trial);
-  await finished(start({ directory, seed: SEED + 1, rounds: 1, fault, resume }));
+  await finished(startOn({ directory, seed: SEED + 1, rounds: 1, fault, resume }));
   // Only a failed sync can make an acknowledgement hollow for a while; the rest shows at the end, too.
   const verdict = new Verdict(scratch, fault.calls === "sync" ? "each acknowledgement" : "end");
   await verdict.judge(readIoLog(log));

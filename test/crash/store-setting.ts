@@ -10,14 +10,17 @@ export interface StoreSetting {
   readonly durability: "power" | "process";
   /** A mistake made on purpose, to see the harness find it. */
   readonly plantedBug?: PlantedBug;
+  /** Whether a thread copies the log. By default it is done between batches, so that the nth call is the same one in each run. */
+  readonly checkpointThread?: boolean;
 }
 
 /** A short log before it is copied into the database, so that this happens often. */
 const CHECKPOINT_PAGES = 40;
 
 export function openStore(setting: StoreSetting, host: Host = systemHost()): Promise<Store> {
-  const { path, durability, plantedBug } = setting;
-  return openPlantedStore({ path, durability, plantedBug, host, tuning: { checkpointPages: CHECKPOINT_PAGES } });
+  const { path, durability, plantedBug, checkpointThread = false } = setting;
+  const tuning = { checkpointPages: CHECKPOINT_PAGES, checkpointThread };
+  return openPlantedStore({ path, durability, plantedBug, host, tuning });
 }
 
 /** A host whose wall clock is ahead: every lease of the crashed process has expired. */

@@ -1,48 +1,143 @@
 /**
  * Copying the write-ahead log into the database, once it is long. The engine would do it inside a COMMIT, where it delays
- * everybody who waits for that COMMIT, and would hide its errors; so it is done between batches, and here.
+ * everybody who waits for that COMMIT, and would hide its errors; so it is done beside the batches, and decided here.
+ *
+ *   idle ──pagesMax not copied──> copying ──> idle          in a thread (`log-copier.ts`), while batches are written
+ *                                    │ the log is LENGTH_MAX times as long
+ *                                    v
+ *                                ending ──copied once more──> idle          no batch begins meanwhile
  *
  * It is passive: it copies what no reader still needs and waits for nobody. When all of the log was copied, the next write
- * starts the log anew.
+ * starts the log anew; beside a writer who never rests that would never be so, hence the end, which has little left to copy. Without a thread
+ * (`checkpointThread: false`, or none can be had) the copy is made between two batches, and is its own end.
  */
+import { pathToFileURL } from "node:url";
+import type { Host } from "../../host/host.ts";
 import type { Connection, Statement, WorkCount } from "./connection.ts";
+import { LogCopier } from "./log-copier.ts";
+import type { ResolvedOptions } from "./options.ts";
+import { engineError } from "./sqlite-error.ts";
 
 /** How much is written between two looks at the log's length: each takes as long as a tenth of a single publish. */
 const LOOK_AFTER_STATEMENTS = 64;
 const LOOK_AFTER_BYTES = 262_144;
+/** How many times as long as the pages after which it is copied the log becomes before the writer waits for its end. */
+const LENGTH_MAX = 4;
+
+type State = "idle" | "copying" | "ending" | "closed";
 
 export class Checkpoints {
+  readonly #connection: Connection;
+  readonly #file: URL;
+  readonly #options: ResolvedOptions;
+  readonly #host: Host;
   readonly #work: WorkCount;
   readonly #pagesMax: number;
+  /** Is told of what the engine could not do. */
+  readonly #failed: (error: unknown) => void;
   readonly #look: Statement;
   readonly #copy: Statement;
-  #isDue = false;
+  #state: State = "idle";
+  /** Undefined before the log has been long for the first time; null where there is none to be had. */
+  #copier: LogCopier | null | undefined;
+  /** What is under way in the thread; resolves, whatever comes of it. */
+  #underWay: Promise<void> = Promise.resolve();
+  /** Frames of the log from which on it is brought to its end. */
+  #endFrom: number;
+  /** Whoever waits for the end. */
+  #go: (() => void) | undefined;
   /** Of `#work`, at the last look. */
   #statementsSeen = 0;
   #bytesSeen = 0;
 
-  constructor(connection: Connection, pagesMax: number) {
+  constructor(connection: Connection, options: ResolvedOptions, failed: (error: unknown) => void) {
+    this.#connection = connection;
+    this.#file = pathToFileURL(options.path);
+    this.#options = options;
+    this.#host = options.host;
     this.#work = connection.work;
-    this.#pagesMax = pagesMax;
+    this.#pagesMax = options.tuning.checkpointPages;
+    this.#endFrom = LENGTH_MAX * this.#pagesMax;
+    this.#failed = failed;
+    this.#copier = options.tuning.checkpointThread ? undefined : null;
     this.#look = connection.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#copy = connection.prepare("PRAGMA wal_checkpoint(PASSIVE)");
   }
 
-  /** True once for every time that the log has become long; `run` is expected to follow. */
-  becomesDue(): boolean {
+  /** After a batch: looks whether the log has become long, and has it copied. */
+  look(): void {
     const { statements, bytesWritten } = this.#work;
     const isLittle =
       statements - this.#statementsSeen < LOOK_AFTER_STATEMENTS && bytesWritten - this.#bytesSeen < LOOK_AFTER_BYTES;
-    if (this.#isDue || isLittle) return false;
+    if (isLittle || this.#state === "closed") return;
     this.#statementsSeen = statements;
     this.#bytesSeen = bytesWritten;
-    const { log, checkpointed } = this.#look.get() ?? {};
-    this.#isDue = Number(log) - Number(checkpointed) >= this.#pagesMax;
-    return this.#isDue;
+    const found = this.#look.get();
+    const log = Number(found?.["log"]);
+    const isLong = log - Number(found?.["checkpointed"]) >= this.#pagesMax;
+    if (log < this.#pagesMax) this.#endFrom = LENGTH_MAX * this.#pagesMax;
+    if (this.#copier && log >= this.#endFrom) this.#underWay = this.#end(log);
+    else if (isLong && this.#state === "idle") this.#underWay = this.#start();
   }
 
-  run(): void {
-    this.#isDue = false;
-    this.#copy.get();
+  /** Whether the next batch has to wait until the log has come to its end; `go` is called when it has. */
+  holdsUp(go: () => void): boolean {
+    if (this.#state !== "ending") return false;
+    this.#go = go;
+    return true;
+  }
+
+  /** Lets a copy in the thread end, and the thread with it; afterwards nothing is copied any more. */
+  async close(): Promise<void> {
+    this.#state = "closed";
+    await this.#copier?.close();
+  }
+
+  async #start(): Promise<void> {
+    this.#state = "copying";
+    await this.#copyOnce();
+    if (this.#state === "copying") this.#state = "idle";
+  }
+
+  /** What was written beside the copy that is under way is copied while nothing is. */
+  async #end(log: number): Promise<void> {
+    // Where a reader is in the way, not all of it can be copied: then it is tried again when the log is as much longer.
+    this.#endFrom = log + LENGTH_MAX * this.#pagesMax;
+    this.#state = "ending";
+    await this.#underWay;
+    await this.#copyOnce();
+    if (this.#state === "ending") this.#state = "idle";
+    this.#go?.();
+    this.#go = undefined;
+  }
+
+  async #copyOnce(): Promise<void> {
+    // In a task of its own: it takes time, be it only to start the thread, and callers should have their answers first.
+    await this.#host.yield();
+    if (this.#state === "closed") return;
+    if (this.#copier === undefined) this.#copier = this.#startCopier();
+    const copied = await this.#copier?.copy();
+    if (copied?.kind === "copied") this.#work.statements++;
+    else if (copied?.kind === "failed") this.#failed(engineError(copied.message, copied.errcode));
+    else this.#copyHere();
+  }
+
+  #copyHere(): void {
+    this.#copier = null;
+    if (this.#state === "closed" || this.#connection.inTransaction) return;
+    try {
+      this.#copy.get();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** Null where the system has no thread to give: the log is then copied here, which is slower and nothing else. */
+  #startCopier(): LogCopier | null {
+    try {
+      return new LogCopier(this.#file, this.#options);
+    } catch {
+      return null;
+    }
   }
 }

@@ -177,7 +177,8 @@ export function configure(connection: Connection, options: ResolvedOptions, read
 
 type Setting = readonly [name: string, value: string | number];
 
-function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: boolean): Setting[] {
+/** What is set on a connection, also on that of another thread. */
+export function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: boolean): Setting[] {
   const settings: Setting[] = [
     // A busy handler would sleep on the event loop; `group-commit.ts` waits with a timer instead.
     ["busy_timeout", 0],
@@ -187,7 +188,7 @@ function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: boolean):
     ["fullfsync", durability === "power" ? 1 : 0],
     ["checkpoint_fullfsync", 1],
     ["foreign_keys", 0],
-    // We copy the log ourselves, after callers were answered and where an error is seen: `group-commit.ts`.
+    // We copy the log ourselves, after callers were answered and where an error is seen: `checkpoints.ts`.
     ["wal_autocheckpoint", 0],
     ["journal_size_limit", 64 * 1_048_576],
     // A damaged page is reported when it is read instead of misread.

@@ -6,7 +6,7 @@
  *   idle ─────────> scheduled (task) ─────> jobs, flush, COMMIT, answers ──> idle | scheduled
  *                      ^    │ busy                    │
  *                      │    v                         v an I/O error in COMMIT, a failed flush, corruption, a newer format
- *                      waiting (timer)              stopped (for good)
+ *                      waiting (timer, copy of the log)      stopped (for good)
  *
  * A batch starts in a task of its own, so that everybody whom the last batch woke has queued again before it does, and lets tasks go
  * first while each brings it more: a flush costs the same, however much is in it. It never waits for nothing to do. For a caller who was
@@ -82,7 +82,7 @@ export class GroupCommit {
     this.#lock = new WriteLock(connection, options);
     this.#queue = new JobQueue(options.tuning);
     this.#turn = new AnswerTurn(options.host);
-    this.#checkpoints = new Checkpoints(connection, options.tuning.checkpointPages);
+    this.#checkpoints = new Checkpoints(connection, options, (error) => this.#checkpointFailed(error));
     this.#answersEarly = options.plantedBug === "ack-before-commit";
     this.#beginRead = connection.prepare("BEGIN");
     this.#commit = connection.prepare("COMMIT");
@@ -146,6 +146,7 @@ export class GroupCommit {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
     this.#lock.giveUp();
+    await this.#checkpoints.close();
     if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
   }
 
@@ -202,6 +203,10 @@ export class GroupCommit {
       this.#rest();
       return;
     }
+    if (this.#checkpoints.holdsUp(() => this.#startBatch())) {
+      this.#state = { kind: "waiting" };
+      return;
+    }
     if (!this.#takeLock()) return;
     const callers = this.#callers;
     this.#callers = 0;
@@ -224,8 +229,7 @@ export class GroupCommit {
       }
       this.#turn.answered(callers);
       this.#events.written();
-      // In a task of its own: it takes as long as several batches, and callers should have their answers first.
-      if (this.#checkpoints.becomesDue()) this.#host.task(() => this.#checkpoint());
+      this.#checkpoints.look();
     }
     this.#rest();
   }
@@ -364,6 +368,7 @@ export class GroupCommit {
     const reason = `The store stopped: ${why}`;
     this.#state = { kind: "stopped", reason };
     this.#lock.giveUp();
+    void this.#checkpoints.close();
     for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));
     for (const resolve of this.#drained.splice(0)) resolve();
     return new StoreError("STORE_STOPPED", reason);
@@ -379,15 +384,10 @@ export class GroupCommit {
     }
   }
 
-  #checkpoint(): void {
-    if (this.#state.kind === "closed" || this.#state.kind === "stopped" || this.#connection.inTransaction) return;
-    try {
-      this.#checkpoints.run();
-    } catch (error) {
-      const trouble = engineTrouble(error);
-      // The log keeps what was committed; a full disk or a reader in the way only means that it stays longer.
-      if (trouble !== "busy" && trouble !== "full") this.#stopFor(error);
-    }
+  #checkpointFailed(error: unknown): void {
+    const trouble = engineTrouble(error);
+    // The log keeps what was committed; a full disk or a reader in the way only means that it stays longer.
+    if (trouble !== "busy" && trouble !== "full") this.#stopFor(error);
   }
 
   #readVersion(): unknown {

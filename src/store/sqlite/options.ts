@@ -36,6 +36,11 @@ export interface SqliteTuning {
   readonly lockWaitMs: number;
   /** Pages of the write-ahead log after which it is copied into the database file. */
   readonly checkpointPages: number;
+  /**
+   * Whether a thread of its own copies it, which is started when the log is that long for the first time. Otherwise, and where no thread can be
+   * had, it is copied between two batches, and the event loop waits for it.
+   */
+  readonly checkpointThread: boolean;
   /** Page cache of the one connection. */
   readonly cacheBytes: number;
   /** Bytes of one message's data in the journal; a larger one is refused. At most 1 MiB. */
@@ -54,6 +59,7 @@ export const DEFAULT_TUNING: SqliteTuning = {
   queueBytesMax: 64 * 1_048_576,
   lockWaitMs: 5_000,
   checkpointPages: 1_000,
+  checkpointThread: true,
   cacheBytes: 16 * 1_048_576,
   payloadBytesMax: PAYLOAD_BYTES_MAX,
   feedCommits: CHANGES_KEPT_MAX,

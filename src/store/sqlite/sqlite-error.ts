@@ -65,6 +65,11 @@ export function failureOf(error: unknown): Rejection {
   }
 }
 
+/** An error of the engine that was met in another thread: nothing but its text and its code come through. */
+export function engineError(message: string, errcode: number): Error {
+  return Object.assign(new Error(message), { errcode });
+}
+
 /** The engine's extended result code, or undefined for an error that is not the engine's. */
 export function engineCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !("errcode" in error)) return undefined;

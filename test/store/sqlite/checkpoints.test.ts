@@ -1,0 +1,102 @@
+/** How the write-ahead log stays short: who copies it, how long it becomes, and what happens when the thread that does is gone. */
+import { execFile } from "node:child_process";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Worker } from "node:worker_threads";
+import { describe, expect, test } from "vitest";
+import { resolveOptions } from "../../../src/store/sqlite/options.ts";
+import { openReader } from "../../../src/store/sqlite/reader.ts";
+import { append } from "../conformance/requests.ts";
+import { CHECKPOINT_PAGES, fill, freshEntries } from "./long-log.ts";
+import { StoreFile } from "./store-file.ts";
+
+/** A frame of the log: a page with its head. */
+const FRAME_BYTES = 4_096 + 24;
+/** Four times as long, and what two batches add. */
+const LOG_BYTES_MAX = 6 * CHECKPOINT_PAGES * FRAME_BYTES;
+/** Some thousand frames. */
+const BATCHES = 60;
+
+describe("a long log", () => {
+  test("[S107] is copied by a thread, and stays short under a load that never rests", async () => {
+    await using at = await setup();
+    await fill(at.store, BATCHES);
+    expect(at.threads).toHaveLength(1);
+    expect(at.logBytes()).toBeLessThan(LOG_BYTES_MAX);
+    expect(await at.store.verify()).toMatchObject({ ok: true, problems: [] });
+    await at.store.close();
+    // All of it is in the database, and the thread has let go of it.
+    expect(existsSync(`${at.file.path}-wal`)).toBe(false);
+  });
+
+  test("[S107] is copied between batches where no thread is wanted, and stays as short", async () => {
+    await using at = await setup(false);
+    await fill(at.store, BATCHES);
+    expect(at.threads).toHaveLength(0);
+    expect(at.logBytes()).toBeLessThan(LOG_BYTES_MAX);
+  });
+
+  test("[S107] needs no thread before it is long", async () => {
+    await using at = await setup();
+    await append(at.store, ...freshEntries(10));
+    await at.store.close();
+    expect(at.threads).toHaveLength(0);
+  });
+
+  test("[S107] stays short when the thread has died, also in the middle of a copy", async () => {
+    await using at = await setup();
+    while (at.threads.length === 0) await fill(at.store, 1);
+    // A copy is under way, or asked for, while the thread starts.
+    await at.threads[0]!.terminate();
+    await fill(at.store, BATCHES);
+    expect(at.threads).toHaveLength(1);
+    expect(at.logBytes()).toBeLessThan(LOG_BYTES_MAX);
+    expect(await at.store.verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
+  test("[S107] keeps what a reader still needs, and nobody waits for him", async () => {
+    await using at = await setup();
+    await fill(at.store, 1);
+    {
+      await using reader = openReader(resolveOptions({ path: at.file.path }));
+      const count = () => reader.connection.prepare("SELECT count(*) AS n FROM event_journal").get()?.["n"];
+      const before = count();
+      await fill(at.store, BATCHES);
+      expect(count()).toBe(before);
+      expect(at.logBytes()).toBeGreaterThan(LOG_BYTES_MAX);
+    }
+    await fill(at.store, BATCHES);
+    const grown = at.logBytes();
+    await fill(at.store, BATCHES);
+    // The file does not shrink, but what is written begins anew at its start.
+    expect(at.logBytes()).toBe(grown);
+  });
+
+  test("[S107] does not keep a process alive that has nothing more to do", async () => {
+    await using file = new StoreFile();
+    const program = join(import.meta.dirname, "leaving-program.ts");
+    // It neither closes the store nor exits by itself, so it comes to its end when nothing is left that it waits for.
+    const { stdout } = await promisify(execFile)(process.execPath, [program, file.path]);
+    expect(Number(stdout)).toBeLessThan(LOG_BYTES_MAX);
+  });
+});
+
+async function setup(checkpointThread = true) {
+  const file = new StoreFile();
+  const threads: Worker[] = [];
+  const notice = (message: unknown): void => void threads.push((message as { worker: Worker }).worker);
+  subscribe("worker_threads", notice);
+  const store = await file.open({ tuning: { checkpointPages: CHECKPOINT_PAGES, checkpointThread } });
+  return {
+    file,
+    store,
+    threads,
+    logBytes: () => statSync(`${file.path}-wal`).size,
+    async [Symbol.asyncDispose]() {
+      unsubscribe("worker_threads", notice);
+      await file[Symbol.asyncDispose]();
+    },
+  };
+}
