@@ -25,6 +25,7 @@ import { type Rejection, rejected } from "./rejection.ts";
 import { Reload } from "./reload.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { type FeedCommit, type Store, StoreError } from "./store.ts";
+import { UnseenLabels } from "./unseen-labels.ts";
 
 export class Confirmation implements Newcomers {
   /** Everything up to this commit sequence is integrated. */
@@ -39,6 +40,7 @@ export class Confirmation implements Newcomers {
   readonly #documents: DocumentTable;
   readonly #notifier: Notifier;
   readonly #notices: OutcomeNotices;
+  readonly #unseenLabels: UnseenLabels;
   /** What stands on another comes after it. */
   readonly #pending = new CommitList<PendingCommit>();
   #catchingUp: Promise<void> | undefined;
@@ -59,6 +61,7 @@ export class Confirmation implements Newcomers {
     this.#documents = options.documents;
     this.#notifier = options.notifier;
     this.#notices = new OutcomeNotices(options.host);
+    this.#unseenLabels = new UnseenLabels(options, options.documents, options.notifier);
     this.position = options.position;
     this.session = options.host.id();
     this.tell = (trouble) => options.host.report(trouble);
@@ -120,7 +123,8 @@ export class Confirmation implements Newcomers {
     this.#pending.delete(pending.localSequence);
     if (pending.movesSpace) this.position = Math.max(this.position, sequence);
     for (const share of pending.shares) share.document.confirm(share, sequence);
-    for (const ref of pending.request.labels) this.#documents.find(ref)?.relabel((labels) => labels.confirm(pending));
+    for (const ref of pending.request.labels)
+      this.#documents.find(ref)?.relabel((labels) => labels.confirm(pending, sequence));
   }
 
   // The feed ---------------------------------------------------------------------------------------------------------
@@ -150,14 +154,39 @@ export class Confirmation implements Newcomers {
     this.#documents.turn?.seal();
     // Own commits may have been confirmed meanwhile, and then there was no gap. Behind a real one none can be, until the end.
     if (page.gap && asked === this.position) await this.#reload();
+    else if (this.#documents.isLabelled || page.commits.some(({ labels }) => labels.length > 0))
+      await this.#integrateLabelled(page.commits);
     else for (const commit of page.commits) this.#integrate(commit);
     if (this.position < page.head) this.#again = true;
   }
 
+  async #integrateLabelled(commits: readonly FeedCommit[]): Promise<void> {
+    this.#documents.isLabelled = true;
+    await this.#see(commits);
+    for (const commit of commits) {
+      // An own commit before it may have put one more document.
+      const labels = this.#see([commit]);
+      if (labels !== undefined) await labels;
+      this.#integrate(commit);
+    }
+  }
+
+  /** How what others have written is labelled; mostly there is nothing to find out. */
+  #see(commits: readonly FeedCommit[]): Promise<void> | undefined {
+    const isNews = (commit: FeedCommit) => commit.sequence > this.position && this.#own(commit) === undefined;
+    const labels = this.#unseenLabels.before(commits.filter(isNews));
+    return labels?.then(() => this.#documents.turn?.seal());
+  }
+
+  #own({ session, localSequence }: FeedCommit): PendingCommit | undefined {
+    const own = this.#pending.get(localSequence);
+    return own?.session === session ? own : undefined;
+  }
+
   #integrate(commit: FeedCommit): void {
     if (commit.sequence <= this.position) return;
-    const own = this.#pending.get(commit.localSequence);
-    if (own && own.session === commit.session) {
+    const own = this.#own(commit);
+    if (own !== undefined) {
       this.#confirm(own, commit.sequence);
       own.state = "integrated";
       if (own.answer) own.finish("confirmed", own.answer, this.#notices);

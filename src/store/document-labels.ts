@@ -11,6 +11,12 @@ import { isPrefix } from "./path-operation.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import type { AddressLabels } from "./store.ts";
 
+/** A label write that is stored, since that sequence. */
+interface StoredLabels {
+  readonly sequence: number;
+  readonly write: AddressLabels;
+}
+
 interface PendingLabels {
   readonly commit: PendingCommit;
   readonly write: AddressLabels;
@@ -26,6 +32,8 @@ const NOWHERE: readonly PlaceLabel[] = Object.freeze([]);
 
 export class DocumentLabels {
   #confirmed: readonly AddressLabels[] = [];
+  /** The last write to each place since the last load. Another load, which shows less, may be on its way. */
+  #since: readonly StoredLabels[] = [];
   #pending: readonly PendingLabels[] = [];
   /** What the program has declared; joined to whatever is stored. */
   #declared: readonly AddressLabels[] = [];
@@ -44,21 +52,29 @@ export class DocumentLabels {
     return this.#declared.some(({ path, labels }) => !isWithin(labelOf(labels), at(this.#confirmed, path)));
   }
 
-  /** What a backend has said; what this replica has pending stays on top, but for commits that the answer contains. */
-  loaded(
-    labels: readonly AddressLabels[],
-    missed: readonly LabelWrite[],
-    keep: (commit: PendingCommit) => boolean,
-  ): void {
-    this.#confirmed = missed.reduce(replace, labels);
+  /**
+   * What a backend has said as of a sequence. What is known to have been stored since is on top of it, and on top of that what this replica
+   * has pending, but for commits that the answer contains.
+   */
+  loaded(labels: readonly AddressLabels[], sequence: number, keep: (commit: PendingCommit) => boolean): void {
+    this.#since = this.#since.filter((one) => one.sequence > sequence);
+    this.#confirmed = this.#since.reduce((all, { write }) => replace(all, write), labels);
     this.#pending = this.#pending.filter(({ commit }) => keep(commit));
     this.#join();
   }
 
-  /** Somebody else's label write. */
-  integrate(write: LabelWrite): void {
-    this.#confirmed = replace(this.#confirmed, write);
+  /** Somebody else's label write, stored with that sequence. */
+  integrate(write: LabelWrite, sequence: number): void {
+    this.#store(write, sequence);
     this.#join();
+  }
+
+  #store(write: AddressLabels, sequence: number): void {
+    const isSamePlace = (one: StoredLabels) => isSame(one.write.path, write.path);
+    // What was missed while the document was loading is told late.
+    if (this.#since.some((one) => isSamePlace(one) && one.sequence > sequence)) return;
+    this.#confirmed = replace(this.#confirmed, write);
+    this.#since = [...this.#since.filter((one) => !isSamePlace(one)), { sequence, write }];
   }
 
   addPending(commit: PendingCommit, write: LabelWrite): void {
@@ -66,11 +82,10 @@ export class DocumentLabels {
     this.#join();
   }
 
-  /** The commit's label writes are confirmed; nothing changes but what happens when others fall. */
-  confirm(commit: PendingCommit): void {
-    const isOf = (pending: PendingLabels) => pending.commit === commit;
-    this.#confirmed = this.#pending.filter(isOf).reduce((labels, { write }) => replace(labels, write), this.#confirmed);
-    this.#pending = this.#pending.filter((pending) => !isOf(pending));
+  /** The commit's label writes are confirmed; nothing changes but what happens when others fall, or an older load comes. */
+  confirm(commit: PendingCommit, sequence: number): void {
+    for (const { commit: of, write } of this.#pending) if (of === commit) this.#store(write, sequence);
+    this.#pending = this.#pending.filter((pending) => pending.commit !== commit);
     this.#join();
   }
 

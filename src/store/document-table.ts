@@ -41,6 +41,8 @@ export class DocumentTable {
   newcomers: Newcomers | undefined;
   /** Loads of an older state than this come too late: the feed has no more of what lies between. */
   loadsFrom = 0;
+  /** Something of the space is labelled, or may be. */
+  isLabelled = false;
   readonly #documents = new DocumentMap<ReplicaDocument>();
   readonly #absentHolds = new AbsentHolds();
   readonly #residentMax: number;
@@ -198,7 +200,8 @@ export class DocumentTable {
         return;
       }
       labels.push(...this.relabelOn(document, loaded, result.sequence));
-      if (!wasLoaded) changes.push(...this.rebaseOn(document, loaded, result.sequence));
+      if (wasLoaded) document.missed = NO_COMMITS;
+      else changes.push(...this.rebaseOn(document, loaded, result.sequence));
       if (!wasLoaded && document.value === undefined) missing.push(document);
     });
     this.written(changes);
@@ -207,9 +210,15 @@ export class DocumentTable {
 
   /** Puts the labels that a backend has said under the pending ones; before the value, which has taken what was missed then. */
   relabelOn(document: ReplicaDocument, loaded: LoadedDocument, sequence: number): readonly LabelChange[] {
-    const missed = document.missed.filter((commit) => commit.sequence > sequence).flatMap(({ labels }) => labels);
+    // A load that was asked for earlier may come later.
+    if (sequence < document.labelsAt) return NO_LABELS;
+    document.labelsAt = sequence;
+    const missed = document.missed.filter((commit) => commit.labels.length > 0);
     if (loaded.labels.length === 0 && missed.length === 0 && document.labels === undefined) return NO_LABELS;
-    const change = document.relabel((labels) => labels.loaded(loaded.labels, missed, isAfter(sequence)));
+    const change = document.relabel((labels) => {
+      for (const commit of missed) for (const write of commit.labels) labels.integrate(write, commit.sequence);
+      labels.loaded(loaded.labels, sequence, isAfter(sequence));
+    });
     return change ? [change] : NO_LABELS;
   }
 
@@ -276,6 +285,7 @@ export class DocumentTable {
 }
 
 const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
+const NO_COMMITS: readonly never[] = Object.freeze([]);
 
 /** Whether a commit is not yet part of what a backend has said as of a sequence. */
 export function isAfter(sequence: number): (commit: PendingCommit) => boolean {

@@ -41,7 +41,8 @@ export class Reload implements LoadHome {
     const documents = this.#documents;
     documents.doubtDerived();
     documents.lookAgainAtAll();
-    const { sequence: position } = await store.load(space, []);
+    const { sequence: position, isLabelled } = await store.load(space, []);
+    if (isLabelled) documents.isLabelled = true;
     this.#position = position;
     // What is on its way must not be older.
     documents.loadsFrom = position;

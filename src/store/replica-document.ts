@@ -65,9 +65,11 @@ export class ReplicaDocument implements DocumentRef {
   loadError: unknown;
   /** The sequence as of which the document was loaded; commits up to it are in the value already. */
   loadedAt = 0;
+  /** The sequence as of which its labels were loaded; below zero if they never were. */
+  labelsAt = -1;
   /** Pending shares in commit order; their operations are applied to `value`. Changed only here. */
   pending: readonly PendingShare[] = NONE;
-  /** Others' commits that arrived while the document was loading, to be applied where the load did not see them. */
+  /** Others' commits that arrived while it was loading, to be applied where the load did not see them; labels alone, once it is here otherwise. */
   missed: readonly Missed[] = NONE;
   /** How many hold on to it (observers, open transactions); while above zero it is not dropped. */
   observers = 0;
@@ -108,6 +110,11 @@ export class ReplicaDocument implements DocumentRef {
   /** Held and not here. That of a resumed node is derived, and still only stored. */
   get isHeldAbsent(): boolean {
     return this.state === "absent" && this.observers > 0 && !this.isKnown;
+  }
+
+  /** Put here without having been loaded: what others write to it may be labelled as nobody here knows. */
+  get isUnseen(): boolean {
+    return this.state === "loaded" && this.labelsAt < 0 && !this.derived;
   }
 
   /** Applies one operation in place; says what changed, and what takes it back. */
@@ -152,8 +159,8 @@ export class ReplicaDocument implements DocumentRef {
   /** Somebody else's label write, confirmed with that sequence. */
   integrateLabels(write: LabelWrite, sequence: number): LabelChange | undefined {
     if (this.state === "loading") this.missed = [...this.missed, { sequence, operations: NONE, labels: [write] }];
-    if (this.state !== "loaded" || sequence <= this.loadedAt) return undefined;
-    return this.relabel((labels) => labels.integrate(write));
+    if (this.state !== "loaded" || sequence <= Math.max(this.loadedAt, this.labelsAt)) return undefined;
+    return this.relabel((labels) => labels.integrate(write, sequence));
   }
 
   /** Applies an operation from elsewhere, with the identities of what is here already. */
@@ -303,7 +310,8 @@ export class ReplicaDocument implements DocumentRef {
     this.state = "loaded";
     this.loadError = undefined;
     this.loadedAt = sequence;
-    this.missed = NONE;
+    // How it is labelled is still on its way, where it was being loaded.
+    if (this.missed.length > 0) this.missed = this.missed.filter(({ labels }) => labels.length > 0);
   }
 
   /** What a share that has just been applied changed, outermost paths only; made from its inverses and the present value. */

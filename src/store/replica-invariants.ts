@@ -16,7 +16,8 @@ export function checkDocument(document: ReplicaDocument, pending: CommitList<Pen
   check(document.observers >= 0, "is held by less than nobody");
   const showsNothing = document.value === undefined || document.derived;
   check(document.isKnown || showsNothing, "is not known, and something of it shows");
-  check(document.state === "loading" || document.missed.length === 0, "keeps missed commits and is not loading");
+  const missed = document.state === "loading" ? [] : document.missed.flatMap(({ operations }) => operations);
+  check(missed.length === 0, "keeps what was missed and is not loading");
   check(!containsUnfrozenBelowFrozen(document.value), "has a container that can change inside one that was handed out");
 
   let last = 0;

@@ -93,17 +93,18 @@ export class Replica implements AsyncDisposable {
 
   /** Opens a replica at the space's present sequence. Documents are loaded as they are read. */
   static async open(options: ReplicaOptions): Promise<Replica> {
-    const { sequence } = await options.store.load(options.space, []);
-    return new Replica(options, sequence);
+    const { sequence, isLabelled = false } = await options.store.load(options.space, []);
+    return new Replica(options, sequence, isLabelled);
   }
 
-  private constructor(options: ReplicaOptions, position: number) {
+  private constructor(options: ReplicaOptions, position: number, isLabelled: boolean) {
     const { store, space, host = systemHost(), residentDocumentsMax: residentMax = RESIDENT_DOCUMENTS_MAX } = options;
     const notifier = new Notifier(host);
     this.#notifier = notifier;
     this.space = space;
     this.#store = store;
     this.#documents = new DocumentTable({ store, space, host, residentMax, notifier });
+    this.#documents.isLabelled = isLabelled;
     this.#confirmation = new Confirmation({ space, host, store, documents: this.#documents, notifier, position });
     this.#feed = new FeedWatch({ host, store, space, follower: this.#confirmation });
   }
@@ -286,6 +287,7 @@ export class Replica implements AsyncDisposable {
   /** Puts the labels that a commit writes on the documents; they are as pending as what it wrote. */
   #label(pending: PendingCommit): readonly LabelChange[] {
     if (pending.request.labels.length === 0) return NONE;
+    this.#documents.isLabelled = true;
     return pending.request.labels.flatMap(
       (write) => this.place(write).relabel((of) => of.addPending(pending, write)) ?? [],
     );

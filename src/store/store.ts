@@ -127,6 +127,8 @@ export interface LoadResult {
   /** The space's sequence as of which the documents were read. */
   readonly sequence: number;
   readonly documents: readonly LoadedDocument[];
+  /** Whether anything is labelled, in this space or in another; told to whoever asks for no document. */
+  readonly isLabelled?: boolean;
 }
 
 export interface LoadedDocument extends DocumentRef {

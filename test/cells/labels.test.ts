@@ -571,6 +571,21 @@ describe("labelling", () => {
     expect(space.labelsOf(fallen)).toEqual(["s"]);
   });
 
+  test("[F5] [F7] what others write to a labelled document that a process has put without reading it is not shown there", async () => {
+    const { secret, quiet, process } = await withSecret();
+    await quiet();
+    const other = await process();
+    const there = other.space.cell<number>("secret");
+    there.set(5);
+    await quiet();
+    const seen = new Calls<unknown>();
+    there.sink(seen.note, { clearance: [] });
+    await quiet();
+    secret.set(42);
+    await quiet();
+    expect([there.get(), seen.take(), other.space.labelsOf(there)]).toEqual([42, [5], ["s"]]);
+  });
+
   test("[F7] a document of which 200,000 places are known is labelled like any other", async () => {
     const { space, quiet } = await setup();
     const wide = space.cell<Record<string, number>>("wide");

@@ -84,7 +84,9 @@ export class SpaceTable {
   }
 
   load(refs: readonly DocumentRef[]): LoadResult {
-    return { sequence: this.#sequence, documents: refs.map((ref) => this.#loadOne(ref)) };
+    const documents = refs.map((ref) => this.#loadOne(ref));
+    const isLabelled = this.#labels.size > 0;
+    return { sequence: this.#sequence, documents, ...(refs.length === 0 && isLabelled ? { isLabelled } : {}) };
   }
 
   changesSince(sequence: number, limit: number): FeedPage {

@@ -24,7 +24,8 @@ export class DocumentReads {
     const space = this.#tables.spaces.find(spaceName);
     const documents = refs.map((ref) => this.#loadOne(space, ref));
     this.#tables.documents.trim();
-    return { sequence: space?.sequence ?? 0, documents };
+    const isLabelled = refs.length === 0 && this.#tables.labels.isAny;
+    return { sequence: space?.sequence ?? 0, documents, ...(isLabelled ? { isLabelled } : {}) };
   }
 
   changesSince(spaceName: string, sequence: number, limit: number): FeedPage {

@@ -131,6 +131,18 @@ export function documentCases(open: OpenStore): void {
       expect(await currentValue(await at.reopen(), "a")).toEqual(expected);
     });
 
+    test("[S17] whoever asks for no document is told whether anything is labelled", async () => {
+      await using at = await open();
+      const label = (localSequence: number, labels: string[]) =>
+        at.store.commit(commitBy("s", localSequence, { labels: [{ ...ref("a"), path: [], labels }] }));
+      const isLabelled = async () => (await at.store.load(SPACE, [])).isLabelled === true;
+      expect(await isLabelled()).toBe(false);
+      committed(await label(1, ["secret"]));
+      expect(await isLabelled()).toBe(true);
+      committed(await label(2, []));
+      expect(await isLabelled()).toBe(false);
+    });
+
     test("[S17] labels are replaced by address, removed by an empty set, and move no document", async () => {
       await using at = await open();
       await write(at.store, set("a", [], { x: 1 }));

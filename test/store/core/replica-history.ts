@@ -4,7 +4,8 @@ import type { SimulatedHost } from "../../../src/host/simulated-host.ts";
 import { equal } from "../../../src/message/equality.ts";
 import type { Json } from "../../../src/message/json.ts";
 import type { Notification } from "../../../src/store/change.ts";
-import type { CommitOutcome, CommitRequest } from "../../../src/store/commit.ts";
+import type { CommitOutcome, CommitRequest, LabelWrite } from "../../../src/store/commit.ts";
+import type { DocumentRef } from "../../../src/store/document.ts";
 import { MemoryDisk } from "../../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../../src/store/memory/memory-store.ts";
 import { applyOperations, PatchError } from "../../../src/store/patch.ts";
@@ -226,6 +227,9 @@ export async function runHistory(
     }
     if (site.replica.pendingCommits > 0) throw new Error("at the end a commit has no answer");
   }
+  const checked = checkLabels(memoryStore({ host, disk }), sites);
+  await host.runUntilIdle();
+  await checked;
   checkSerial(history, ended);
   const outcomes = [...ended.values()].map(({ outcome }) => outcome?.kind);
   return {
@@ -287,13 +291,35 @@ function advance(
   if (held.next < steps.length) return;
   forget();
   if (random.below(10) === 0) return transaction.abort();
-  if (random.below(10) === 0) transaction.labels.push({ scope: "space", id: "a", path: [], labels: ["seen"] });
+  if (random.below(10) === 0) transaction.labels.push(labelWrite(ended.size));
   const commit = transaction.commit();
   const result: Ended = { steps, seen: run.seen, outcome: undefined };
   ended.set(`${commit.session}/${commit.localSequence}`, result);
   void commit.outcome.then((outcome) => {
     result.outcome = outcome;
   });
+}
+
+/** Labels come and go, at two places of each document. */
+function labelWrite(number: number): LabelWrite {
+  const { id } = DOCUMENTS[number % DOCUMENTS.length] as DocumentRef;
+  const labels = number % 3 === 0 ? [] : [`label ${number}`];
+  return { scope: "space", id, path: number % 2 === 0 ? [] : ["labelled"], labels };
+}
+
+/** Who has loaded a document knows how it is labelled; of one that he put himself he may not. */
+async function checkLabels(store: Store, sites: readonly Site[]): Promise<void> {
+  const { documents } = await store.load(SPACE, DOCUMENTS);
+  for (const { id, labels, scope } of documents) {
+    const stored = new Map(labels.map((one) => [one.path.join("/"), one.labels]));
+    for (const { replica } of sites) {
+      const document = replica.find({ scope, id });
+      if (document === undefined || document.isUnseen) continue;
+      const here = document.labels?.places.map(({ path, label }) => [path.join("/"), label] as const) ?? [];
+      if (!equal(Object.fromEntries(here) as never, Object.fromEntries(stored) as never))
+        throw new Error(`at the end document ${id} is labelled otherwise than in the store`);
+    }
+  }
 }
 
 function randomFault({ method }: LineCall, host: SimulatedHost, random: SeededRandom): Fault {

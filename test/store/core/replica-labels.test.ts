@@ -106,4 +106,72 @@ describe("labels of a replica's documents", () => {
     expect(labelHere(there)).toEqual(["secret"]);
     expect(toldLabels(there).map(([kind]) => kind)).toEqual(["integrate"]);
   });
+
+  test("[S76] a label that is stored while an older load is on its way stays when that comes", async () => {
+    const { here, there } = await setup();
+    await there.put(DOC, [], { a: 1 });
+    const loads = here.hold("load");
+    here.replica.touch(DOC);
+    await quiet();
+    await label(here, ["a"], ["mine"]).outcome;
+    await label(there, [], ["theirs"]).outcome;
+    await quiet();
+    loads.open();
+    await here.replica.loadsSettled();
+    expect([labelHere(here, ["a"]), here.replica.peek(DOC)]).toEqual([["mine", "theirs"], { a: 1 }]);
+  });
+
+  test("[S76] labels of a document that is put while an older load is on its way are those of the load and what came since", async () => {
+    const { here, there } = await setup();
+    await there.put(DOC, [], { a: 1, b: 1 });
+    await label(there, ["b"], ["old"]).outcome;
+    await label(there, ["a"], ["removed"]).outcome;
+    const loads = here.hold("load");
+    here.replica.touch(DOC);
+    await quiet();
+    await label(there, [], ["before"]).outcome;
+    await quiet();
+    await here.write(DOC, [], { a: 2, b: 2 }).outcome;
+    await label(there, ["a"], []).outcome;
+    await label(here, ["c"], ["mine"]).outcome;
+    await quiet();
+    loads.open();
+    await here.replica.loadsSettled();
+    expect(labelHere(here)).toEqual(["before", "mine", "old"]);
+    expect(labelHere(here, ["a"])).toEqual(["before"]);
+    expect(here.replica.peek(DOC)).toEqual({ a: 2, b: 2 });
+    here.replica.checkInvariants();
+  });
+
+  test("[S76] what others write to a document that was put unseen is told after its labels", async () => {
+    const { here, there, open } = await setup();
+    await there.put(DOC, [], { a: 1 });
+    await label(there, [], ["secret"]).outcome;
+    for (const site of [here, await open()]) {
+      await site.put(DOC, [], { a: 2 });
+      await quiet();
+      site.notifications.splice(0);
+      const loads = site.hold("load");
+      await there.put(DOC, ["a"], 3);
+      expect([site.replica.peek(DOC), site.notifications]).toEqual([{ a: 2 }, []]);
+      loads.open();
+      await site.replica.catchUp();
+      expect([site.replica.peek(DOC), labelHere(site)]).toEqual([{ a: 3 }, ["secret"]]);
+      expect(site.notifications.map(({ kind }) => kind)).toEqual(["pull", "integrate"]);
+    }
+  });
+
+  test("[S62] [S76] where nothing is labelled, what was put unseen is never loaded", async () => {
+    const { here, there } = await setup();
+    const loads: unknown[] = [];
+    const { plan } = here.line;
+    here.line.plan = (call) => {
+      if (call.method === "load") loads.push(call);
+      return plan(call);
+    };
+    await here.put(DOC, [], { a: 1 });
+    await there.put(DOC, ["a"], 2);
+    await here.replica.catchUp();
+    expect([here.replica.peek(DOC), loads]).toEqual([{ a: 2 }, []]);
+  });
 });
