@@ -2,6 +2,7 @@
  * Schemas: any Standard Schema (zod, valibot, arktype, …) may describe a cell. It checks what is written; what lies in a
  * document is returned as it lies there. Validation must be synchronous, because a write is.
  */
+import { pathText } from "../message/path.ts";
 
 /** The part of Standard Schema v1 that is used here. */
 export interface StandardSchema<Output = unknown> {
@@ -38,5 +39,5 @@ export function requireValid(schema: StandardSchema, value: unknown, what: strin
 function showPath(path: readonly unknown[] | undefined): string {
   if (!path?.length) return "";
   const steps = path.map((step) => (typeof step === "object" && step !== null && "key" in step ? step.key : step));
-  return `/${steps.join("/")}: `;
+  return `${pathText(steps.map(String))}: `;
 }

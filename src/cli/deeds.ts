@@ -7,7 +7,7 @@ import type { KernelStore } from "../kernel/open-store.ts";
 import type { TracedChange, TracedCommit, TracedRun } from "../kernel/run-log.ts";
 import { RUNS_ASKED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
-import { pathText } from "../message/path.ts";
+import { placeText } from "../message/path.ts";
 import { connectIfRunning } from "./connection.ts";
 import type { Row } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
@@ -80,7 +80,7 @@ function knownChanges({ changes }: TracedCommit): DeedChange[] {
   return changes
     .filter(({ document }) => !document.startsWith("receipt/") && !document.startsWith("receipt:"))
     .map(({ document, path, before, after }: TracedChange) => ({
-      address: addressText(document, path),
+      address: placeText(document, path),
       from: before === undefined ? "nothing" : valueText(before),
       to: after === undefined ? "gone" : valueText(after),
     }));
@@ -90,7 +90,7 @@ function patchedChanges({ patches }: StoryCommit): DeedChange[] {
   return patches.flatMap(({ scope, id, operations }) => {
     const document = scope === "space" ? id : `${scope}:${id}`;
     return operations.map((operation) => ({
-      address: addressText(document, operation.path),
+      address: placeText(document, operation.path),
       to:
         operation.op === "set"
           ? valueText(operation.value)
@@ -99,10 +99,6 @@ function patchedChanges({ patches }: StoryCommit): DeedChange[] {
             : `${operation.remove} removed and ${operation.insert.length} put in at ${operation.index}`,
     }));
   });
-}
-
-function addressText(document: string, path: readonly string[]): string {
-  return path.length === 0 ? document : `${document} ${pathText(path)}`;
 }
 
 function valueText(value: Json): string {

@@ -1,8 +1,10 @@
 /** What `ls documents` finds: documents of one space by name, with what is in them, from the file. Receipts only by their prefix. */
+
 import { systemHost } from "../host/system-host.ts";
 import { KERNEL_SPACE } from "../kernel/commit-story.ts";
 import { DocumentNames } from "../kernel/document-names.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import { pathText } from "../message/path.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Listing, readLimit } from "./listing.ts";
 import { UsageError, type VerbCall } from "./verb.ts";
@@ -18,7 +20,7 @@ export const documents: Listing<Loaded> = {
   find,
   cells: ({ id, scope, sequence, value, labels }) => [
     ...[id, scope, String(sequence), cut(JSON.stringify(value))],
-    labels.map(({ path, labels: names }) => `/${path.join("/")} labelled ${names.join(", ")}`).join("; "),
+    labels.map(({ path, labels: names }) => `${pathText(path) || "all of it"} labelled ${names.join(", ")}`).join("; "),
   ],
 };
 

@@ -8,7 +8,7 @@
 import type { Space } from "../cells/space.ts";
 import { COMMITS_TRACED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
-import { pathText } from "../message/path.ts";
+import { placeText } from "../message/path.ts";
 import type { TraceEntry } from "../scheduler/trace.ts";
 import type { Change, Notification } from "../store/change.ts";
 import type { CommitIdentity } from "../store/commit.ts";
@@ -95,7 +95,7 @@ function keyOf({ session, localSequence }: CommitIdentity): string {
 /** As the scheduler writes addresses. */
 function addressText(scope: string, id: string, path: readonly string[]): string {
   const document = scope === "space" ? id : `${scope}:${id}`;
-  return path.length === 0 ? document : `${document} ${pathText(path)}`;
+  return placeText(document, path);
 }
 
 /** Whether of two addresses, as the scheduler writes them, one lies above the other or they are the same. */

@@ -7,6 +7,7 @@
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
+import { placeText } from "../message/path.ts";
 import { admit, handOut, isPlainLeaf, notAdmitted, ownUnlessHandedOut } from "../store/admit.ts";
 import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
@@ -324,7 +325,7 @@ export class WriteUnit implements WriteTarget {
     } catch (error) {
       if (!(error instanceof PatchError)) throw error;
       const advice = `${home.document.isKnown ? "" : "pull it, or "}write what is above it first`;
-      throw misuse(`cannot write ${home.root} /${operation.path.join("/")}: ${error.message}; ${advice}`);
+      throw misuse(`cannot write ${placeText(String(home.root), operation.path)}: ${error.message}; ${advice}`);
     }
   }
 }

@@ -10,6 +10,7 @@
  */
 import { DEPTH_MAX, DOCUMENT_VALUES_MAX } from "../limits.ts";
 import { instance, isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
+import { pathText } from "../message/path.ts";
 import { show } from "../message/problem.ts";
 import { type Container, childOf, setOwn, shallowCopy } from "./patch.ts";
 import { StoreError } from "./store.ts";
@@ -80,7 +81,7 @@ const STEPS_SHOWN_MAX = 12;
 
 function placeOf(steps: readonly (string | number)[]): string {
   if (steps.length === 0) return "";
-  return ` at /${steps.slice(0, STEPS_SHOWN_MAX).join("/")}${steps.length > STEPS_SHOWN_MAX ? "/…" : ""}`;
+  return ` at ${pathText(steps.slice(0, STEPS_SHOWN_MAX).map(String))}${steps.length > STEPS_SHOWN_MAX ? "/…" : ""}`;
 }
 
 class Admission {

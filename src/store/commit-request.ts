@@ -1,6 +1,7 @@
 /**
  * Turning a transaction into the request that a backend gets: what it read and as of when, what it stands on, what it writes.
  */
+import { placeText } from "../message/path.ts";
 import {
   type CommitIdentity,
   type CommitRequest,
@@ -107,7 +108,7 @@ export function firstMoved(parts: readonly DocumentPart[]): Rejection | undefine
   for (const { document, log } of parts) {
     for (const read of log.reads) {
       if (!document.hasMoved(read)) continue;
-      const where = `${document.scope}/${document.id} /${read.path.join("/")}`;
+      const where = placeText(`${document.scope}/${document.id}`, read.path);
       return rejected("stale", "read-moved", `${where} changed while the transaction was open; run it again`);
     }
   }

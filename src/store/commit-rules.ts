@@ -5,7 +5,7 @@
  */
 import { timeInId } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
-import type { Path } from "../message/path.ts";
+import { type Path, placeText } from "../message/path.ts";
 import { type CommitIdentity, type CommitOutcome, type CommitRequest, NOT_HERE, type ReadClaim } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import type { Settlement } from "./journal.ts";
@@ -161,7 +161,7 @@ function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefine
 
 function moved({ scope, id, path, sequence }: ReadClaim): Rejection {
   const since = sequence === NOT_HERE ? "was read before it was loaded" : `changed after sequence ${sequence}`;
-  return rejected("stale", "read-moved", `${scope}/${id} /${path.join("/")} ${since}; catch up and run again`);
+  return rejected("stale", "read-moved", `${placeText(`${scope}/${id}`, path)} ${since}; catch up and run again`);
 }
 
 function hasMoved(read: ReadClaim, session: string, facts: CommitFacts): boolean {

@@ -2,7 +2,7 @@
  * What labels allow (decision 0010): the label of what may be written somewhere, the check of a whole transaction, the two refusals, and
  * events that carry what their transaction knew. SPEC: F4, F5, F11.
  */
-import type { Path } from "../message/path.ts";
+import { type Path, placeText } from "../message/path.ts";
 import type { JournalEntry } from "./journal.ts";
 import {
   isWithin,
@@ -32,7 +32,7 @@ export function requireTransactionWritable(label: Label, { parts, extras }: Tran
     for (const { path } of draft?.operations ?? []) {
       const written = own.map(({ path: at, labels }) => ({ path: at, label: labelOf(labels) }));
       const taken = join(labelTaken(document, path), labelOfWrite(written, path));
-      if (!isWithin(label, taken)) throw leak(who, `${document.id} /${path.join("/")}`);
+      if (!isWithin(label, taken)) throw leak(who, placeText(document.id, path));
     }
   }
 }

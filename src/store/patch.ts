@@ -4,7 +4,7 @@
  * (`Own`). An operation that does not fit its document means that bytes were lost or changed, and says so.
  */
 import type { Json, JsonArray, JsonObject } from "../message/json.ts";
-import { arrayIndex, type Path } from "../message/path.ts";
+import { arrayIndex, type Path, pathText } from "../message/path.ts";
 import { keyCameOrWent } from "./key-count.ts";
 import type { PathOperation } from "./path-operation.ts";
 
@@ -121,7 +121,7 @@ function ownedAlong(root: Json | undefined, path: Path, depth: number, own: Own)
 
 function requireContainer(value: Json | undefined, path: Path): Container {
   if (typeof value === "object" && value !== null) return value as Container;
-  throw new PatchError(`there is nothing to write into on the way to /${path.join("/")}`);
+  throw new PatchError(`there is nothing to write into on the way to ${pathText(path)}`);
 }
 
 export function childOf(container: JsonArray | JsonObject, step: string): Json | undefined {
@@ -156,5 +156,5 @@ export function setOwn(target: { [key: string]: Json }, key: string, value: Json
 }
 
 function doesNotFit(operation: PathOperation): PatchError {
-  return new PatchError(`${operation.op} at /${operation.path.join("/")} does not fit the document`);
+  return new PatchError(`${operation.op} at ${pathText(operation.path) || "the root"} does not fit the document`);
 }

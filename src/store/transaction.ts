@@ -8,7 +8,7 @@
  * it need not read.
  */
 import { isCleanText, type Json } from "../message/json.ts";
-import { arrayIndex, type Path } from "../message/path.ts";
+import { arrayIndex, type Path, placeText } from "../message/path.ts";
 import { admit, handOut, notAdmitted } from "./admit.ts";
 import type { CommitIdentity, CommitOutcome, LabelWrite, NodeBasis, Precondition, ReadDepth } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
@@ -307,7 +307,7 @@ function isCount(value: number): boolean {
 }
 
 function show(ref: DocumentRef, path: Path): string {
-  return `${ref.scope}/${ref.id} /${path.join("/")}`;
+  return placeText(`${ref.scope}/${ref.id}`, path);
 }
 
 function misuse(message: string): StoreError {

@@ -136,6 +136,8 @@ describe("a stopped kernel's file", () => {
     const names = ["a", "b/1", "b/2", "b_2", "gone", "receipt/x", "long"];
     for (const id of names) transaction.write({ scope: "space", id }, [], id === "long" ? "x".repeat(100) : { id });
     transaction.labels.push({ scope: "space", id: "a", path: ["id"], labels: ["hr"] });
+    transaction.labels.push({ scope: "space", id: "b/1", path: ["id/1"], labels: ["hr"] });
+    transaction.labels.push({ scope: "space", id: "b/2", path: [], labels: ["hr", "it"] });
     await transaction.commit().outcome;
     const removal = replica.transaction();
     removal.remove({ scope: "space", id: "gone" }, []);
@@ -151,6 +153,8 @@ describe("a stopped kernel's file", () => {
     expect(await ids("--prefix", "gone")).toEqual([]);
     const { stdout } = await millrace("ls", "documents");
     expect(stdout).toMatch(/^a +space +1 +\{"id":"a"\} +\/id labelled hr$/m);
+    expect(stdout).toMatch(/^b\/1 .* \/id~11 labelled hr$/m);
+    expect(stdout).toMatch(/^b\/2 .* all of it labelled hr, it$/m);
     expect(stdout).toMatch(/^long +space +1 +"x{58}…$/m);
     expect(await millrace("ls", "documents", "--space", "other")).toMatchObject({
       code: 2,

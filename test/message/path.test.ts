@@ -9,6 +9,7 @@ import {
   getAt,
   type Path,
   pathText,
+  placeText,
   reaches,
   setAt,
 } from "../../src/message/path.ts";
@@ -143,6 +144,8 @@ describe("deleting", () => {
     expect(pathText(["a", "b"])).toBe("/a/b");
     expect(pathText(["a/b"])).toBe("/a~1b");
     expect(pathText(["a~1b"])).toBe("/a~01b");
+    expect(placeText("book", ["a/b"])).toBe("book /a~1b");
+    expect(placeText("book", [])).toBe("book");
     const step = fc.string({ unit: fc.constantFrom("a", "/", "~", "0", "1"), maxLength: 4 });
     const path = fc.array(step, { maxLength: 4 });
     fc.assert(fc.property(path, path, (a, b) => equal(a, b) === (pathText(a) === pathText(b))));
