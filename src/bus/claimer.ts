@@ -45,7 +45,7 @@ export class Claimer {
   /** Settles when the claims under way are through. */
   #claims: Promise<void> = Promise.resolve();
   #limit = CLAIM_START;
-  /** The suspect in hand. One that is parked gives way: what it waits for may be another suspect, earlier in its order. */
+  /** The suspect in hand. One that is kept by its order gives way: what it waits for may be another suspect. */
   #suspect: EventRun | undefined;
 
   constructor(parts: ClaimerParts) {
@@ -67,7 +67,7 @@ export class Claimer {
 
   /** Claims, if something may be pending, until nothing is or there is no room. */
   claim(): void {
-    if (this.#suspect?.state === "over" || this.#suspect?.state === "parked") {
+    if (this.#suspect?.state === "over" || this.#suspect?.state === "at-order") {
       this.#suspect = undefined;
       this.#backlog = "perhaps";
     }

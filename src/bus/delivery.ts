@@ -79,10 +79,10 @@ export class Delivery {
     const { serial, slots, held } = this.#parts;
     if (serial.mayStart(run)) {
       if (slots.admits(step, run)) return true;
-      held.park(run);
+      held.park(run, "at-slot");
       return false;
     }
-    if (held.parked < EVENTS_PARKED_MAX) held.park(run);
+    if (held.parked < EVENTS_PARKED_MAX) held.park(run, "at-order");
     else this.#postpone(run);
     return false;
   }

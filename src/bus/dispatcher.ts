@@ -16,6 +16,7 @@ import { fromError } from "../message/error-data.ts";
 import type { Store } from "../store/store.ts";
 import type { Claimer } from "./claimer.ts";
 import type { Delivery } from "./delivery.ts";
+import type { EventRun } from "./event-run.ts";
 import type { HeldEvents, HeldEventsListener } from "./held-events.ts";
 import type { LeaseKeeper, LeaseListener } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
@@ -88,7 +89,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     if (this.#state !== "running") return;
     this.#state = "paused";
     this.#parts.claimer.active = false;
-    this.#giveBack("all");
+    this.#giveBack(this.#parts.held.takeBackAll());
   }
 
   resume(): void {
@@ -103,7 +104,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     const { held, lease, retries } = this.#parts;
     this.#state = "stopping";
     this.#parts.claimer.active = false;
-    this.#giveBack("all");
+    this.#giveBack(held.takeBackAll());
     await this.#drain(graceMs);
     this.#state = "stopped";
     const left = [...held];
@@ -227,11 +228,11 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   /** Ends leases in doubt as soon as nothing runs under them. What waits is given back: it may wait for what we lost sight of. */
   #retireLeases(): void {
-    const { lease, held, settles } = this.#parts;
+    const { lease, held } = this.#parts;
     // What was left behind by `stop` is held no more, and runs.
     if (this.#state === "stopped") return;
     for (const one of lease.retiring) {
-      for (const run of held.takeBackUnder(one)) settles.add(run, releaseOf(run));
+      this.#giveBack(held.takeBackUnder(one));
       if (!held.uses(one)) void lease.retire(one);
     }
   }
@@ -257,11 +258,11 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
       return;
     }
     // What was on its way to us when we paused comes too late.
-    if (this.#state !== "running" && held.waiting > 0) this.#giveBack("all");
+    if (this.#state !== "running" && held.waiting > 0) this.#giveBack(held.takeBackAll());
     const startMs = host.monotonic();
     const which = this.#state === "running" ? "all" : "begun";
     for (let started = 1; slots.hasFree; started++) {
-      const run = held.next(which);
+      const run = slots.next() ?? held.next(which);
       if (run === undefined) break;
       delivery.advance(run);
       if (started % BURST_EVENTS === 0 && host.monotonic() - startMs > DISPATCH_BURST_MS) {
@@ -271,13 +272,12 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
       }
     }
     held.adapt();
-    if (held.waiting > held.bound.limit) this.#giveBack("surplus");
+    if (held.waiting > held.bound.limit) this.#giveBack(held.takeBackSurplus());
     this.#parts.claimer.claim();
   };
 
-  #giveBack(which: "all" | "surplus"): void {
-    const { held, settles } = this.#parts;
-    for (const run of held.takeBack(which)) settles.add(run, releaseOf(run));
+  #giveBack(runs: readonly EventRun[]): void {
+    for (const run of runs) this.#parts.settles.add(run, releaseOf(run));
   }
 
   #trouble(doing: string, error: unknown): void {

@@ -3,11 +3,14 @@
  * each other. SPEC: J50-J55.
  *
  * ```
- *   waiting ──a slot──> running ──last handler done──> settling ──durable──> over
- *      ^  │                │                              │
- *      │  └─gate closed─> parked                          └─claim lost, bus stopped──> over
- *      └────gate opens─────┘
+ *   waiting ──its turn──> running ──last handler done──> settling ──durable──> over
+ *      ^                     │                              │
+ *      │                 a gate is closed                   └─claim lost, bus stopped──> over
+ *      │                     v
+ *      └──that gate──── at-order, at-slot
+ *           opens
  * ```
+ * A run is parked at one of two gates: the order of its serial key, or the slots of its subscription. Only that one lets it go on.
  * In every state but `over` the process holds the event's claim, as far as it knows.
  */
 import { NONE, withOne } from "../store/few.ts";
@@ -30,7 +33,10 @@ export const DONE: StepResult = { kind: "done" };
 export const RECORDED: StepResult = { kind: "recorded" };
 export const SKIPPED: StepResult = { kind: "skipped" };
 
-export type RunState = "waiting" | "parked" | "running" | "settling" | "over";
+/** Where a run is parked: `at-order` for an earlier event of its serial key, `at-slot` until its subscription can take one more. */
+export type Gate = "at-order" | "at-slot";
+
+export type RunState = "waiting" | Gate | "running" | "settling" | "over";
 
 /** How an event came to this process; events that came together share it. */
 export interface RunClaim {
@@ -109,6 +115,15 @@ export class EventRun {
     this.state = "settling";
     this.#facts = undefined;
     this.#event = undefined;
+  }
+
+  get isParked(): boolean {
+    return this.state === "at-order" || this.state === "at-slot";
+  }
+
+  /** Whether a handler was called for it under this claim. */
+  get hasBegun(): boolean {
+    return this.results.some(({ kind }) => kind !== "skipped");
   }
 
   /** Whether the journal has to be told before its first handler is called. */

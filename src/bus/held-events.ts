@@ -9,7 +9,7 @@
 import { Fifo } from "../host/fifo.ts";
 import type { Host } from "../host/host.ts";
 import { EVENTS_HELD_MAX } from "../limits.ts";
-import type { EventRun } from "./event-run.ts";
+import type { EventRun, Gate } from "./event-run.ts";
 import { RunList } from "./run-list.ts";
 import type { RunEnd, SerialOrder } from "./serial-order.ts";
 import { WaitingBound } from "./waiting-bound.ts";
@@ -36,7 +36,7 @@ export class HeldEvents {
   #reserved = 0;
   /** The lease of each call to the store that is on its way and may claim something: nearly always the same, and few. */
   readonly #claiming: number[] = [];
-  /** Runs of which the state is `parked`. */
+  /** Runs that are parked at a gate. */
   #parked = 0;
   readonly bound: WaitingBound;
   listener: HeldEventsListener | undefined;
@@ -112,15 +112,21 @@ export class HeldEvents {
   /** A run that waited for something else than a slot may go on. */
   resume(run: EventRun): void {
     if (run.state === "over") return;
-    if (run.state === "parked") this.#parked--;
+    if (run.isParked) this.unpark(run);
     run.state = "waiting";
     this.#resumed.push(run);
     this.listener?.runReady();
   }
 
-  park(run: EventRun): void {
-    run.state = "parked";
+  park(run: EventRun, gate: Gate): void {
+    run.state = gate;
     this.#parked++;
+  }
+
+  /** The gate that a run is parked at lets it go on; whoever calls this goes on with it. */
+  unpark(run: EventRun): void {
+    run.state = "waiting";
+    this.#parked--;
   }
 
   /** The next run to go on with; events that have not begun only if asked for. */
@@ -138,30 +144,33 @@ export class HeldEvents {
     else this.bound.waited(this.#host.monotonic() - first.waitingSinceMs);
   }
 
-  /** Takes events that wait out again: all that have not begun or are parked, or those beyond the bound, the latest first. */
-  takeBack(which: "all" | "surplus"): EventRun[] {
-    const keep = which === "all" ? 0 : this.bound.limit;
+  /** Takes out again all that have not begun, and what is parked. */
+  takeBackAll(): EventRun[] {
+    this.#waiting.clear();
+    return this.#takeBack((run) => run.isParked || !run.hasBegun);
+  }
+
+  /** Takes those out again that have not begun and are beyond the bound, the latest first. */
+  takeBackSurplus(): EventRun[] {
     const taken: EventRun[] = [];
-    while (this.#waiting.length > keep) {
+    while (this.#waiting.length > this.bound.limit) {
       const run = this.#waiting.pop()!;
       // Others were taken out under their lease, or lost with it, and their places left.
       if (run.state === "waiting") taken.push(run);
     }
-    return which === "surplus" ? taken : [...taken, ...this.#unpark(() => true)];
+    return taken;
   }
 
   /** Takes what waits under a lease out again. */
   takeBackUnder(lease: number): EventRun[] {
-    // Their places in the queues are passed over: only what waits is taken from there.
-    const waiting = [...this.#runs].filter((run) => run.lease === lease && run.state === "waiting");
-    return [...waiting, ...this.#unpark((run) => run.lease === lease)];
+    return this.#takeBack((run) => run.lease === lease);
   }
 
-  #unpark(which: (run: EventRun) => boolean): EventRun[] {
-    const parked = [...this.#runs].filter((run) => run.state === "parked" && which(run));
-    for (const run of parked) run.state = "waiting";
-    this.#parked -= parked.length;
-    return parked;
+  /** Their places in the queues and at the gates are passed over: only what waits or is parked is taken from there. */
+  #takeBack(which: (run: EventRun) => boolean): EventRun[] {
+    const taken = [...this.#runs].filter((run) => (run.state === "waiting" || run.isParked) && which(run));
+    for (const run of taken) if (run.isParked) this.unpark(run);
+    return taken;
   }
 
   /** The runs under a lease. */
@@ -175,7 +184,7 @@ export class HeldEvents {
 
   over(run: EventRun, end: RunEnd): void {
     if (run.state === "over") return;
-    if (run.state === "parked") this.#parked--;
+    if (run.isParked) this.#parked--;
     run.state = "over";
     this.#runs.remove(run);
     this.#serial.leave(run, end);
@@ -184,7 +193,7 @@ export class HeldEvents {
 
   /** Throws when the counts contradict the records. */
   checkInvariants(): void {
-    const states = { waiting: 0, parked: 0, running: 0, settling: 0, over: 0 };
+    const states = { waiting: 0, "at-order": 0, "at-slot": 0, running: 0, settling: 0, over: 0 };
     let size = 0;
     for (const run of this.#runs) {
       states[run.state]++;
@@ -192,8 +201,8 @@ export class HeldEvents {
     }
     if (size !== this.#runs.size) throw new Error(`${size} runs are held, ${this.#runs.size} were counted`);
     if (states.over > 0) throw new Error("a run is held that is over");
-    if (states.parked !== this.#parked)
-      throw new Error(`${states.parked} runs are parked, ${this.#parked} were counted`);
+    const parked = states["at-order"] + states["at-slot"];
+    if (parked !== this.#parked) throw new Error(`${parked} runs are parked, ${this.#parked} were counted`);
     if (states.waiting > this.#waiting.length + this.#resumed.length) throw new Error("a run waits in no queue");
     if (this.#reserved < 0) throw new Error(`${this.#reserved} events are reserved`);
     if (this.#runs.size - this.#parked > EVENTS_HELD_MAX) throw new Error(`${this.#runs.size} events are held`);

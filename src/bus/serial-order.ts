@@ -167,7 +167,7 @@ export class SerialOrder {
   #open(lane: SerialLane): void {
     if (lane.isEmpty) this.#lanes.delete(lane.name);
     const { first } = lane;
-    if (first?.state === "parked" && first.lanes?.[first.position] === lane) this.onOpen(first);
+    if (first?.state === "at-order" && first.lanes?.[first.position] === lane) this.onOpen(first);
   }
 
   /** Asks until all that is wanted is known. One at a time; what fails is asked again by the next `recheck`. */

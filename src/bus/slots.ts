@@ -2,15 +2,22 @@
  * How many handlers run at once: of the bus, and of each subscription. SPEC: J51, J68.
  *
  * Only waiting takes a slot: a handler that returns without a promise is over before anybody else could begin.
+ *
+ * A run whose subscription is busy stands in that subscription's line. Nobody calls it from there: the dispatcher takes it when it next looks for
+ * something to do and the subscription has a slot. So no slot can be missed, whatever became of the run before (it ended at once, was
+ * given back, or lost).
  */
 import type { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
+import type { Subscription } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 
 export class Slots {
   readonly #held: HeldEvents;
   readonly #limit: number;
   #taken = 0;
+  /** Subscriptions with a line. */
+  readonly #crowded = new Set<Subscription>();
 
   constructor(held: HeldEvents, limit: number) {
     this.#held = held;
@@ -25,11 +32,28 @@ export class Slots {
     return this.#taken;
   }
 
-  /** Whether the subscription can take one more; if not, the run is resumed when it can. */
+  /** Whether the subscription can take one more; if not, the run stands in its line. */
   admits({ subscription }: Step, run: EventRun): boolean {
     if (subscription.running < subscription.concurrency) return true;
     subscription.waiting.push(run);
+    this.#crowded.add(subscription);
     return false;
+  }
+
+  /** Takes the first run out of a line that has a slot for it. */
+  next(): EventRun | undefined {
+    if (this.#crowded.size === 0) return undefined;
+    for (const subscription of this.#crowded) {
+      // Those of a subscription that is gone pass it by.
+      if (subscription.running >= subscription.concurrency && subscription.active) continue;
+      const run = firstAtSlot(subscription.waiting);
+      if (run !== undefined) {
+        this.#held.unpark(run);
+        return run;
+      }
+      this.#crowded.delete(subscription);
+    }
+    return undefined;
   }
 
   /** Holds a slot for as long as a handler takes. */
@@ -40,15 +64,16 @@ export class Slots {
       return await handling;
     } finally {
       this.#taken--;
-      this.#leave(step);
+      step.subscription.running--;
+      this.#held.listener?.runReady();
     }
   }
+}
 
-  #leave({ subscription }: Step): void {
-    subscription.running--;
-    let next = subscription.waiting.shift();
-    while (next?.state === "over") next = subscription.waiting.shift();
-    if (next) this.#held.resume(next);
-    else this.#held.listener?.runReady();
+/** Others were taken back or lost while they stood there. */
+function firstAtSlot(line: EventRun[]): EventRun | undefined {
+  for (;;) {
+    const run = line.shift();
+    if (run === undefined || run.state === "at-slot") return run;
   }
 }

@@ -64,7 +64,10 @@ export class Subscription {
   active = true;
   /** Handlers of this subscription that run now. At most `concurrency`. */
   running = 0;
-  /** Runs that have come to this subscription while it was busy, first come first. Empty while `running < concurrency`. */
+  /**
+   * Runs that have come to this subscription while it was busy, first come first (`slots.ts`). Those that are no longer `at-slot` were taken
+   * back or lost meanwhile, and are passed over.
+   */
   readonly waiting: EventRun[] = [];
 
   constructor(pattern: string, call: Call, options: SubscribeOptions, timeoutMs: number) {
@@ -87,7 +90,7 @@ export class Subscription {
   get view(): SubscriptionView {
     const { pattern, subscriberId, running } = this;
     const { attempts } = this.retry;
-    const waiting = this.waiting.filter(({ state }) => state !== "over").length;
+    const waiting = this.waiting.filter(({ state }) => state === "at-slot").length;
     return { pattern, subscriberId, handling: this.call.kind, attempts, serial: !!this.serialBy, running, waiting };
   }
 }

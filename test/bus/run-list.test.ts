@@ -53,14 +53,29 @@ describe("runs in hand", () => {
     expect(() => run.event).toThrow("event 7");
   });
 
-  test("[J67] what is given back has waited: those that were lost with their lease are not settled once more", () => {
+  function heldEvents(): HeldEvents {
     const host = simulatedHost(1);
     const store = memoryStore({ host });
     const serial = new SerialOrder({ store, subscriptions: new Subscriptions(), observe: () => undefined });
-    const held = new HeldEvents({ host, serial, concurrency: 4 });
+    return new HeldEvents({ host, serial, concurrency: 4 });
+  }
+
+  test("[J67] what is given back has waited: those that were lost with their lease are not settled once more", () => {
+    const held = heldEvents();
     const runs = [1, 2, 3].map(runOf);
     held.receive(runs);
     held.over(runs[1]!, "lost");
-    expect(held.takeBack("all").map(({ id }) => id)).toEqual([3, 1]);
+    expect(held.takeBackAll().map(({ id }) => id)).toEqual([1, 3]);
+  });
+
+  test("[J69] what a gate has let go on and no handler was called for has not begun: it is given back", () => {
+    const held = heldEvents();
+    const [opened, begun] = [runOf(1), runOf(2)];
+    held.receive([opened, begun]);
+    for (const run of [held.next("all")!, held.next("all")!]) held.park(run, "at-order");
+    begun.note({ kind: "done" });
+    for (const run of [opened, begun]) held.resume(run);
+    expect(held.takeBackAll()).toEqual([opened]);
+    held.checkInvariants();
   });
 });

@@ -1,0 +1,125 @@
+/** The two gates in front of a handler, the slots of its subscription and the order of its key, and what comes to whoever stands there. */
+import { describe, expect, test } from "#test";
+import { pause } from "../../src/host/pause.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
+
+/** How long the store below takes to settle. */
+const SETTLE_MS = 10;
+
+/**
+ * Publishes events 1, 2 and 3 to a handler that takes one at a time; the first is inside until it is let out. Settles take their time, so that
+ * what was given back is still on its way when there is a slot.
+ */
+async function oneInside() {
+  const host = simulatedHost(1);
+  const inner = memoryStore({ host });
+  const settle: typeof inner.settle = async (...settles) => {
+    await pause(host, SETTLE_MS);
+    return inner.settle(...settles);
+  };
+  const made = setup({ host, store: withFaults(inner, { settle }) });
+  const { bus } = made;
+  const act = async <T>(action: () => Promise<T>): Promise<T> => {
+    const result = await host.run(action);
+    await host.advance(0);
+    bus.checkInvariants();
+    return result;
+  };
+  const settled = () => host.advance(20 * SETTLE_MS);
+  const first = deferred();
+  const { ids, handler } = recorder();
+  const handle = (event: { id: number }) => {
+    handler(event);
+    return event.id === 1 ? first.promise : undefined;
+  };
+  bus.subscribe("tick", handle, { subscriberId: "s", concurrency: 1 });
+  await act(() => bus.start());
+  for (let n = 1; n <= 3; n++) await act(() => bus.publish("tick", "x", n));
+  expect(ids).toEqual([1]);
+  return { ...made, host, act, ids, settled, letOut: () => act(async () => first.resolve()) };
+}
+
+describe("gates", () => {
+  test("[J69] pause gives back what stands in the line of a busy subscription, and starts none of it when there is a slot", async () => {
+    const { bus, act, store, ids, letOut, settled } = await oneInside();
+    bus.pause();
+    await letOut();
+    await settled();
+    expect(ids).toEqual([1]);
+    expect(await store.count()).toMatchObject({ pending: 2, processing: 0, done: 1 });
+    await act(async () => bus.resume());
+    await settled();
+    expect(ids.toSorted()).toEqual([1, 2, 3]);
+    expect(await store.count()).toMatchObject({ pending: 0, processing: 0, done: 3 });
+  });
+
+  test("[J69] pause gives back what waits for a slot of the bus", async () => {
+    const { bus, act, store } = setup({ concurrency: 1 });
+    const inside = deferred();
+    bus.subscribe("tick", () => inside.promise, { subscriberId: "s" });
+    await act(() => bus.start());
+    for (let n = 1; n <= 3; n++) await act(() => bus.publish("tick", "x", n));
+    expect(await store.count()).toMatchObject({ pending: 0, processing: 3 });
+    await act(async () => bus.pause());
+    expect(await store.count()).toMatchObject({ pending: 2, processing: 1 });
+  });
+
+  test("[J73] stop gives back what stands in the line of a busy subscription, and starts none of it when there is a slot", async () => {
+    const { bus, host, store, ids, letOut } = await oneInside();
+    const stopping = bus.stop();
+    await host.advance(SETTLE_MS / 2);
+    await letOut();
+    await host.run(() => stopping);
+    expect(ids).toEqual([1]);
+    expect(await store.count()).toMatchObject({ pending: 2, processing: 0, done: 1 });
+  });
+
+  test("[J68] an event that waits for a slot is handled once, whatever its order is asked meanwhile", async () => {
+    const { bus, act } = setup();
+    const first = deferred();
+    const { ids, handler } = recorder();
+    bus.subscribe(
+      "tick",
+      async (event) => {
+        handler(event);
+        if (event.id === 1) await first.promise;
+      },
+      { subscriberId: "s", concurrency: 1, serialBy: ({ payload }) => String(payload) },
+    );
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "x", "a"));
+    await act(() => bus.publish("tick", "x", "b"));
+    // An id that is not held here: the journal has to be asked before what comes after it.
+    await act(() => bus.publish("unheard", "x", 0));
+    await act(() => bus.publish("tick", "x", "c"));
+    expect(ids).toEqual([1]);
+    await act(async () => first.resolve());
+    expect(ids).toEqual([1, 2, 4]);
+  });
+
+  test("[J68] one that is handled at once lets the next in line go", async () => {
+    const { ids, store, letOut, settled } = await oneInside();
+    await letOut();
+    await settled();
+    expect(ids).toEqual([1, 2, 3]);
+    expect((await store.count()).done).toBe(3);
+  });
+
+  test("[J43] what stands in the line of a subscription that is gone passes it by", async () => {
+    const { bus, ids, store, letOut, settled } = await oneInside();
+    bus.unsubscribe("tick", "s");
+    await letOut();
+    await settled();
+    expect(ids).toEqual([1]);
+    expect((await store.count()).done).toBe(3);
+  });
+
+  test("[J89] who was given back while he stood in line waits there no more", async () => {
+    const { bus, act } = await oneInside();
+    expect(bus.subscriptions()).toMatchObject([{ running: 1, waiting: 2 }]);
+    await act(async () => bus.pause());
+    expect(bus.subscriptions()).toMatchObject([{ running: 1, waiting: 0 }]);
+  });
+});
