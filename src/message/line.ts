@@ -52,7 +52,7 @@ export function parseLineAt(
   const decoded = text ?? decode(bytes.subarray(start, end));
   if (decoded === undefined) return refused(400, "malformed JSON: invalid UTF-8");
   const checked = parseScanned(decoded, verdict, limits);
-  if (checked.kind === "accepted" && text !== undefined) noteOrdinary(text, checked.message);
+  if (checked.kind === "accepted") noteOrdinary(checked.message);
   return checked;
 }
 

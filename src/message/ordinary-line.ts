@@ -90,14 +90,14 @@ function stands(word: string, text: string, at: number): boolean {
   return at >= 0 && text.slice(at, at + word.length) === word;
 }
 
-/** Remembers how the line of a message begins, which was read the other way. */
-export function noteOrdinary(line: string, { kind, type }: Message): void {
+/** Remembers how an ordinary line of this kind and type begins: one was read the other way. */
+export function noteOrdinary({ kind, type }: Message): void {
   // What an answer must have besides is no part of an ordinary line.
-  if (kind === "reply" || kind === "error") return;
-  const text = `{"kind":"${kind}","type":"${type}"${DATA}`;
-  if (!line.startsWith(text)) return;
+  if (kind === "reply" || kind === "error" || (type === lastHead?.type && kind === lastHead.kind)) return;
   if (heads.size >= HEADS_MAX) heads.clear();
-  heads.set(text, { text, kind, type });
+  const text = `{"kind":"${kind}","type":"${type}"${DATA}`;
+  lastHead = { text, kind, type };
+  heads.set(text, lastHead);
 }
 
 function isDigit(byte: number | undefined): boolean {
