@@ -59,7 +59,7 @@ export class Delivery {
       if (!this.#isLetIn(run, step)) return;
       if (run.mustTellBeginning) return this.#parts.settles.add(run, beginningOf(run));
       const end = this.#handle(run, step);
-      if (end.kind === "left") return;
+      if (end.kind === "left") return this.#parts.serial.handling(run);
       run.note(end);
     }
     if (run.steps.length === 0) this.#parts.observe({ kind: "no-subscriber", event: run.id, topic: run.topic });
@@ -68,6 +68,7 @@ export class Delivery {
 
   /** After a wait: the run takes its next step when there is a slot for it. */
   #goOn(run: EventRun, end: StepEnd): void {
+    this.#parts.serial.handled(run);
     if (end.kind === "left" || run.state === "over") return;
     run.note(end);
     if (run.position === run.steps.length) this.advance(run);

@@ -1,7 +1,7 @@
 /**
  * The events of one serial key of one subscription that this process knows of: those it holds, in order, and the earlier
- * ones that it does not hold and that are not settled yet. Only the first may be handled, and only when nothing comes before
- * it. SPEC: J64.
+ * ones that it does not hold and that are not settled yet. Only the first may be handled, only when nothing comes before
+ * it, and only while no other is inside. SPEC: J64.
  */
 import type { EventRun } from "./event-run.ts";
 
@@ -12,6 +12,11 @@ export class SerialLane {
   readonly runs: EventRun[] = [];
   /** Ids of unsettled events that are not held here. */
   readonly blockers = new Set<number>();
+  /**
+   * The run whose handler is at work. It need not be the first, nor be held any more: an earlier event may have been requeued, or its lease have
+   * been lost meanwhile. Whoever is first then waits for this handler only, not for the settle: so the two cannot wait for each other.
+   */
+  inside: EventRun | undefined;
 
   constructor(name: string) {
     this.name = name;
@@ -31,12 +36,12 @@ export class SerialLane {
   /** The run that may be handled now, if one may. */
   get first(): EventRun | undefined {
     const [first] = this.runs;
-    if (first === undefined) return undefined;
+    if (first === undefined || this.inside !== undefined) return undefined;
     for (const id of this.blockers) if (id < first.id) return undefined;
     return first;
   }
 
   get isEmpty(): boolean {
-    return this.runs.length === 0 && this.blockers.size === 0;
+    return this.runs.length === 0 && this.blockers.size === 0 && this.inside === undefined;
   }
 }

@@ -5,8 +5,9 @@
  * A process knows the events it holds. Of the others it has to ask: before it handles event n, the journal is asked once for
  * unsettled events up to n that are not held here; they become blockers of their lanes. What was asked is remembered
  * (`#checkedThrough`), and ids that were held here need no asking, so that a process alone on its store asks hardly ever.
- * A settled event never becomes unsettled again (but by `requeue`, which moves it to the end of the order), so a check stays
- * true.
+ * A settled event never becomes unsettled again but by `requeue`, so a check stays true. One that was requeued takes its old place: it
+ * goes before whatever waits, and waits for the handler that is inside. That is known of this process alone: another may be handling a
+ * later event meanwhile.
  */
 import { JOURNAL_PAGE_ROWS, TOPICS_REMEMBERED_MAX } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
@@ -77,6 +78,19 @@ export class SerialOrder {
     this.#wanted = Math.max(this.#wanted, run.id);
     void this.#ask();
     return false;
+  }
+
+  /** The handler of the run's present step is at work, until `handled`. */
+  handling(run: EventRun): void {
+    const lane = run.lanes?.[run.position];
+    if (lane !== undefined) lane.inside = run;
+  }
+
+  handled(run: EventRun): void {
+    const lane = run.lanes?.[run.position];
+    if (lane?.inside !== run) return;
+    lane.inside = undefined;
+    this.#open(lane);
   }
 
   /** The run has left: settled, or unsettled and somebody else's from now on. */

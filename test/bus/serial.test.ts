@@ -134,6 +134,36 @@ describe("serial keys", () => {
     expect(log).toEqual([1, 2]);
   });
 
+  test("[J64] one that is requeued waits for the handler that is inside, and goes before what waits, of every subscriber", async () => {
+    const { bus, act, host, store } = setup();
+    const log: string[] = [];
+    let isBad = true;
+    const gates = new Map<string, () => void>();
+    for (const subscriberId of ["s", "t"]) {
+      bus.subscribe(
+        "step",
+        async ({ id }) => {
+          if (id === 1 && isBad) throw new Error("not yet");
+          log.push(`${subscriberId}${id}(`);
+          await new Promise<void>((resolve) => gates.set(`${subscriberId}${id}`, resolve));
+          log.push(`${subscriberId}${id})`);
+        },
+        { subscriberId, serialBy },
+      );
+    }
+    const letOut = (name: string) => act(async () => gates.get(name)?.());
+    await act(() => bus.start());
+    for (let n = 1; n <= 3; n++) await act(() => bus.publish("step", "x", { key: "k", n }));
+    isBad = false;
+    expect(await act(() => bus.requeue(1))).toEqual([1]);
+    expect(log).toEqual(["s2("]);
+    for (const name of ["s2", "s1", "t1", "t2", "s3", "t3"]) await letOut(name);
+    expect(log.filter((entry) => entry.endsWith("("))).toEqual(["s2(", "s1(", "t1(", "t2(", "s3(", "t3("]);
+    expect(log.every((entry, at) => at % 2 === 0 || entry === log[at - 1]!.replace("(", ")"))).toBe(true);
+    await host.advance(100);
+    expect((await store.count()).done).toBe(3);
+  });
+
   test("[J64] the events of a process that died come before what was published after them", async () => {
     const { bus, act, another, host } = setup();
     const log: number[] = [];
