@@ -52,6 +52,11 @@ class KeptCommand implements Kept {
     return this.#end.promise;
   }
 
+  /** Whether that is asked for too, whoever asks and whenever. */
+  isFor({ type, data }: Message): boolean {
+    return type === this.message.type && equal(data, this.message.data);
+  }
+
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
     const { code, message } = answer.data as ErrorData;
@@ -102,8 +107,7 @@ export class KeptCommands {
   joins({ message, origin }: Inbound, entry: PendingRequest): boolean {
     const { kept } = entry;
     if (!(kept instanceof KeptCommand) || entry.origin.kind !== "nobody" || !isAwaited(message, origin)) return false;
-    const { type, data } = kept.message;
-    if (type !== message.type || !equal(data, message.data)) return false;
+    if (!kept.isFor(message)) return false;
     this.#parts.loop.pending.join(entry, origin);
     return true;
   }
@@ -159,8 +163,9 @@ export class KeptCommands {
     const { host, loop } = this.#parts;
     const entry = loop.pending.get(message.metadata.id) ?? this.#taken(message);
     const { kept } = entry;
-    // The same id was asked by somebody else, for what the journal does not keep.
-    if (!(kept instanceof KeptCommand)) throw new Failure(503, `request id ${entry.id} is in use`);
+    // The same id was asked by somebody else, for what the journal does not keep, or for something else, which it refuses.
+    if (!(kept instanceof KeptCommand && kept.isFor(message)))
+      throw new Failure(503, `request id ${entry.id} is in use`);
     // Delivered again while it is being handled: the process had lost its lease for a moment.
     if (kept.state === "posted") return kept.end;
     if (deaths > 0 && !entry.actor.capability.idempotent) {
@@ -168,7 +173,7 @@ export class KeptCommands {
       const { name: capability } = entry.actor;
       loop.observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: entry.type }, message);
       loop.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
-    } else this.#post(entry);
+    } else this.#post(entry, message);
     return kept.end;
   }
 
@@ -184,12 +189,12 @@ export class KeptCommands {
     return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message));
   }
 
-  #post(entry: PendingRequest): void {
+  /** What the journal delivers is handled as it is there: the same may have been asked here at another time. */
+  #post(entry: PendingRequest, message = (entry.kept as KeptCommand).message): void {
     const { loop, post } = this.#parts;
-    const kept = entry.kept as KeptCommand;
-    kept.state = "posted";
+    (entry.kept as KeptCommand).state = "posted";
     // A copy: what is compared with later requests is what was kept.
-    post({ message: loop.copy(kept.message), origin: entry.origin }, entry);
+    post({ message: loop.copy(message), origin: entry.origin }, entry);
   }
 }
 

@@ -6,7 +6,7 @@ import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command, setup } from "./loop-setup.ts";
+import { command, message, setup } from "./loop-setup.ts";
 
 /** A journal whose answers and deliveries are the test's to give. */
 class JournalByHand implements CommandJournal {
@@ -135,6 +135,52 @@ describe("keeping commands", () => {
     await settle();
     expect(one.answers[1]).toBe("error two 500");
     expect(loop.pending.size).toBe(0);
+  });
+});
+
+describe("one id for two commands", () => {
+  test("[L42] what the journal delivers is handled as it is there, also where the same is asked here at another time", async () => {
+    const seen: number[] = [];
+    const journal = new JournalByHand();
+    const noting = capability({
+      ...{ description: "notes when", durable: "before" },
+      commands: { "Work.Do": { handle: (_data, _context, { metadata }) => seen.push(metadata.timestamp) } },
+    });
+    const { loop, settle, client } = await setup({ noting }, { commands: journal });
+    const one = client();
+    const [asked, there] = [1, 2].map((timestamp) => message("command", "Work.Do", "one", null, { timestamp }));
+    loop.receive(asked as Message, one);
+    await settle();
+    const delivered = journal.deliver(there as Message);
+    await settle();
+    expect([await delivered, one.answers, seen]).toEqual([undefined, ["reply one 1"], [2]]);
+  });
+
+  test("[L42] something else under its id is not handled instead: it is refused, and what the journal has comes again", async () => {
+    const done: Json[] = [];
+    const journal = new JournalByHand();
+    const handle = (data: Json) => done.push(data);
+    for (const idempotent of [false, true]) {
+      const { loop, settle, client } = await setup(
+        { worker: worker("before", handle, { idempotent }) },
+        { commands: journal },
+      );
+      const one = client();
+      const kept = command("Work.Do", "one", "kept");
+      loop.receive(command("Work.Do", "one", "something else"), one);
+      await settle();
+      expect(await journal.deliver(kept)).toMatchObject({ code: 503 });
+      expect(done.splice(0)).toEqual([]);
+      journal.asked.pop()?.answer.reject(new Failure(422, "it is there in other words"));
+      await settle();
+      // Nobody is harmed by it where it may be handled at any time.
+      expect([one.answers, done.splice(0)]).toEqual(
+        idempotent ? [["reply one 1"], ["something else"]] : [["error one 422"], []],
+      );
+      const delivered = journal.deliver(kept);
+      await settle();
+      expect([await delivered, done.splice(0)]).toEqual([undefined, ["kept"]]);
+    }
   });
 });
 
