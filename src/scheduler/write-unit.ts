@@ -229,8 +229,7 @@ export class WriteUnit implements WriteTarget {
         share = { operations: [], inverses: [] };
         shares.set(document, share);
       }
-      const frozen = operation.op === "set" ? { ...operation, value: handOut(value as Json) } : operation;
-      share.operations.push(frozen);
+      share.operations.push(frozenOf(operation, value));
       share.inverses.push(inverse);
     }
     return { shares, reads: this.#claims };
@@ -328,6 +327,13 @@ export class WriteUnit implements WriteTarget {
       throw misuse(`cannot write ${placeText(String(home.root), operation.path)}: ${error.message}; ${advice}`);
     }
   }
+}
+
+/** As it goes to the store: what is written here later leaves it as it is. */
+function frozenOf(operation: PathOperation, value: Json | undefined): PathOperation {
+  if (operation.op === "set") return { ...operation, value: handOut(value as Json) };
+  if (operation.op === "splice") for (const item of operation.insert) handOut(item);
+  return operation;
 }
 
 function misuse(message: string): StoreError {

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "#test";
 import type { StandardSchema } from "../../src/cells/schema.ts";
 import type { ComputedError } from "../../src/scheduler/computed-error.ts";
+import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
+import { Gate } from "../store/faulty-store.ts";
 
 /** A schema that takes numbers from 0 on. */
 const amount: StandardSchema<number> = {
@@ -111,7 +113,7 @@ describe("cells", () => {
     const circle: { around?: unknown } = {};
     circle.around = circle;
     expect(() => doc.set(circle)).toThrow(/at (\/around){12}\/… is nested deeper than 64, or contains itself$/);
-    expect(() => transaction.set(doc, undefined)).toThrow(/^cannot write space\/doc \/: the value .* delete it$/);
+    expect(() => transaction.set(doc, undefined)).toThrow(/^cannot write space\/doc: the value .* delete it$/);
     expect(doc.get()).toEqual({ a: 1 });
   });
 
@@ -203,6 +205,30 @@ describe("cells", () => {
     const other = await open();
     expect([await other.space.cell("doc").pull(), await other.space.cell("nested").pull()]).toEqual(expected);
     doc.address.home.replica.checkInvariants();
+  });
+
+  test("[R22] [S73] what was pushed goes to the store as it was pushed, whatever becomes of it here meanwhile", async () => {
+    const { space, line, open, quiet } = await setup();
+    const list = space.cell<readonly { n: number }[]>("list", { default: [] });
+    list.push({ n: 0 });
+    await quiet();
+    const slow = new Gate();
+    line.plan = ({ method, request }) => {
+      if (method !== "commit") return {};
+      const isSecond = request?.patches.some(({ operations }) => operations.some(({ op }) => op === "set"));
+      return isSecond ? { instead: rejected("permanent", "document-exists", "planted") } : { arrives: slow.opened };
+    };
+    list.push({ n: 1 });
+    await quiet();
+    list.key(1).key("n").set(2);
+    await quiet();
+    expect(list.get()).toEqual([{ n: 0 }, { n: 2 }]);
+    slow.open();
+    await quiet();
+    expect(list.get()).toEqual([{ n: 0 }, { n: 1 }]);
+    const there = (await open()).space.cell("list").pull();
+    await quiet();
+    expect(await there).toEqual([{ n: 0 }, { n: 1 }]);
   });
 
   test("[R22] a write that is taken back is reported", async () => {
