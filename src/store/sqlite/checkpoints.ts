@@ -44,6 +44,8 @@ export class Checkpoints {
   #underWay: Promise<void> = Promise.resolve();
   /** Frames of the log from which on it is brought to its end. */
   #endFrom: number;
+  /** How many frames of the log were copied, when that was last known. */
+  #checkpointedSeen = 0;
   /** Whoever waits for the end. */
   #go: (() => void) | undefined;
   /** Of `#work`, at the last look. */
@@ -73,9 +75,11 @@ export class Checkpoints {
     this.#statementsSeen = statements;
     this.#bytesSeen = bytesWritten;
     const found = this.#look.get();
-    const log = Number(found?.["log"]);
-    const isLong = log - Number(found?.["checkpointed"]) >= this.#pagesMax;
-    if (log < this.#pagesMax) this.#endFrom = LENGTH_MAX * this.#pagesMax;
+    const [log, checkpointed] = [Number(found?.["log"]), Number(found?.["checkpointed"])];
+    const isLong = log - checkpointed >= this.#pagesMax;
+    // Less is copied than before: the log has begun anew.
+    if (checkpointed < this.#checkpointedSeen) this.#endFrom = LENGTH_MAX * this.#pagesMax;
+    this.#checkpointedSeen = checkpointed;
     if (this.#copier && log >= this.#endFrom) this.#underWay = this.#end(log);
     else if (isLong && this.#state === "idle") this.#underWay = this.#start();
   }
@@ -117,8 +121,10 @@ export class Checkpoints {
     if (this.#state === "closed") return;
     if (this.#copier === undefined) this.#copier = this.#startCopier();
     const copied = await this.#copier?.copy();
-    if (copied?.kind === "copied") this.#work.statements++;
-    else if (copied?.kind === "failed") this.#failed(engineError(copied.message, copied.errcode));
+    if (copied?.kind === "copied") {
+      this.#work.statements++;
+      this.#checkpointedSeen = copied.checkpointed;
+    } else if (copied?.kind === "failed") this.#failed(engineError(copied.message, copied.errcode));
     else this.#copyHere();
   }
 

@@ -66,7 +66,8 @@ export class LogCopier {
       name: "millrace checkpoints",
       workerData,
       env: {},
-      execArgv: [],
+      // The event loop's own thread has said it already, on runtimes where the engine is called experimental.
+      execArgv: ["--disable-warning=ExperimentalWarning"],
       resourceLimits: RESOURCE_LIMITS,
     });
     this.#worker.unref();
