@@ -1,6 +1,7 @@
 /**
  * `millrace requeue`: puts failed events back, by id, or all that a filter finds. Subscribers that had handled one do not get it
- * again. What a filter finds is counted first, and put back only with `--yes`. SPEC: K44.
+ * again. What a filter finds is counted first, and put back only with `--yes`. Commands are put back one by one, by their ids: whoever sent one
+ * was told that it failed, and may have sent it again. SPEC: K44.
  */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -35,15 +36,20 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (named.length > 0 && (filtered || options["all"])) throw new UsageError("name ids, or a filter, not both");
   if (named.length === 0 && !filtered && !options["all"])
     throw new UsageError('name failed events, or --all; "millrace ls failures" lists them');
-  const ids = named.length > 0 ? named : await find(call);
+  const { ids, commands } = named.length > 0 ? { ids: named, commands: 0 } : await find(call);
+  if (commands > 0 && !options["json"])
+    terminal.line(
+      `${commands} failed commands are left; put one back by its id, if whoever sent it has not sent it again`,
+    );
   if (named.length === 0 && !options["yes"]) {
-    if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, requeued: 0 }));
+    if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, commands, requeued: 0 }));
     else terminal.line(`${ids.length} failed events would be put back; add --yes to do it`);
     return EXIT.ok;
   }
   const done = ids.length === 0 ? [] : await withOwner(call, (owner) => putBack(owner, ids, terminal.progress));
   const missing = named.filter((id) => !done.includes(id));
-  if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, requeued: done.length, ids: done }));
+  if (options["json"])
+    terminal.line(JSON.stringify({ failed: ids.length, commands, requeued: done.length, ids: done }));
   else terminal.line(`${done.length} put back`);
   if (missing.length > 0) terminal.complain(`not failed, so left as they are: ${missing.join(", ")}`);
   return missing.length > 0 ? EXIT.failed : EXIT.ok;
@@ -62,25 +68,34 @@ async function putBack(
   return done;
 }
 
-async function find({ options, environment }: VerbCall): Promise<number[]> {
+interface Found {
+  /** Of events. */
+  readonly ids: readonly number[];
+  /** How many commands a filter has found beside them. */
+  readonly commands: number;
+}
+
+async function find({ options, environment }: VerbCall): Promise<Found> {
   const host = systemHost();
   const { topic, correlation } = options;
   const newerMs = readAge("newer", options["newer"]);
   await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
-  return failedIds(store, {
+  const filter = {
     ...(typeof topic === "string" ? { topic } : {}),
     ...(typeof correlation === "string" ? { correlation } : {}),
     ...(newerMs === undefined ? {} : { createdFromMs: host.now() - newerMs }),
-  });
+  };
+  const commands = await failedIds(store, { ...filter, kind: "command" });
+  return { ids: await failedIds(store, { ...filter, kind: "event" }), commands: commands.length };
 }
 
 async function failedIds(
   store: KernelStore,
-  filter: { readonly topic?: string; readonly correlation?: string; readonly createdFromMs?: number },
+  filter: Pick<Parameters<KernelStore["query"]>[0], "kind" | "topic" | "correlation" | "createdFromMs">,
 ): Promise<number[]> {
   const ids: number[] = [];
   for (let cursor = 0; ; ) {
-    const rows = await store.query({ ...filter, status: "failed", kind: "event", cursor, limit: JOURNAL_PAGE_ROWS });
+    const rows = await store.query({ ...filter, status: "failed", cursor, limit: JOURNAL_PAGE_ROWS });
     ids.push(...rows.map(({ id }) => id));
     if (rows.length < JOURNAL_PAGE_ROWS) return ids;
     cursor = ids.at(-1) as number;

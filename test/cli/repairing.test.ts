@@ -31,7 +31,9 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
       ...{ code: 0, stderr: "", stdout: "3 failed events would be put back; add --yes to do it\n" },
     });
     expect(await json("ls", "failures")).toHaveLength(3);
-    expect(await json("requeue", "--topic", "Nothing.Like", "--yes")).toEqual([{ failed: 0, requeued: 0, ids: [] }]);
+    expect(await json("requeue", "--topic", "Nothing.Like", "--yes")).toEqual([
+      { failed: 0, commands: 0, requeued: 0, ids: [] },
+    ]);
     expect((await millrace("requeue", ids[0] as string)).stdout).toBe("1 put back\n");
     expect(await json("requeue", "--topic", "Order.Refused", "--newer", "1d", "--yes")).toMatchObject([
       { requeued: 2 },
@@ -42,6 +44,22 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     expect(await millrace("requeue", ids[0] as string)).toEqual({
       ...{ code: 1, stdout: "0 put back\n", stderr: `millrace: not failed, so left as they are: ${ids[0]}\n` },
     });
+  });
+
+  test("[K44] a failed command is put back by its id alone, and a filter says that it is left", async () => {
+    const { millrace, json, start } = setup();
+    const kernel = await start();
+    const client = await kernel.connect();
+    await expect(client.command("Shop.Order", null)).rejects.toThrow();
+    await client.close();
+    if (where !== "a running kernel") await kernel.stop();
+    expect((await millrace("requeue", "--topic", "Shop.Order")).stdout).toBe(
+      "1 failed commands are left; put one back by its id, if whoever sent it has not sent it again\n" +
+        "0 failed events would be put back; add --yes to do it\n",
+    );
+    expect(await json("requeue", "--all", "--yes")).toEqual([{ failed: 0, commands: 1, requeued: 0, ids: [] }]);
+    const [failed] = (await json("ls", "failures")) as { id: number }[];
+    expect((await millrace("requeue", String(failed?.id))).stdout).toBe("1 put back\n");
   });
 
   test("[K44] a timer is cancelled once", async () => {
