@@ -1,0 +1,32 @@
+import { describe, expect, test } from "#test";
+import { simulate } from "../../src/host/simulate.ts";
+import { OptionMix, type Sightings } from "./option-mix.ts";
+
+const SEEDS = 120;
+const ROUNDS = 80;
+
+async function run(seed: number): Promise<Sightings> {
+  try {
+    const { value } = await simulate(seed, async (world) => {
+      const mix = new OptionMix(world);
+      await mix.run(ROUNDS);
+      return mix.sightings;
+    });
+    return value;
+  } catch (error) {
+    throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+describe("all options of subscriptions at once", () => {
+  test("[J64] [J68] [J69] [J75] each handler is called once for each attempt, alone of its key, within its bound, and nothing is lost", async () => {
+    const total: Sightings = { handled: 0, inLine: 0, pausedAtWork: 0, retried: 0, requeued: 0 };
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const met = await run(seed);
+      for (const name of Object.keys(total) as (keyof Sightings)[]) total[name] += met[name];
+    }
+    // What the runs are there to meet, they must have met.
+    for (const [name, count] of Object.entries(total)) if (count < SEEDS / 2) throw new Error(`${name}: only ${count}`);
+    expect(total.handled > 20 * SEEDS).toBe(true);
+  });
+});
