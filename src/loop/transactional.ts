@@ -174,7 +174,8 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
   let outcome: CommitOutcome = rejection;
   for (let tries = 1; ; tries++) {
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
-      const receipt = await replica.pull(receiptOf(message));
+      // Not what a handling of the same request leaves that runs beside this one: that falls too.
+      const receipt = await replica.pullStored(receiptOf(message));
       if (receipt === undefined && outcome.reason === "document-exists")
         throw new Failure(410, `${message.metadata.id} was handled, and its answer is not kept any more`);
       return answerOf(receipt, message);

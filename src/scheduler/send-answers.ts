@@ -181,7 +181,7 @@ export class SendAnswers {
     let result: Json | undefined;
     try {
       await replica.catchUp();
-      result = await replica.pull(receiptOf(send.id));
+      result = await replica.pullStored(receiptOf(send.id));
     } catch (error) {
       const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });

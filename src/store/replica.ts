@@ -152,6 +152,21 @@ export class Replica implements AsyncDisposable {
     }
   }
 
+  /** The value of a document that the store has: not before what is pending on it here is confirmed or has fallen. */
+  async pullStored(ref: DocumentRef): Promise<Json | undefined> {
+    const letGo = this.observe(ref);
+    try {
+      for (;;) {
+        await this.load([ref]);
+        const { pending } = this.touch(ref);
+        if (pending.length === 0) return this.peek(ref);
+        await Promise.all(pending.map(({ commit }) => commit.outcome));
+      }
+    } finally {
+      letGo();
+    }
+  }
+
   /** Grows whenever a read starts a load, so that a caller can tell whether what he did started one. */
   get loadGeneration(): number {
     return this.#documents.loader.generation;

@@ -7,7 +7,7 @@ import { transactional } from "../../src/loop/transactional.ts";
 import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
-import { FaultyLine } from "../store/faulty-store.ts";
+import { FaultyLine, Gate } from "../store/faulty-store.ts";
 import { command, query, setup } from "./loop-setup.ts";
 
 async function counter() {
@@ -131,6 +131,44 @@ describe("transactional capabilities", () => {
     expect(await ask(query("Count.Total", "q"))).toBe("reply q 0");
     expect(await rows()).toEqual([]);
     expect(await ask(command("Count.Add", "a", 1))).toBe("reply a 1");
+  });
+
+  test("[L32] the same request again, twice at once after a restart, gets the same answer, and another one under its id 409", async () => {
+    const host = simulatedHost(1);
+    const line = new FaultyLine(memoryStore({ host }));
+    const begin = async () => {
+      const space = await host.run(() => Space.open({ store: line.store, host, name: "test" }));
+      let runs = 0;
+      const counting = transactional({
+        ...{ space, description: "counts its runs" },
+        commands: { "Count.Run": { handle: () => ++runs } },
+      });
+      return setup({ counting }, { host });
+    };
+    const first = await begin();
+    const one = first.client();
+    first.loop.receive(command("Count.Run", "c", "the same"), one);
+    await host.advance(100);
+    expect(one.answers).toEqual(["reply c 1"]);
+    for (const [data, answer] of [["the same", "reply c 1"] as const, ["another", "error c 409"] as const]) {
+      const { loop, client } = await begin();
+      const [loaded, committed] = [new Gate(), new Gate()];
+      const [gone, patient] = [client(), client()];
+      // Handled for one who is gone, and while its receipt is looked for, for one who asks again.
+      line.plan = ({ refs }) => (refs?.some(({ id }) => id === "receipt/c") ? { answered: loaded.opened } : {});
+      loop.receive(command("Count.Run", "c", data), gone);
+      await host.advance(10);
+      loop.disconnect(gone);
+      line.plan = ({ method }) => (method === "commit" ? { answered: committed.opened } : {});
+      loop.receive(command("Count.Run", "c", data), patient);
+      await host.advance(10);
+      loaded.open();
+      await host.advance(10);
+      committed.open();
+      line.plan = () => ({});
+      await host.advance(100);
+      expect([gone.answers, patient.answers]).toEqual([[], [answer]]);
+    }
   });
 
   test("[L32] the same request again gets the same answer and does nothing, whoever sends it", async () => {

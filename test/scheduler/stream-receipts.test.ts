@@ -2,6 +2,7 @@ import { describe, expect, test } from "#test";
 import { receiptOf } from "../../src/scheduler/event-id.ts";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
 import { rejected } from "../../src/store/rejection.ts";
+import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
 const STALE = rejected("stale", "read-moved", "somebody was faster");
@@ -54,6 +55,33 @@ describe("receipts", () => {
     const results = outcomes.map((outcome) => ("result" in outcome ? outcome.result : undefined));
     expect(results[0]).toBe(results[1]);
     expect(space.cell("done").get()).toEqual([results[0]]);
+  });
+
+  test("[I11] twice at once in another process: both get the result of the one that was handled, not of each other", async () => {
+    const { space, open, host } = await setup();
+    const { space: other, line } = await open();
+    const handle = (site: typeof space) => {
+      const stream = site.stream<string>("stream");
+      stream.handle((value) => value);
+      return stream;
+    };
+    await handle(space).send("first", { eventId: "e" }).outcome;
+    const there = handle(other);
+    const [loaded, committed] = [new Gate(), new Gate()];
+    const { id } = receiptOf("e");
+    line.plan = ({ refs }) => (refs?.some((ref) => ref.id === id) ? { answered: loaded.opened } : {});
+    const second = there.send("second", { eventId: "e" });
+    await host.advance(10);
+    // Handled while the receipt is looked for that has refused the other.
+    line.plan = ({ method }) => (method === "commit" ? { answered: committed.opened } : {});
+    const third = there.send("third", { eventId: "e" });
+    await host.advance(10);
+    loaded.open();
+    await host.advance(10);
+    committed.open();
+    await host.advance(100);
+    const already = { kind: "already", id: "e", result: "first" };
+    expect(await Promise.all([second.outcome, third.outcome])).toEqual([already, already]);
   });
 
   test("[I11] a conflict on another document: the retry has the same receipt and commits", async () => {

@@ -94,6 +94,22 @@ describe("receipts", () => {
     gate.open();
   });
 
+  test("[S77] what the store has of a receipt is not what a commit would leave that is pending here", async () => {
+    const { here, there } = await setup();
+    await leave(there, "first").outcome;
+    const gate = here.hold("commit");
+    const commits = [leave(here, "second"), leave(here, "third")];
+    const stored = here.replica.pullStored(RECEIPT);
+    expect(here.replica.peek(RECEIPT)).toBe("third");
+    gate.open();
+    expect(await stored).toBe("first");
+    expect(await Promise.all(commits.map(async ({ outcome }) => (await outcome).kind))).toEqual([
+      "rejected",
+      "rejected",
+    ]);
+    here.replica.checkInvariants();
+  });
+
   test("[S77] the names of receipts begin alike", () => {
     expect(refusal(() => new Receipt({ scope: "space", id: "quittance" }, {}))).toContain('begin with "receipt"');
   });
