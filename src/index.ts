@@ -3,9 +3,10 @@
  * needs Node is behind a path of its own (`millrace/kernel`, `millrace/client`, `millrace/sqlite`), and so is what only tests need
  * (`millrace/testing`).
  */
+/// <reference lib="esnext.disposable" preserve="true" />
 
 // Publish and subscribe over the journal.
-export type { Failures, RequeueQuery, Trace, TraceNode } from "./bus/audit.ts";
+export type { Failures, RequeueQuery, Trace } from "./bus/audit.ts";
 export { BusError, type BusErrorCode } from "./bus/bus-error.ts";
 export type { Event } from "./bus/event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";

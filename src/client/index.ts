@@ -1,4 +1,5 @@
 /** `millrace/client`: talks to a kernel over its socket. Needs Node. */
+/// <reference lib="esnext.disposable" preserve="true" />
 export {
   type AnyExchanges,
   Client,

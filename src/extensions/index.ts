@@ -1,4 +1,5 @@
 /** `millrace/extensions`: what authors of extensions import. Needs Node; runs nothing by itself. */
+/// <reference lib="esnext.disposable" preserve="true" />
 export type { ExtensionInCode, ExtensionSources } from "./discovery.ts";
 export type {
   AgentInvocation,

@@ -1,4 +1,5 @@
 /** `millrace/kernel`: everything put together. Needs Node, for its socket. */
+/// <reference lib="esnext.disposable" preserve="true" />
 export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
 export { Stdio, type StdioOptions } from "../adapters/stdio.ts";
 export { SocketError } from "../adapters/unix-socket.ts";

@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Ended, ROOT, runProgram } from "../repo/program.ts";
 
-const TSC = join(ROOT, "node_modules", ".bin", "tsc");
+export const TSC = join(ROOT, "node_modules", ".bin", "tsc");
 
 /** The strictest settings that a user may have. */
 const COMPILER_OPTIONS = {

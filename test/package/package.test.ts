@@ -5,7 +5,7 @@ import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/co
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { UserProject } from "../examples/user-project.ts";
+import { TSC, UserProject } from "../examples/user-project.ts";
 import { KernelProcess } from "../kernel/kernel-process.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
@@ -85,6 +85,20 @@ describe("the packed package", () => {
     };
     visit(join(project.packageFolder, "dist", entry));
     expect(met.size).toBeGreaterThan(5);
+  });
+
+  test("[K48] the types of what needs no Node compile without those of Node, and with the language of a year ago", async () => {
+    const compilerOptions = {
+      ...{ target: "es2024", lib: ["es2024", "dom"], module: "nodenext", types: [], strict: true, noEmit: true },
+    };
+    project.write("tsconfig.browser.json", JSON.stringify({ compilerOptions, files: ["browser.ts"] }));
+    project.write(
+      "browser.ts",
+      'import { memoryStore } from "millrace";\nimport { simulatedHost } from "millrace/testing";\n' +
+        "export const store: AsyncDisposable = memoryStore({ host: simulatedHost(1) });\n",
+    );
+    const compiled = await runProgram(TSC, ["-p", "tsconfig.browser.json"], { cwd: project.folder });
+    expect(compiled).toMatchObject({ code: 0, stdout: "" });
   });
 
   test("[K48] holds the build, the command and the papers, and nothing else", async () => {
