@@ -74,6 +74,22 @@ describe("requests that cross", () => {
     expect(circlesTold(all)).toEqual([["c", "a", "b", "c"]]);
   });
 
+  test("[L36] through an actor that only hands requests on, likewise", async () => {
+    const relay = capability({
+      description: "hands on",
+      sends: { "B.Say": "query" },
+      queries: { "C.Say": { handle: (_data, { query: ask }) => ask("B.Say", null) } },
+    });
+    const b = actor("B", (ask) => ask("A.Say", null));
+    const all = await setup({ a: actor("A", (ask) => ask("C.Say", null)), b, relay });
+    const one = await begin(all, "A", "B");
+    await all.host.advance(LONG);
+    // What was handed on was asked last; its error comes back the way it went.
+    expect(one.answers.sort()).toEqual(["error a 504", 'reply b "A said"']);
+    expect(circlesTold(all)).toEqual([["relay", "b", "a", "relay"]]);
+    expect(all.loop.liveness.quiescent).toBe(true);
+  });
+
   test("[L36] a handler that waits for all of several is stuck when only the circle is left", async () => {
     const gate = deferred();
     const both = async (ask: Ask) => (await Promise.all([ask("B.Say", null), ask("C.Do", null)])).join();
