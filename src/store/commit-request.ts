@@ -3,6 +3,7 @@
  */
 import { placeText } from "../message/path.ts";
 import {
+  ADMITTED,
   type CommitIdentity,
   type CommitRequest,
   type DocumentPatch,
@@ -77,22 +78,29 @@ export function buildRequest(
     session,
     localSequence,
     digest: digest.toString(),
-    isAdmitted: parts.isAdmitted === true,
+    admitted: parts.isAdmitted === true ? ADMITTED : undefined,
     reads: parts.reads,
     patches,
     dependsOn: parts.dependsOn,
-    preconditions: receipt === undefined ? extras.preconditions : withReceipt(extras.preconditions, receipt),
-    entries: extras.entries,
-    settlements: extras.settlements,
-    due: extras.due,
-    basis: extras.basis,
-    basisRemoved: extras.basisRemoved,
-    labels: extras.labels,
+    preconditions: withReceipt(extras.preconditions, receipt),
+    entries: ownList(extras.entries),
+    settlements: ownList(extras.settlements),
+    due: ownList(extras.due),
+    basis: ownList(extras.basis),
+    basisRemoved: ownList(extras.basisRemoved),
+    labels: ownList(extras.labels),
   };
 }
 
-function withReceipt(preconditions: readonly Precondition[], receipt: Receipt): readonly Precondition[] {
-  return preconditions.length === 0 ? [receipt] : [...preconditions, receipt];
+/** A transaction's list as it was when it ended: whoever still has that may change it before a backend decides. */
+function ownList<Row>(rows: readonly Row[]): readonly Row[] {
+  return rows.length === 0 ? NONE : [...rows];
+}
+
+function withReceipt(given: readonly Precondition[], receipt: Receipt | undefined): readonly Precondition[] {
+  if (given.length === 0) return receipt === undefined ? NONE : [receipt];
+  const own = given.map((condition) => ({ ...condition }));
+  return receipt === undefined ? own : [...own, receipt];
 }
 
 /** Whether there is nothing in it that a backend would have to hear of. */

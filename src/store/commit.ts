@@ -69,6 +69,9 @@ export interface LabelWrite extends DocumentRef {
   readonly labels: readonly string[];
 }
 
+/** The mark of what a replica of this process has made. No entry point exports it: nobody else can say so. */
+export const ADMITTED: unique symbol = Symbol("admitted");
+
 export interface CommitRequest extends CommitIdentity {
   readonly space: string;
   /** Identity of the payload, for the replay check: the same commit sent twice carries the same digest. */
@@ -77,7 +80,7 @@ export interface CommitRequest extends CommitIdentity {
    * A replica of this process has made it, of a transaction that is over: names, reads and patches are checked, what the patches put is frozen and
    * nobody changes the lists any more, so a backend may keep it as it is. Not true of what has come from anywhere else.
    */
-  readonly isAdmitted?: boolean;
+  readonly admitted?: typeof ADMITTED | undefined;
   readonly reads: readonly ReadClaim[];
   readonly patches: readonly DocumentPatch[];
   readonly preconditions: readonly Precondition[];

@@ -6,7 +6,7 @@ import { DEPTH_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { ID_TIME_MS_MAX } from "../message/id-time.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
-import type { CommitRequest, Precondition } from "./commit.ts";
+import { ADMITTED, type CommitRequest, type Precondition } from "./commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
@@ -53,7 +53,7 @@ export function checkTime(what: string, timeMs: number): void {
 }
 
 export function checkCommit(request: CommitRequest): void {
-  if (request.isAdmitted !== true) checkPayload(request);
+  if (request.admitted !== ADMITTED) checkPayload(request);
   checkPreconditions(request.preconditions);
   for (const basis of request.basis) checkJson("a basis row", basis);
   for (const write of request.labels) checkJson("a label write", write);

@@ -47,6 +47,22 @@ async function increment(replica: Replica): Promise<void> {
 }
 
 describe("replicas over SQLite", () => {
+  test("[S16] what a transaction asks for is decided as it was when it ended, whatever becomes of its lists", async () => {
+    const { replica } = await setup();
+    const here = await replica();
+    const made = here.transaction();
+    made.write(COUNTER, [], { n: 0 });
+    await made.commit().outcome;
+    const [lists, rows] = [here.transaction(), here.transaction()];
+    for (const transaction of [lists, rows]) transaction.preconditions.push({ kind: "absent", ...COUNTER });
+    const given = [lists.preconditions, rows.preconditions[0] as { id: string }] as const;
+    const outcomes = [lists.commit().outcome, rows.commit().outcome];
+    given[0].length = 0;
+    given[1].id = "another";
+    const classOf = { class: "permanent", reason: "document-exists" };
+    expect(await Promise.all(outcomes)).toEqual([expect.objectContaining(classOf), expect.objectContaining(classOf)]);
+  });
+
   test("[S54] counters that two replicas of one file raise at once lose nothing", async () => {
     const { replica } = await setup();
     const [here, there] = [await replica(), await replica()];

@@ -5,6 +5,7 @@
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
 import {
+  ADMITTED,
   type BasisInput,
   type CommitRequest,
   type DocumentPatch,
@@ -104,11 +105,11 @@ export class SpaceTable {
   }
 
   /** Throws `PatchError` when a patch does not fit its document. */
-  prepare({ patches, preconditions, isAdmitted }: CommitRequest): readonly PreparedPatch[] {
+  prepare({ patches, preconditions, admitted }: CommitRequest): readonly PreparedPatch[] {
     return onePerDocument(patches).map((patch) => {
       // What must be absent has just been looked for.
       const document = isRequiredAbsent(patch, preconditions) ? undefined : this.#documents.get(patch);
-      const operations = isAdmitted === true ? patch.operations : copyOperations(patch.operations);
+      const operations = admitted === ADMITTED ? patch.operations : copyOperations(patch.operations);
       return new PreparedPatch(patch, operations, document);
     });
   }

@@ -4,7 +4,7 @@
  * The only part that can still be refused after the decision is the journal's (a message id that is taken), so it goes first;
  * what follows cannot be refused, only fail, and then the writer rolls all of it back.
  */
-import type { CommitOutcome, CommitRequest, DocumentPatch, Precondition } from "../commit.ts";
+import { ADMITTED, type CommitOutcome, type CommitRequest, type DocumentPatch, type Precondition } from "../commit.ts";
 import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
 import { NONE } from "../few.ts";
@@ -81,7 +81,7 @@ function isGuarded({ preconditions }: CommitRequest, ref: DocumentRef): boolean 
 /** What a replica of this process has made is checked, but for what others have put into it. */
 function checkNames(request: CommitRequest): void {
   checkPreconditions(request.preconditions);
-  if (request.isAdmitted === true) return;
+  if (request.admitted === ADMITTED) return;
   checkName("a space's name", request.space);
   checkName("a session's name", request.session);
   checkName("a digest", request.digest);
@@ -92,7 +92,7 @@ function checkNames(request: CommitRequest): void {
 
 /** What is decided by is kept as it was given, whatever the caller does with his lists; values are in the encoded parts. */
 function ownCopy(request: CommitRequest): CommitRequest {
-  if (request.isAdmitted === true) {
+  if (request.admitted === ADMITTED) {
     checkSettlements(request.settlements);
     return request;
   }

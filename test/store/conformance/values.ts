@@ -196,6 +196,15 @@ export function valueCases(open: OpenStore): void {
       expect(await at.store.append([entry({ data: `${escaped}x` })])).toMatchObject(tooLarge);
     });
 
+    test("[S16] who only says that something was admitted is not believed", async () => {
+      await using at = await open();
+      const given = { list: [1] };
+      const forged = { ...commitBy("s", 1, { patches: [set("a", [], given)] }), admitted: true, isAdmitted: true };
+      committed(await at.store.commit(forged as never));
+      given.list.push(2);
+      expect(await currentValue(at.store, "a")).toEqual({ list: [1] });
+    });
+
     test("[S16] changing what was given or got changes nothing stored", async () => {
       await using at = await open();
       const given = { list: [1] };

@@ -39,7 +39,7 @@ describe("what a transaction sends", () => {
     const { here } = await setup();
     const sent: { readonly request: CommitRequest; readonly text: string }[] = [];
     here.line.plan = ({ request }) => {
-      if (request?.isAdmitted) sent.push({ request, text: JSON.stringify(request.patches) });
+      if (request?.admitted) sent.push({ request, text: JSON.stringify(request.patches) });
       return {};
     };
     for (const ref of DOCUMENTS) await here.put(ref, [], { n: 0, m: { x: 0 }, list: [1, { k: 1 }, { k: 2 }] });
