@@ -4,7 +4,8 @@ export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
 export { Stdio, type StdioOptions } from "../adapters/stdio.ts";
 export { SocketError } from "../adapters/unix-socket.ts";
 export { FolderError } from "./folder.ts";
-export { Kernel, KernelClosedError } from "./kernel.ts";
+export { Kernel } from "./kernel.ts";
+export { KernelClosedError } from "./kernel-life.ts";
 export type { KernelLimits } from "./kernel-limits.ts";
 export type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 export {

@@ -19,9 +19,9 @@ import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
 import { Grace } from "../host/grace.ts";
-import type { Host, Timer } from "../host/host.ts";
+import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { DRAIN_MS, LAST_ANSWERS_MS, TIMER_CHUNK_MS } from "../limits.ts";
+import { DRAIN_MS, LAST_ANSWERS_MS } from "../limits.ts";
 import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
@@ -44,19 +44,15 @@ import { given } from "./given.ts";
 import { healthCapability } from "./health-capability.ts";
 import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
+import { KernelClosedError, KernelLife } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { OpenedSteps } from "./opened-steps.ts";
 import { RunLog } from "./run-log.ts";
 
-/** It was asked to close while it booted: by a timer, an extension, whoever sends `Syscall.Shutdown`. */
-export class KernelClosedError extends Error {
-  override readonly name = "KernelClosedError";
-  readonly code = "KERNEL_CLOSED";
-}
-
 export class Kernel implements AsyncDisposable {
   readonly #host: Host;
+  readonly #life: KernelLife;
   readonly #opened = new OpenedSteps();
   #store!: Store;
   #space!: Space;
@@ -67,22 +63,14 @@ export class Kernel implements AsyncDisposable {
   #socket: UnixSocket | undefined;
   #extensions: ExtensionLoader | undefined;
   #runs: RunLog | undefined;
-  #alive: Timer | undefined;
   #recovered = 0;
   #piecesLeft: Resumed["left"] = [];
-  #state: KernelHealth["state"] = "running";
   #closing: Promise<void> | undefined;
-  readonly #whenClosed: (() => void)[] = [];
-  #isBooting = true;
-  /** Why the boot is given up, where it is. */
-  #givenUp: { readonly reason: unknown } | undefined;
 
   static async open(options: KernelOptions): Promise<Kernel> {
     const kernel = new Kernel(options.host ?? systemHost());
     const { signal } = options;
-    const giveUp = () => {
-      kernel.#givenUp ??= { reason: signal?.reason };
-    };
+    const giveUp = () => kernel.#life.giveUp(signal?.reason);
     signal?.addEventListener("abort", giveUp, { once: true });
     if (signal?.aborted) giveUp();
     try {
@@ -96,19 +84,19 @@ export class Kernel implements AsyncDisposable {
       throw error;
     } finally {
       signal?.removeEventListener("abort", giveUp);
-      if (kernel.#isBooting) kernel.#ended();
+      if (kernel.#life.state === "booting") kernel.#life.ended();
     }
   }
 
   private constructor(host: Host) {
     this.#host = host;
+    this.#life = new KernelLife(host);
   }
 
   async #boot(options: KernelOptions): Promise<void> {
     const host = this.#host;
     const { store, socketPath, requestTimeoutMs, leaseMs, retention, observe, clearance, version } = options;
     this.#store = store;
-    this.#stayAlive();
     this.#opened.note("store", () => store.close());
     const limits = limitsByPart(options.limits);
     const faults = new Faults();
@@ -121,7 +109,7 @@ export class Kernel implements AsyncDisposable {
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...kept });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
-    this.#goOn();
+    this.#life.goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
     const ofApp = await this.#space.restore(() =>
@@ -129,7 +117,7 @@ export class Kernel implements AsyncDisposable {
     );
     const extensions = this.#findExtensions(options, limits.bus);
     await extensions?.load();
-    this.#goOn();
+    this.#life.goOn();
     const own = { ...this.#builtIn(clearance), timer: timerCapability(store, limits.timer), ...ofApp };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
@@ -145,17 +133,16 @@ export class Kernel implements AsyncDisposable {
     // They end before the bus does: what they emit on their way out is journaled.
     this.#opened.note("extensions", async (graceMs) => extensions?.stop(graceMs));
     await extensions?.initialize(this.#loop.actors);
-    this.#goOn();
+    this.#life.goOn();
     this.#piecesLeft = (await this.#space.resume(options.patterns ?? [])).left;
-    this.#goOn();
+    this.#life.goOn();
     await this.#bus.start();
     await this.#commands.start();
-    this.#goOn();
+    this.#life.goOn();
     await extensions?.start();
-    this.#goOn();
+    this.#life.goOn();
     if (socketPath !== undefined) await this.#listen(socketPath, clearance, limits.socket);
-    this.#goOn();
-    this.#isBooting = false;
+    this.#life.booted();
   }
 
   async #listen(path: string, clearance: readonly string[] | undefined, limits: LimitsByPart["socket"]): Promise<void> {
@@ -166,11 +153,6 @@ export class Kernel implements AsyncDisposable {
     });
     this.#socket = socket;
     this.#opened.note("socket", () => socket.close());
-  }
-
-  /** Between two steps of the boot. */
-  #goOn(): void {
-    if (this.#givenUp) throw this.#givenUp.reason;
   }
 
   #findExtensions(
@@ -228,11 +210,6 @@ export class Kernel implements AsyncDisposable {
     };
   }
 
-  /** A kernel that is open keeps the process alive, whoever waits for what: its own polls and renewals do not. */
-  #stayAlive(): void {
-    this.#alive = this.#host.timer(TIMER_CHUNK_MS, () => this.#stayAlive());
-  }
-
   // In-process use -----------------------------------------------------------------------------------------------------------
 
   get space(): Space {
@@ -285,6 +262,7 @@ export class Kernel implements AsyncDisposable {
   }
 
   health(): KernelHealth {
+    const { state } = this.#life;
     const { table, actors } = this.#loop;
     const nodes = this.#space.scheduler.getGraphSnapshot();
     const extensions = this.#extensions?.statuses ?? [];
@@ -293,7 +271,8 @@ export class Kernel implements AsyncDisposable {
       0,
     );
     return {
-      state: this.#state,
+      // Who asks while it boots is one of its own capabilities, which run.
+      state: state === "booting" ? "running" : state,
       quiescent: this.quiescent,
       recovered: this.#recovered,
       routes: [...table.routes()].length,
@@ -331,43 +310,39 @@ export class Kernel implements AsyncDisposable {
 
   /** Stops in good order: no new requests, work under way finishes within the grace, then everything closes. Idempotent. */
   close({ graceMs = DRAIN_MS }: { graceMs?: number } = {}): Promise<void> {
-    this.#closing ??= this.#isBooting ? this.#closeWhileBooting() : this.#close(new Grace(this.#host, graceMs));
+    this.#closing ??=
+      this.#life.state === "booting" ? this.#closeWhileBooting() : this.#close(new Grace(this.#host, graceMs));
     return this.#closing;
   }
 
   /** For a request: a boot gives up at once, a kernel that runs ends when the answer is on its way. */
   #shutDown(): void {
     const close = () => void this.close().catch(() => undefined);
-    if (this.#isBooting) close();
+    if (this.#life.state === "booting") close();
     else this.#host.task(close);
   }
 
   /** The boot gives up at its next step, and closes what it has opened. */
   #closeWhileBooting(): Promise<void> {
-    this.#givenUp ??= { reason: new KernelClosedError("the kernel was asked to close while it booted; open it again") };
-    return new Promise((resolve) => this.#whenClosed.push(resolve));
+    this.#life.giveUp(new KernelClosedError("the kernel was asked to close while it booted; open it again"));
+    return this.#life.end();
   }
 
   /** Resolves when the kernel has closed, whoever asked for it; rejects if it did not close cleanly. */
   async closed(): Promise<void> {
-    if (this.#state !== "stopped") await new Promise<void>((resolve) => this.#whenClosed.push(resolve));
+    await this.#life.end();
     await this.#closing;
   }
 
   async #close(grace: Grace): Promise<void> {
-    this.#state = "stopping";
+    this.#life.stops();
     this.#socket?.quiet();
     try {
       await grace.outlasts(this.#loop.drained());
       await this.#unwind(grace);
     } finally {
-      this.#ended();
+      this.#life.ended();
     }
-  }
-
-  #ended(): void {
-    this.#state = "stopped";
-    for (const resolve of this.#whenClosed.splice(0)) resolve();
   }
 
   async #stopLoop(graceMs: number): Promise<void> {
@@ -378,7 +353,7 @@ export class Kernel implements AsyncDisposable {
   }
 
   #unwind(grace: Grace): Promise<void> {
-    this.#alive?.cancel();
+    this.#life.unwinds();
     return this.#opened.close(grace);
   }
 
