@@ -1,4 +1,7 @@
-/** `millrace tail`: the journal as it grows, read from the file, so that it works beside a kernel and survives its restart. */
+/**
+ * `millrace tail`: the journal as it grows, read from the file, so that it works beside a kernel and survives its restart. That the reader of its
+ * pipe has gone (`| head`) it learns from the next row: Node says so only when something is written, and there is nothing harmless to write.
+ */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { openStoreForReading } from "../kernel/open-store.ts";
