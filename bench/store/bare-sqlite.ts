@@ -140,7 +140,7 @@ function statements(database: DatabaseSync) {
   };
 }
 
-/** What decides the speed of the store's own connection; the engine copies the log at the same length as the store does. */
+/** What decides the speed of the store's own connection; the engine copies the log, inside a COMMIT, from the length on at which the store's thread begins to. */
 function pragmas(durability: Durability): readonly string[] {
   return [
     "journal_mode = WAL",

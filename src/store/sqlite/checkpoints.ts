@@ -111,8 +111,9 @@ export class Checkpoints {
     await this.#underWay;
     await this.#copyOnce();
     if (this.#state === "ending") this.#state = "idle";
-    this.#go?.();
+    const go = this.#go;
     this.#go = undefined;
+    go?.();
   }
 
   async #copyOnce(): Promise<void> {
