@@ -80,6 +80,7 @@ export class TimerTable {
   #pausing = 0;
   #wake: Timer | undefined;
   #closed = false;
+  #isLookingForMarks = false;
   /** Which look for the earliest deadline is the latest; what an earlier one finds is out of date. */
   #looks = 0;
   /** Batches of firings and cancellations, one after the other: what is being armed for its next slot cannot be cancelled meanwhile. */
@@ -95,14 +96,26 @@ export class TimerTable {
 
   /** Fires what an earlier process had fired and not seen handled, and arms what it has left. */
   async open(): Promise<void> {
-    try {
-      for (const row of (await this.#store?.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX, FIRED)) ?? []) {
-        void this.#send(firingOf(row.key, row.data));
-      }
-    } catch {
-      // They stay marked, and the next process finds them.
-    }
+    this.#sendMarked();
     await this.#rearm();
+  }
+
+  /**
+   * Sends what is marked as fired and what nobody here has sent: an earlier process has left it, or the store has marked it and did not say so. Where the
+   * store cannot tell, it is asked again.
+   */
+  #sendMarked(): void {
+    if (!this.#store || this.#isLookingForMarks) return;
+    const store = this.#store;
+    this.#isLookingForMarks = true;
+    const sent = this.#persist(async () => {
+      const sending = new Set(this.#sending);
+      for (const { key, data } of await store.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX, FIRED))
+        if (!sending.has(key)) void this.#send(firingOf(key, data));
+    });
+    void sent.then(() => {
+      this.#isLookingForMarks = false;
+    });
   }
 
   async set(timer: ArmedTimer): Promise<void> {
@@ -205,6 +218,7 @@ export class TimerTable {
       }
     } catch {
       fired = 0;
+      this.#sendMarked();
     }
     // What is overdue and did not fire is being set, or was another's; or the store failed.
     await this.#rearm(fired === 0 ? TIMER_RETRY_MS : 0);

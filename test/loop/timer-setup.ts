@@ -72,8 +72,9 @@ export const stores: readonly [string, ((host: SimulatedHost) => Store) | undefi
 export function intercepted(
   host: SimulatedHost,
   answer: (name: string, call: () => Promise<unknown>) => Promise<unknown>,
+  disk = new MemoryDisk(),
 ): Store {
-  const store = memoryStore({ host, disk: new MemoryDisk() });
+  const store = memoryStore({ host, disk });
   return new Proxy(store, {
     get: (target, key) => {
       const method: unknown = Reflect.get(target, key);

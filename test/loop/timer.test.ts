@@ -1,6 +1,6 @@
 /** The Timer capability, in memory and on a store that outlives it. */
 import { describe, expect, test } from "#test";
-import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -248,6 +248,40 @@ describe("timers that outlive the process", () => {
     await host.run(() => after.loop.stop());
     const store = memoryStore({ host, disk });
     expect(await host.run(() => store.earliestDue())).toBeUndefined();
+  });
+
+  test("[T6] so it does where the store cannot tell at first, or has marked it as fired and does not say so", async () => {
+    const disk = new MemoryDisk();
+    let fault: "no answer" | "not read" | undefined;
+    const store = (host: SimulatedHost) =>
+      intercepted(
+        host,
+        async (name, call) => {
+          if (fault === "not read" && name === "dueRows") throw new StoreError("STORE_BUSY", "not now");
+          const result = await call();
+          if (fault === "no answer" && name === "changeDue") throw new StoreError("STORE_IO", "it may be there");
+          return result;
+        },
+        disk,
+      );
+    const before = await timers({ store });
+    await before.set({ delayMs: 100, message: template });
+    fault = "no answer";
+    await before.host.advance(200);
+    fault = undefined;
+    await before.host.advance(10_000);
+    expect(before.arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
+    await before.host.run(() => before.loop.stop());
+
+    const host = simulatedHost(2);
+    host.stepClock(before.host.now() - host.now());
+    fault = "not read";
+    const after = await timers({ host, store, answers: () => true });
+    await host.advance(5_000);
+    expect(after.types()).toEqual([]);
+    fault = undefined;
+    await host.advance(10_000);
+    expect(after.arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
   });
 
   test("[T2] a timer that is kept, and whose setter has no answer yet, does not fire along with another", async () => {
