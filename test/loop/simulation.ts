@@ -159,9 +159,10 @@ export class LoopSimulation {
     this.#made.loop.receive(command("Timer.Set", id, { delayMs: this.#below(100), message: template }), client);
   }
 
-  /** An answer to somebody else's request, which must reach nobody. */
+  /** An answer to somebody else's request, by a client or by an actor that was not asked; it must reach nobody. */
   #forge(client: Client): void {
-    const [id] = this.#open.keys();
+    const [id] = [...this.#open.keys()].filter((open) => this.#made.loop.pending.get(open)?.type !== "Crash.Ask");
+    if (this.#below(2) === 0) return this.#crashing?.reply(query("Crash.Ask", id ?? "none"), "forged");
     this.#made.loop.receive(
       message("reply", "W0.Ask", `f${++this.#next}`, "forged", { causation: id ?? "none" }),
       client,
