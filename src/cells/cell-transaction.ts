@@ -1,10 +1,19 @@
-/** A transaction over cells that lives across awaits: an explicit handle, since what runs after an await has no context. */
+/**
+ * A transaction over cells that lives across awaits: an explicit handle, since what runs after an await has no context. Computed values show what they were
+ * before its writes, and it rests on what they are computed from. One that is not up to date is brought there by reading it; where that has to wait, reading
+ * it is refused, and `upToDate` waits.
+ */
 
-import { LINK_HOPS_MAX } from "../limits.ts";
+import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
+import { LINK_HOPS_MAX, TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { Address } from "../scheduler/address.ts";
-import { requireNotComputed } from "../scheduler/computed-error.ts";
+import type { Closure } from "../scheduler/closure.ts";
+import { ComputedError, requireNotComputed } from "../scheduler/computed-error.ts";
+import { isDerived, sourceReads } from "../scheduler/graph-walk.ts";
+import { handOut } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { asLink, type DocumentRef } from "../store/document.ts";
 import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../store/label.ts";
@@ -25,23 +34,26 @@ export interface TransactionSpace {
   readonly space: string;
   /** The address of a document's root. */
   addressOf(ref: DocumentRef): Address;
+  /** Commits what plain code has written so far: what comes after it would find it changed. */
+  sealTurn(): void;
+  /** A demand for what the transaction reads that nodes write; undefined inside of a run, whose reads are its own. */
+  closure(): Closure | undefined;
 }
 
 export class CellTransaction implements Disposable {
   readonly transaction: Transaction;
   readonly #space: string;
-  readonly #addressOf: (ref: DocumentRef) => Address;
+  readonly #home: TransactionSpace;
   readonly #clearance: Label | undefined;
   #label: Label;
+  #closure: Closure | undefined;
+  /** Read before it was up to date, and whether only shallow: everything that follows from it is nothing. */
+  #behind: { readonly address: Address; readonly shallow: boolean } | undefined;
 
-  constructor(
-    transaction: Transaction,
-    { space, addressOf }: TransactionSpace,
-    { clearance, label = PUBLIC }: BeginOptions = {},
-  ) {
+  constructor(transaction: Transaction, home: TransactionSpace, { clearance, label = PUBLIC }: BeginOptions = {}) {
     this.transaction = transaction;
-    this.#space = space;
-    this.#addressOf = addressOf;
+    this.#space = home.space;
+    this.#home = home;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
     this.#label = label;
   }
@@ -58,10 +70,51 @@ export class CellTransaction implements Disposable {
   }
 
   #read(cell: Cell<unknown>, depth: "deep" | "shallow"): Json | undefined {
+    this.#home.sealTurn();
     const { ref, path } = this.#resolve(cell, true);
-    const value = this.transaction.read(ref, path, depth);
-    this.#look(cell, ref, path, depth === "shallow");
-    return value;
+    const shallow = depth === "shallow";
+    const own = cell.address.home;
+    const home = own.document === ref ? own : this.#home.addressOf(ref).home;
+    if (!isDerived(home)) {
+      const value = this.transaction.read(ref, path, depth);
+      this.#look(cell, ref, path, shallow);
+      return value;
+    }
+    const address = home.root.at(path);
+    this.#bring(address, shallow);
+    this.#look(cell, ref, path, shallow);
+    for (const source of sourceReads(home)) this.#claim(source.address, source.shallow);
+    return handOut(address.value);
+  }
+
+  /** Nodes may run in between: what the transaction has written they do not see. */
+  #bring(address: Address, shallow: boolean): void {
+    this.#closure ??= this.#home.closure();
+    if (this.#closure === undefined || this.#closure.shows(address, shallow)) return;
+    if (this.#closure.require(address, shallow)) return;
+    this.#behind ??= { address, shallow };
+    throw notUpToDate(address);
+  }
+
+  /** A computed value is as good as what it was computed from; what lies in other spaces no commit of this one can rest on. */
+  #claim({ home, path }: Address, shallow: boolean): void {
+    if (home.replica.space !== this.#space) return;
+    this.transaction.claim(home.document, path, shallow ? "shallow" : "deep");
+  }
+
+  /** It has read a computed value that was not up to date, and was refused. */
+  get isBehind(): boolean {
+    return this.#behind !== undefined;
+  }
+
+  /** Resolves when what it was refused is up to date, for a transaction that does the same again. */
+  async upToDate(host: Host): Promise<void> {
+    const until = host.monotonic() + TRANSACT_WINDOW_MS;
+    const behind = this.#behind;
+    while (behind !== undefined && !this.#closure?.require(behind.address, behind.shallow)) {
+      if (host.monotonic() >= until) throw notUpToDate(behind.address);
+      await pause(host, TRANSACT_PAUSE_MS);
+    }
   }
 
   #standIn<T>(cell: Cell<T>): T | undefined {
@@ -80,7 +133,7 @@ export class CellTransaction implements Disposable {
   /** What lies below a default can be written once the default lies there; that rests on there being nothing. */
   #writeDefault(cell: Cell<unknown>): void {
     const { ref, path } = this.#resolve(cell, true);
-    requireNotComputed(this.#addressOf(ref));
+    requireNotComputed(this.#home.addressOf(ref));
     if (this.transaction.glance(ref, path) === undefined && this.transaction.read(ref, path) === undefined)
       this.transaction.write(ref, path, cell.default);
   }
@@ -92,12 +145,20 @@ export class CellTransaction implements Disposable {
 
   /** Applies everything at once; resolves when it is durable, or was rejected. */
   commit(): Promise<CommitOutcome> {
+    if (this.#behind !== undefined) throw notUpToDate(this.#behind.address);
     requireTransactionWritable(this.#label, this.transaction, "a transaction");
+    this.#release();
     return this.transaction.commit().outcome;
   }
 
   abort(): void {
+    this.#release();
     this.transaction.abort();
+  }
+
+  #release(): void {
+    this.#closure?.release();
+    this.#closure = undefined;
   }
 
   [Symbol.dispose](): void {
@@ -121,7 +182,7 @@ export class CellTransaction implements Disposable {
   /** Where a write to the cell goes. */
   #writable(cell: Cell<unknown>): { ref: DocumentRef; path: Path } {
     const place = this.#resolve(cell, false);
-    requireNotComputed(this.#addressOf(place.ref));
+    requireNotComputed(this.#home.addressOf(place.ref));
     return place;
   }
 
@@ -157,4 +218,11 @@ export class CellTransaction implements Disposable {
     }
     return undefined;
   }
+}
+
+function notUpToDate(address: Address): ComputedError {
+  return new ComputedError(
+    "COMPUTED_BEHIND",
+    `${address} is not up to date: what it is computed from waits for a gate, a load or an asynchronous run; pull it first, and begin again`,
+  );
 }

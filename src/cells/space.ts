@@ -14,12 +14,12 @@ import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
-import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
-import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
+import { type BeginOptions, CellTransaction, type TransactionSpace } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import { LinkedCell } from "./linked-cell.ts";
@@ -75,6 +75,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly scheduler: Scheduler;
   readonly #host: Host;
   readonly #replica: Replica;
+  readonly #transactionSpace: TransactionSpace;
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
   readonly #ownsScheduler: boolean;
   readonly #pieces: Pieces;
@@ -102,6 +103,13 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.scheduler = options.scheduler ?? new Scheduler({ host });
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
+    const { scheduler } = this;
+    this.#transactionSpace = {
+      space: this.name,
+      addressOf: (ref) => scheduler.document(replica, ref),
+      sealTurn: () => scheduler.sealTurn(replica),
+      closure: () => (scheduler.isBusyWithCode ? undefined : scheduler.closure("a transaction")),
+    };
     const { store, receipts: policy } = options;
     const tell = (trouble: unknown) => this.scheduler.report(trouble);
     replica.onTrouble = tell;
@@ -273,8 +281,7 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
-    const addressOf = (ref: DocumentRef) => this.scheduler.document(this.#replica, ref);
-    return new CellTransaction(this.#replica.transaction(), { space: this.name, addressOf }, options);
+    return new CellTransaction(this.#replica.transaction(), this.#transactionSpace, options);
   }
 
   // Labels ---------------------------------------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
 /**
  * Running synchronous code as one commit until it is durable: a stale one is run again after catching up, within a time window
  * and with growing, jittered pauses; any other rejection is the caller's to know. Code that has looked at documents which are not here,
- * and has thrown or written nothing, is run again when they are.
+ * and has thrown or written nothing, is run again when they are; code that has looked at a computed value which was not up to date, when that is: at
+ * once, unless something asynchronous is in the way.
  */
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import type { Address } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
-import { ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
-import { type Rejection, retryRule } from "../store/rejection.ts";
+import { ReadBehind, ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
+import { type Rejection, rejected, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 
@@ -42,9 +44,19 @@ export async function transact<T>(
   const isOver = () => host.monotonic() >= until;
   /** What it has looked at while it was not here stays from then on, until it has run with all of it. */
   const held: (() => void)[] = [];
+  const closure = scheduler.closure("a transaction");
   try {
     for (let attempt = 1; ; attempt++) {
-      const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup));
+      const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup, closure));
+      if (attempted instanceof ReadBehind) {
+        for (const [address, shallow] of attempted.behind) {
+          while (!closure.require(address, shallow)) {
+            if (isOver()) throw new TransactionError(notInTime(address, windowMs), attempt);
+            await pause(host, TRANSACT_PAUSE_MS);
+          }
+        }
+        continue;
+      }
       for (const document of attempted.missing ?? []) held.push(replica.observe(document));
       if (attempted instanceof ReadTooEarly) {
         if (isOver()) throw attempted.cause;
@@ -65,17 +77,23 @@ export async function transact<T>(
       await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
     }
   } finally {
+    closure.release();
     for (const letGo of held) letGo();
   }
 }
 
-function tryOnce<T>(transact: () => Transacted<T>): Transacted<T> | ReadTooEarly {
+function tryOnce<T>(transact: () => Transacted<T>): Transacted<T> | ReadTooEarly | ReadBehind {
   try {
     return transact();
   } catch (error) {
-    if (error instanceof ReadTooEarly) return error;
+    if (error instanceof ReadTooEarly || error instanceof ReadBehind) return error;
     throw error;
   }
+}
+
+function notInTime(address: Address, windowMs: number): Rejection {
+  const why = "what it is computed from waits for a gate, a load or an asynchronous run";
+  return rejected("stale", "read-moved", `${address} was not up to date within ${windowMs} ms: ${why}`);
 }
 
 /** Resolves when they are here; throws where one of them cannot be loaded. */

@@ -123,6 +123,7 @@ function threw(error: unknown): End {
 
 /** Commits what the handler did; runs it again if it looked at documents that were not here yet: what it saw proves nothing. */
 function conclude(handling: Handling, open: CellTransaction, end: End): Attempt | Promise<Attempt> {
+  if (open.isBehind) return attemptLater(handling, open);
   using tx = open;
   const { name, space, message } = handling;
   const { transaction } = tx;
@@ -148,6 +149,13 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
   const handOver = entries.length > 1 ? handling.commitWith : undefined;
   // The answer is what the receipt says: the handler may change what it has returned before the commit is confirmed.
   return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result: kept.result };
+}
+
+/** What it wanted to read is computed, and has yet to be. */
+async function attemptLater(handling: Handling, open: CellTransaction): Promise<Attempt> {
+  using tx = open;
+  await tx.upToDate(handling.host);
+  return attempt(handling);
 }
 
 /** The journal tells of it before whoever asked does. */

@@ -6,6 +6,7 @@ import { thrownText } from "../message/error-data.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
+import type { Closure } from "./closure.ts";
 import { Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
 import type { Transacted, Turns } from "./turns.ts";
@@ -38,10 +39,10 @@ export class Attempts {
   }
 
   /** Runs code as one commit; what it launches follows that. One inside another is part of it. */
-  transact<T>(replica: Replica, code: () => T, changeGroup?: string): Transacted<T> {
+  transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
     if (this.#turns.isTransacting) return this.#turns.transact(replica, code, changeGroup);
     try {
-      const transacted = this.#turns.transact(replica, code, changeGroup);
+      const transacted = this.#turns.transact(replica, code, changeGroup, closure);
       this.#transacted(transacted);
       return transacted;
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * What the handler of one send reads that nodes write: a demand for as long as the send is at the head of its queue (Scheduler v2
- * §7.5). The consistency gate is inverted: nothing walks up from what is read. Work that is ready runs by height, as it does inside
+ * What the handler of one send, or a transaction, reads that nodes write: a demand for as long as the send is at the head of its queue (Scheduler v2
+ * §7.5), or the transaction is open. The consistency gate is inverted: nothing walks up from what is read. Work that is ready runs by height, as it does inside
  * a node's read; only nodes that a gate holds back are followed downstream to see whether they lead here. Where nothing waits to
  * run and what is read is live, none of this is needed, and a read costs a few comparisons.
  */
@@ -13,7 +13,6 @@ import { readersOf } from "./graph-walk.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Runner } from "./runner.ts";
-import type { StreamRecord } from "./stream-record.ts";
 
 /** Runs nodes on behalf of a send; the settle component. */
 export interface NodeWork {
@@ -21,6 +20,8 @@ export interface NodeWork {
   finishBefore(node: SchedulerNode): boolean;
   /** Readers have not been told of everything, or an asynchronous run is awaited. */
   readonly isUnsettled: boolean;
+  /** Readers have not been told of everything. */
+  readonly hasUntold: boolean;
 }
 
 export interface ClosureParts {
@@ -34,13 +35,16 @@ export interface ClosureParts {
 
 export class Closure {
   readonly #parts: ClosureParts;
-  readonly #of: StreamRecord;
+  /** Whose reads they are, for people. */
+  readonly #of: { toString(): string };
   /** What it demands, and whether only shallow. */
   #wanted: Map<Address, boolean> | undefined;
   /** Made by the first read that needs it. */
   #node: SchedulerNode | undefined;
+  /** When all of it was up to date. */
+  #upToDateAt = 0;
 
-  constructor(parts: ClosureParts, of: StreamRecord) {
+  constructor(parts: ClosureParts, of: { toString(): string }) {
     this.#parts = parts;
     this.#of = of;
   }
@@ -48,7 +52,26 @@ export class Closure {
   /** Brings up to date what is not; false where that has to wait. */
   require(address: Address, shallow: boolean): boolean {
     const node = this.#demand(address, shallow);
-    return this.#parts.work.finishBefore(node) && !this.#isHeldUp(node);
+    if (!this.#parts.work.finishBefore(node) || this.#isHeldUp(node)) return false;
+    this.#upToDateAt = this.#parts.graph.tick;
+    return true;
+  }
+
+  /** Whether what lies there is up to date, without running anything. */
+  shows(address: Address, shallow: boolean): boolean {
+    if (isCurrent(this.#parts, address.home)) return true;
+    const known = this.#wanted?.get(address);
+    const isRequired = known !== undefined && (shallow || !known);
+    return (isRequired && this.#upToDateAt === this.#parts.graph.tick) || this.#isApart(address.home);
+  }
+
+  /** Whether asynchronous runs are all that is under way, and none of them leads there: what such a run reads in a transaction cannot wait for its end. */
+  #isApart({ writers }: DocumentIndex): boolean {
+    const { agenda, gates, runner, work } = this.#parts;
+    if (!agenda.isEmpty || gates.held.size > 0 || work.hasUntold) return false;
+    if (!writers.every((writer) => writer.live && writer.status === "clean")) return false;
+    for (const run of runner.awaited) if (writers.some((writer) => leadsTo(run, writer))) return false;
+    return true;
   }
 
   release(): void {

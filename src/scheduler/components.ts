@@ -68,6 +68,7 @@ export function compose(host: Host) {
   const answers = new SendAnswers({ host, introspection, work: settle });
   const dispatch = new Dispatch({ ...base, runner, answers, work: settle, passes: settle });
   const attempts = new Attempts(runner, turns);
+  const reading = { registry, graph, agenda, gates, runner, work: settle };
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
   trace.clock = graph;
@@ -80,5 +81,18 @@ export function compose(host: Host) {
   quiescence.sends = events;
   settle.sends = events;
   invalidation.falls = events;
-  return { ...base, flow, persistence, quiescence, runner, episode, settle, lifecycle, pull, attempts, events };
+  return {
+    ...base,
+    flow,
+    persistence,
+    quiescence,
+    runner,
+    episode,
+    settle,
+    lifecycle,
+    pull,
+    attempts,
+    reading,
+    events,
+  };
 }

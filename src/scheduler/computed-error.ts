@@ -8,7 +8,9 @@ export type ComputedErrorCode =
   /** A write by anybody else. */
   | "COMPUTED_SET"
   /** A computation asked for what is another each time: the clock, chance, a new id. */
-  | "COMPUTED_IMPURE";
+  | "COMPUTED_IMPURE"
+  /** A transaction read one that has yet to follow what it is computed from. */
+  | "COMPUTED_BEHIND";
 
 export class ComputedError extends CodedError<ComputedErrorCode> {
   override readonly name = "ComputedError";

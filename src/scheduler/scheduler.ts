@@ -20,6 +20,7 @@ import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
+import { Closure } from "./closure.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
@@ -129,9 +130,24 @@ export class Scheduler implements Disposable {
    * Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. Inside a node's run it is
    * part of that run's commit.
    */
-  transact<T>(replica: Replica, code: () => T, changeGroup?: string): Transacted<T> {
+  transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
     if (this.#runner.current !== null || this.#runner.handling !== null) return { result: code(), commit: undefined };
-    return this.#components.attempts.transact(replica, code, changeGroup);
+    return this.#components.attempts.transact(replica, code, changeGroup, closure);
+  }
+
+  /** Commits what plain code has written so far in this turn. */
+  sealTurn(replica: Replica): void {
+    this.#components.turns.seal(replica);
+  }
+
+  /** Whether the code that runs now is a node's, a handler's or a transaction's: nothing else may run in between. */
+  get isBusyWithCode(): boolean {
+    return this.#runner.current !== null || this.#runner.handling !== null || this.#components.turns.isTransacting;
+  }
+
+  /** A demand for what somebody reads that nodes write; it is for him to release it. */
+  closure(of: { toString(): string }): Closure {
+    return new Closure(this.#components.reading, of);
   }
 
   // Streams --------------------------------------------------------------------------------------------------------------

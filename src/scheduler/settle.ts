@@ -260,7 +260,11 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   }
 
   get isUnsettled(): boolean {
-    return this.isWaiting || this.#turns.hasUntold;
+    return this.isWaiting || this.hasUntold;
+  }
+
+  get hasUntold(): boolean {
+    return this.#turns.hasUntold;
   }
 
   finishBefore(node: SchedulerNode): boolean {

@@ -14,6 +14,7 @@ import type { Commit } from "../store/transaction.ts";
 import type { Address } from "./address.ts";
 import { labelSeen, requireWritable } from "./address-label.ts";
 import type { Waker } from "./agenda.ts";
+import type { Closure } from "./closure.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import type { Invalidation } from "./invalidation.ts";
 import type { SchedulerNode } from "./node.ts";
@@ -61,6 +62,18 @@ export class ReadTooEarly extends Error {
   }
 }
 
+/** A transaction has read what nodes write and what was not up to date. Nothing of it has happened, whatever its code has made of that. */
+export class ReadBehind extends Error {
+  override readonly name = "ReadBehind";
+  /** What it has read so, and whether only shallow. */
+  readonly behind: ReadonlyMap<Address, boolean>;
+
+  constructor(behind: ReadonlyMap<Address, boolean>) {
+    super("a transaction has read computed values before they were up to date");
+    this.behind = behind;
+  }
+}
+
 export class Turns implements UntoldWrites {
   readonly #host: Host;
   readonly #invalidation: Invalidation;
@@ -76,6 +89,9 @@ export class Turns implements UntoldWrites {
   readonly #untold: WriteUnit[] = [];
   /** The turn whose unit is a transaction's: it ends with the transaction. Transactions are synchronous, so there is one. */
   #transacting: AmbientTurn | undefined;
+  /** What nodes write that the transaction reads, and what of it was not up to date. */
+  #closure: Closure | undefined;
+  #behind: Map<Address, boolean> | undefined;
 
   constructor(host: Host, invalidation: Invalidation, lostWrites: LostWrites, trace: TraceLog) {
     this.#host = host;
@@ -143,8 +159,13 @@ export class Turns implements UntoldWrites {
     if (unit === undefined) return;
     if (address.document.labels !== undefined) unit.label = join(unit.label, labelSeen(address, shallow));
     if (unit.replica !== address.home.replica) return;
-    if (!isDerived(address.home)) unit.read(address, shallow);
-    else for (const edge of sourceReads(address.home)) unit.read(edge.address, edge.shallow);
+    if (!isDerived(address.home)) return unit.read(address, shallow);
+    // It may not run anything itself, since nodes would see what it has written so far. It goes on, so as to find all that it needs, for nothing.
+    if (this.#closure?.shows(address, shallow) === false) {
+      this.#behind ??= new Map();
+      this.#behind.set(address, shallow && this.#behind.get(address) !== false);
+    }
+    for (const edge of sourceReads(address.home)) unit.read(edge.address, edge.shallow);
   }
 
   #turn(replica: Replica): AmbientTurn {
@@ -193,8 +214,8 @@ export class Turns implements UntoldWrites {
     });
   }
 
-  /** Runs code as one commit of its own. */
-  transact<T>(replica: Replica, code: () => T, changeGroup?: string): Transacted<T> {
+  /** Runs code as one commit of its own. With a closure, what has read something of nodes that was not up to date is undone: `ReadBehind`. */
+  transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
     const turn = this.#turn(replica);
     // A transaction inside a transaction is part of it.
     if (this.#transacting === turn) return { result: code(), commit: undefined };
@@ -204,19 +225,24 @@ export class Turns implements UntoldWrites {
     turn.unit = unit;
     this.#ready = unit;
     this.#transacting = turn;
+    this.#closure = closure;
     let result: T;
     try {
       result = code();
       if (result instanceof Promise) throw asynchronous(result);
+      if (this.#behind !== undefined) throw new ReadBehind(this.#behind);
       if (unit.label.length > 0)
         for (const address of unit.addresses()) requireWritable(unit.label, address, "a transaction");
     } catch (error) {
       unit.undo();
+      if (this.#behind !== undefined) throw new ReadBehind(this.#behind);
       throw unit.missing === undefined ? error : new ReadTooEarly(error, unit.missing);
     } finally {
       turn.unit = undefined;
       this.#ready = undefined;
       this.#transacting = undefined;
+      this.#closure = undefined;
+      this.#behind = undefined;
     }
     return { result, commit: this.commit(unit, undefined, changeGroup), missing: unit.missing, label: unit.label };
   }

@@ -1,0 +1,186 @@
+/** Transactions that read computed values: what they rest on is what the values were computed from, and that is up to date. */
+import { describe, expect, test } from "#test";
+import { transactional } from "../../src/loop/transactional.ts";
+import { ComputedError } from "../../src/scheduler/computed-error.ts";
+import { command, setup as loopSetup } from "../loop/loop-setup.ts";
+import { setup } from "../scheduler/scheduler-setup.ts";
+
+async function tenfold() {
+  const site = await setup();
+  const { space } = site;
+  const a = space.cell<number>("a", { default: 1 });
+  const out = space.cell<number>("out");
+  const total = space.computed("total", () => (a.get() ?? 0) * 10);
+  return { ...site, a, out, total };
+}
+
+describe("transact and computed values", () => {
+  test("[R28] one that nobody observes is brought up to date, also if it has never run", async () => {
+    const { space, host, a, out, total } = await tenfold();
+    await host.run(() => total.pull());
+    a.set(5);
+    await host.run(() => space.settled());
+    await host.run(() => space.transact(() => out.set(total.get() ?? -1)));
+    expect(out.get()).toBe(50);
+    const fresh = space.computed("fresh", () => (total.get() ?? 0) + 1);
+    await host.run(() => space.transact(() => out.set(fresh.get() ?? -1)));
+    expect(out.get()).toBe(51);
+    await host.run(() => space.close());
+  });
+
+  test("[R28] one that is observed follows what was written in the same turn, and the transaction is there at once", async () => {
+    const { space, host, a, out, total } = await tenfold();
+    total.sink(() => undefined);
+    await host.run(() => space.settled());
+    a.set(8);
+    const done = space.transact(() => out.set(total.get() ?? -1));
+    expect(out.get()).toBe(80);
+    await host.run(() => done);
+    await host.run(() => space.close());
+  });
+
+  test("[R28] many of them take one more run of the code", async () => {
+    const { space, host, a, out } = await tenfold();
+    const many = Array.from({ length: 200 }, (_, index) => space.computed(`c${index}`, () => (a.get() ?? 0) + index));
+    let runs = 0;
+    await host.run(() =>
+      space.transact(() => {
+        runs++;
+        out.set(many.reduce((sum, one) => sum + (one.get() ?? 0), 0));
+      }),
+    );
+    expect(out.get()).toBe(200 + (199 * 200) / 2);
+    expect(runs).toBe(2);
+    await host.run(() => space.close());
+  });
+
+  test("[R28] an asynchronous one is waited for", async () => {
+    const { space, host, a, out } = await tenfold();
+    const later = space.computed("later", async () => {
+      const value = a.get() ?? 0;
+      await host.yield();
+      return value * 100;
+    });
+    await host.run(() => space.transact(() => out.set(later.get() ?? -1)));
+    expect(out.get()).toBe(100);
+    await host.run(() => space.close());
+  });
+
+  test("[R28] one behind a gate that stays shut is an error that names it", async () => {
+    const { space, host, out, total, scheduler } = await tenfold();
+    total.sink(() => undefined);
+    await host.run(() => space.settled());
+    scheduler.setBreakpoint(total.node, true);
+    space.cell<number>("a").set(2);
+    const refused = host.run(() => space.transact(() => out.set(total.get() ?? -1), { windowMs: 100 }));
+    await expect(refused).rejects.toThrow("was not up to date within 100 ms");
+    expect(out.get()).toBeUndefined();
+    scheduler.setBreakpoint(total.node, false);
+    await host.run(() => space.close());
+  });
+
+  test("[R28] an asynchronous effect may read what it does not lead to, while it runs", async () => {
+    const { space, host, out, total } = await tenfold();
+    total.sink(() => undefined);
+    const trigger = space.cell<number>("trigger", { default: 0 });
+    space.effect(async () => {
+      const round = trigger.get() ?? 0;
+      await host.yield();
+      await space.transact(() => out.set((total.get() ?? 0) + round));
+    });
+    await host.run(() => space.settled());
+    expect(out.get()).toBe(10);
+    await host.run(() => space.close());
+  });
+});
+
+describe("begin and computed values", () => {
+  test("[R29] one that nobody observes is brought up to date", async () => {
+    const { space, host, a, total } = await tenfold();
+    await host.run(() => total.pull());
+    a.set(6);
+    await host.run(() => space.settled());
+    using tx = space.begin();
+    expect(tx.get(total)).toBe(60);
+    tx.abort();
+    await host.run(() => space.close());
+  });
+
+  test("[R29] it is stale when what a computed value comes from has moved, and shows that before its own writes", async () => {
+    const { space, host, a, out, total } = await tenfold();
+    using tx = space.begin();
+    tx.set(a, 7);
+    expect(tx.get(total)).toBe(10);
+    tx.abort();
+    using moved = space.begin();
+    moved.set(out, moved.get(total) ?? -1);
+    a.set(100);
+    await host.run(() => space.settled());
+    expect(await host.run(() => moved.commit())).toMatchObject({ kind: "rejected", reason: "read-moved" });
+    expect(out.get()).toBeUndefined();
+    await host.run(() => space.close());
+  });
+
+  test("[R29] what plain code has written before it reads does not make it stale", async () => {
+    const { space, host, a, out, total } = await tenfold();
+    const before = space.begin();
+    a.set(9);
+    before.set(out, (before.get(total) ?? 0) + (before.get(a) ?? 0));
+    expect(await host.run(() => before.commit())).toMatchObject({ kind: "committed" });
+    expect(out.get()).toBe(99);
+    await host.run(() => space.close());
+  });
+
+  test("[R29] one that is computed asynchronously is refused until it was pulled", async () => {
+    const { space, host, a, out } = await tenfold();
+    const later = space.computed("later", async () => {
+      const value = a.get() ?? 0;
+      await host.yield();
+      return value * 100;
+    });
+    const early = space.begin();
+    expect(() => early.get(later)).toThrow(ComputedError);
+    expect(() => early.commit()).toThrow("is not up to date");
+    early.abort();
+    await host.run(() => later.pull());
+    const tx = space.begin();
+    tx.set(out, tx.get(later) ?? -1);
+    expect(await host.run(() => tx.commit())).toMatchObject({ kind: "committed" });
+    expect(out.get()).toBe(100);
+    await host.run(() => space.close());
+  });
+});
+
+describe("transactional handlers and computed values", () => {
+  test("[L32] a handler decides by what computed values are, observed or not, asynchronous ones too", async () => {
+    const { space, host } = await setup();
+    const spent = space.cell<number>("spent", { default: 0 });
+    const left = space.computed("left", () => 100 - (spent.get() ?? 0));
+    const rounded = space.computed("rounded", async () => {
+      const value = left.get() ?? 0;
+      await host.yield();
+      return Math.floor(value / 10) * 10;
+    });
+    const budget = transactional({
+      space,
+      description: "spends",
+      commands: {
+        "Budget.Spend": {
+          handle: (amount: number, tx) => {
+            if ((tx.get(rounded) ?? 0) < amount) return false;
+            tx.set(spent, (tx.get(spent) ?? 0) + amount);
+            return true;
+          },
+        },
+      },
+    });
+    const { loop, client } = await loopSetup({ budget }, { host });
+    const one = client();
+    for (let n = 0; n < 3; n++) {
+      loop.receive(command("Budget.Spend", `spend-${n}`, 60), one);
+      await host.advance(1_000);
+    }
+    expect(one.received.map(({ data }) => data)).toEqual([true, false, false]);
+    expect(spent.get()).toBe(60);
+  });
+});
