@@ -231,6 +231,8 @@ export const TIMER_RETRY_MAX_MS = 60_000;
 export const TIMERS_MAX = 100_000;
 /** Event streams of one connection; each is a reader of the journal. */
 export const STREAMS_MAX = 16;
+/** Events of the journal that a stream looks at in a row, wanted or not: some milliseconds of work, then timers and sockets get in. */
+export const STREAM_BURST_EVENTS = 128;
 /** Types and topics that one event stream may name. */
 export const STREAM_NAMES_MAX = 256;
 /** A client that takes none of its events for this long has stopped reading. */

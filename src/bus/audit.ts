@@ -3,16 +3,10 @@
  * events back. SPEC: J75, J77, J78.
  */
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
-import { causationOf } from "../message/envelope.ts";
 import type { JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
-
-/** An event and what it caused. */
-export interface TraceNode {
-  readonly row: JournalRow;
-  /** In the order of the journal. */
-  readonly children: readonly TraceNode[];
-}
+import { causalTrees, type TraceNode } from "./causal-trees.ts";
+import { type JournalReader, journalPages } from "./journal-pages.ts";
 
 export interface Trace {
   readonly correlation: string;
@@ -42,38 +36,16 @@ export async function failures(store: Store, options: { limit?: number; before?:
 }
 
 /** Puts all failed events that a query finds back to pending, page by page. */
-export async function requeueWhere(store: Store, query: RequeueQuery): Promise<number[]> {
+export async function requeueWhere(reader: JournalReader, query: RequeueQuery): Promise<number[]> {
   const requeued: number[] = [];
-  for (let cursor = 0; ; ) {
-    const rows = await store.query({ ...query, status: "failed", kind: "event", cursor, limit: JOURNAL_PAGE_ROWS });
-    if (rows.length > 0) requeued.push(...(await store.requeue(rows.map((row) => row.id))));
-    if (rows.length < JOURNAL_PAGE_ROWS) return requeued;
-    cursor = rows.at(-1)!.id;
+  for await (const rows of journalPages(reader, { ...query, status: "failed", kind: "event" })) {
+    requeued.push(...(await reader.store.requeue(rows.map((row) => row.id))));
   }
+  return requeued;
 }
 
-export async function trace(store: Store, correlation: string): Promise<Trace> {
-  const rows = await rowsOf(store, correlation);
-  const nodes = new Map<string, { row: JournalRow; children: TraceNode[] }>();
-  const roots: TraceNode[] = [];
-  for (const row of rows) if (row.message) nodes.set(row.message.metadata.id, { row, children: [] });
-  for (const row of rows) {
-    const node = (row.message && nodes.get(row.message.metadata.id)) ?? { row, children: [] };
-    const cause = row.message && causationOf(row.message);
-    const parent = cause === undefined ? undefined : nodes.get(cause);
-    // A cause comes before its effect in the journal; what says otherwise would make a circle.
-    if (parent && parent.row.id < row.id) parent.children.push(node);
-    else roots.push(node);
-  }
-  return { correlation, size: rows.length, roots };
-}
-
-async function rowsOf(store: Store, correlation: string): Promise<JournalRow[]> {
+export async function trace(reader: JournalReader, correlation: string): Promise<Trace> {
   const rows: JournalRow[] = [];
-  for (let cursor = 0; ; ) {
-    const page = await store.query({ correlation, cursor, limit: JOURNAL_PAGE_ROWS });
-    rows.push(...page);
-    if (page.length < JOURNAL_PAGE_ROWS) return rows;
-    cursor = page.at(-1)!.id;
-  }
+  for await (const page of journalPages(reader, { correlation })) rows.push(...page);
+  return { correlation, size: rows.length, roots: causalTrees(rows) };
 }

@@ -1,5 +1,5 @@
 /**
- * Takes pending events from the journal, as many as there is room for. SPEC: J49, J54, J67, J88.
+ * Takes pending events from the journal, as many as there is room for. SPEC: J49, J54, J67, J88, J95.
  *
  *     backlog() ──> claim a batch ──full──> claim a larger one ... ──not full──> nothing is pending
  *                        └──no room, no lease, not active──> later: whoever makes room calls `claim` again
@@ -11,6 +11,7 @@
  * than once are suspects: one at a time is taken, so that the next death tells which it was, and the guilty one is failed in the end. That
  * death counts only if the suspect's handling had begun, which the journal is told before (`delivery.ts`).
  */
+import type { Host } from "../host/host.ts";
 import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Claim } from "../store/journal.ts";
@@ -24,6 +25,7 @@ import type { Subscriptions } from "./subscriptions.ts";
 
 interface ClaimerParts {
   readonly kind: "event" | "command";
+  readonly host: Host;
   readonly store: Store;
   readonly lease: LeaseKeeper;
   readonly held: HeldEvents;
@@ -84,7 +86,8 @@ export class Claimer {
   async #claimAll(): Promise<void> {
     this.#claiming = true;
     try {
-      while (this.#backlog === "perhaps" && (await this.#claimBatch())) {}
+      // Handlers that return at once make room in the same turn: a long backlog would keep the host out.
+      while ((await this.#claimBatch()) && this.#backlog === "perhaps") await this.#parts.host.yield();
     } catch (error) {
       this.#trouble("claiming", error);
     } finally {

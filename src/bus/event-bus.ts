@@ -116,14 +116,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const subscribers = new SubscriberCheck({ host, subscriptions, observe, kind });
     const lease = new LeaseKeeper({ host, store, leaseMs, observe, subscribers });
     const retries = new RetryTimer({ host, store, observe });
-    const serial = new SerialOrder({ store, subscriptions, observe });
+    const serial = new SerialOrder({ host, store, subscriptions, observe });
     const held = new HeldEvents({ host, serial, concurrency });
     const slots = new Slots(held, concurrency);
     const settles = new SettleQueue({ host, store, held, retries, observe });
     const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions, signal });
     const shares = new TransactionalShare({ host, publisher, slots, lease });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
-    const claimer = new Claimer({ kind, store, lease, held, publisher, subscriptions, observe });
+    const claimer = new Claimer({ kind, host, store, lease, held, publisher, subscriptions, observe });
     const running = { host, store, lease, held, slots, serial, settles, retries, claimer, delivery, observe };
     this.#dispatcher = new Dispatcher(running);
     this.#publisher = publisher;
@@ -291,7 +291,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   /** Everything that carries a correlation, as the tree of what caused what. */
   trace(correlation: string): Promise<Trace> {
-    return trace(this.#store, correlation);
+    return trace({ host: this.#host, store: this.#store }, correlation);
   }
 
   /** How many events have failed, and the latest of them. */
@@ -302,7 +302,9 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Puts failed events back to pending: one, several, or all that a query finds. Resolves with the ids that were failed. */
   async requeue(which: number | readonly number[] | RequeueQuery): Promise<readonly number[]> {
     const ids = typeof which === "number" ? [which] : which;
-    const requeued = isIds(ids) ? await this.#store.requeue(ids) : await requeueWhere(this.#store, ids);
+    const requeued = isIds(ids)
+      ? await this.#store.requeue(ids)
+      : await requeueWhere({ host: this.#host, store: this.#store }, ids);
     if (requeued.length > 0) this.#dispatcher.backlog();
     return requeued;
   }

@@ -9,12 +9,14 @@
  * goes before whatever waits, and waits for the handler that is inside. That is known of this process alone: another may be handling a
  * later event meanwhile.
  */
+import type { Host } from "../host/host.ts";
 import { JOURNAL_PAGE_ROWS, TOPICS_REMEMBERED_MAX } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { makeEvent } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
+import { journalPages } from "./journal-pages.ts";
 import type { BusObserver } from "./observation.ts";
 import { SerialLane } from "./serial-lane.ts";
 import type { Step, Subscriptions } from "./subscriptions.ts";
@@ -26,6 +28,7 @@ import type { Step, Subscriptions } from "./subscriptions.ts";
 export type RunEnd = "settled" | "given-back" | "lost";
 
 export class SerialOrder {
+  readonly #host: Host;
   readonly #store: Store;
   readonly #subscriptions: Subscriptions;
   readonly #observe: BusObserver;
@@ -48,7 +51,8 @@ export class SerialOrder {
   /** Told of a parked run that may go on. */
   onOpen: (run: EventRun) => void = () => {};
 
-  constructor(parts: { store: Store; subscriptions: Subscriptions; observe: BusObserver }) {
+  constructor(parts: { host: Host; store: Store; subscriptions: Subscriptions; observe: BusObserver }) {
+    this.#host = parts.host;
     this.#store = parts.store;
     this.#subscriptions = parts.subscriptions;
     this.#observe = parts.observe;
@@ -204,12 +208,10 @@ export class SerialOrder {
   async #askForUnsettled(through: number): Promise<void> {
     // The middle question is framed, so that a row which changes sides between two of them is still seen.
     const processing = { status: "processing", kind: "event" } as const;
-    const answers = await Promise.all([
-      this.#rows(processing, through),
-      this.#rows({ status: "pending", kind: "event" }, through),
-      this.#rows(processing, through),
-    ]);
-    for (const row of answers.flat()) this.#takeBlocker(row);
+    const before = await this.#rows(processing, through);
+    const pending = await this.#rows({ status: "pending", kind: "event" }, through);
+    const after = await this.#rows(processing, through);
+    for (const row of [...before, ...pending, ...after]) this.#takeBlocker(row);
     this.#checkedThrough = Math.max(this.#checkedThrough, through);
     for (const id of this.#seen) if (id <= this.#checkedThrough) this.#seen.delete(id);
     this.#openAll();
@@ -217,13 +219,12 @@ export class SerialOrder {
 
   async #rows(filter: { status: "pending" | "processing"; kind: "event" }, through: number): Promise<JournalRow[]> {
     const rows: JournalRow[] = [];
-    for (let cursor = this.#checkedThrough; ; ) {
-      const page = await this.#store.query({ ...filter, cursor, limit: JOURNAL_PAGE_ROWS });
+    const reader = { host: this.#host, store: this.#store };
+    for await (const page of journalPages(reader, { ...filter, cursor: this.#checkedThrough })) {
       rows.push(...page.filter((row) => row.id <= through));
-      const last = page.at(-1);
-      if (last === undefined || page.length < JOURNAL_PAGE_ROWS || last.id >= through) return rows;
-      cursor = last.id;
+      if (page.at(-1)!.id >= through) break;
     }
+    return rows;
   }
 
   #takeBlocker(row: JournalRow): void {
@@ -250,8 +251,10 @@ export class SerialOrder {
 
   async #askForBlockers(): Promise<void> {
     this.#lookAgain = false;
+    let asked = 0;
     for (const [id, lanes] of [...this.#blocked]) {
       if (![...lanes].some((lane) => lane.runs.length > 0)) continue;
+      if (++asked % JOURNAL_PAGE_ROWS === 0) await this.#host.yield();
       const [row] = await this.#store.query({ id, limit: 1 });
       const left = row === undefined || isSettled(row) ? [] : this.#lanesOf(row);
       if (left.length === 0) this.#unblock(id);

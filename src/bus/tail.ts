@@ -1,5 +1,5 @@
 /**
- * The journal as it grows, as an async iterator: first what is there, then, if asked to follow, what comes. SPEC: J76.
+ * The journal as it grows, as an async iterator: first what is there, then, if asked to follow, what comes. SPEC: J76, J95.
  *
  * It reads pages by id and keeps nothing but its position, so that a slow reader costs no memory. While it waits it is woken by
  * what is published here and by the store's word of others' writes; the poll stands behind both.
@@ -41,7 +41,11 @@ export async function* tail(parts: TailParts, options: TailOptions): AsyncGenera
       cursor = row.id;
       if (topic === undefined || matchesTopic(topic, row.topic)) yield row;
     }
-    if (rows.length === JOURNAL_PAGE_ROWS) continue;
+    if (rows.length === JOURNAL_PAGE_ROWS) {
+      // Others get in between two pages, also where nothing of them is wanted.
+      await parts.host.yield();
+      continue;
+    }
     if (!follow) return;
     await parts.signal.after(mark, { host: parts.host, timeoutMs: POLL_INTERVAL_MS, signal });
   }

@@ -56,7 +56,7 @@ describe("runs in hand", () => {
   function heldEvents(): HeldEvents {
     const host = simulatedHost(1);
     const store = memoryStore({ host });
-    const serial = new SerialOrder({ store, subscriptions: new Subscriptions(), observe: () => undefined });
+    const serial = new SerialOrder({ host, store, subscriptions: new Subscriptions(), observe: () => undefined });
     return new HeldEvents({ host, serial, concurrency: 4 });
   }
 

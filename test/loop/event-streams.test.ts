@@ -1,5 +1,6 @@
 /** Events for clients that ask for them: what they get, from where, and how it ends. */
 import { describe, expect, test } from "#test";
+import { STREAM_BURST_EVENTS } from "../../src/limits.ts";
 import type { EventJournal, FollowOptions, JournaledEvent } from "../../src/loop/event-journal.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command, message, query, setup } from "./loop-setup.ts";
@@ -71,6 +72,30 @@ describe("subscriptions", () => {
     expect(events()).toEqual(["2 A.Told", "3 B.Told"]);
     expect(watcher.received[1]).toMatchObject({ data: 2, metadata: { id: "e2", subscription } });
     expect(other.received).toEqual([]);
+  });
+
+  test("[L1] [N12] however much of the journal is not wanted, others get in between", async () => {
+    const rows = 10 * STREAM_BURST_EVENTS;
+    // Given out in one step of the host: between two steps whoever else has a task gets in.
+    let inStep = 0;
+    let most = 0;
+    let given = 0;
+    const journal: EventJournal = {
+      ...memoryJournal().journal,
+      async *follow() {
+        for (; given < rows; given++) {
+          most = Math.max(most, ++inStep);
+          yield { id: given + 1, topic: "A.Told", message: message("event", "A.Told", `e${given}`, given) };
+        }
+      },
+    };
+    const { loop, client, host } = await setup({}, { events: journal });
+    loop.receive(command("Sys.Subscribe", "s1", { from: 0, types: ["No.Such"] }), client());
+    while (given < rows) {
+      inStep = 0;
+      await host.step();
+    }
+    expect(most).toBeLessThanOrEqual(STREAM_BURST_EVENTS);
   });
 
   test("[N12] from resumes after a journal id: nothing twice, nothing missed", async () => {
