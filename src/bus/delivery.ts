@@ -10,7 +10,7 @@ import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
-import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
+import { callHandler, type HandlerEnd } from "./handler-wait.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
 import { beginningOf, postponementOf, settlementOf } from "./outcome.ts";
@@ -21,7 +21,7 @@ import { SerialOrder } from "./serial-order.ts";
 import type { SettleQueue } from "./settle-queue.ts";
 import type { Slots } from "./slots.ts";
 import type { Step } from "./subscriptions.ts";
-import type { ShareEnd, TransactionalShare } from "./transactional-share.ts";
+import type { ShareEnd, ShareListener, TransactionalShare } from "./transactional-share.ts";
 
 /** What one step came to: a result, or nothing to go on with now. The run is over, or comes back by itself. */
 type StepEnd = StepResult | { readonly kind: "left" };
@@ -40,11 +40,12 @@ interface DeliveryParts {
   readonly observe: BusObserver;
 }
 
-export class Delivery {
+export class Delivery implements ShareListener {
   readonly #parts: DeliveryParts;
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts;
+    parts.shares.listener = this;
   }
 
   /** Goes on with a run that waits, as far as that is possible without waiting. */
@@ -101,10 +102,7 @@ export class Delivery {
     }
     const { call } = step.subscription;
     if (call.kind === "plain") return this.#handlePlain(run, step, call.handler);
-    this.#parts.shares.handle(run, step, call.handler, call.replica).then(
-      (end) => this.#goOn(run, this.#shareEnded(run, step, end)),
-      (error: unknown) => this.#goOn(run, this.#failure(run, step, errorText(error))),
-    );
+    this.#parts.shares.handle(run, step, call);
     return LEFT;
   }
 
@@ -126,7 +124,11 @@ export class Delivery {
     return end.kind === "returned" ? DONE : this.#failure(run, step, end.error, end.thrown);
   }
 
-  #shareEnded(run: EventRun, step: Step, end: ShareEnd): StepEnd {
+  shareEnded(run: EventRun, step: Step, end: ShareEnd): void {
+    this.#goOn(run, this.#resultOf(run, step, end));
+  }
+
+  #resultOf(run: EventRun, step: Step, end: ShareEnd): StepEnd {
     const { held, retries, observe } = this.#parts;
     switch (end.kind) {
       case "recorded":

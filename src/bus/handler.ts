@@ -99,7 +99,7 @@ export class HandlerTransaction {
   readonly #emitter: Emitter;
   readonly #replica: Replica;
   readonly #transaction: Transaction;
-  readonly #cancellation = new Cancellation();
+  #cancellation: Cancellation | undefined;
   #sawUnloaded = false;
   #label: Label;
 
@@ -123,6 +123,7 @@ export class HandlerTransaction {
   }
 
   get signal(): AbortSignal {
+    this.#cancellation ??= new Cancellation();
     return this.#cancellation.signal;
   }
 
@@ -158,6 +159,7 @@ export class HandlerTransaction {
 
   /** Left behind, a handler must not write any more: its transaction ends with the waiting. */
   cancel(reason: Error): void {
+    this.#cancellation ??= new Cancellation();
     this.#cancellation.cancel(reason);
     this.#transaction.abort();
   }

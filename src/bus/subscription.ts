@@ -48,9 +48,13 @@ export interface SubscriptionView {
   readonly waiting: number;
 }
 
-export type Call =
-  | { readonly kind: "plain"; readonly handler: Handler }
-  | { readonly kind: "transactional"; readonly handler: TransactionalHandler; readonly replica: Replica };
+export interface TransactionalCall {
+  readonly kind: "transactional";
+  readonly handler: TransactionalHandler;
+  readonly replica: Replica;
+}
+
+export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;
 
 export class Subscription {
   readonly pattern: string;

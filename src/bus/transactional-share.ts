@@ -22,17 +22,18 @@ import type { Settlement } from "../store/journal.ts";
 import { type Label, LabelError } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
-import { Receipt } from "../store/receipt.ts";
+import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { DONE, type EventRun } from "./event-run.ts";
-import { HandlerTransaction, type TransactionalHandler } from "./handler.ts";
-import { callHandler, type HandlerEnd } from "./handler-wait.ts";
+import { HandlerTransaction } from "./handler.ts";
+import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
+import type { TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 
 export type ShareEnd =
@@ -46,17 +47,33 @@ export type ShareEnd =
   | { readonly kind: "lost" }
   | { readonly kind: "failed"; readonly error: string };
 
-/** What a handler was given, and what it has done with it. */
+/** Hears what shares come to: while they are begun, or later. */
+export interface ShareListener {
+  shareEnded(run: EventRun, step: Step, end: ShareEnd): void;
+}
+
+/** One run of a handler: what it was given, and which run of its share it is. */
 interface Handling {
   readonly run: EventRun;
   readonly step: Step;
+  readonly call: TransactionalCall;
   readonly transaction: Transaction;
   readonly context: HandlerTransaction;
+  readonly round: Round;
 }
+
+/** Counts the runs of a share from 0; until when it is run again is known from the first that has come to nothing. */
+interface Round {
+  readonly number: number;
+  readonly untilMs: number | undefined;
+}
+
+const FIRST_ROUND: Round = { number: 0, untilMs: undefined };
 
 type Verdict = ShareEnd | { readonly kind: "again"; readonly why: string };
 
 const AGAIN_LOADED: Verdict = { kind: "again", why: "its documents were being loaded" };
+const LOST: ShareEnd = { kind: "lost" };
 
 /** Where the receipt of a handling is: one document for each message and subscriber, ever. Its value is what the handler returned. */
 export function receiptOf(messageId: string, subscriber: string): DocumentRef {
@@ -68,6 +85,7 @@ export class TransactionalShare {
   readonly #publisher: Publisher;
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
+  listener: ShareListener | undefined;
 
   constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper }) {
     this.#host = parts.host;
@@ -76,47 +94,51 @@ export class TransactionalShare {
     this.#slots = parts.slots;
   }
 
-  /** Runs the handler until its commit stands, cannot stand, or has been tried for long enough. */
-  async handle(run: EventRun, step: Step, handler: TransactionalHandler, replica: Replica): Promise<ShareEnd> {
-    const untilMs = this.#host.monotonic() + STALE_WINDOW_MS;
-    for (let round = 0; ; round++) {
-      const verdict = await this.#once(run, step, handler, replica);
-      if (verdict.kind !== "again") return verdict;
-      if (run.state === "over") return { kind: "lost" };
-      if (this.#host.monotonic() >= untilMs) {
-        return { kind: "failed", error: `gave up after ${round + 1} runs in ${STALE_WINDOW_MS} ms: ${verdict.why}` };
-      }
-      await this.#catchUp(replica, verdict === AGAIN_LOADED ? 0 : round);
+  /**
+   * Runs the handler until its commit stands, cannot stand, or has been tried for long enough, and tells the listener. Makes no promise: one for
+   * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
+   */
+  handle(run: EventRun, step: Step, call: TransactionalCall, round = FIRST_ROUND): void {
+    const { replica, handler } = call;
+    const { subscriberId, timeoutMs } = step.subscription;
+    let transaction: Transaction;
+    try {
+      transaction = replica.transaction();
+    } catch (error) {
+      this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) });
+      return;
     }
-  }
-
-  /** One run and its commit. A promise only for what is waited for: the handler, if it gave one, and the commit. */
-  #once(run: EventRun, step: Step, handler: TransactionalHandler, replica: Replica): Verdict | Promise<Verdict> {
-    const transaction = replica.transaction();
-    const { subscription } = step;
-    const facts = { event: run.event, subscriberId: subscription.subscriberId, attempt: run.attemptOf(step) };
+    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
     const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
     run.handling = context;
-    const handling = { run, step, transaction, context };
-    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs: subscription.timeoutMs });
-    if (!(end instanceof Promise)) return this.#ended(handling, end);
-    return this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
+    const handling = { run, step, call, transaction, context, round };
+    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs });
+    if (!(end instanceof Promise)) this.#ended(handling, end);
+    else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #ended(handling: Handling, end: HandlerEnd): Verdict | Promise<Verdict> {
+  #ended(handling: Handling, end: HandlerEnd): void {
     const { run, transaction, context } = handling;
     run.handling = undefined;
-    const verdict = withoutCommit(run, context, end);
-    if (verdict === undefined) return this.#commit(handling, end.kind === "returned" ? end.value : undefined);
-    transaction.abort();
-    return verdict;
+    let verdict = withoutCommit(run, context, end);
+    try {
+      if (verdict === undefined) verdict = this.#commit(handling, end.kind === "returned" ? end.value : undefined);
+      else transaction.abort();
+    } catch (error) {
+      verdict = { kind: "failed", error: errorText(error) };
+    }
+    if (verdict !== undefined) this.#judged(handling, verdict);
   }
 
-  #commit({ run, step, transaction, context: { label } }: Handling, value: unknown): Verdict | Promise<Verdict> {
+  /** Undefined when the commit is on its way. */
+  #commit(handling: Handling, value: unknown): Verdict | undefined {
+    const { run, step, transaction } = handling;
+    const { label } = handling.context;
     const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
     const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
     try {
-      transaction.leave(new Receipt(receipt, admit(value ?? {}, undefined)));
+      const result = value === undefined || value === null ? NO_RESULT : admit(value, undefined);
+      transaction.leave(new Receipt(receipt, result));
     } catch (error) {
       transaction.abort();
       return { kind: "failed", error: `what the handler returned cannot be its receipt: ${messageOf(error)}` };
@@ -126,17 +148,39 @@ export class TransactionalShare {
       if (leak !== undefined) return leak;
     }
     transaction.settlements.push(settlement);
-    const judge = (outcome: CommitOutcome) => this.#judge(run, outcome, settlement);
-    const { entries } = transaction;
-    if (entries.length > 0) return this.#publisher.send(entries, () => transaction.commit().outcome).then(judge);
-    const commit = transaction.commit();
-    return new Promise((resolve) => whenOver(commit, (outcome) => resolve(judge(outcome))));
+    const answered = (outcome: CommitOutcome) => this.#answered(handling, outcome, settlement);
+    if (!transaction.hasEntries) whenOver(transaction.commit(), answered);
+    else {
+      const sent = this.#publisher.send(transaction.entries, () => transaction.commit().outcome);
+      sent.then(answered, (error) => this.#judged(handling, { kind: "failed", error: errorText(error) }));
+    }
+    return undefined;
   }
 
-  #judge(run: EventRun, outcome: CommitOutcome, settlement: Settlement): Verdict {
+  #answered(handling: Handling, outcome: CommitOutcome, settlement: Settlement): void {
     // Whether it is there, only the receipt can tell: the event goes back to the journal with its lease.
-    if (outcome.kind === "rejected" && outcome.class === "unknown") this.#lease.doubt(run.lease);
-    return verdictOn(outcome, settlement);
+    if (outcome.kind === "rejected" && outcome.class === "unknown") this.#lease.doubt(handling.run.lease);
+    this.#judged(handling, verdictOn(outcome, settlement));
+  }
+
+  #judged(handling: Handling, verdict: Verdict): void {
+    const { run, step } = handling;
+    const end = verdict.kind === "again" ? this.#again(handling, verdict) : verdict;
+    if (end !== undefined) this.listener?.shareEnded(run, step, end);
+  }
+
+  /** Has the handler run again, later; or says why not. */
+  #again({ run, step, call, round }: Handling, verdict: Verdict & { kind: "again" }): ShareEnd | undefined {
+    if (run.state === "over") return LOST;
+    const { number, untilMs = this.#host.monotonic() + STALE_WINDOW_MS } = round;
+    if (this.#host.monotonic() >= untilMs) {
+      return { kind: "failed", error: `gave up after ${number + 1} runs in ${STALE_WINDOW_MS} ms: ${verdict.why}` };
+    }
+    this.#catchUp(call.replica, verdict === AGAIN_LOADED ? 0 : number).then(
+      () => this.handle(run, step, call, { number: number + 1, untilMs }),
+      (error: unknown) => this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) }),
+    );
+    return undefined;
   }
 
   /** Waits for what the next run needs: the documents it asked for, others' commits, and a little chance to be alone. */

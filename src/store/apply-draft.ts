@@ -8,8 +8,10 @@ import type { Path } from "../message/path.ts";
 import { admit } from "./admit.ts";
 import type { Change } from "./change.ts";
 import type { ReadClaim } from "./commit.ts";
+import { sequenceSeen } from "./commit-request.ts";
+import type { Draft } from "./draft.ts";
 import { withOne } from "./few.ts";
-import { narrow } from "./narrow.ts";
+import { isWide, narrow } from "./narrow.ts";
 import { isPrefix, type PathOperation } from "./path-operation.ts";
 import type { DocumentShare } from "./pending-commit.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
@@ -18,18 +20,23 @@ import type { ReplicaDocument } from "./replica-document.ts";
 export interface Application {
   changes: readonly Change[];
   claims: readonly ReadClaim[];
+  /** The sequence and the tick that the replica stands at. */
+  readonly position: number;
+  readonly tick: number;
 }
 
 /** Undefined when nothing happened to the document. */
 export function applyDraft(
   document: ReplicaDocument,
-  operations: readonly PathOperation[],
-  sequence: number,
+  draft: Draft,
   application: Application,
 ): DocumentShare | undefined {
+  const { operations } = draft;
   const only = operations[0];
-  if (operations.length === 1 && only !== undefined && isPlain(only, document.read(only.path))) {
-    return { commit: undefined, document, operations, inverses: [apply(document, only, application)] };
+  if (operations.length === 1 && only !== undefined) {
+    const before = document.read(only.path);
+    if (isPlain(only, before) || (draft.isFresh(application.tick) && isAnother(only, before)))
+      return { commit: undefined, document, operations, inverses: [apply(document, only, application)] };
   }
   const applied: PathOperation[] = [];
   const inverses: PathOperation[] = [];
@@ -47,7 +54,7 @@ export function applyDraft(
         id: document.id,
         path: operation.path,
         depth: "deep",
-        sequence,
+        sequence: sequenceSeen(document, application.position),
       };
       application.claims = withOne(application.claims, claim);
     }
@@ -70,6 +77,11 @@ function apply(document: ReplicaDocument, operation: PathOperation, application:
 function isPlain(operation: PathOperation, before: Json | undefined): boolean {
   if (before === undefined || operation.op === "delete") return true;
   return operation.op === "set" && typeof operation.value !== "object" && !Object.is(operation.value, before);
+}
+
+/** Whether an operation puts something small that is not what is there. What it puts was compared with that when it was written. */
+function isAnother(operation: PathOperation, before: Json | undefined): boolean {
+  return operation.op === "set" && !Object.is(operation.value, before) && !isWide(operation.value);
 }
 
 interface Effect {

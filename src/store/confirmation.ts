@@ -84,11 +84,10 @@ export class Confirmation implements Newcomers {
   /** Sends a commit that has been applied, and awaits its fate; one that cannot be made any more falls at once. */
   send(pending: PendingCommit, refusal: Rejection | undefined = this.#refusal(pending)): void {
     this.#pending.add(pending);
-    const answer = refusal ? Promise.resolve(refusal) : this.#store.commit(pending.request);
-    answer.then(
-      (outcome) => this.#answered(pending, outcome),
-      (error: unknown) => this.#answered(pending, rejectionFor(error)),
-    );
+    const listener = (answer: CommitOutcome | Error) =>
+      this.#answered(pending, answer instanceof Error ? rejectionFor(answer) : answer);
+    const answer = refusal ? Promise.resolve(refusal) : this.#store.commit(pending.request, listener);
+    answer?.then(listener, (error: unknown) => this.#answered(pending, rejectionFor(error)));
   }
 
   /** A commit can name only commits of its own session as those it stands on. */

@@ -26,6 +26,8 @@ export class Draft {
   /** In the order written; a second write to the path of the last one replaces it. */
   operations: readonly PathOperation[] = NONE;
   readonly #base: DraftBase;
+  /** The replica's tick at the only write; undefined once there was another, which was compared with the first. */
+  #writtenAt: number | undefined;
   /** Exists once the document is materialised. */
   #view: View | undefined;
 
@@ -39,6 +41,11 @@ export class Draft {
    */
   seenAt(now: number): number {
     return this.#view ? this.#view.tick : now;
+  }
+
+  /** Whether it was written to once, and nothing was applied to the replica since: then what was written was compared with what is there. */
+  isFresh(now: number): boolean {
+    return this.#writtenAt === now;
   }
 
   /** Whether what lies at the path is the transaction's own doing, whatever the document holds. */
@@ -81,6 +88,7 @@ export class Draft {
   }
 
   write(operation: PathOperation, now: number): void {
+    this.#writtenAt = this.operations === NONE ? now : undefined;
     this.#list(operation);
     if (this.#view) this.#view.apply(operation);
     else if (this.operations.length > LISTED_MAX) this.#materialised(now);

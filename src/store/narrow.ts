@@ -55,7 +55,8 @@ function collectIncoming(path: Path, old: Json | undefined, now: unknown, out: P
   return Object.is(admitted, old) || collect(path, old, admitted, out);
 }
 
-function isWide(value: Json): boolean {
+/** Whether it may be worth listing what differs in it. */
+export function isWide(value: Json): boolean {
   if (Array.isArray(value)) return value.length >= NARROW_FROM_CHILDREN;
   return isJsonObject(value) && Object.keys(value).length >= NARROW_FROM_CHILDREN;
 }

@@ -5,7 +5,7 @@
  */
 import type { Json } from "../message/json.ts";
 import type { DocumentPatch } from "./commit.ts";
-import type { JournalEntry } from "./journal.ts";
+import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { CommitExtras } from "./transaction.ts";
 
@@ -32,7 +32,8 @@ export class PayloadDigest {
     this.#list(extras.preconditions);
     this.#mix(extras.entries.length, 6);
     for (const entry of extras.entries) this.#entry(entry);
-    this.#list(extras.settlements);
+    this.#mix(extras.settlements.length, 6);
+    for (const settlement of extras.settlements) this.#settlement(settlement);
     this.#list(extras.due);
     this.#list(extras.basis);
     this.#list(extras.basisRemoved);
@@ -45,6 +46,16 @@ export class PayloadDigest {
     this.#text(topic);
     this.#text(source);
     this.#text(as.status);
+  }
+
+  #settlement(settlement: Settlement): void {
+    const { id, lease, attempt, outcome, deliveries } = settlement;
+    this.add(id);
+    this.add(lease);
+    this.add(attempt);
+    this.#text(outcome.kind);
+    // Most say no more than that it is done.
+    if (outcome.kind !== "done" || outcome.note !== undefined || deliveries !== undefined) this.add(settlement);
   }
 
   #list(list: readonly Digestible[]): void {

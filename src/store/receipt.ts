@@ -52,7 +52,8 @@ export class Receipt implements DocumentPatch {
 }
 
 const WHOLE: readonly string[] = Object.freeze([]);
-const NO_RESULT_LEFT: Receipt["operations"] = [{ op: "set", path: WHOLE, value: NO_RESULT }];
+/** What those do that put it. */
+export const NO_RESULT_LEFT: Receipt["operations"] = [{ op: "set", path: WHOLE, value: NO_RESULT }];
 
 export function mayBeReceipt({ id }: DocumentRef): boolean {
   return id.startsWith(PREFIX);

@@ -24,7 +24,6 @@ import {
   NOTHING_ELSE,
   patchesOf,
   readClaims,
-  sequenceSeen,
   standsOn,
 } from "./commit-request.ts";
 import { Confirmation } from "./confirmation.ts";
@@ -257,7 +256,8 @@ export class Replica implements AsyncDisposable {
     const identity = { session: this.session, localSequence: ++this.#localSequence };
     if (rejection) return { ...identity, outcome: Promise.resolve(rejection), rejection };
     const dependsOn = standsOn(parts);
-    const application: Application = { changes: NONE, claims: readClaims(parts, this.position) };
+    const { position, tick } = this;
+    const application: Application = { changes: NONE, claims: readClaims(parts, position), position, tick };
     const shares = this.#apply(parts, application);
     const { changes, claims } = application;
     if (shares.length === 0 && receipt === undefined && isNothing(extras))
@@ -348,7 +348,7 @@ export class Replica implements AsyncDisposable {
     let shares: readonly DocumentShare[] = NONE;
     for (const { document, draft } of parts) {
       if (!draft) continue;
-      const share = applyDraft(document, draft.operations, sequenceSeen(document, this.position), application);
+      const share = applyDraft(document, draft, application);
       if (share) shares = withOne(shares, share);
     }
     this.#documents.written(application.changes);

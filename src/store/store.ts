@@ -39,6 +39,9 @@ export interface Store extends AsyncDisposable {
   /** One atomic unit of change; see `commit-rules.ts` for the order in which it is decided. */
   commit(request: CommitRequest): Promise<CommitOutcome>;
 
+  /** The same for whoever makes very many: a backend may call him back, later, and then gives no promise. */
+  commit(request: CommitRequest, listener: CommitListener): Promise<CommitOutcome> | undefined;
+
   /** Commits of a space after a sequence, oldest first, at most `limit`. */
   changesSince(space: string, sequence: number, limit: number): Promise<FeedPage>;
 
@@ -122,6 +125,9 @@ export interface Store extends AsyncDisposable {
   /** Writes what is queued, then closes. Later calls are refused. Closing twice is fine. */
   close(): Promise<void>;
 }
+
+/** Hears what became of a commit; an error stands for a promise that is rejected with it. */
+export type CommitListener = (answer: CommitOutcome | Error) => void;
 
 export interface LoadResult {
   /** The space's sequence as of which the documents were read. */

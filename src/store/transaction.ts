@@ -40,13 +40,13 @@ export interface Commit extends CommitIdentity {
 
 /** What a commit may carry besides what it read and wrote. */
 export interface CommitExtras {
-  readonly preconditions: Precondition[];
-  readonly entries: JournalEntry[];
-  readonly settlements: Settlement[];
-  readonly due: DueChange[];
-  readonly basis: NodeBasis[];
-  readonly basisRemoved: string[];
-  readonly labels: LabelWrite[];
+  preconditions: Precondition[];
+  entries: JournalEntry[];
+  settlements: Settlement[];
+  due: DueChange[];
+  basis: NodeBasis[];
+  basisRemoved: string[];
+  labels: LabelWrite[];
 }
 
 /** What a transaction did with one document. */
@@ -146,31 +146,35 @@ export class Transaction {
   }
 
   get preconditions(): Precondition[] {
-    return this.#extras().preconditions;
+    return this.#list("preconditions");
   }
 
   get entries(): JournalEntry[] {
-    return this.#extras().entries;
+    return this.#list("entries");
+  }
+
+  get hasEntries(): boolean {
+    return this.extras !== undefined && this.extras.entries.length > 0;
   }
 
   get settlements(): Settlement[] {
-    return this.#extras().settlements;
+    return this.#list("settlements");
   }
 
   get due(): DueChange[] {
-    return this.#extras().due;
+    return this.#list("due");
   }
 
   get basis(): NodeBasis[] {
-    return this.#extras().basis;
+    return this.#list("basis");
   }
 
   get basisRemoved(): string[] {
-    return this.#extras().basisRemoved;
+    return this.#list("basisRemoved");
   }
 
   get labels(): LabelWrite[] {
-    return this.#extras().labels;
+    return this.#list("labels");
   }
 
   /** Leaves a receipt: a document that must not be there yet and that nobody here needs to hold. One for each transaction. */
@@ -219,6 +223,13 @@ export class Transaction {
     this.#requireOpen();
     this.extras ??= noExtras();
     return this.extras;
+  }
+
+  /** A list of its own, made when first asked for. */
+  #list<Name extends keyof CommitExtras>(name: Name): CommitExtras[Name] {
+    const extras = this.#extras();
+    if (extras[name] === NOTHING) extras[name] = [];
+    return extras[name];
   }
 
   #place(ref: DocumentRef): ReplicaDocument {
@@ -298,8 +309,19 @@ export class Transaction {
 /** Documents of a transaction that are looked through one by one. */
 const LISTED_PARTS_MAX = 8;
 
+/** Stands for a list that nobody has asked for. */
+const NOTHING: never[] = [];
+
 function noExtras(): CommitExtras {
-  return { preconditions: [], entries: [], settlements: [], due: [], basis: [], basisRemoved: [], labels: [] };
+  return {
+    preconditions: NOTHING,
+    entries: NOTHING,
+    settlements: NOTHING,
+    due: NOTHING,
+    basis: NOTHING,
+    basisRemoved: NOTHING,
+    labels: NOTHING,
+  };
 }
 
 function isCount(value: number): boolean {

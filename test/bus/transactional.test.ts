@@ -46,7 +46,7 @@ describe("labels", () => {
     const [copied, kept] = [await act(() => bus.publish("copy", "t", 1)), await act(() => bus.publish("keep", "t", 1))];
     expect(await row(copied)).toMatchObject({
       status: "failed",
-      error: expect.stringContaining("must not write to open /"),
+      error: expect.stringContaining("must not write to open: "),
     });
     const { status, message } = await row(kept);
     expect(status).toBe("done");

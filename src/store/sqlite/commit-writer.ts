@@ -4,21 +4,26 @@
  * The only part that can still be refused after the decision is the journal's (a message id that is taken), so it goes first;
  * what follows cannot be refused, only fail, and then the writer rolls all of it back.
  */
+import type { Host } from "../../host/host.ts";
 import { ADMITTED, type CommitOutcome, type CommitRequest, type DocumentPatch, type Precondition } from "../commit.ts";
 import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
-import { NONE } from "../few.ts";
+import { NONE, withOne } from "../few.ts";
 import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
+import { NO_RESULT_LEFT } from "../receipt.ts";
 import type { Rejection } from "../rejection.ts";
 import { checkCount, checkName, checkPreconditions, checkRef, checkSettlements } from "../request-check.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
+import type { BatchNews } from "./batch-news.ts";
+import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { SqliteCommitFacts } from "./commit-facts.ts";
-import { type EncodedPatch, fitsRow } from "./document-table.ts";
+import type { EncodedPatch } from "./document-table.ts";
 import { type EncodedDueChange, encodeDueChange, ownDueChange } from "./due-table.ts";
-import { type EncodedEntry, encodeEntries } from "./journal-entry.ts";
+import { type Encoded, type EncodedEntry, encodeEntries } from "./journal-entry.ts";
 import { jsonText } from "./json-text.ts";
 import { type EncodedLabelWrite, encodeLabelWrite, labelWritesText } from "./label-table.ts";
+import type { ResolvedOptions } from "./options.ts";
 import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
@@ -41,41 +46,44 @@ export interface EncodedCommit {
 }
 
 /** Throws for what no backend could hold; answers a rejection for what is too large. */
-export function encodeCommit(
-  request: CommitRequest,
-  nowMs: number,
-  payloadBytesMax: number,
-): EncodedCommit | Rejection {
+export function encodeCommit(request: CommitRequest, host: Host, payloadBytesMax: number): EncodedCommit | Rejection {
   checkNames(request);
-  const entries = encodeEntries(request.entries, nowMs, payloadBytesMax);
+  const { entries: given } = request;
+  const entries = given.length === 0 ? NO_ENTRIES : encodeEntries(given, host.now(), payloadBytesMax);
   if (entries.kind === "rejected") return entries;
   const patches = onePerDocument(request.patches).map((patch) => encodePatch(patch, request));
+  let births: readonly EncodedPatch[] = NONE;
+  let { bytes } = entries;
+  for (const patch of patches) {
+    bytes += patch.bytes;
+    if (patch.isBirth) births = withOne(births, patch);
+  }
   return {
     kind: "commit",
     request: ownCopy(request),
     patches,
-    births:
-      request.preconditions.length === 0
-        ? NONE
-        : patches.filter((patch) => fitsRow(patch) && isGuarded(request, patch)),
+    births,
     entries: entries.entries,
     due: each(request.due, encodeDueChange),
     basis: each(request.basis, encodeBasis),
     labels: each(request.labels, encodeLabelWrite),
     labelsText: labelWritesText(request.labels),
     moves: patches.length > 0 || request.labels.length > 0,
-    bytes: patches.reduce((sum, patch) => sum + patch.bytes, entries.bytes),
+    bytes,
   };
 }
+
+const NO_ENTRIES: Encoded = { kind: "encoded", entries: NONE, bytes: 0 };
 
 /** What a list becomes. Most lists of a commit are empty. */
 function each<Item, Made>(list: readonly Item[], make: (item: Item) => Made): readonly Made[] {
   return list.length === 0 ? NONE : list.map(make);
 }
 
-/** Whether the commit is made only if the document is not there. */
-function isGuarded({ preconditions }: CommitRequest, ref: DocumentRef): boolean {
-  return preconditions.some((one) => one.kind === "absent" && isSame(one, ref));
+/** By which the commit is made only if the document is not there. */
+function guardOf({ preconditions }: CommitRequest, ref: DocumentRef): (Precondition & { kind: "absent" }) | undefined {
+  for (const one of preconditions) if (one.kind === "absent" && isSame(one, ref)) return one;
+  return undefined;
 }
 
 /** What a replica of this process has made is checked, but for what others have put into it. */
@@ -118,7 +126,7 @@ export function ownSettlement(settlement: Settlement): Settlement {
 /** For the planted fault `receipt-outside-transaction`: a commit without the documents it guards, and those by themselves. */
 export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; later: EncodedCommit | undefined } {
   const { request, patches } = commit;
-  const receipts = patches.filter((patch) => isGuarded(request, patch));
+  const receipts = patches.filter((patch) => guardOf(request, patch) !== undefined);
   if (receipts.length === 0) return { now: commit, later: undefined };
   const session = `${request.session} later`;
   const later = { ...request, session, reads: [], settlements: [], dependsOn: [], due: [], basisRemoved: [] };
@@ -153,35 +161,42 @@ function isSame(a: DocumentRef, b: DocumentRef): boolean {
   return a.id === b.id && a.scope === b.scope;
 }
 
-function encodePatch(patch: DocumentPatch, { preconditions }: CommitRequest): EncodedPatch {
-  const { scope, id, operations } = patch;
-  const text = jsonText("a path operation", operations);
-  const isBase = setsWhole(operations[0]);
-  return { scope, id, text, bytes: Buffer.byteLength(text), isBase, madeAtMs: endOf(patch, preconditions) };
+function encodePatch({ scope, id, operations }: DocumentPatch, request: CommitRequest): EncodedPatch {
+  const { text, bytes, isBase } = operations === NO_RESULT_LEFT ? NO_RESULT : written(operations);
+  const guard = guardOf(request, { scope, id });
+  const isBirth = guard !== undefined && isBase && bytes <= ROW_BASE_BYTES_MAX;
+  return { scope, id, text, bytes, isBase, isBirth, madeAtMs: guard?.madeAtMs ?? null };
 }
 
-/** When that was made of which the document is the receipt; null where it is none, or has no end. */
-function endOf(ref: DocumentRef, preconditions: readonly Precondition[]): number | null {
-  for (const one of preconditions) if (one.kind === "absent" && isSame(one, ref)) return one.madeAtMs ?? null;
-  return null;
+function written(operations: readonly PathOperation[]): Pick<EncodedPatch, "text" | "bytes" | "isBase"> {
+  const text = jsonText("a path operation", operations);
+  return { text, bytes: Buffer.byteLength(text), isBase: setsWhole(operations[0]) };
 }
+
+/** Written out once: most receipts are no more than this. */
+const NO_RESULT = written(NO_RESULT_LEFT);
 
 function setsWhole(operation: PathOperation | undefined): boolean {
   return operation !== undefined && operation.path.length === 0 && operation.op !== "splice";
 }
 
 export class CommitWriter {
+  readonly host: Host;
   readonly #tables: Tables;
+  readonly #news: BatchNews;
   readonly #facts: SqliteCommitFacts;
 
-  constructor(tables: Tables, feedCommits: number) {
+  constructor(tables: Tables, news: BatchNews, { host, tuning }: ResolvedOptions) {
+    this.host = host;
     this.#tables = tables;
-    this.#facts = new SqliteCommitFacts(tables, feedCommits);
+    this.#news = news;
+    this.#facts = new SqliteCommitFacts(tables, tuning.feedCommits);
   }
 
-  write(commit: EncodedCommit, nowMs: number): CommitOutcome {
-    const outcome = this.#decideAndWrite(commit, nowMs);
+  write(commit: EncodedCommit): CommitOutcome {
+    const outcome = this.#decideAndWrite(commit, this.host.now());
     this.#tables.documents.endBirths(outcome.kind === "committed");
+    this.#news.commit(commit, outcome);
     return outcome;
   }
 
@@ -213,13 +228,13 @@ export class CommitWriter {
     const { localSequence } = request;
     const line = { sequence: space.sequence, session, localSequence, labels: labelsText };
     documents.changes.begin(space.id, line, patches);
-    for (const patch of patches) documents.append(space, documents.make(space, patch, patch.madeAtMs), patch, session);
-    for (const write of labels) this.#tables.labels.write(documents.make(space, write).row, write);
+    for (const patch of patches) documents.write(space, patch, session);
+    for (const write of labels) this.#tables.labels.write(documents.rowOf(space, write), write);
   }
 
   #writeBasis(space: Space, { request, basis }: EncodedCommit): void {
     for (const node of request.basisRemoved) this.#tables.basis.remove(space, node);
     for (const one of basis)
-      this.#tables.basis.write(space, one, (input) => this.#tables.documents.make(space, input).row);
+      this.#tables.basis.write(space, one, (input) => this.#tables.documents.rowOf(space, input));
   }
 }

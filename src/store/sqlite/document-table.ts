@@ -37,8 +37,16 @@ export interface EncodedPatch extends DocumentRef {
   readonly bytes: number;
   /** Whether it begins by setting or removing the whole document. */
   readonly isBase: boolean;
+  /** Whether it creates a small document that must not be there. */
+  readonly isBirth: boolean;
   /** Where it creates a receipt with an end: when what that is of was made. */
   readonly madeAtMs: number | null;
+}
+
+/** A document whose row is written as the commit under way will leave it; that one may still be refused. */
+interface Birth {
+  readonly row: number;
+  readonly patch: EncodedPatch;
 }
 
 export interface Overgrown {
@@ -53,8 +61,8 @@ export class DocumentTable implements TableCache {
   readonly #recent = new RecentPatches();
   /** Documents whose rows are to be written before the batch ends. */
   readonly #moved = new Set<StoredDocument>();
-  /** Documents that the commit under way has brought into being. */
-  readonly #born: StoredDocument[] = [];
+  /** Documents that the commit under way has brought into being, with the patch that did it. */
+  readonly #born: Birth[] = [];
   /** The greatest row, given or in the table; undefined when it has to be looked up. */
   #lastRow: number | undefined;
   /** Documents whose patches have outgrown their base, by row. */
@@ -86,16 +94,9 @@ export class DocumentTable implements TableCache {
     return refs;
   }
 
-  /** The document, whose name need not have been seen before. Its row is written with everything else of the batch. */
-  make(space: Space, ref: DocumentRef, madeAtMs: number | null = null): StoredDocument {
-    const document = this.#bornAs(ref) ?? this.#lookUp(space, ref);
-    if (document.state === "absent") {
-      document.row = this.#nextRow();
-      document.madeAtMs = madeAtMs;
-      document.state = "new";
-      this.#moved.add(document);
-    }
-    return document;
+  /** The row of a document, whose name need not have been seen before. */
+  rowOf(space: Space, ref: DocumentRef): number {
+    return this.#birthOf(ref)?.row ?? this.#make(space, ref, null).row;
   }
 
   /**
@@ -103,16 +104,14 @@ export class DocumentTable implements TableCache {
    * remembered of it, writing its row is the look whether it is there: one statement instead of two.
    */
   headOrBirth(space: Space, patch: EncodedPatch): DocumentHead | undefined {
-    if (this.#bornAs(patch)) return undefined;
+    if (this.#birthOf(patch)) return undefined;
     if (this.#memory.get(space.id, patch)) return this.head(space, patch);
-    const document = absentDocument(space, patch);
-    document.row = this.#nextRow();
-    if (this.#insertBorn(document, space.sequence + 1, patch) === 0) {
-      this.#lastRow = document.row - 1;
+    const row = this.#nextRow();
+    if (this.#insertBorn(space, row, patch) === 0) {
+      this.#lastRow = row - 1;
       return this.head(space, patch);
     }
-    document.state = "born";
-    this.#born.push(document);
+    this.#born.push({ row, patch });
     return undefined;
   }
 
@@ -126,8 +125,15 @@ export class DocumentTable implements TableCache {
     this.#born.length = 0;
   }
 
-  /** Adds the patch of the space's newest commit. */
-  append(space: Space, document: StoredDocument, patch: EncodedPatch, session: number): void {
+  /** Adds a patch of the space's newest commit. A document that was born with it needs no more than its line among the changes. */
+  write(space: Space, patch: EncodedPatch, session: number): void {
+    const birth = patch.isBirth ? this.#birthOf(patch) : undefined;
+    if (birth === undefined) this.#append(space, this.#make(space, patch, patch.madeAtMs), patch, session);
+    else this.changes.add(space.id, { document: birth.row, previous: 0, text: patch.text }, false);
+    this.#connection.work.bytesWritten += patch.bytes;
+  }
+
+  #append(space: Space, document: StoredDocument, patch: EncodedPatch, session: number): void {
     const { text, bytes } = patch;
     const { sequence } = space;
     const isInRow = fitsRow(patch);
@@ -151,7 +157,6 @@ export class DocumentTable implements TableCache {
       if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
     }
     this.#touch(document, patch.isBase ? "rebased" : "moved");
-    this.#connection.work.bytesWritten += bytes;
   }
 
   /** The paths that others wrote after the sequence. */
@@ -243,9 +248,21 @@ export class DocumentTable implements TableCache {
     return this.#memory.add(row ? documentOf(space, row) : absentDocument(space, ref));
   }
 
-  #bornAs({ scope, id }: DocumentRef): StoredDocument | undefined {
-    if (this.#born.length === 0) return undefined;
-    return this.#born.find((document) => document.id === id && document.scope === scope);
+  #birthOf({ scope, id }: DocumentRef): Birth | undefined {
+    for (const birth of this.#born) if (birth.patch.id === id && birth.patch.scope === scope) return birth;
+    return undefined;
+  }
+
+  /** The document, which is there from now on. Its row is written with everything else of the batch. */
+  #make(space: Space, ref: DocumentRef, madeAtMs: number | null): StoredDocument {
+    const document = this.#lookUp(space, ref);
+    if (document.state === "absent") {
+      document.row = this.#nextRow();
+      document.madeAtMs = madeAtMs;
+      document.state = "new";
+      this.#moved.add(document);
+    }
+    return document;
   }
 
   #nextRow(): number {
@@ -276,11 +293,11 @@ export class DocumentTable implements TableCache {
   }
 
   /** How many rows were inserted: none when its name is taken. */
-  #insertBorn({ row, space, scope, id }: StoredDocument, sequence: number, patch: EncodedPatch): number {
-    const { text, bytes, madeAtMs } = patch;
+  #insertBorn(space: Space, row: number, { scope, id, text, bytes, madeAtMs }: EncodedPatch): number {
+    const sequence = space.sequence + 1;
     this.#connection.work.bytesWritten += bytes;
     const sum = checksum(text, row, sequence);
-    return this.#sql.insert.run(row, space, scope, id, sequence, 0, sequence, bytes, 0, text, sum, madeAtMs);
+    return this.#sql.insert.run(row, space.id, scope, id, sequence, 0, sequence, bytes, 0, text, sum, madeAtMs);
   }
 
   #baseColumns(document: StoredDocument): [snapshotSequence: number, base: string | null, sum: number | null] {
@@ -301,11 +318,7 @@ export class DocumentTable implements TableCache {
   }
 
   #touch(document: StoredDocument, as: "moved" | "rebased"): void {
-    if (document.state === "born") {
-      // Its row was written as this commit leaves it.
-      document.state = "written";
-      document.baseText = undefined;
-    } else if (document.state === "written") {
+    if (document.state === "written") {
       document.state = as;
       this.#moved.add(document);
     } else if (document.state === "moved") {
@@ -339,7 +352,7 @@ export class DocumentTable implements TableCache {
 }
 
 /** Whether it is a base that is kept in the document's row. */
-export function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
+function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
   return isBase && bytes <= ROW_BASE_BYTES_MAX;
 }
 

@@ -26,6 +26,7 @@ import type { Rejection } from "../rejection.ts";
 import { checkCount, checkForget, checkName, checkRef, checkTime } from "../request-check.ts";
 import {
   type AppendOutcome,
+  type CommitListener,
   type FeedPage,
   type ForgetRequest,
   type Forgotten,
@@ -40,6 +41,7 @@ import {
   type Urgency,
 } from "../store.ts";
 import { BatchNews } from "./batch-news.ts";
+import { CommitJob, promised } from "./commit-job.ts";
 import { CommitWriter, type EncodedCommit, encodeCommit, ownSettlement, splitReceipts } from "./commit-writer.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
@@ -91,7 +93,7 @@ export class SqliteStore implements Store {
       this.#upkeep.queue(this.#writer, spaces, commits),
     );
     this.#writer = new GroupCommit(connection, this.#tables, this.#news, options);
-    this.#commits = new CommitWriter(this.#tables, options.tuning.feedCommits);
+    this.#commits = new CommitWriter(this.#tables, this.#news, options);
     this.#reads = new DocumentReads(this.#tables, options.tuning.feedCommits);
     this.#retention = new JournalRetention(connection);
     this.#forgetting = new ReceiptRemoval(connection, this.#tables);
@@ -110,13 +112,23 @@ export class SqliteStore implements Store {
     return loadInSlices(this.#options, space, own, LOAD_AT_ONCE_MAX);
   }
 
-  commit(request: CommitRequest): Promise<CommitOutcome> {
-    return this.#submit(() => {
-      const commit = encodeCommit(request, this.#host.now(), this.#options.tuning.payloadBytesMax);
-      if (commit.kind === "rejected") return commit;
-      if (this.#options.plantedBug === "receipt-outside-transaction") return this.#withReceiptLater(commit);
-      return { bytes: commit.bytes, work: () => this.#writeCommit(commit) };
-    });
+  commit(request: CommitRequest): Promise<CommitOutcome>;
+  commit(request: CommitRequest, listener: CommitListener): Promise<CommitOutcome> | undefined;
+  commit(request: CommitRequest, listener?: CommitListener): Promise<CommitOutcome> | undefined {
+    if (listener === undefined) return promised((answered) => this.commit(request, answered));
+    try {
+      this.#requireWritable();
+      const commit = encodeCommit(request, this.#host, this.#options.tuning.payloadBytesMax);
+      if (commit.kind === "rejected") return Promise.resolve(commit);
+      const isFaulty = this.#options.plantedBug === "receipt-outside-transaction";
+      const written = isFaulty ? this.#withoutReceipts(commit) : commit;
+      const job = new CommitJob(this.#commits, written, listener);
+      this.#writer.submit(job);
+      job.state = "queued";
+      return undefined;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async changesSince(space: string, sequence: number, limit: number): Promise<FeedPage> {
@@ -358,17 +370,11 @@ export class SqliteStore implements Store {
     }
   }
 
-  #writeCommit(commit: EncodedCommit): CommitOutcome {
-    const outcome = this.#commits.write(commit, this.#host.now());
-    this.#news.commit(commit, outcome);
-    return outcome;
-  }
-
   /** The planted fault: documents that must be absent are written by a second transaction, some time after the first. */
-  #withReceiptLater(commit: EncodedCommit): Prepared<CommitOutcome> {
+  #withoutReceipts(commit: EncodedCommit): EncodedCommit {
     const { now, later } = splitReceipts(commit);
-    if (later) this.#host.timer(5, () => void this.#write("nothing", () => () => this.#writeCommit(later)));
-    return { bytes: now.bytes, work: () => this.#writeCommit(now) };
+    if (later) this.#host.timer(5, () => void this.#write("nothing", () => () => this.#commits.write(later)));
+    return now;
   }
 
   /** Whether somebody else has written since the last look. */

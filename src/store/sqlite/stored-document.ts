@@ -24,12 +24,11 @@ export interface StoredDocument extends DocumentRef {
   soleSince: number;
   /**
    * - `absent`: looked for and not there;
-   * - `born`: its row is written as the commit under way will leave it, but the commit may still be refused;
    * - `new`: not in the table before the batch ends;
    * - `moved`, `rebased`: its row is to be written before the batch ends, without its base or with it;
    * - `written`: its row says the same.
    */
-  state: "absent" | "born" | "new" | "moved" | "rebased" | "written";
+  state: "absent" | "new" | "moved" | "rebased" | "written";
 }
 
 /** Columns of a document's row, as `documentOf` reads them. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "#test";
 import { PAYLOAD_BYTES_MAX } from "../../../src/limits.ts";
 import type { CommitRequest } from "../../../src/store/commit.ts";
-import type { Store } from "../../../src/store/store.ts";
+import type { CommitListener, Store } from "../../../src/store/store.ts";
 import {
   append,
   claimUnderNewLease,
@@ -150,6 +150,32 @@ export function commitCases(open: OpenStore): void {
       ]);
       expect(outcomes.map((outcome) => committed(outcome).replayed)).toEqual([false, true, true]);
       expect((await at.store.count()).pending).toBe(1);
+    });
+
+    test("[S13] a listener hears what a promise would give: later, once, in the order of asking", async () => {
+      await using at = await open();
+      const heard: [number, unknown][] = [];
+      const ask = (local: number, parts: Partial<CommitRequest>) => {
+        const listener: CommitListener = (answer) => heard.push([local, answer]);
+        at.store.commit(commitBy("s", local, parts), listener)?.then(listener, listener);
+      };
+      ask(1, { patches: [set("a", [], 1)] });
+      ask(2, { patches: [set("a", [], 2)], dependsOn: [7] });
+      ask(3, { patches: [set("a", [], 3)], entries: entries(1) });
+      expect(heard).toEqual([]);
+      await write(at.store, set("b", [], 1));
+      await write(at.store, set("b", [], 2));
+      expect(heard).toEqual([
+        [1, { kind: "committed", sequence: 1, journalIds: [], replayed: false }],
+        [2, expect.objectContaining({ kind: "rejected", class: "stale", reason: "fell-with" })],
+        [3, { kind: "committed", sequence: 2, journalIds: [1], replayed: false }],
+      ]);
+      await at.store.close();
+      ask(4, {});
+      expect(heard.length).toBe(3);
+      await expect(at.store.commit(commitBy("s", 5))).rejects.toMatchObject({ code: "STORE_CLOSED" });
+      await expect(at.store.commit(commitBy("s", 6))).rejects.toMatchObject({ code: "STORE_CLOSED" });
+      expect(heard.slice(3)).toEqual([[4, expect.objectContaining({ code: "STORE_CLOSED" })]]);
     });
 
     test("[S7] the same identity with another digest is refused", async () => {

@@ -393,6 +393,25 @@ describe("values", () => {
   });
 });
 
+describe("a single write", () => {
+  test("[S46] is no change where it was taken back, or where somebody else has made it meanwhile", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: 1 });
+    const back = here.replica.transaction();
+    back.write(DOC, [], { a: 2 });
+    back.write(DOC, [], { a: 1 });
+    here.told();
+    await back.commit().outcome;
+    expect(here.told()).toEqual([]);
+    const late = here.replica.transaction();
+    late.write(DOC, [], { a: 3 });
+    await here.put(DOC, ["a"], 3);
+    here.told();
+    await late.commit().outcome;
+    expect(here.told()).toEqual([]);
+  });
+});
+
 describe("the cost of a write", () => {
   test("[S71] a write into a wide document that nobody holds copies nothing of it", async () => {
     const { here } = await setup();

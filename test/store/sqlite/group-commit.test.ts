@@ -266,6 +266,27 @@ describe("group commit", () => {
     expect(outcomes.map(({ kind }) => kind)).toEqual(["appended", "rejected"]);
   });
 
+  test("[S94] [S13] a listener whose commit is refused hears of it after his call, and one that throws keeps nobody from his answer", async () => {
+    await using file = new StoreFile();
+    const host = new ControlledHost();
+    const store = await file.open({ host, tuning: { queueJobsMax: 2 } });
+    const heard: string[] = [];
+    const trouble = new Error("of the listener");
+    const answers = Array.from({ length: 3 }, (_, n) =>
+      store.commit(commitBy("s", n + 1), (answer) => {
+        heard.push(answer instanceof Error ? answer.message : answer.kind);
+        if (n === 0) throw trouble;
+      }),
+    );
+    expect(answers).toEqual([undefined, undefined, undefined]);
+    expect(heard).toEqual([]);
+    await Promise.resolve();
+    expect(heard).toEqual(["rejected"]);
+    await store.close();
+    expect(heard).toEqual(["rejected", "committed", "committed"]);
+    expect(host.reported).toEqual([trouble]);
+  });
+
   test("[S25] close writes what is queued", async () => {
     await using file = new StoreFile();
     const store = await file.open();
