@@ -207,10 +207,10 @@ function dataOf(answer: Message): Json {
 
 /**
  * What a repeated request may meet, and what passes: the kernel has not noticed yet that the earlier connection is gone (409), or it
- * has only just started or is about to end (503). Either way nothing was done.
+ * has only just started or is about to end (503). Either way nothing was done; a handler that answers so has done something.
  */
 function isForTheMoment(answer: Message): boolean {
-  if (answer.kind !== "error") return false;
+  if (answer.kind !== "error" || answer.metadata["refused"] !== true) return false;
   const { code } = answer.data as ErrorData;
   return code === 409 || code === 503;
 }

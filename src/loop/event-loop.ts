@@ -216,7 +216,9 @@ export class EventLoop implements ActorHome {
   refuse({ message, origin }: Inbound, code: SystemErrorCode, reason: string): void {
     const { kind, type } = message;
     if (kind === "command" || kind === "query") {
-      this.deliver(origin, error(this.#host, message, errorData(code, reason)));
+      const told = error(this.#host, message, errorData(code, reason));
+      // So that whoever would offer it again can tell it from a handler's own answer.
+      this.deliver(origin, { ...told, metadata: { ...told.metadata, refused: true } });
     }
     this.observations.tell(code === 503 ? "Sys.Overload" : "Sys.RoutingError", { kind, type, code, reason }, message);
   }

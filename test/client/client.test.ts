@@ -36,8 +36,8 @@ async function scripted(path: string, received: (line: Message, client: Socket) 
   });
 }
 
-function answerTo(request: Message, kind: "reply" | "error", data: unknown): string {
-  const metadata = { id: `answer ${request.metadata.id}`, timestamp: 1, causation: request.metadata.id };
+function answerTo(request: Message, kind: "reply" | "error", data: unknown, more: object = {}): string {
+  const metadata = { id: `answer ${request.metadata.id}`, timestamp: 1, causation: request.metadata.id, ...more };
   return `${JSON.stringify({ kind, type: request.type, data, metadata })}\n`;
 }
 
@@ -153,13 +153,28 @@ describe("a lost connection", () => {
       seen.push(request.metadata.id);
       // The first connection is cut; then the kernel has not noticed yet; then it has.
       if (seen.length === 1) client.destroy();
-      else if (seen.length === 2) client.write(answerTo(request, "error", { code: 409, message: "in use" }));
+      else if (seen.length === 2)
+        client.write(answerTo(request, "error", { code: 409, message: "in use" }, { refused: true }));
       else client.write(answerTo(request, "reply", "done"));
     });
     await using client = await Client.connect({ path });
     expect(await client.command("Some.Thing", null)).toBe("done");
     expect(new Set(seen).size).toBe(1);
     expect(seen).toHaveLength(3);
+    rmSync(path, { force: true });
+  });
+
+  test("[K33] what a handler has answered a repeated request with is its answer, whatever its code", async () => {
+    const path = join(scratchFolder(), "kernel.sock");
+    let asked = 0;
+    await scripted(path, (request, client) => {
+      asked++;
+      if (asked === 1) client.destroy();
+      else client.write(answerTo(request, "error", { code: 409, message: "sold out" }));
+    });
+    await using client = await Client.connect({ path });
+    await expect(client.command("Some.Thing", null)).rejects.toThrow("sold out");
+    expect(asked).toBe(2);
     rmSync(path, { force: true });
   });
 
