@@ -109,7 +109,7 @@ export class Publisher implements Emitter {
   async publishMany(publications: readonly Publication[]): Promise<readonly number[]> {
     const entries = publications.map((publication) => this.#entry(publication));
     // What was published before in this turn goes before.
-    this.#flush();
+    this.flush();
     const outcome = await this.send(entries, () => this.#store.append(entries));
     if (outcome.kind === "rejected") throw notPublished(outcome);
     return outcome.ids;
@@ -131,7 +131,7 @@ export class Publisher implements Emitter {
    */
   async publishMessage(message: Message, topic: string, source: string): Promise<number> {
     const entries = [this.#entryOf("event", message, topic, source)];
-    this.#flush();
+    this.flush();
     const outcome = await this.#store.append(entries);
     this.#sent(entries, outcome);
     if (outcome.kind === "rejected") throw notPublished(outcome);
@@ -269,15 +269,16 @@ export class Publisher implements Emitter {
 
   /** Where the next event of this turn goes. */
   #collecting(): Outgoing {
-    if (this.#outgoing?.entries.length === PUBLISHED_TOGETHER_MAX) this.#flush();
+    if (this.#outgoing?.entries.length === PUBLISHED_TOGETHER_MAX) this.flush();
     if (this.#outgoing === undefined) {
       this.#outgoing = { entries: [], callers: [] };
-      this.#host.microtask(this.#flush);
+      this.#host.microtask(this.flush);
     }
     return this.#outgoing;
   }
 
-  readonly #flush = (): void => {
+  /** Sends what was published in this turn so far. */
+  readonly flush = (): void => {
     const outgoing = this.#outgoing;
     this.#outgoing = undefined;
     if (outgoing !== undefined) this.#sendTogether(outgoing);

@@ -19,6 +19,7 @@ import { type Store, StoreError, type Urgency } from "../store/store.ts";
 import type { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
+import type { Publisher } from "./publisher.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 
 /** Runs and what each of them comes to, side by side: what the store is given is made once. */
@@ -33,6 +34,7 @@ export class SettleQueue {
   readonly #held: HeldEvents;
   readonly #retries: RetryTimer;
   readonly #observe: BusObserver;
+  readonly #publisher: Publisher;
   #due: Due = { runs: [], settlements: [] };
   /** How what is due goes at the end of this turn; undefined while nothing of it is to go. */
   #leaving: Urgency | undefined;
@@ -43,12 +45,20 @@ export class SettleQueue {
   /** Whether somebody waits until all is settled. */
   #isAwaited = false;
 
-  constructor(parts: { host: Host; store: Store; held: HeldEvents; retries: RetryTimer; observe: BusObserver }) {
+  constructor(parts: {
+    host: Host;
+    store: Store;
+    held: HeldEvents;
+    retries: RetryTimer;
+    publisher: Publisher;
+    observe: BusObserver;
+  }) {
     this.#host = parts.host;
     this.#store = parts.store;
     this.#held = parts.held;
     this.#retries = parts.retries;
     this.#observe = parts.observe;
+    this.#publisher = parts.publisher;
   }
 
   add(run: EventRun, settlement: Settlement): void {
@@ -86,6 +96,8 @@ export class SettleQueue {
     const urgency = this.#leaving ?? "now";
     this.#leaving = undefined;
     this.#pausedUntilMs = this.#host.monotonic() + SETTLE_PAUSE_MS;
+    // What handlers have emitted is asked for before their events are done: the store does the one before the other.
+    this.#publisher.flush();
     this.#send(this.#take(), urgency);
   };
 

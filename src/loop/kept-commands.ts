@@ -21,6 +21,7 @@ import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
 import type { Capability } from "./capability.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
+import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop } from "./event-loop.ts";
 import { type Inbound, NOBODY, type Origin } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
@@ -31,6 +32,7 @@ interface KeptCommandsParts {
   readonly host: Host;
   readonly loop: EventLoop;
   readonly journal: CommandJournal;
+  readonly deliveries: EventDeliveries;
   /** Gives a command that is pending to its actor, or answers why not. */
   readonly post: (inbound: Inbound, entry: PendingRequest) => void;
 }
@@ -68,6 +70,8 @@ class KeptCommand implements Kept {
 export class KeptCommands {
   readonly #parts: KeptCommandsParts;
   readonly #elsewhere: KeptElsewhere;
+  /** The ids of those that go into the journal now. */
+  readonly #onTheirWay = new Set<string>();
 
   constructor(parts: KeptCommandsParts) {
     this.#parts = parts;
@@ -92,11 +96,28 @@ export class KeptCommands {
     }
     const requester = origin.kind === "relay" || isAwaited(message, origin) ? origin : NOBODY;
     const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message));
+    this.#onTheirWay.add(entry.id);
     journal.keep(message, actor.name).then(
-      (before) => this.#isKept(entry, before),
-      (thrown: unknown) => this.#isNotKept(entry, thrown),
+      (before) => {
+        this.#arrived(entry);
+        this.#isKept(entry, before);
+      },
+      (thrown: unknown) => {
+        this.#arrived(entry, `${message.type} was not journaled: ${thrownText(thrown)}`);
+        this.#isNotKept(entry, thrown);
+      },
     );
     return entry;
+  }
+
+  #arrived({ id }: PendingRequest, failure?: string): void {
+    this.#onTheirWay.delete(id);
+    this.#parts.deliveries.kept(id, failure);
+  }
+
+  /** Whether the journal has yet to say that it has a command. */
+  isOnItsWay(id: string): boolean {
+    return this.#onTheirWay.has(id);
   }
 
   stop(): void {

@@ -47,7 +47,7 @@ export class Router {
   /** From now on commands are kept that have to be; the actors are there. */
   keepCommands(journal: CommandJournal): void {
     const post = (inbound: Inbound, entry: PendingRequest) => this.#post(inbound, entry);
-    this.#kept = new KeptCommands({ host: this.#host, loop: this.#loop, journal, post });
+    this.#kept = new KeptCommands({ host: this.#host, loop: this.#loop, journal, deliveries: this.#deliveries, post });
   }
 
   /** One turn. Whatever goes wrong in it is the message's end, not the loop's. */
@@ -62,6 +62,8 @@ export class Router {
   #byKind(inbound: Inbound): void {
     switch (inbound.message.kind) {
       case "command":
+        this.#request(inbound);
+        return this.#handedOn(inbound.message);
       case "query":
         return this.#request(inbound);
       case "event":
@@ -107,6 +109,11 @@ export class Router {
     if (!entry) return;
     if (this.#loop.isGone(origin)) pending.release(entry);
     this.#limitTime(entry);
+  }
+
+  /** A command that nothing keeps is the business of who asked for it from here on. */
+  #handedOn({ metadata: { id } }: Message): void {
+    if (!this.#kept?.isOnItsWay(id)) this.#deliveries.kept(id);
   }
 
   #inUse(inbound: Inbound): void {
@@ -216,9 +223,13 @@ export class Router {
       return this.#tellRelay(origin, message);
     }
     this.#events.publish(message, source).then(
-      () => this.#tellRelay(origin, message),
+      () => {
+        this.#deliveries.kept(message.metadata.id);
+        this.#tellRelay(origin, message);
+      },
       (thrown: unknown) => {
         const reason = `not journaled: ${thrownText(thrown)}`;
+        this.#deliveries.kept(message.metadata.id, `${message.type} was ${reason}`);
         this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
         this.#tellRelay(origin, message, thrown instanceof Failure ? thrown : new Failure(503, reason));
       },
@@ -240,6 +251,7 @@ export class Router {
       this.deliverEvent(message, name);
       // Handed over is not handled: with the process it would be lost.
       await this.#loop.actors.get(name)?.handled();
+      await this.#deliveries.allKept(name, id);
     } finally {
       failed = this.#deliveries.end(name, id);
     }
@@ -296,7 +308,12 @@ export class Router {
 
   /** An event that is not taken reaches nobody, and nobody waits for it: whoever emits it has to know. */
   #take(message: Message, origin: Origin): Failure | undefined {
-    if (this.#loop.enqueue(message, origin) || message.kind !== "event") return undefined;
+    // Before it is in a lane: from there it may be taken at once.
+    if (origin.kind === "actor" && (message.kind === "event" || message.kind === "command"))
+      this.#deliveries.sent(origin.actor.name, message);
+    if (this.#loop.enqueue(message, origin)) return undefined;
+    this.#deliveries.kept(message.metadata.id);
+    if (message.kind !== "event") return undefined;
     return new Failure(
       503,
       `${message.type} was not taken: too much waits to be routed, or the kernel is shutting down`,

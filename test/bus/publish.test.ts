@@ -1,7 +1,12 @@
 import { describe, expect, test } from "#test";
 import { BusError } from "../../src/bus/bus-error.ts";
+import { EventBus } from "../../src/bus/event-bus.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { PAYLOAD_BYTES_MAX } from "../../src/limits.ts";
 import { event as eventMessage } from "../../src/message/lineage.ts";
+import type { JournalEntry, Settlement } from "../../src/store/journal.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { recorder, setup, withFaults } from "./bus-setup.ts";
 
 async function refusal(publishing: Promise<unknown>): Promise<unknown> {
@@ -209,5 +214,36 @@ describe("publishing", () => {
     expect(await act(() => refusal(bus.start()))).toBe("BUS_STOPPED");
     expect(() => bus.subscribe("tick", () => {}, { subscriberId: "s" })).toThrow(BusError);
     expect(await act(() => another().publish("tick", "clock", 1))).toBe(1);
+  });
+
+  test("[J55] [J46] what a handler emits and does not wait for is asked of the store before its event is settled", async () => {
+    const host = simulatedHost(1);
+    const asked: string[] = [];
+    const inner = memoryStore({ host });
+    const store: Store = new Proxy(inner, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== "function") return member;
+        return (...given: readonly unknown[]) => {
+          if (name === "append")
+            asked.push(...(given[0] as readonly JournalEntry[]).map(({ topic }) => `append ${topic}`));
+          if (name === "settle") asked.push(...(given[0] as readonly Settlement[]).map(({ id }) => `settle ${id}`));
+          return member.apply(target, given);
+        };
+      },
+    });
+    const bus = new EventBus({ host, store });
+    bus.subscribe("in", ({ payload }, context) => void (payload === 2 && context.emit("out", payload)), {
+      subscriberId: "s",
+    });
+    bus.subscribe("out", () => undefined, { subscriberId: "t" });
+    await host.run(() => bus.start());
+    const publications = [1, 2].map((payload) => ({ topic: "in", source: "test", payload }));
+    await host.run(() => bus.publishMany(publications));
+    await host.advance(1_000);
+    const settled = asked.indexOf("settle 2");
+    expect(asked.indexOf("append out")).toBeGreaterThan(-1);
+    expect(settled).toBeGreaterThan(asked.indexOf("append out"));
+    await host.run(() => bus.stop());
   });
 });

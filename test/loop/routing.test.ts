@@ -205,6 +205,51 @@ describe("events", () => {
     expect([loop.liveness.mailboxes, ...order]).toEqual([1, "handled", "over"]);
   });
 
+  test("[L9] [K26] a delivery is over when what its handler emitted is kept, and has failed if that is not", async () => {
+    const deliveries: ((given: Message) => Promise<void>)[] = [];
+    const keeping: (PromiseWithResolvers<void> & { readonly type: string })[] = [];
+    const events: EventJournal = {
+      publish: ({ type }) => {
+        const end = Promise.withResolvers<void>();
+        keeping.push({ ...end, type });
+        return end.promise;
+      },
+      subscribe: (_type, _subscriber, deliver) => void deliveries.push(deliver),
+    };
+    const emitting = capability({
+      description: "passes events on",
+      emits: { "One.Told": text, "Two.Told": text },
+      on: {
+        "In.Told": (_data, { emit }) => {
+          emit("One.Told", "1");
+          emit("Two.Told", "2");
+        },
+      },
+    });
+    const { settle } = await setup({ emitting }, { events });
+    const ends: string[] = [];
+    const deliver = (id: string) =>
+      deliveries[0]?.(message("event", "In.Told", id)).then(
+        () => ends.push("handled"),
+        (error: Error) => ends.push(error.message),
+      );
+    void deliver("e1");
+    await settle();
+    expect([keeping.map(({ type }) => type), ends]).toEqual([["One.Told", "Two.Told"], []]);
+    keeping[1]?.resolve();
+    await settle();
+    expect(ends).toEqual([]);
+    keeping[0]?.resolve();
+    await settle();
+    expect(ends.splice(0)).toEqual(["handled"]);
+    void deliver("e2");
+    await settle();
+    keeping[2]?.resolve();
+    keeping[3]?.reject(new Error("disk full"));
+    await settle();
+    expect(ends).toEqual(["Two.Told was not journaled: disk full"]);
+  });
+
   test("[L9] an event that the journal does not take is observed", async () => {
     const events: EventJournal = { publish: () => Promise.reject(new Error("disk full")), subscribe: () => undefined };
     const { loop, client, settle, observed } = await setup({}, { events });
