@@ -10,12 +10,12 @@ import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
-import { callHandler, type HandlerEnd } from "./handler-wait.ts";
+import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
 import { beginningOf, postponementOf, settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
-import { retryDelayMs } from "./retry-policy.ts";
+import { retryDelayMs, worthRetrying } from "./retry-policy.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 import { SerialOrder } from "./serial-order.ts";
 import type { SettleQueue } from "./settle-queue.ts";
@@ -50,6 +50,7 @@ export class Delivery implements ShareListener {
 
   /** Goes on with a run that waits, as far as that is possible without waiting. */
   advance(run: EventRun): void {
+    const { serial } = this.#parts;
     run.state = "running";
     while (run.position < run.steps.length) {
       const step = run.steps[run.position]!;
@@ -59,8 +60,10 @@ export class Delivery implements ShareListener {
       }
       if (!this.#isLetIn(run, step)) return;
       if (run.mustTellBeginning) return this.#parts.settles.add(run, beginningOf(run));
+      serial.handling(run);
       const end = this.#handle(run, step);
-      if (end.kind === "left") return this.#parts.serial.handling(run);
+      if (end.kind === "left") return;
+      serial.handled(run);
       run.note(end);
     }
     if (run.steps.length === 0) this.#parts.observe({ kind: "no-subscriber", event: run.id, topic: run.topic });
@@ -144,15 +147,16 @@ export class Delivery implements ShareListener {
         held.over(run, "lost");
         return LEFT;
       case "failed":
-        return this.#failure(run, step, end.error);
+        return this.#failure(run, step, end.error, end.thrown);
     }
   }
 
-  #failure(run: EventRun, step: Step, error: string, thrown?: unknown): StepResult {
+  #failure(run: EventRun, step: Step, failure: string, thrown?: unknown): StepResult {
     const { host, observe } = this.#parts;
     const { retry } = step.subscription;
-    const isWorthIt = retry.when === undefined || retry.when(thrown);
-    const delayMs = isWorthIt ? retryDelayMs(retry, run.attemptOf(step), host) : undefined;
+    const worth = worthRetrying(retry, thrown);
+    const delayMs = worth === "yes" ? retryDelayMs(retry, run.attemptOf(step), host) : undefined;
+    const error = typeof worth === "string" ? failure : `${failure}; retry.when threw: ${errorText(worth.thrown)}`;
     const outcome = delayMs === undefined ? "failed" : "retry";
     observe({
       kind: "handler-failed",

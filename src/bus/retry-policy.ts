@@ -13,7 +13,10 @@ export interface RetryPolicy {
   /** How often a delivery is tried in all; 1 is no retry. */
   readonly attempts: number;
   readonly backoff?: Backoff;
-  /** Whether what a handler has thrown is worth another try; everything is unless given. */
+  /**
+   * Whether what a handler has thrown is worth another try; everything is unless given. It is given undefined where nothing was thrown: the handler
+   * took too long, or its transaction could not be committed. If it throws itself, the delivery is not tried again.
+   */
   readonly when?: (thrown: unknown) => boolean;
 }
 
@@ -27,6 +30,15 @@ export interface Backoff {
 }
 
 export const NO_RETRY: RetryPolicy = { attempts: 1 };
+
+/** Whether a policy wants what was thrown tried again; where it could not say, what it threw. */
+export function worthRetrying({ when }: RetryPolicy, thrown: unknown): "yes" | "no" | { readonly thrown: unknown } {
+  try {
+    return when === undefined || when(thrown) ? "yes" : "no";
+  } catch (mistake) {
+    return { thrown: mistake };
+  }
+}
 
 /** How long to wait after the given attempt has failed, or undefined when it was the last. */
 export function retryDelayMs(policy: RetryPolicy, attempt: number, host: Pick<Host, "random">): number | undefined {

@@ -45,7 +45,8 @@ export type ShareEnd =
   | { readonly kind: "already" }
   /** Somebody else holds the event, or the store has stopped: there is nothing we could settle. */
   | { readonly kind: "lost" }
-  | { readonly kind: "failed"; readonly error: string };
+  /** `thrown` is what its handler threw; undefined where it took too long or could not be committed. */
+  | { readonly kind: "failed"; readonly error: string; readonly thrown?: unknown };
 
 /** Hears what shares come to: while they are begun, or later. */
 export interface ShareListener {
@@ -227,7 +228,8 @@ function withoutCommit(run: EventRun, context: HandlerTransaction, end: HandlerE
   if (end.kind === "returned") return context.sawUnloaded ? AGAIN_LOADED : undefined;
   if (end.reason === "timeout") return { kind: "failed", error: end.error };
   if (context.sawUnloaded) return AGAIN_LOADED;
-  return end.reason === "stale" ? { kind: "again", why: end.error } : { kind: "failed", error: end.error };
+  const { error, thrown } = end;
+  return end.reason === "stale" ? { kind: "again", why: error } : { kind: "failed", error, thrown };
 }
 
 function messageOf(error: unknown): string {

@@ -45,6 +45,44 @@ describe("retries, timeouts, requeueing", () => {
     expect((await row(id)).deliveries).toMatchObject([{ subscriber: "s", status: "failed", attempts: 4 }]);
   });
 
+  test("[J61] when is given what a transactional handler threw", async () => {
+    const { bus, act, host, row, replica } = setup();
+    const asked: unknown[] = [];
+    const bad = new RangeError("for now");
+    const when = (thrown: unknown) => asked.push(thrown) < 3;
+    const space = await replica();
+    const fail = () => {
+      throw bad;
+    };
+    bus.subscribe("tick", fail, { subscriberId: "s", space, retry: { attempts: 9, when } });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await host.advance(3_600_000);
+    expect(asked).toEqual([bad, bad, bad]);
+    expect(await row(id)).toMatchObject({ status: "failed", error: "s: for now" });
+  });
+
+  for (const kind of ["returns at once", "returns a promise", "is transactional"]) {
+    test(`[J61] what throws in when, of a handler that ${kind}, fails the delivery with both reasons`, async () => {
+      const { bus, act, host, row, replica } = setup();
+      const when = () => {
+        throw new TypeError("no such property");
+      };
+      const options = { subscriberId: "s", retry: { attempts: 3, when } };
+      const fail = () => {
+        throw new Error("for now");
+      };
+      if (kind === "is transactional") bus.subscribe("tick", fail, { ...options, space: await replica() });
+      else bus.subscribe("tick", kind === "returns at once" ? fail : async () => fail(), options);
+      await act(() => bus.start());
+      const id = await act(() => bus.publish("tick", "clock", 1));
+      await host.advance(60_000);
+      const error = "s: for now; retry.when threw: no such property";
+      expect(await row(id)).toMatchObject({ status: "failed", error });
+      expect(bus.busy).toBe(false);
+    });
+  }
+
   test("[J55] a retry runs only what has not succeeded, and not what has failed for good", async () => {
     const { bus, act, host, row } = setup();
     const calls: string[] = [];

@@ -27,6 +27,22 @@ describe("serial keys", () => {
     expect(handled).toEqual([1, 2]);
   });
 
+  test("[J64] a transactional handler that fails at once does not hold up the next subscriber of the key", async () => {
+    const { bus, act, host, store, replica } = setup();
+    const space = await replica();
+    const fail = () => {
+      throw new Error("no");
+    };
+    const { ids, handler } = recorder();
+    bus.subscribe("tick", fail, { subscriberId: "first", serialBy, space });
+    bus.subscribe("tick", handler, { subscriberId: "second", serialBy, space });
+    await act(() => bus.start());
+    for (let n = 0; n < 3; n++) await act(() => bus.publish("tick", "clock", "k"));
+    await host.advance(1_000);
+    expect(ids).toEqual([1, 2, 3]);
+    expect((await store.count()).failed).toBe(3);
+  });
+
   test("[J64] an event waits for every earlier one of its key that another process holds, however many there are", async () => {
     const { store, bus, another, act, host } = setup();
     const publisher = another();
