@@ -239,10 +239,10 @@ export class Space implements LinkTargets, AsyncDisposable {
   run<Inputs extends object, Parts extends PieceParts>(
     pattern: Pattern<Inputs, Parts>,
     inputs: PieceInputs<Inputs>,
-    { id = this.newId() }: RunOptions = {},
+    { id }: RunOptions = {},
   ): Promise<Piece<Parts>> {
     this.#refuseInComputation("start a piece");
-    return this.#pieces.start(pattern, inputs, id);
+    return this.#pieces.start(pattern, inputs, id ?? this.newId());
   }
 
   /** For handlers and transactions: starts a piece that lives if their commit does. */

@@ -7,9 +7,11 @@
 import type { Host } from "../host/host.ts";
 import { CLOSED_STREAMS_MAX, SENDS_BURST, SENDS_WAITING_MAX } from "../limits.ts";
 import { periodOf } from "../message/id-time.ts";
+import type { Json } from "../message/json.ts";
 import { admitFrozen } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
+import { StoreError } from "../store/store.ts";
 import type { Address } from "./address.ts";
 import { type Attempts, lineageOf } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
@@ -148,7 +150,7 @@ export class Events implements FallListener {
     const { onOutcome } = options;
     const { label } = this.#attempts;
     const name = this.#nameOf(stream, options, label);
-    const send = new Send({ name, stream, value: admitFrozen(value, undefined), origin, label, onOutcome });
+    const send = new Send({ name, stream, value: admitted(value, stream), origin, label, onOutcome });
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);
@@ -300,5 +302,15 @@ export class Events implements FallListener {
 
   checkInvariants(): void {
     for (const queue of this.#queues.values()) queue.checkInvariants();
+  }
+}
+
+/** What is sent, as every attempt to handle it is given it. */
+function admitted(value: unknown, stream: StreamRecord): Json {
+  try {
+    return admitFrozen(value, undefined);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw new StoreError(error.code, `cannot send to ${stream}: ${error.message}`, { cause: error });
   }
 }

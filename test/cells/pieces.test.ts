@@ -115,6 +115,24 @@ describe("patterns and pieces", () => {
     expect([pieces, left]).toEqual([[], []]);
   });
 
+  test("[R24] a computation that starts a piece is told that it must not", async () => {
+    const site = await setup();
+    const starting = site.space.computed("starting", () => void site.space.run(line, { price: 1, count: 1 }));
+    starting.sink(() => undefined);
+    site.space.flush();
+    expect(String(starting.error)).toContain("computation starting must not start a piece");
+  });
+
+  test("[I4] a value that cannot be sent is refused with the stream it was for", async () => {
+    const { space } = await setup();
+    expect(() => space.stream("orders").send({ at: new Date(0) })).toThrow(
+      /^cannot send to .*orders.*: the value at \/at must be/,
+    );
+    expect(() => space.stream("orders").send(undefined)).toThrow(
+      /^cannot send to .*orders.*: the value must be a JSON value/,
+    );
+  });
+
   test("[P5] names are given while a pattern builds, and not later", async () => {
     const site = await setup();
     const piece = await here(site, site.space.run(line, { price: 1, count: 1 }));
