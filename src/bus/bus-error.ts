@@ -5,6 +5,8 @@ import type { Rejection } from "../store/rejection.ts";
 export type BusErrorCode =
   /** The bus has been stopped, or is about to be. */
   | "BUS_STOPPED"
+  /** The handler was left behind, since it took too long or the bus has stopped; what it emits now is not published. */
+  | "BUS_HANDLER_OVER"
   /** An argument is wrong; nothing happened. */
   | "BUS_MISUSE"
   /** A payload, topic, source or correlation cannot be journaled; nothing was stored. */

@@ -146,7 +146,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (this.#isClosed) return Promise.reject(stoppedError());
     const { signal, correlation, causation } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    return this.#publisher.publish({ topic, source, payload, correlation, causation });
+    return this.#publisher.publish({ topic, source, payload, correlation, causation }, undefined, signal);
   }
 
   /** Writes events in order, all or none. Resolves with their ids once they are durable. */

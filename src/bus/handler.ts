@@ -1,6 +1,6 @@
 /**
  * What a handler is given beside its event. A plain handler gets a `HandlerContext`; one that was subscribed with a space
- * gets a `HandlerTransaction`, whose writes and emits happen if and only if the handling commits. SPEC: J48, J56-J58.
+ * gets a `HandlerTransaction`, whose writes and emits happen if and only if the handling commits. SPEC: J48, J56-J58, J63.
  */
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -9,6 +9,7 @@ import { join, type Label, labelOfMessage, labelOfRead } from "../store/label.ts
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Transaction } from "../store/transaction.ts";
+import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 
 export type Handler<Payload = Json> = (event: Event<Payload>, context: HandlerContext) => unknown;
@@ -46,6 +47,11 @@ class Cancellation {
   #controller: AbortController | undefined;
   #reason: Error | undefined;
 
+  /** Why; undefined while it is waited for. */
+  get reason(): Error | undefined {
+    return this.#reason;
+  }
+
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#reason) this.#controller.abort(this.#reason);
@@ -56,6 +62,14 @@ class Cancellation {
     this.#reason ??= reason;
     this.#controller?.abort(this.#reason);
   }
+}
+
+function leftBehind(topic: string, reason: Error): Promise<never> {
+  const why = `${topic} was not emitted: ${reason.message}, and what its handler does now changes nothing`;
+  const refused = Promise.reject(new BusError("BUS_HANDLER_OVER", why));
+  // Nobody waits for this handler: it need not wait for what it emits, and must not end the process for that.
+  refused.catch(() => undefined);
+  return refused;
 }
 
 export class HandlerContext {
@@ -81,8 +95,13 @@ export class HandlerContext {
     return this.#cancellation.signal;
   }
 
-  /** Publishes a consequence of the event: same correlation, caused by it. At once, whatever becomes of the handler. */
+  /**
+   * Publishes a consequence of the event: same correlation, caused by it. At once, whatever becomes of the handler. Once the signal is aborted nothing is
+   * published any more, and it rejects.
+   */
   emit(topic: string, payload: unknown, options?: EmitOptions): Promise<number> {
+    const { reason } = this.#cancellation;
+    if (reason !== undefined) return leftBehind(topic, reason);
     return this.#emitter.emitNow(this.#event, this.subscriberId, topic, payload, options);
   }
 

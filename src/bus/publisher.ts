@@ -49,12 +49,16 @@ export interface Publication extends Omit<PublishOptions, "signal"> {
 interface Caller {
   readonly resolve: (id: number) => void;
   readonly reject: (error: unknown) => void;
+  /** Aborted when he has changed his mind. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Events that go to the store in one call, and who waits for each. */
 interface Outgoing {
   readonly entries: JournalEntry[];
   readonly callers: Caller[];
+  /** Whether some of them may have changed their minds. */
+  hasSignals: boolean;
 }
 
 /** What events were given that go to the store as claimed: a lease, and room for so many. */
@@ -116,12 +120,13 @@ export class Publisher implements Emitter {
   }
 
   /** Appends an event; resolves with its id once it is durable. Rejects what cannot be an event. */
-  publish(publication: Publication, lineage?: Lineage): Promise<number> {
+  publish(publication: Publication, lineage?: Lineage, signal?: AbortSignal): Promise<number> {
     return new Promise((resolve, reject) => {
       const entry = this.#entry(publication, lineage);
       const outgoing = this.#collecting();
       outgoing.entries.push(entry);
-      outgoing.callers.push({ resolve, reject });
+      outgoing.callers.push({ resolve, reject, signal });
+      if (signal !== undefined) outgoing.hasSignals = true;
     });
   }
 
@@ -271,7 +276,7 @@ export class Publisher implements Emitter {
   #collecting(): Outgoing {
     if (this.#outgoing?.entries.length === PUBLISHED_TOGETHER_MAX) this.flush();
     if (this.#outgoing === undefined) {
-      this.#outgoing = { entries: [], callers: [] };
+      this.#outgoing = { entries: [], callers: [], hasSignals: false };
       this.#host.microtask(this.flush);
     }
     return this.#outgoing;
@@ -284,7 +289,9 @@ export class Publisher implements Emitter {
     if (outgoing !== undefined) this.#sendTogether(outgoing);
   };
 
-  #sendTogether({ entries, callers }: Outgoing): void {
+  #sendTogether(outgoing: Outgoing): void {
+    const { entries, callers } = outgoing.hasSignals ? withoutAborted(outgoing) : outgoing;
+    if (entries.length === 0) return;
     const grant = this.#claimAhead(entries);
     this.#store.append(entries).then(
       (outcome) => {
@@ -305,7 +312,8 @@ export class Publisher implements Emitter {
   }
 
   #sendAlone(entry: JournalEntry, caller: Caller): void {
-    this.#sendTogether({ entries: [{ ...entry, as: PENDING }], callers: [caller] });
+    const hasSignals = caller.signal !== undefined;
+    this.#sendTogether({ entries: [{ ...entry, as: PENDING }], callers: [caller], hasSignals });
   }
 
   #entry(publication: Publication, lineage: Lineage = lineageOf(publication)): JournalEntry {
@@ -319,6 +327,20 @@ export class Publisher implements Emitter {
     const message: Message = eventMessage(this.#host, type, copy.value, lineage);
     return { topic, source, message, as: PENDING };
   }
+}
+
+/** Those who have changed their minds are told so, and their events stay behind. */
+function withoutAborted({ entries, callers }: Outgoing): Outgoing {
+  const left: Outgoing = { entries: [], callers: [], hasSignals: true };
+  for (const [at, caller] of callers.entries()) {
+    if (caller.signal?.aborted) {
+      caller.reject(caller.signal.reason);
+      continue;
+    }
+    left.entries.push(entries[at]!);
+    left.callers.push(caller);
+  }
+  return left;
 }
 
 function checkSource(source: string): void {
