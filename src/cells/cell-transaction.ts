@@ -14,6 +14,7 @@ import type { Closure } from "../scheduler/closure.ts";
 import { ComputedError, requireNotComputed } from "../scheduler/computed-error.ts";
 import { isDerived, sourceReads } from "../scheduler/graph-walk.ts";
 import { handOut } from "../store/admit.ts";
+import { narrowed } from "../store/clearance.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { asLink, type DocumentRef } from "../store/document.ts";
 import { isWithin, join, type Label, labelOf, labelOfRead, PUBLIC } from "../store/label.ts";
@@ -54,7 +55,7 @@ export class CellTransaction implements Disposable {
     this.transaction = transaction;
     this.#space = home.space;
     this.#home = home;
-    this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
+    this.#clearance = narrowed(clearance === undefined ? undefined : labelOf(clearance));
     this.#label = label;
   }
 

@@ -14,6 +14,7 @@ import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
+import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
@@ -276,7 +277,10 @@ export class Space implements LinkTargets, AsyncDisposable {
    * durable. If what it read was changed by somebody else meanwhile, it runs again.
    */
   transact<T>(code: () => T, options: TransactOptions = {}): Promise<T> {
-    return transact(this.#host, this.scheduler, this.#replica, code, options);
+    const clearance = ambientClearance();
+    // It may run again when whoever called it is gone.
+    const within = clearance === undefined ? code : () => withClearance(clearance, code);
+    return transact(this.#host, this.scheduler, this.#replica, within, options);
   }
 
   /** A transaction that lives across awaits; read and write through it, then commit. */

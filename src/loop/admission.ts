@@ -2,7 +2,7 @@
 import type { Message } from "../message/envelope.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
-import type { Connection, Inbound } from "./inbound.ts";
+import type { Inbound, Origin } from "./inbound.ts";
 import { schemaProblem } from "./message-schema.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -12,8 +12,9 @@ export interface Refusal {
 }
 
 export function refusalOf({ message, origin }: Inbound, { name, capability }: SupervisedActor): Refusal | undefined {
-  if (origin.kind === "adapter" && !mayBeTold(origin.connection, capability)) {
-    const reason = `${message.type} may tell what is above the clearance of this connection`;
+  if (!mayBeTold(origin, capability)) {
+    const whose = origin.kind === "actor" ? origin.actor.name : "this connection";
+    const reason = `${message.type} may tell what is above the clearance of ${whose}`;
     return { code: 403, reason: `${reason}; give ${name} a clearance that lies within it` };
   }
   if (!mayKnow(capability, message))
@@ -29,8 +30,14 @@ export function mayKnow({ clearance }: Capability, message: Message): boolean {
   );
 }
 
-/** Whether a connection may know whatever a capability may answer. */
-function mayBeTold({ clearance }: Connection, capability: Capability): boolean {
-  if (clearance === undefined) return true;
+/** Whether whoever asks may know whatever a capability may answer. To one that relays, an actor only gives what is to be said for it. */
+function mayBeTold(origin: Origin, capability: Capability): boolean {
+  const clearance = clearanceOf(origin);
+  if (clearance === undefined || (origin.kind === "actor" && capability.relays)) return true;
   return capability.clearance !== undefined && isWithin(capability.clearance, clearance);
+}
+
+function clearanceOf(origin: Origin): readonly string[] | undefined {
+  if (origin.kind === "adapter") return origin.connection.clearance;
+  return origin.kind === "actor" ? origin.actor.capability.clearance : undefined;
 }

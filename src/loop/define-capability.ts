@@ -45,7 +45,7 @@ export interface CapabilityDefinition<Context = HandlerContext> {
   readonly idempotent?: boolean;
   /** `"before"`: every command is in the journal before it is handled; `false`: none is. Otherwise those that nobody waits for. */
   readonly durable?: "before" | false;
-  /** What it may know: transactions of its handlers are refused what is above. Queries pull with it themselves. */
+  /** What it may know: its handlers, and their transactions, are refused what is above. After an `await`, read in `context.within`. */
   readonly clearance?: readonly string[];
 }
 
@@ -96,7 +96,8 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
   const definition = typed as CapabilityDefinition;
   return {
     ...declared(definition),
-    spawn: ({ host }) => new MailboxActor(host, (message, context) => dispatch(definition, message, context)),
+    spawn: ({ host }) =>
+      new MailboxActor(host, (message, context) => dispatch(definition, message, context), definition.clearance),
   };
 }
 

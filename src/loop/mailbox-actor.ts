@@ -12,7 +12,8 @@ import { causationOf } from "../message/envelope.ts";
 import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
-import { isRefusal } from "../store/label.ts";
+import { withClearance } from "../store/clearance.ts";
+import { isRefusal, type Label, labelOf } from "../store/label.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { HandledCount } from "./handled-count.ts";
 
@@ -28,6 +29,11 @@ export interface HandlerContext {
   query(type: string, data: Json): Promise<Json>;
   /** Puts any message into the loop, as the actor's own, and waits for nothing. */
   send(message: Message): void;
+  /**
+   * Calls code that reads within the clearance of the capability. Until its first `await` a handler does so anyway; after one, plain reads
+   * are the program's own again, which knows everything: `await context.within(() => cell.pull())`.
+   */
+  within<T>(code: () => T): T;
   readonly host: Host;
 }
 
@@ -62,6 +68,7 @@ export class MailboxActor implements CapabilityActor {
   onmessage: ActorListener | null = null;
   readonly #host: Host;
   readonly #handle: MessageHandler;
+  readonly #clearance: Label | undefined;
   #listeners: readonly ActorListener[] = [];
   readonly #mailbox = new Fifo<Message>();
   /** What is being handled; the others wait behind it. */
@@ -78,9 +85,10 @@ export class MailboxActor implements CapabilityActor {
   #idleWaiters: (() => void)[] = [];
   readonly #handled = new HandledCount();
 
-  constructor(host: Host, handle: MessageHandler) {
+  constructor(host: Host, handle: MessageHandler, clearance?: readonly string[]) {
     this.#host = host;
     this.#handle = handle;
+    this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
 
   get mailboxLength(): number {
@@ -162,7 +170,11 @@ export class MailboxActor implements CapabilityActor {
       this.#handling = message;
       let result: HandlerResult | Promise<HandlerResult>;
       try {
-        result = this.#handle(message, new Handling(this, this.#host, message));
+        const handling = new Handling(this, this.#host, message);
+        result =
+          this.#clearance === undefined
+            ? this.#handle(message, handling)
+            : this.within(() => this.#handle(message, handling));
       } catch (thrown) {
         this.#failed(message, thrown);
         continue;
@@ -263,6 +275,11 @@ export class MailboxActor implements CapabilityActor {
     this.#tell({ type: "message", data: message });
   }
 
+  /** Calls code that may know what the capability may. */
+  within<T>(code: () => T): T {
+    return withClearance(this.#clearance, code);
+  }
+
   #emit(message: Message<Json | ErrorData>): MadeMessageEvent {
     const said = new MadeMessageEvent(message);
     this.#tell(said);
@@ -302,6 +319,10 @@ class Handling implements HandlerContext {
 
   get send(): HandlerContext["send"] {
     return (message) => this.#actor.send(message);
+  }
+
+  get within(): HandlerContext["within"] {
+    return (code) => this.#actor.within(code);
   }
 }
 

@@ -26,7 +26,7 @@ import { type Rejection, retryRule } from "../store/rejection.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
-import { AnswerLater, type HandlerContext, isPromise, MailboxActor } from "./mailbox-actor.ts";
+import { AnswerLater, type HandlerContext, isPromise, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 
 /** What a transactional handler may do: everything it does happens with its commit, or not at all. */
@@ -41,7 +41,7 @@ export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, 
   extends Omit<CapabilityDefinition<TransactionalContext>, "commands" | "queries" | "on"> {
   readonly space: Space;
   readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, TransactionalContext>;
-  /** Queries read; they get the ordinary context, and pull what they need. */
+  /** Queries read; they get the ordinary context, and pull what they need, within the clearance if there is one. */
   readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
 }
 
@@ -63,9 +63,9 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     spawn: (spawned) => {
       const given = { ...spawned, space, definition: rest, outbound: shown.outbound };
       const asked = { description: "", ...(queries ? { queries } : {}) };
-      return new MailboxActor(spawned.host, (message, context) =>
-        message.kind === "command" ? handleOnce({ ...given, message }) : dispatch(asked, message, context),
-      );
+      const handle: MessageHandler = (message, context) =>
+        message.kind === "command" ? handleOnce({ ...given, message }) : dispatch(asked, message, context);
+      return new MailboxActor(spawned.host, handle, rest.clearance);
     },
   };
 }

@@ -16,6 +16,7 @@ import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
 import type { Address } from "./address.ts";
+import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
@@ -94,6 +95,7 @@ export class Runner implements RunHome {
     // It reads as absent, and arrives as a change.
     if (document.state === "absent") address.home.replica.touch(document);
     if (this.handling !== null) return this.handling.read(address, shallow);
+    if (document.labels !== undefined) requireCleared(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
     return address.value;
   }

@@ -14,6 +14,7 @@
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import type { Json } from "../message/json.ts";
+import { narrowed } from "../store/clearance.ts";
 import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
@@ -295,8 +296,9 @@ export class Scheduler implements Disposable {
 
   /** What `read` gives once everything it reads is loaded and up to date: demands it, waits, and lets go. */
   pullOnce<T>(read: () => T, clearance?: readonly string[]): Promise<T> {
+    const within = narrowed(clearance);
     // A handler may: what it waits for is no send.
-    return this.#runner.waitsForRest(() => this.#components.pull.once(read, clearance), null);
+    return this.#runner.waitsForRest(() => this.#components.pull.once(read, within), null);
   }
 
   /** Work outside of the graph that `idle` waits for. */

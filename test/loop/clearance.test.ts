@@ -3,6 +3,7 @@ import type { Cell } from "../../src/cells/cell.ts";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
+import type { HandlerContext as CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { type TransactionalContext, transactional } from "../../src/loop/transactional.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Client, command, setup as loopSetup, query } from "./loop-setup.ts";
@@ -79,6 +80,84 @@ describe("clearance in the loop", () => {
     expect(await ask(high, "High.Secret")).toBe("reply 1");
     expect(await ask(high, "All.Secret")).toBe("error 403");
     expect(await ask(low, "Sys.Subscribe")).toBe("error 403");
+  });
+});
+
+describe("reads of a capability with a clearance", () => {
+  async function readers() {
+    const host = simulatedHost(1);
+    const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
+    const secret = space.cell<number>("secret", { label: ["s"] });
+    const open = space.cell<number>("open");
+    const sum = space.computed("sum", () => (secret.get() ?? 0) + 1);
+    secret.set(1);
+    open.set(2);
+    await host.advance(0);
+    const queries = (type: string) => ({
+      [`${type}.Pull`]: { handle: async () => (await secret.pull()) ?? null },
+      [`${type}.Wide`]: { handle: async () => (await secret.pull({ clearance: ["s"] })) ?? null },
+      [`${type}.Sum`]: { handle: async () => (await sum.pull()) ?? null },
+      [`${type}.Get`]: { handle: () => secret.get() ?? null },
+      [`${type}.Open`]: { handle: async () => (open.get() ?? 0) + ((await open.pull()) ?? 0) },
+      [`${type}.Transact`]: { handle: () => space.transact(() => secret.get() ?? null) },
+      [`${type}.Begin`]: {
+        handle: () => {
+          using tx = space.begin();
+          return tx.get(secret) ?? null;
+        },
+      },
+      [`${type}.Later`]: {
+        handle: async (_: unknown, { within }: CapabilityContext) => {
+          await Promise.resolve();
+          return (await within(() => secret.pull())) ?? null;
+        },
+      },
+    });
+    const asks = (type: string) => ({
+      [type]: { handle: (_: unknown, c: CapabilityContext) => c.query("All.Pull", null) },
+    });
+    const { loop, settle } = await loopSetup(
+      {
+        low: transactional({ space, description: "low", clearance: [], queries: queries("Low") }),
+        high: transactional({ space, description: "high", clearance: ["s"], queries: queries("High") }),
+        plain: capability({ description: "plain", clearance: [], queries: queries("Plain") }),
+        all: transactional({ space, description: "all", queries: queries("All") }),
+        asker: capability({
+          ...{ description: "asks", clearance: [], sends: { "All.Pull": "query" } },
+          queries: asks("Asker.Ask"),
+        }),
+        knower: capability({ description: "asks", sends: { "All.Pull": "query" }, queries: asks("Knower.Ask") }),
+      },
+      { host },
+    );
+    let requests = 0;
+    const ask = async (type: string) => {
+      const client = new Client("c");
+      loop.receive(query(type, `r${++requests}`), client);
+      await settle();
+      return (client.answers.at(-1) as string).replace(/ \S+ /, " ");
+    };
+    return { ask, secret };
+  }
+  const READS = ["Pull", "Wide", "Get", "Transact", "Begin", "Later", "Sum"];
+
+  test("[F9] its queries are refused what is above it, however they read: 403, and no value", async () => {
+    const { ask, secret } = await readers();
+    for (const who of ["Low", "Plain"]) {
+      for (const read of READS) expect(`${read} ${await ask(`${who}.${read}`)}`).toBe(`${read} error 403`);
+      expect(await ask(`${who}.Open`)).toBe("reply 4");
+    }
+    for (const who of ["High", "All"])
+      for (const read of READS)
+        expect(`${read} ${await ask(`${who}.${read}`)}`).toBe(`${read} reply ${read === "Sum" ? 2 : 1}`);
+    // Afterwards the program knows what it knew before.
+    expect(secret.get()).toBe(1);
+  });
+
+  test("[F9] it cannot ask for it either: it reaches only capabilities whose clearance lies within its own", async () => {
+    const { ask } = await readers();
+    expect(await ask("Asker.Ask")).toBe("error 403");
+    expect(await ask("Knower.Ask")).toBe("reply 1");
   });
 });
 
