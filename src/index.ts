@@ -6,9 +6,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 // Publish and subscribe over the journal.
-export type { Failures, RequeueQuery, Trace } from "./bus/audit.ts";
+export type { Failures, RequeueQuery, Trace, TraceNode } from "./bus/audit.ts";
 export { BusError, type BusErrorCode } from "./bus/bus-error.ts";
-export type { TraceNode } from "./bus/causal-trees.ts";
 export type { Event } from "./bus/event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";
 export type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./bus/handler.ts";

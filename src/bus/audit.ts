@@ -3,10 +3,13 @@
  * events back. SPEC: J75, J77, J78.
  */
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
+import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
 import type { JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
-import { causalTrees, type TraceNode } from "./causal-trees.ts";
 import { type JournalReader, journalPages } from "./journal-pages.ts";
+
+/** An event and what it caused. */
+export type TraceNode = CausalTree<JournalRow>;
 
 export interface Trace {
   readonly correlation: string;

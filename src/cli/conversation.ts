@@ -1,15 +1,13 @@
 /** Rows of the journal that belong together: by correlation, or by causation where there is none. */
 import type { KernelStore } from "../kernel/open-store.ts";
+import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
 import { causationOf } from "../message/envelope.ts";
 import type { Row } from "./journal-lines.ts";
 
 /** A conversation that is larger is cut, and says so. */
 export const CONVERSATION_ROWS_MAX = 1_000;
 
-export interface Branch {
-  readonly row: Row;
-  readonly children: Branch[];
-}
+export type Branch = CausalTree<Row>;
 
 /** All rows of the conversation that the id belongs to; without a correlation, what follows causation from its first cause on. */
 export async function conversation(store: KernelStore, id: string): Promise<readonly Row[]> {
@@ -48,18 +46,9 @@ async function collect(store: KernelStore, row: Row, found: Map<number, Row>): P
     await collect(store, caused, found);
 }
 
-/** Rows under what caused them; what nothing here caused begins a tree. A command's row comes after what it has emitted. */
+/** Rows under what caused them; what nothing here caused begins a tree. The tree whose first message was sent first comes first. */
 export function treesOf(rows: readonly Row[]): Branch[] {
-  const branches = new Map(
-    rows.map((row) => [row.message?.metadata.id ?? `row ${row.id}`, { row, children: [] as Branch[] }]),
-  );
-  const roots: Branch[] = [];
-  for (const branch of branches.values()) {
-    const causation = branch.row.message && causationOf(branch.row.message);
-    const parent = causation === undefined ? undefined : branches.get(causation);
-    (parent?.children ?? roots).push(branch);
-  }
-  return roots.sort((a, b) => sentAt(a) - sentAt(b));
+  return causalTrees(rows).sort((a, b) => sentAt(a) - sentAt(b));
 }
 
 function sentAt({ row }: Branch): number {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "#test";
-import type { TraceNode } from "../../src/bus/causal-trees.ts";
+import type { TraceNode } from "../../src/bus/audit.ts";
 import { JOURNAL_PAGE_ROWS, RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../../src/limits.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";

@@ -4,31 +4,35 @@
  * A cause need not come before its effects in the journal: the row of a command that is handled in a transaction is written together with the events
  * it emits, after them. Nor can what somebody has written there be relied on: where causes go round in a circle, its first row is a root.
  */
-import { causationOf } from "../message/envelope.ts";
-import type { JournalRow } from "../store/journal.ts";
+import { causationOf, type Message } from "./envelope.ts";
 
 /** The place of a row that is not there. */
 const NONE = -1;
 
-/** An event and what it caused. */
-export interface TraceNode {
-  readonly row: JournalRow;
+/** A row of the journal; one that cannot be read has no message. */
+interface WithMessage {
+  readonly message?: Message | undefined;
+}
+
+/** A row and what it caused. */
+export interface CausalTree<Row> {
+  readonly row: Row;
   /** In the order of the journal. */
-  readonly children: readonly TraceNode[];
+  readonly children: readonly CausalTree<Row>[];
 }
 
 /** The trees of rows that are in the order of the journal, their roots in that order too. */
-export function causalTrees(rows: readonly JournalRow[]): readonly TraceNode[] {
+export function causalTrees<Row extends WithMessage>(rows: readonly Row[]): CausalTree<Row>[] {
   const causes = causesOf(rows);
   cutCircles(causes);
-  const nodes = rows.map((row) => ({ row, children: [] as TraceNode[] }));
-  const roots: TraceNode[] = [];
+  const nodes = rows.map((row) => ({ row, children: [] as CausalTree<Row>[] }));
+  const roots: CausalTree<Row>[] = [];
   for (const [at, node] of nodes.entries()) (nodes[causes[at]!]?.children ?? roots).push(node);
   return roots;
 }
 
 /** For each row, which row caused it. */
-function causesOf(rows: readonly JournalRow[]): number[] {
+function causesOf(rows: readonly WithMessage[]): number[] {
   const places = new Map<string, number>();
   for (const [at, { message }] of rows.entries()) if (message) places.set(message.metadata.id, at);
   return rows.map(({ message }) => {
