@@ -126,6 +126,8 @@ export const RECEIPTS_STEP = 500;
 export const TIMER_DELAY_MS_MAX = 3_155_760_000_000;
 /** The longest delay that runtimes honour: above it `setTimeout` fires at once. Longer timers are re-armed in chunks. */
 export const TIMER_CHUNK_MS = 2_147_483_647;
+/** How long a moment of the wall clock is waited for in one go: the clock may be put forward meanwhile, or the machine sleep. */
+export const WALL_CLOCK_LOOK_MS = 60_000;
 /** Longer than any schedule that a person has written; it is parsed before anybody has looked at it. */
 export const CRON_LENGTH_MAX = 255;
 
@@ -282,8 +284,6 @@ export const AGENT_INVOKE_MS = 120_000;
 export const AGENT_WAITING_MAX = 1_000;
 /** Starts of one slot of a schedule: a task that ends the process with it must not do so for ever. */
 export const SLOT_ATTEMPTS_MAX = 3;
-/** How long the next slot of a schedule is waited for in one go: the wall clock may be put forward meanwhile. */
-export const SCHEDULE_LOOK_MS = 60_000;
 /** Schedules of all extensions on a store. */
 export const SCHEDULE_ROWS_MAX = 100_000;
 /** How long after its slot the row of a schedule that nobody runs is kept where several kernels share the store: 30 days. */

@@ -12,7 +12,13 @@
  */
 import type { Host, Timer } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
-import { SCHEDULE_KEPT_MS, SCHEDULE_LOOK_MS, SCHEDULE_ROWS_MAX, SLOT_ATTEMPTS_MAX, TIMER_RETRY_MS } from "../limits.ts";
+import {
+  SCHEDULE_KEPT_MS,
+  SCHEDULE_ROWS_MAX,
+  SLOT_ATTEMPTS_MAX,
+  TIMER_RETRY_MS,
+  WALL_CLOCK_LOOK_MS,
+} from "../limits.ts";
 import type { Slot } from "./extension.ts";
 import { reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
@@ -149,7 +155,7 @@ export class ScheduleTable {
       if (state === "waiting") earliest = Math.min(earliest, slot.waitMs());
     if (earliest === Number.POSITIVE_INFINITY) return;
     // Not for long at a time: the wall clock may be put forward, or the machine sleep.
-    const waitMs = Math.min(Math.max(0, earliest), SCHEDULE_LOOK_MS);
+    const waitMs = Math.min(Math.max(0, earliest), WALL_CLOCK_LOOK_MS);
     this.#timer = this.#host.timer(waitMs, () => this.#fireDue());
   }
 

@@ -16,7 +16,13 @@
  */
 import type { Host, Timer } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
-import { TIMER_CHUNK_MS, TIMER_RETRY_MAX_MS, TIMER_RETRY_MS, TIMERS_FIRED_MAX, TIMERS_REFIRED_MAX } from "../limits.ts";
+import {
+  TIMER_RETRY_MAX_MS,
+  TIMER_RETRY_MS,
+  TIMERS_FIRED_MAX,
+  TIMERS_REFIRED_MAX,
+  WALL_CLOCK_LOOK_MS,
+} from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange } from "../store/due.ts";
@@ -63,6 +69,8 @@ const KIND = "timer";
 const FIRED = "timer-fired";
 /** A deadline that never comes, for rows that wait for no time: an older version would wake for another. */
 const FIRED_AT_MS = Number.MAX_SAFE_INTEGER;
+/** A deadline that has always come. */
+const AT_ONCE_MS = 0;
 
 export class TimerTable {
   readonly #host: Host;
@@ -181,19 +189,26 @@ export class TimerTable {
   /** Waits for the earliest deadline. Where the store cannot say, it is asked again: a timer is late then, never lost. */
   async #rearm(overdueWaitMs = 0): Promise<void> {
     const look = ++this.#looks;
-    let delay: number;
+    let dueAtMs: number | undefined = AT_ONCE_MS;
+    let delayMs = TIMER_RETRY_MS;
     try {
-      const earliest = this.#store ? await this.#store.earliestDue(KIND) : this.#earliestInMemory();
+      dueAtMs = this.#store ? await this.#store.earliestDue(KIND) : this.#earliestInMemory();
       if (look !== this.#looks) return;
-      delay = earliest === undefined ? Number.POSITIVE_INFINITY : earliest - this.#host.now();
-      if (delay <= 0) delay = overdueWaitMs;
+      delayMs = (dueAtMs ?? AT_ONCE_MS) - this.#host.now();
+      if (delayMs <= 0) delayMs = overdueWaitMs;
     } catch {
-      delay = TIMER_RETRY_MS;
+      // Asked again soon.
     }
     this.#wake?.cancel();
     this.#wake = undefined;
-    if (delay === Number.POSITIVE_INFINITY || this.#closed) return;
-    this.#wake = this.#host.timer(Math.min(delay, TIMER_CHUNK_MS), () => {
+    if (dueAtMs !== undefined && !this.#closed) this.#wait(delayMs, dueAtMs);
+  }
+
+  /** Not for long at a time: deadlines are of the wall clock, which may be put forward, or go on while the machine sleeps. */
+  #wait(delayMs: number, dueAtMs: number): void {
+    this.#wake = this.#host.timer(Math.min(delayMs, WALL_CLOCK_LOOK_MS), () => {
+      const leftMs = dueAtMs - this.#host.now();
+      if (leftMs > 0) return this.#wait(leftMs, dueAtMs);
       this.#firing = this.#firing.then(() => this.#fireDue());
     });
   }

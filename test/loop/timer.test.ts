@@ -8,8 +8,10 @@ import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { StoreError } from "../../src/store/store.ts";
-import { BareActor, bare, deferred, setup } from "./loop-setup.ts";
+import { BareActor, bare, command, deferred, setup } from "./loop-setup.ts";
 import { intercepted, stores, template, timers } from "./timer-setup.ts";
+
+const MINUTE = 60_000;
 
 for (const [where, store] of stores) {
   describe(`timers ${where}`, () => {
@@ -71,6 +73,19 @@ for (const [where, store] of stores) {
       expect(arrived).toEqual([]);
       await host.advance(1);
       expect(arrived).toHaveLength(2);
+    });
+
+    test("[T1] a clock that is put forward, or a machine that slept, makes no timer later than a minute", async () => {
+      const { set, every, host, types } = await timers({ store });
+      await set({ dueAt: host.now() + 60 * MINUTE, message: template });
+      await every({ everyMs: 50 * MINUTE, message: template });
+      await host.advance(MINUTE);
+      host.stepClock(60 * MINUTE);
+      await host.advance(MINUTE);
+      expect(types().filter((one) => one.endsWith("Build.Run"))).toHaveLength(2);
+      // Between two looks nothing is set off.
+      await host.advance(10 * MINUTE);
+      expect(types()).toHaveLength(4);
     });
 
     const { kind, type, data } = template;
@@ -204,6 +219,28 @@ describe("timers that outlive the process", () => {
     await set({ delayMs: 100, message: template });
     await host.advance(100);
     expect(arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
+  });
+
+  test("[T5] a deadline that comes while a cancellation is on its way waits for it, and does not fire", async () => {
+    let isSlow = false;
+    const made = await timers({
+      store: (given) =>
+        intercepted(given, async (name, call) => {
+          const waits = isSlow && name === "changeDue";
+          if (waits) isSlow = false;
+          if (waits) await new Promise<void>((resolve) => given.timer(500, resolve));
+          return call();
+        }),
+    });
+    const { host, loop, one, arrived } = made;
+    const timerId = await made.set({ delayMs: 100, message: template });
+    isSlow = true;
+    loop.receive(command("Timer.Cancel", "cancel", { timerId }), one);
+    await host.advance(499);
+    expect(one.answers.at(-1)).not.toMatch("cancel");
+    await host.advance(10_000);
+    expect(one.answers.at(-1)).toBe('reply cancel {"cancelled":true}');
+    expect(arrived).toEqual([]);
   });
 
   test("[T11] rows that are no timers wake nobody, however overdue they are", async () => {
