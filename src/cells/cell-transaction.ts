@@ -13,6 +13,7 @@ import type { Address } from "../scheduler/address.ts";
 import type { Closure } from "../scheduler/closure.ts";
 import { ComputedError, requireNotComputed } from "../scheduler/computed-error.ts";
 import { isDerived, sourceReads } from "../scheduler/graph-walk.ts";
+import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { handOut } from "../store/admit.ts";
 import { narrowed } from "../store/clearance.ts";
 import type { CommitOutcome } from "../store/commit.ts";
@@ -30,31 +31,20 @@ export interface BeginOptions {
   readonly label?: Label;
 }
 
-/** What a transaction needs of its space. */
-export interface TransactionSpace {
-  readonly space: string;
-  /** The address of a document's root. */
-  addressOf(ref: DocumentRef): Address;
-  /** Commits what plain code has written so far: what comes after it would find it changed. */
-  sealTurn(): void;
-  /** A demand for what the transaction reads that nodes write; undefined inside of a run, whose reads are its own. */
-  closure(): Closure | undefined;
-}
-
 export class CellTransaction implements Disposable {
   readonly transaction: Transaction;
   readonly #space: string;
-  readonly #home: TransactionSpace;
+  readonly #reads: TransactionReads;
   readonly #clearance: Label | undefined;
   #label: Label;
   #closure: Closure | undefined;
   /** Read before it was up to date, and whether only shallow: everything that follows from it is nothing. */
   #behind: { readonly address: Address; readonly shallow: boolean } | undefined;
 
-  constructor(transaction: Transaction, home: TransactionSpace, { clearance, label = PUBLIC }: BeginOptions = {}) {
+  constructor(transaction: Transaction, reads: TransactionReads, { clearance, label = PUBLIC }: BeginOptions = {}) {
     this.transaction = transaction;
-    this.#space = home.space;
-    this.#home = home;
+    this.#space = reads.space;
+    this.#reads = reads;
     this.#clearance = narrowed(clearance === undefined ? undefined : labelOf(clearance));
     this.#label = label;
   }
@@ -71,11 +61,11 @@ export class CellTransaction implements Disposable {
   }
 
   #read(cell: Cell<unknown>, depth: "deep" | "shallow"): Json | undefined {
-    this.#home.sealTurn();
+    this.#reads.sealTurn();
     const { ref, path } = this.#resolve(cell, true);
     const shallow = depth === "shallow";
     const own = cell.address.home;
-    const home = own.document === ref ? own : this.#home.addressOf(ref).home;
+    const home = own.document === ref ? own : this.#reads.addressOf(ref).home;
     if (!isDerived(home)) {
       const value = this.transaction.read(ref, path, depth);
       this.#look(cell, ref, path, shallow);
@@ -90,7 +80,7 @@ export class CellTransaction implements Disposable {
 
   /** Nodes may run in between: what the transaction has written they do not see. */
   #bring(address: Address, shallow: boolean): void {
-    this.#closure ??= this.#home.closure();
+    this.#closure ??= this.#reads.closure();
     if (this.#closure === undefined || this.#closure.shows(address, shallow)) return;
     if (this.#closure.require(address, shallow)) return;
     this.#behind ??= { address, shallow };
@@ -134,7 +124,7 @@ export class CellTransaction implements Disposable {
   /** What lies below a default can be written once the default lies there; that rests on there being nothing. */
   #writeDefault(cell: Cell<unknown>): void {
     const { ref, path } = this.#resolve(cell, true);
-    requireNotComputed(this.#home.addressOf(ref));
+    requireNotComputed(this.#reads.addressOf(ref));
     if (this.transaction.glance(ref, path) === undefined && this.transaction.read(ref, path) === undefined)
       this.transaction.write(ref, path, cell.default);
   }
@@ -183,7 +173,7 @@ export class CellTransaction implements Disposable {
   /** Where a write to the cell goes. */
   #writable(cell: Cell<unknown>): { ref: DocumentRef; path: Path } {
     const place = this.#resolve(cell, false);
-    requireNotComputed(this.#home.addressOf(place.ref));
+    requireNotComputed(this.#reads.addressOf(place.ref));
     return place;
   }
 

@@ -13,6 +13,7 @@ import type { ErrorListener } from "../scheduler/introspection.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
+import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
@@ -20,7 +21,7 @@ import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../stor
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
-import { type BeginOptions, CellTransaction, type TransactionSpace } from "./cell-transaction.ts";
+import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import { LinkedCell } from "./linked-cell.ts";
@@ -76,7 +77,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly scheduler: Scheduler;
   readonly #host: Host;
   readonly #replica: Replica;
-  readonly #transactionSpace: TransactionSpace;
+  readonly #reads: TransactionReads;
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
   readonly #ownsScheduler: boolean;
   readonly #pieces: Pieces;
@@ -104,13 +105,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.scheduler = options.scheduler ?? new Scheduler({ host });
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
-    const { scheduler } = this;
-    this.#transactionSpace = {
-      space: this.name,
-      addressOf: (ref) => scheduler.document(replica, ref),
-      sealTurn: () => scheduler.sealTurn(replica),
-      closure: () => (scheduler.isBusyWithCode ? undefined : scheduler.closure("a transaction")),
-    };
+    this.#reads = this.scheduler.reads(replica);
     const { store, receipts: policy } = options;
     const tell = (trouble: unknown) => this.scheduler.report(trouble);
     replica.onTrouble = tell;
@@ -280,12 +275,12 @@ export class Space implements LinkTargets, AsyncDisposable {
     const clearance = ambientClearance();
     // It may run again when whoever called it is gone.
     const within = clearance === undefined ? code : () => withClearance(clearance, code);
-    return transact(this.#host, this.scheduler, this.#replica, within, options);
+    return transact(this.#host, this.scheduler, this.#replica, this.#reads, within, options);
   }
 
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
-    return new CellTransaction(this.#replica.transaction(), this.#transactionSpace, options);
+    return new CellTransaction(this.#replica.transaction(), this.#reads, options);
   }
 
   // Labels ---------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import { pause } from "../host/pause.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
+import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { ReadBehind, ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
 import { type Rejection, rejected, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
@@ -37,6 +38,7 @@ export async function transact<T>(
   host: Host,
   scheduler: Scheduler,
   replica: Replica,
+  reads: TransactionReads,
   code: () => T,
   { changeGroup, windowMs = TRANSACT_WINDOW_MS }: TransactOptions,
 ): Promise<T> {
@@ -44,13 +46,13 @@ export async function transact<T>(
   const isOver = () => host.monotonic() >= until;
   /** What it has looked at while it was not here stays from then on, until it has run with all of it. */
   const held: (() => void)[] = [];
-  const closure = scheduler.closure("a transaction");
+  const closure = reads.closure();
   try {
     for (let attempt = 1; ; attempt++) {
       const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup, closure));
       if (attempted instanceof ReadBehind) {
         for (const [address, shallow] of attempted.behind) {
-          while (!closure.require(address, shallow)) {
+          while (closure?.require(address, shallow) === false) {
             if (isOver()) throw new TransactionError(notInTime(address, windowMs), attempt);
             await pause(host, TRANSACT_PAUSE_MS);
           }
@@ -77,7 +79,7 @@ export async function transact<T>(
       await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
     }
   } finally {
-    closure.release();
+    closure?.release();
     for (const letGo of held) letGo();
   }
 }

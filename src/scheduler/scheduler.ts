@@ -21,7 +21,7 @@ import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
-import { Closure } from "./closure.ts";
+import type { Closure } from "./closure.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
@@ -34,8 +34,9 @@ import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
 import type { EventHandler, HandlerOptions } from "./stream-record.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
+import { TransactionReads } from "./transaction-reads.ts";
 import type { Transacted } from "./turns.ts";
-import { tellUnfinished } from "./unfinished.ts";
+import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 
 export class Scheduler implements Disposable {
   readonly #components: Components;
@@ -127,28 +128,15 @@ export class Scheduler implements Disposable {
     return run === null ? null : (run.unit ?? run.tail);
   }
 
-  /**
-   * Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. Inside a node's run it is
-   * part of that run's commit.
-   */
+  /** Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. Inside a node's run it is part of that run's commit. */
   transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
     if (this.#runner.current !== null || this.#runner.handling !== null) return { result: code(), commit: undefined };
     return this.#components.attempts.transact(replica, code, changeGroup, closure);
   }
 
-  /** Commits what plain code has written so far in this turn. */
-  sealTurn(replica: Replica): void {
-    this.#components.turns.seal(replica);
-  }
-
-  /** Whether the code that runs now is a node's, a handler's or a transaction's: nothing else may run in between. */
-  get isBusyWithCode(): boolean {
-    return this.#runner.current !== null || this.#runner.handling !== null || this.#components.turns.isTransacting;
-  }
-
-  /** A demand for what somebody reads that nodes write; it is for him to release it. */
-  closure(of: { toString(): string }): Closure {
-    return new Closure(this.#components.reading, of);
+  /** For a transaction that lives across awaits. */
+  reads(replica: Replica): TransactionReads {
+    return new TransactionReads(this.#components, replica);
   }
 
   // Streams --------------------------------------------------------------------------------------------------------------
@@ -246,9 +234,7 @@ export class Scheduler implements Disposable {
 
   /** Ends without what is under way: it leaves nothing, and nobody waits for it any longer. */
   abandon(): void {
-    const { lifecycle, runner, settle } = this.#components;
-    for (const node of [...runner.awaited]) lifecycle.remove(node);
-    settle.letGo();
+    letGoOfRuns(this.#components);
     this.dispose();
   }
 

@@ -20,6 +20,12 @@ export function tellUnfinished(components: Components, { space }: Replica, grace
   introspection.report(gaveUp(`documents were being loaded, or work went on in the background, ${when}`), undefined);
 }
 
+/** Waits for runs no longer: they leave nothing. */
+export function letGoOfRuns({ lifecycle, runner, settle }: Components): void {
+  for (const node of [...runner.awaited]) lifecycle.remove(node);
+  settle.letGo();
+}
+
 function textOf({ waiting, head }: QueueSnapshot, when: string, nonSettling: readonly string[]): string {
   const sends = waiting === 1 ? "1 send was" : `${waiting} sends were`;
   const wait = head?.waitsFor === undefined ? "its handler had not ended" : `it waited for ${head.waitsFor}`;
