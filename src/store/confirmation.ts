@@ -13,8 +13,9 @@
 import type { Host } from "../host/host.ts";
 import { FEED_PAGE_COMMITS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
-import type { CommitOutcome } from "./commit.ts";
+import type { CommitOutcome, ReadClaim } from "./commit.ts";
 import { CommitList } from "./commit-list.ts";
+import { firstNotHere } from "./commit-request.ts";
 import type { DocumentLabels, LabelChange } from "./document-labels.ts";
 import { type DocumentTable, isAfter, type Newcomers } from "./document-table.ts";
 import type { Notifier } from "./notifier.ts";
@@ -75,6 +76,19 @@ export class Confirmation implements Newcomers {
       const { receipt } = commit;
       if (receipt?.id === document.id && receipt.scope === document.scope) commit.shareReceipt(document, receipt);
     }
+  }
+
+  /** A transaction that only read is as good as the commits it read from. */
+  async outcomeOfReading(claims: readonly ReadClaim[], dependsOn: readonly number[]): Promise<CommitOutcome> {
+    const { position } = this;
+    const notLoaded = firstNotHere(claims);
+    if (notLoaded !== undefined) return notLoaded;
+    for (const beneath of dependsOn.map((local) => this.#pending.get(local))) {
+      const outcome = await beneath?.outcome;
+      if (outcome?.kind !== "rejected") continue;
+      return rejected(outcome.class, "fell-with", `read from a commit that was rejected: ${outcome.message}`);
+    }
+    return { kind: "committed", sequence: position, journalIds: [], replayed: false };
   }
 
   get pending(): CommitList<PendingCommit> {

@@ -15,11 +15,10 @@ import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
 import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
-import type { CommitOutcome, CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
+import type { CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
 import {
   buildRequest,
   firstMoved,
-  firstNotHere,
   isNothing,
   NOTHING_ELSE,
   patchesOf,
@@ -37,7 +36,6 @@ import type { PathOperation } from "./path-operation.ts";
 import { type DocumentShare, PendingCommit } from "./pending-commit.ts";
 import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
-import { rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
 import { type RecordedBasis, type Store, StoreError } from "./store.ts";
@@ -261,7 +259,7 @@ export class Replica implements AsyncDisposable {
     const shares = this.#apply(parts, application);
     const { changes, claims } = application;
     if (shares.length === 0 && receipt === undefined && isNothing(extras))
-      return { ...identity, outcome: this.#outcomeOfReading(claims, dependsOn) };
+      return { ...identity, outcome: this.#confirmation.outcomeOfReading(claims, dependsOn) };
     const made = { reads: claims, patches: patchesOf(shares, receipt), dependsOn, receipt, isAdmitted: true };
     const pending = this.#send(buildRequest(this.space, identity, made, extras), shares, receipt);
     const labels = this.#label(pending);
@@ -353,19 +351,6 @@ export class Replica implements AsyncDisposable {
     }
     this.#documents.written(application.changes);
     return shares;
-  }
-
-  /** A transaction that only read is as good as the commits it read from. */
-  async #outcomeOfReading(claims: readonly ReadClaim[], dependsOn: readonly number[]): Promise<CommitOutcome> {
-    const { position } = this;
-    const notLoaded = firstNotHere(claims);
-    if (notLoaded !== undefined) return notLoaded;
-    for (const beneath of dependsOn.map((local) => this.#confirmation.pending.get(local))) {
-      const outcome = await beneath?.outcome;
-      if (outcome?.kind !== "rejected") continue;
-      return rejected(outcome.class, "fell-with", `read from a commit that was rejected: ${outcome.message}`);
-    }
-    return { kind: "committed", sequence: position, journalIds: [], replayed: false };
   }
 
   // Life -------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@
  */
 
 import type { Host } from "../../host/host.ts";
-import { pause } from "../../host/pause.ts";
-import { thrownText } from "../../message/error-data.ts";
 import type { CommitOutcome, CommitRequest } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
@@ -51,6 +49,7 @@ import { encodeEntries } from "./journal-entry.ts";
 import { countJournal, queryJournal } from "./journal-query.ts";
 import { JournalRetention, startRetention } from "./journal-retention.ts";
 import type { ResolvedOptions } from "./options.ts";
+import { PatientReads } from "./patient-reads.ts";
 import { errorOf, PendingJob } from "./pending-job.ts";
 import { loadInSlices, openReader } from "./reader.ts";
 import { ReceiptRemoval, startForgetting } from "./receipt-removal.ts";
@@ -64,8 +63,6 @@ import { ChangeWatch } from "./watch.ts";
 const LOAD_AT_ONCE_MAX = 500;
 /** Nodes whose basis is read in one go. */
 const BASIS_AT_ONCE_MAX = 1_000;
-/** Between two tries of a read that met another process's recovery. */
-const READ_RETRY_MS = 1;
 
 export class SqliteStore implements Store {
   readonly backend = "sqlite";
@@ -76,6 +73,7 @@ export class SqliteStore implements Store {
   readonly #writer: GroupCommit;
   readonly #commits: CommitWriter;
   readonly #reads: DocumentReads;
+  readonly #patience: PatientReads;
   readonly #retention: JournalRetention;
   readonly #forgetting: ReceiptRemoval;
   readonly #upkeep: Upkeep;
@@ -95,6 +93,7 @@ export class SqliteStore implements Store {
     this.#writer = new GroupCommit(connection, this.#tables, this.#news, options);
     this.#commits = new CommitWriter(this.#tables, this.#news, options);
     this.#reads = new DocumentReads(this.#tables, options.tuning.feedCommits);
+    this.#patience = new PatientReads(options.host, options.tuning.lockWaitMs);
     this.#retention = new JournalRetention(connection);
     this.#forgetting = new ReceiptRemoval(connection, this.#tables);
     this.#upkeep = new Upkeep(this.#tables, options.tuning);
@@ -354,20 +353,11 @@ export class SqliteStore implements Store {
     });
   }
 
-  async #read<T>(run: () => T): Promise<T> {
-    const startMs = this.#host.monotonic();
-    for (;;) {
+  #read<T>(run: () => T): Promise<T> {
+    return this.#patience.read(() => {
       this.#requireOpen();
-      try {
-        return this.#writer.read(run);
-      } catch (error) {
-        const trouble = engineTrouble(error);
-        if (trouble === undefined) throw error;
-        const waited = this.#host.monotonic() - startMs;
-        if (trouble !== "busy" || waited > this.#options.tuning.lockWaitMs) throw readFailed(trouble, error);
-        await pause(this.#host, READ_RETRY_MS);
-      }
-    }
+      return this.#writer.read(run);
+    });
   }
 
   /** The planted fault: documents that must be absent are written by a second transaction, some time after the first. */
@@ -395,9 +385,4 @@ export class SqliteStore implements Store {
 interface Prepared<T> {
   readonly bytes: number;
   readonly work: () => T;
-}
-
-function readFailed(trouble: ReturnType<typeof engineTrouble>, error: unknown): StoreError {
-  const code = trouble === "corrupt" ? "STORE_CORRUPT" : trouble === "busy" ? "STORE_BUSY" : "STORE_IO";
-  return new StoreError(code, `The database could not be read: ${thrownText(error)}.`, { cause: error });
 }
