@@ -175,16 +175,16 @@ export class Gates {
 
   setDebounce(node: SchedulerNode, debounceMs: number): void {
     const gate = this.state(node);
-    gate.debounceMs = requireDuration(debounceMs, "a debounce");
+    gate.debounceReadyAt = readyAfter(gate.debounceReadyAt, gate.debounceMs, requireDuration(debounceMs, "a debounce"));
+    gate.debounceMs = debounceMs;
     gate.autoDebounce = false;
-    if (debounceMs === 0) gate.debounceReadyAt = 0;
     this.#reconsider(node);
   }
 
   setThrottle(node: SchedulerNode, throttleMs: number): void {
     const gate = this.state(node);
-    gate.throttleMs = requireDuration(throttleMs, "a throttle");
-    if (throttleMs === 0) gate.throttleReadyAt = 0;
+    gate.throttleReadyAt = readyAfter(gate.throttleReadyAt, gate.throttleMs, requireDuration(throttleMs, "a throttle"));
+    gate.throttleMs = throttleMs;
     this.#reconsider(node);
   }
 
@@ -265,6 +265,11 @@ export class Gates {
     }
     if (next < Number.POSITIVE_INFINITY) this.#arm(next);
   }
+}
+
+/** When a gate opens that was to open then, counted from the same change or run with another wait; 0: there was none to count from. */
+function readyAfter(readyAt: number, waitMs: number, newWaitMs: number): number {
+  return newWaitMs === 0 || readyAt === 0 ? 0 : readyAt - waitMs + newWaitMs;
 }
 
 function backoffMs(times: number): number {

@@ -115,6 +115,72 @@ describe("time gates", () => {
     expect(() => scheduler.setDebounce(debounced, -1)).toThrow("0 or more milliseconds");
   });
 
+  for (const gate of ["debounceMs", "throttleMs"] as const) {
+    test(`[R1] [R2] another ${gate} holds at once, counted from the change or run that the node waits after`, async () => {
+      const { space, scheduler, host } = await setup();
+      const a = space.cell<number>("a");
+      a.set(0);
+      await host.advance(5_000);
+      const ran: number[] = [];
+      const run = () => {
+        a.get();
+        ran.push(host.monotonic() - 5_000);
+      };
+      const [lowered, raised, passed] = ["lowered", "raised", "passed"].map((id) =>
+        scheduler.register({ kind: "effect", id, run, [gate]: 1_000 }),
+      );
+      if (!lowered || !raised || !passed) throw new Error("not registered");
+      const set = (node: typeof lowered, ms: number) =>
+        gate === "debounceMs" ? scheduler.setDebounce(node, ms) : scheduler.setThrottle(node, ms);
+      await space.idle();
+      a.set(1);
+      await host.advance(100);
+      ran.length = 0;
+      set(lowered, 300);
+      set(raised, 2_000);
+      set(passed, 50);
+      await host.advance(0);
+      expect(ran).toEqual([100]);
+      await host.advance(199);
+      expect(ran).toEqual([100]);
+      await host.advance(10_000);
+      scheduler.checkInvariants();
+      expect(ran).toEqual([100, 300, 2_000]);
+    });
+  }
+
+  test("[R1] a debounce that is changed before anything was delays nothing", async () => {
+    const { space, scheduler, host } = await setup();
+    const a = space.cell<number>("a");
+    const node = scheduler.register({ kind: "effect", id: "node", run: () => void a.get(), debounceMs: 10 });
+    scheduler.setDebounce(node, 60_000);
+    scheduler.setThrottle(node, 10);
+    scheduler.setThrottle(node, 60_000);
+    await host.advance(0);
+    expect(node.runs).toBe(1);
+  });
+
+  test("[R3] an effect is debounced by itself after its third slow run, and not before", async () => {
+    const { space, scheduler, host } = await setup();
+    const a = space.cell<number>("a");
+    a.set(0);
+    const effect = scheduler.register({
+      kind: "effect",
+      id: "effect",
+      run: () => host.elapse((a.get() ?? 0) < 0 ? 49 : 50),
+    });
+    const debounce = () => scheduler.getActionStats().find(({ id }) => id === "effect")?.debounceMs;
+    const seen: unknown[] = [];
+    // Those that are not slow do not count, and do not begin the count again.
+    for (const value of [1, -1, 2, -2, 3, 4]) {
+      await host.advance(1_000);
+      seen.push([effect.runs, debounce()]);
+      a.set(value);
+    }
+    await host.advance(1_000);
+    expect(seen).toEqual([1, 2, 3, 4, 5, 6].map((runs) => [runs, runs < 4 ? 0 : AUTO_DEBOUNCE_MS]));
+  });
+
   test("[R3] an effect that is slow three times is debounced by itself", async () => {
     const { space, scheduler, host } = await setup();
     const a = space.cell<number>("a");
