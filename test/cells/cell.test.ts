@@ -293,16 +293,18 @@ describe("cells", () => {
     expect(scheduler.getStats().nodes).toBe(0);
   });
 
-  test("[R24] a computation is refused the clock, chance, and being set", async () => {
+  test("[R24] a computation is refused the clock, chance, new ids, and being set", async () => {
     const { space, host } = await setup();
     const errors = new Calls();
     space.scheduler.onError((error) => errors.note(`${(error as ComputedError).code} ${(error as Error).message}`));
     space.computed("clock", () => space.now()).sink(() => undefined);
     space.computed("dice", () => space.random()).sink(() => undefined);
+    space.computed("mint", () => space.newId()).sink(() => undefined);
     space.flush();
     expect(errors.take()).toEqual([
       expect.stringContaining("COMPUTED_IMPURE computation clock must not read the clock"),
       expect.stringContaining("COMPUTED_IMPURE computation dice must not draw a random number"),
+      expect.stringContaining("COMPUTED_IMPURE computation mint must not mint an id"),
     ]);
     expect(space.now()).toBe(host.now());
     const times = new Calls();

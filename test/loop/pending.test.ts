@@ -148,6 +148,34 @@ describe("timeouts", () => {
     expect(faults()).toEqual(["Sys.OrphanOutcome"]);
   });
 
+  test("[L18] [L22] it holds for what an actor asks as well, and the actor goes on", async () => {
+    const silent = new BareActor();
+    const heard: string[] = [];
+    const asker = capability({
+      description: "asks, because of an event, so that no client waits",
+      sends: { "Bare.Ask": "query" },
+      on: {
+        "Door.Opened": async (_data: unknown, context: HandlerContext) => {
+          const end = (what: unknown) => void heard.push(`${context.host.monotonic()} ${what}`);
+          await context.query("Bare.Ask", null).then(end, (failure: { code: number }) => end(failure.code));
+        },
+      },
+    });
+    const { loop, client, host, faults } = await setup(
+      { silent: bare(() => silent), asker },
+      { requestTimeoutMs: 500 },
+    );
+    const opened = { kind: "event", type: "Door.Opened", data: null } as const;
+    for (const id of ["e1", "e2"]) loop.receive({ ...opened, metadata: { id, timestamp: 1 } }, client());
+    await host.advance(499);
+    expect([silent.posted.length, heard]).toEqual([1, []]);
+    await host.advance(1);
+    await host.advance(500);
+    expect(heard).toEqual(["500 504", "1000 504"]);
+    expect(loop.pending.size).toBe(0);
+    expect(faults()).toEqual([]);
+  });
+
   test("[L22] Sys.RequestTimeout ends a request of the same connection, and its sender is told", async () => {
     const { loop, client, settle } = await waiting();
     const one = client();
