@@ -1,7 +1,6 @@
 /** The two gates in front of a handler, the slots of its subscription and the order of its key, and what comes to whoever stands there. */
 import { describe, expect, test } from "#test";
 import { pause } from "../../src/host/pause.ts";
-import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 
@@ -13,21 +12,18 @@ const SETTLE_MS = 10;
  * what was given back is still on its way when there is a slot.
  */
 async function oneInside() {
-  const host = simulatedHost(1);
-  const inner = memoryStore({ host });
+  const made = setup();
+  const { host, disk, act, another } = made;
+  const inner = memoryStore({ host, disk });
   const settle: typeof inner.settle = async (...settles) => {
     await pause(host, SETTLE_MS);
     return inner.settle(...settles);
   };
-  const made = setup({ host, store: withFaults(inner, { settle }) });
-  const { bus } = made;
-  const act = async <T>(action: () => Promise<T>): Promise<T> => {
-    const result = await host.run(action);
-    await host.advance(0);
+  const bus = another({ store: withFaults(inner, { settle }) });
+  const settled = async () => {
+    await host.advance(20 * SETTLE_MS);
     bus.checkInvariants();
-    return result;
   };
-  const settled = () => host.advance(20 * SETTLE_MS);
   const first = deferred();
   const { ids, handler } = recorder();
   const handle = (event: { id: number }) => {
@@ -38,7 +34,7 @@ async function oneInside() {
   await act(() => bus.start());
   for (let n = 1; n <= 3; n++) await act(() => bus.publish("tick", "x", n));
   expect(ids).toEqual([1]);
-  return { ...made, host, act, ids, settled, letOut: () => act(async () => first.resolve()) };
+  return { ...made, bus, ids, settled, letOut: () => act(async () => first.resolve()) };
 }
 
 describe("gates", () => {
