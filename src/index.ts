@@ -7,7 +7,7 @@
 
 // Publish and subscribe over the journal.
 export type { Failures, RequeueQuery, Trace, TraceNode } from "./bus/audit.ts";
-export { BusError, type BusErrorCode } from "./bus/bus-error.ts";
+export { BusError, type BusErrorCode, EventsGone } from "./bus/bus-error.ts";
 export type { Event } from "./bus/event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";
 export type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./bus/handler.ts";

@@ -16,10 +16,25 @@ export type BusErrorCode =
   /** The store could not write; nothing was stored, publish again later. */
   | "BUS_NOT_STORED"
   /** The store did not answer; the event may or may not be there. */
-  | "BUS_UNKNOWN";
+  | "BUS_UNKNOWN"
+  /** Events after the place to go on from are not in the journal any more. */
+  | "BUS_EVENTS_GONE";
 
 export class BusError extends CodedError<BusErrorCode> {
   override readonly name = "BusError";
+}
+
+/** Whoever goes on from a place in the journal has missed these: retention has removed them. */
+export class EventsGone extends BusError {
+  readonly firstId: number;
+  readonly lastId: number;
+
+  constructor(firstId: number, lastId: number) {
+    const which = firstId === lastId ? `event ${firstId} is` : `events ${firstId} to ${lastId} are`;
+    super("BUS_EVENTS_GONE", `${which} not in the journal any more; go on from ${lastId}, without them`);
+    this.firstId = firstId;
+    this.lastId = lastId;
+  }
 }
 
 /** What a publisher is told when the store did not take an event. */

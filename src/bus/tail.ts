@@ -9,10 +9,14 @@ import { JOURNAL_PAGE_ROWS, POLL_INTERVAL_MS } from "../limits.ts";
 import { checkTopicPattern, isWildcard, matchesTopic } from "../message/topic-pattern.ts";
 import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import { EventsGone } from "./bus-error.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 
 export interface TailOptions {
-  /** Rows after this id; from the beginning unless given. */
+  /**
+   * Rows after this id; whatever there is, from the beginning, unless given. Where one that came after it is there no more, the iteration
+   * fails with `EventsGone`, before the next one that is.
+   */
   readonly from?: number;
   /** A topic or a pattern. */
   readonly topic?: string;
@@ -31,13 +35,16 @@ interface TailParts {
 export async function* tail(parts: TailParts, options: TailOptions): AsyncGenerator<JournalRow, void, undefined> {
   const { from = 0, topic, follow = false, signal } = options;
   if (topic !== undefined) checkTopicPattern(topic);
-  const exact = topic !== undefined && !isWildcard(topic) ? { topic } : {};
+  const resumes = from > 0;
+  // Ids have no gaps but those of retention, which show where all rows are read.
+  const exact = topic !== undefined && !isWildcard(topic) && !resumes ? { topic } : {};
   let cursor = from;
   while (!signal?.aborted) {
     const mark = parts.signal.mark;
     const rows = await parts.store.query({ ...exact, cursor, limit: JOURNAL_PAGE_ROWS });
     for (const row of rows) {
       if (signal?.aborted) return;
+      if (resumes && row.id > cursor + 1) throw new EventsGone(cursor + 1, row.id - 1);
       cursor = row.id;
       if (topic === undefined || matchesTopic(topic, row.topic)) yield row;
     }

@@ -9,4 +9,4 @@ export {
   type RequestOptions,
 } from "./client.ts";
 export { ClientError, type ClientErrorCode } from "./client-error.ts";
-export type { StreamedEvent, SubscribeOptions } from "./subscription.ts";
+export type { GoneIds, StreamedEvent, SubscribeOptions } from "./subscription.ts";

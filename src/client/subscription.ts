@@ -18,14 +18,34 @@ export interface SubscribeOptions {
   readonly topics?: readonly string[];
   /** Events after this journal id; those that come from now on unless given. */
   readonly from?: number;
+  /**
+   * Told of the ids after `from`, or after the last event, that are not in the journal any more, before it goes on without them. Whether they
+   * were wanted nobody knows any longer. Unless given, the iteration fails with a 410 there.
+   */
+  readonly onGone?: (ids: GoneIds) => void;
   /** Ends the iteration, without an error. */
   readonly signal?: AbortSignal;
+}
+
+/** From which to which, both included. */
+export interface GoneIds {
+  readonly firstId: number;
+  readonly lastId: number;
 }
 
 export interface StreamedEvent {
   /** Its id in the journal: where to go on from. */
   readonly id: number;
   readonly message: Message;
+}
+
+class Gone extends Failure {
+  readonly ids: GoneIds;
+
+  constructor(reason: string, ids: GoneIds) {
+    super(410, reason);
+    this.ids = ids;
+  }
 }
 
 interface Source {
@@ -45,6 +65,11 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
         yield event;
       }
     } catch (error) {
+      if (error instanceof Gone && options.onGone) {
+        options.onGone(error.ids);
+        from = error.ids.lastId;
+        continue;
+      }
       // Once it has been there, a kernel that is away is one that comes back.
       if (first || !(error instanceof ClientError)) throw error;
     }
@@ -80,8 +105,9 @@ async function* oneConnection(
       const message = arrived.shift();
       if (message?.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
       else if (message?.kind === "error") {
-        const { code, message: reason } = message.data as ErrorData;
+        const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
         if (code === 503) return;
+        if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
         throw new Failure(code, reason);
       }
       if (message) continue;

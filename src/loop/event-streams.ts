@@ -6,12 +6,13 @@
  *
  * Each event carries its journal id (`metadata.journalId`): who lost the connection goes on from there with `from`. The journal is
  * read no faster than the client reads, so a slow one costs no memory; one that stops reading altogether is let go, with an error
- * that says where to go on. However much of the journal is not wanted, others get in between. SPEC: L1, N12.
+ * that says where to go on. So is one that has missed events which are not in the journal any more. However much of the journal is not wanted, others get in between. SPEC: L1, N12.
  */
+import { EventsGone } from "../bus/bus-error.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { STREAM_BURST_EVENTS, STREAM_NAMES_MAX, STREAM_STALLED_MS, STREAMS_MAX } from "../limits.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
-import { errorData, Failure, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { error } from "../message/lineage.ts";
 import { checkTopicPattern, matchesTopic } from "../message/topic-pattern.ts";
@@ -69,7 +70,11 @@ export class EventStreams {
     const events = this.#journal.follow(follow)[Symbol.asyncIterator]();
     // Asked for now, so that what comes after our answer is not missed.
     this.#pump(stream, events, events.next()).catch((thrown: unknown) => {
-      this.#fail(stream, `the journal cannot be read: ${thrownText(thrown)}`);
+      if (!(thrown instanceof EventsGone))
+        return this.#fail(stream, errorData(503, `the journal cannot be read: ${thrownText(thrown)}`));
+      const { firstId, lastId, message } = thrown;
+      const gone = { ...errorData(410, message), firstId, lastId };
+      this.#fail(stream, gone);
     });
     return { subscription: stream.id };
   }
@@ -92,6 +97,8 @@ export class EventStreams {
   }
 
   async #pump(stream: Stream, events: AsyncIterator<JournaledEvent>, first: Promise<Next>): Promise<void> {
+    // Awaited below; failing before that, it would end the process.
+    first.catch(() => undefined);
     // The answer goes first: it is delivered in the turn that this was called in.
     await this.#host.yield();
     let last = stream.wanted.from ?? 0;
@@ -102,10 +109,8 @@ export class EventStreams {
       const { id, topic, message } = next.value;
       if (!wants(stream.wanted, message.type, topic)) continue;
       if (!(await this.#room(stream))) {
-        return this.#fail(
-          stream,
-          `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${last}`,
-        );
+        const reason = `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${last}`;
+        return this.#fail(stream, errorData(503, reason));
       }
       if (stream.abort.signal.aborted) return;
       last = id;
@@ -124,11 +129,11 @@ export class EventStreams {
     return Promise.race([connection.whenRoom().then(() => true), stalled]).finally(() => timer?.cancel());
   }
 
-  #fail(stream: Stream, reason: string): void {
+  #fail(stream: Stream, reason: ErrorData): void {
     if (stream.abort.signal.aborted) return;
     this.#end(stream);
     // A second word on the same request, after its reply: it is how a stream ends early.
-    const failure = error(this.#host, stream.request, errorData(503, reason));
+    const failure = error(this.#host, stream.request, reason);
     const metadata: JsonObject = { ...failure.metadata, subscription: stream.id } as JsonObject;
     stream.connection.stream({ ...failure, metadata: metadata as Message["metadata"] });
   }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "#test";
 import type { TraceNode } from "../../src/bus/audit.ts";
+import type { EventsGone } from "../../src/bus/bus-error.ts";
 import { JOURNAL_PAGE_ROWS, RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../../src/limits.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -168,6 +169,35 @@ describe("looking at the journal", () => {
     expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 5, failed: 0 });
     await host.advance(3_600_000 + RETENTION_INTERVAL_MS);
     expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 0, failed: 0 });
+  });
+
+  test("[J76] who goes on from where events are gone is told which, and can go on after them", async () => {
+    const { bus, act } = setup({ retention: { maxSettled: 2 } });
+    bus.subscribe("slow", () => new Promise(() => {}), { subscriberId: "s", timeoutMs: 3_600_000 });
+    await act(() => bus.start());
+    const publish = async (topic: string, times: number) => {
+      for (let i = 0; i < times; i++) await act(() => bus.publish(topic, "x", i));
+    };
+    await publish("tick", 3);
+    await publish("slow", 1);
+    await publish("tick", 6);
+    await act(() => bus.sweep());
+    // Whoever wants what there is gets it; 4 is not settled.
+    for (const from of [{}, { from: 0 }]) expect(await act(() => idsOf(bus.tail(from)))).toEqual([4, 9, 10]);
+    const gone = async (from: number, topic?: string) => {
+      const given: number[] = [];
+      const tail = bus.tail({ from, ...(topic ? { topic } : {}) });
+      const thrown = await act(async () => {
+        for await (const { id } of tail) given.push(id);
+      }).catch((error: EventsGone) => `${error.code} ${error.firstId}-${error.lastId} ${error.message}`);
+      return [...given, thrown];
+    };
+    const five = "events 5 to 8 are not in the journal any more; go on from 8, without them";
+    expect(await gone(3)).toEqual([4, `BUS_EVENTS_GONE 5-8 ${five}`]);
+    expect(await gone(5, "tick")).toEqual([expect.stringContaining("BUS_EVENTS_GONE 6-8")]);
+    expect(await gone(7)).toEqual([expect.stringContaining("event 8 is not in the journal any more")]);
+    expect(await gone(8, "tick")).toEqual([9, 10, undefined]);
+    expect(await gone(10)).toEqual([undefined]);
   });
 
   test("[J74] retention goes in small steps, between which publishing gets in", async () => {

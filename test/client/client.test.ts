@@ -5,8 +5,10 @@ import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { command } from "../../src/message/lineage.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
 import { scratchFolder } from "../repo/program.ts";
 
@@ -226,6 +228,28 @@ describe("subscribing", () => {
     stop.abort();
     expect(await silent).toMatchObject({ done: true });
     await expect(client.subscribe({ types: ["nonsense"] }).next()).rejects.toMatchObject({ code: 422 });
+  });
+
+  test("[K35] says what is not in the journal any more, and goes on without it where that is wanted", async () => {
+    const path = join(scratchFolder(), "kernel.sock");
+    await using kernel = await Kernel.open({
+      ...{ store: memoryStore(), socketPath: path, capabilities: {} },
+      retention: { maxSettled: 2 },
+    });
+    for (let n = 1; n <= 10; n++) await kernel.publish("Some.Thing", n);
+    await kernel.bus.idle();
+    await kernel.bus.sweep();
+    await using client = await Client.connect({ path });
+    await expect(client.subscribe({ from: 3 }).next()).rejects.toMatchObject({
+      ...{ name: "Failure", code: 410 },
+      message: "events 4 to 8 are not in the journal any more; go on from 8, without them",
+    });
+    const told: unknown[] = [];
+    for await (const { id } of client.subscribe({ from: 3, onGone: (ids) => void told.push(ids) })) {
+      told.push(id);
+      if (id === 10) break;
+    }
+    expect(told).toEqual([{ firstId: 4, lastId: 8 }, 9, 10]);
   });
 
   test("[K35] a reader that is slow gets everything", async () => {

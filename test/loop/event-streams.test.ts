@@ -1,5 +1,6 @@
 /** Events for clients that ask for them: what they get, from where, and how it ends. */
 import { describe, expect, test } from "#test";
+import { EventsGone } from "../../src/bus/bus-error.ts";
 import { STREAM_BURST_EVENTS } from "../../src/limits.ts";
 import type { EventJournal, FollowOptions, JournaledEvent } from "../../src/loop/event-journal.ts";
 import type { Json } from "../../src/message/json.ts";
@@ -155,6 +156,32 @@ describe("subscriptions", () => {
     await bare.settle();
     expect(one.answers).toEqual(["error s 503", "error q 404"]);
   });
+
+  const failures = [
+    [new EventsGone(2, 8), { code: 410, firstId: 2, lastId: 8 }],
+    [new Error("the disk is away"), { code: 503 }],
+  ] as const;
+  for (const [thrown, data] of failures) {
+    test(`[N12] a journal that says at once "${thrown.message}" ends the subscription with a word, after its answer`, async () => {
+      const journal: EventJournal = {
+        publish: async () => undefined,
+        subscribe: () => undefined,
+        // biome-ignore lint/correctness/useYield: it fails before it has anything to give
+        follow: async function* () {
+          throw thrown;
+        },
+      };
+      const { loop, client, settle } = await setup({}, { events: journal });
+      const one = client();
+      loop.receive(command("Sys.Subscribe", "s", { from: 1 }), one);
+      await settle();
+      const [answer, end] = one.received;
+      expect(answer).toMatchObject({ kind: "reply", data: { subscription: end?.metadata["subscription"] } });
+      expect(end).toMatchObject({ kind: "error", data, metadata: { causation: "s" } });
+      expect(one.received).toHaveLength(2);
+      expect(loop.streams.size).toBe(0);
+    });
+  }
 
   test("[N2] [N12] a slow client is waited for; one that reads nothing for 30 s is let go and told where to go on", async () => {
     const { ask, tell, events, watcher, host, loop, settle } = await streaming();
