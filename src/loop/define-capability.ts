@@ -11,6 +11,7 @@ import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
+import { labelOf } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
 import type { OrJson, TypedCapability } from "./exchanges.ts";
 import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
@@ -137,7 +138,7 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     subscribes: Object.keys(on),
     ...(idempotent === undefined ? {} : { idempotent }),
     ...(durable === undefined ? {} : { durable }),
-    ...(clearance === undefined ? {} : { clearance }),
+    ...(clearance === undefined ? {} : { clearance: labelOf(clearance) }),
   };
 }
 

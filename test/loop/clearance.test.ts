@@ -154,6 +154,12 @@ describe("reads of a capability with a clearance", () => {
     expect(secret.get()).toBe(1);
   });
 
+  test("[F9] a clearance of what are no names is refused where the capability is defined", () => {
+    const define = () =>
+      capability({ description: "x", clearance: [""], queries: { "X.Ask": { handle: () => null } } });
+    expect(define).toThrow("a label is a list of names");
+  });
+
   test("[F9] it cannot ask for it either: it reaches only capabilities whose clearance lies within its own", async () => {
     const { ask } = await readers();
     expect(await ask("Asker.Ask")).toBe("error 403");
