@@ -3,7 +3,7 @@
  *
  * ```
  *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: the journal hears, and whoever waits
- *     └──not taken──> refused
+ *     └──not taken──> refused └──its actor takes no more──> kept: the journal delivers it again later
  *   kept ──settled by another process──> over: whoever waits hears what the journal knows
  *   delivered, of an earlier process ──┬──> with its actor ──> ...
  *                                      └──may not be handled again──> over, as interrupted
@@ -90,11 +90,13 @@ export class KeptCommands {
 
   keep({ message, origin }: Inbound, actor: SupervisedActor): PendingRequest | undefined {
     const { loop, journal } = this.#parts;
-    if (loop.pending.kept >= COMMANDS_KEPT_MAX) {
-      loop.refuse({ message, origin }, 503, `${COMMANDS_KEPT_MAX} commands of the journal are under way`);
+    const isWaitedFor = isAwaited(message, origin);
+    const refusal = this.#refusal(actor, isWaitedFor);
+    if (refusal !== undefined) {
+      loop.refuse({ message, origin }, 503, refusal);
       return undefined;
     }
-    const requester = origin.kind === "relay" || isAwaited(message, origin) ? origin : NOBODY;
+    const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
     const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message));
     this.#onTheirWay.add(entry.id);
     journal.keep(message, actor.name).then(
@@ -120,6 +122,13 @@ export class KeptCommands {
     return this.#onTheirWay.has(id);
   }
 
+  /** Who waits can ask again later, if his command left nothing behind; of what nobody waits for, the journal sees to that. */
+  #refusal(actor: SupervisedActor, isWaitedFor: boolean): string | undefined {
+    if (this.#parts.loop.pending.kept >= COMMANDS_KEPT_MAX)
+      return `${COMMANDS_KEPT_MAX} commands of the journal are under way`;
+    return isWaitedFor ? actor.refusal : undefined;
+  }
+
   stop(): void {
     this.#elsewhere.stop();
   }
@@ -136,7 +145,7 @@ export class KeptCommands {
   // Into the journal -----------------------------------------------------------------------------------------------------------
 
   #isKept(entry: PendingRequest, before: KeptBefore = { status: "pending" }): void {
-    this.#tellRelay(entry, (message) => reply(this.#parts.host, message, null));
+    this.#releaseRelay(entry);
     this.#found(entry, before);
   }
 
@@ -165,6 +174,10 @@ export class KeptCommands {
     loop.refuse({ message, origin: entry.origin }, code, reason);
   }
 
+  #releaseRelay(entry: PendingRequest): void {
+    this.#tellRelay(entry, (message) => reply(this.#parts.host, message, null));
+  }
+
   /** Whoever relays a command keeps it until it is kept here. */
   #tellRelay(entry: PendingRequest, answer: (message: Message) => Message | Message<ErrorData>): void {
     const { origin, kept } = entry;
@@ -189,13 +202,29 @@ export class KeptCommands {
       throw new Failure(503, `request id ${entry.id} is in use`);
     // Delivered again while it is being handled: the process had lost its lease for a moment.
     if (kept.state === "posted") return kept.end;
+    // It may come before the word that it is kept. Whoever relayed it does not wait for what becomes of it.
+    this.#releaseRelay(entry);
     if (deaths > 0 && !entry.actor.capability.idempotent) {
       kept.state = "posted";
       const { name: capability } = entry.actor;
       loop.observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: entry.type }, message);
       loop.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
-    } else this.#post(entry, message);
+    } else {
+      const { refusal } = entry.actor;
+      if (refusal !== undefined) throw this.#notNow(entry, message, refusal);
+      this.#post(entry, message);
+    }
     return kept.end;
+  }
+
+  /** Its actor takes no more for the moment. Whoever waits goes on waiting: it was accepted, and the journal delivers it again, here or elsewhere. */
+  #notNow(entry: PendingRequest, message: Message, reason: string): Failure {
+    const { loop } = this.#parts;
+    const { kind, type } = message;
+    loop.observations.tell("Sys.Overload", { kind, type, code: 503, reason }, message);
+    if (entry.origin.kind === "nobody") loop.pending.take(entry.id);
+    else this.#elsewhere.watch(entry);
+    return new Failure(503, reason);
   }
 
   /** A command that an earlier process has kept; throws where it cannot be handled any more. */

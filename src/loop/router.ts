@@ -19,7 +19,7 @@ import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
 import { type ObservationType, stackOf } from "./observation.ts";
 import type { PendingRequest } from "./pending-table.ts";
 import { Relays } from "./relays.ts";
-import type { PostResult, SupervisedActor } from "./supervised-actor.ts";
+import type { SupervisedActor } from "./supervised-actor.ts";
 import { circleClosedBy } from "./waiting-circle.ts";
 
 export class Router {
@@ -126,15 +126,15 @@ export class Router {
     const { pending, observations } = this.#loop;
     const { actor } = entry;
     if (actor.capability.relays) this.#relays.note(message, origin);
-    let posted: PostResult;
+    let refusal: string | undefined;
     try {
-      posted = actor.post(message);
+      refusal = actor.post(message);
     } catch (thrown) {
       const reason = `postMessage failed: ${thrownText(thrown)}`;
       observations.tell("Sys.ActorFault", { capability: actor.name, reason }, message);
       return this.#takeBack(inbound, entry, 500, `${actor.name}: ${reason}`);
     }
-    if (posted !== "posted") return this.#takeBack(inbound, entry, 503, whyNot(posted, actor.name));
+    if (refusal !== undefined) return this.#takeBack(inbound, entry, 503, refusal);
     // It is done, as what was asked just before; its outcome is an orphan.
     if (this.#loop.isGone(origin) && entry.kept === undefined) pending.take(entry.id);
     if (entry.kept === undefined) this.#limitTime(entry);
@@ -268,11 +268,10 @@ export class Router {
     const actor = this.#loop.actors.get(name);
     // Not told, and not counted as failed: that it was published is above its clearance too.
     if (actor !== undefined && !mayKnow(actor.capability, message)) return;
-    let reason: string;
+    let reason: string | undefined;
     try {
-      const posted = actor?.post(this.#loop.copy(message)) ?? "unhealthy";
-      if (posted === "posted") return;
-      reason = whyNot(posted, name);
+      reason = actor ? actor.post(this.#loop.copy(message)) : `${name} is unhealthy`;
+      if (reason === undefined) return;
       this.#loop.observations.tell("Sys.Overload", { capability: name, reason }, message);
     } catch (thrown) {
       reason = `postMessage of ${name} failed: ${thrownText(thrown)}`;
@@ -392,17 +391,6 @@ function mayExpire(asker: Origin | undefined, waiting: Origin): boolean {
   if (asker === undefined) return false;
   if (asker.kind !== "adapter") return true;
   return waiting.kind === "adapter" && waiting.connection === asker.connection;
-}
-
-function whyNot(posted: Exclude<PostResult, "posted">, name: string): string {
-  switch (posted) {
-    case "full":
-      return `the mailbox of ${name} is full`;
-    case "unhealthy":
-      return `${name} is unhealthy`;
-    case "stopped":
-      return `${name} is shutting down`;
-  }
 }
 
 function whyCircle({ kind, type }: Message, circle: readonly string[]): string {

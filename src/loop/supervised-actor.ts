@@ -27,8 +27,6 @@ export interface ActorHome {
   restarted(actor: SupervisedActor): void;
 }
 
-export type PostResult = "posted" | "full" | "unhealthy" | "stopped";
-
 const NOTHING: ReadonlySet<string> = new Set();
 
 export class SupervisedActor {
@@ -70,14 +68,20 @@ export class SupervisedActor {
     this.#tellSettled();
   }
 
-  /** Puts a message into the actor's mailbox. Never runs its handler. */
-  post(message: Message): PostResult {
-    if (this.state === "unhealthy") return "unhealthy";
-    if (this.#isStopped) return "stopped";
-    if (this.mailboxLength >= this.#mailboxMax) return "full";
+  /** Puts a message into the actor's mailbox, or gives the reason why not. Never runs its handler. */
+  post(message: Message): string | undefined {
+    const refusal = this.refusal;
+    if (refusal !== undefined) return refusal;
     if (this.state === "restarting") this.#waiting.push(message);
     else this.#actor?.postMessage(message);
-    return "posted";
+    return undefined;
+  }
+
+  /** Why it takes no message now; undefined while it does. */
+  get refusal(): string | undefined {
+    if (this.state === "unhealthy") return `${this.name} is unhealthy`;
+    if (this.#isStopped) return `${this.name} is shutting down`;
+    return this.mailboxLength >= this.#mailboxMax ? `the mailbox of ${this.name} is full` : undefined;
   }
 
   /** Puts an observation into the actor's mailbox, which it fills to no more than half: the rest is for what others wait for. */

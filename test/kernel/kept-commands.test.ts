@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { systemHost } from "../../src/host/system-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
-import type { KernelParts } from "../../src/kernel/kernel-options.ts";
+import type { KernelOptions, KernelParts } from "../../src/kernel/kernel-options.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
@@ -15,13 +15,14 @@ import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
 type Capabilities = (parts: KernelParts) => Record<string, Capability>;
 
-async function open(capabilities: Capabilities): Promise<Kernel> {
+async function open(capabilities: Capabilities, options: Pick<KernelOptions, "limits"> = {}): Promise<Kernel> {
   const host = systemHost();
   const kernel = await Kernel.open({
     host,
     store: memoryStore({ host }),
     capabilities,
     observeFaults: () => undefined,
+    ...options,
   });
   onTestFinished(() => kernel.close({ graceMs: 0 }));
   return kernel;
@@ -119,6 +120,26 @@ describe("commands that nobody waits for", () => {
     expect(await rowsOf(kernel)).toMatchObject([{ status: "done" }]);
   });
 
+  test("[L41] [T9] timers that are due together lose no command to a mailbox that is full", async () => {
+    const done: Json[] = [];
+    const isFree = Promise.withResolvers<void>();
+    const kernel = await open(
+      () =>
+        worker(async (data) => {
+          await isFree.promise;
+          done.push(data);
+        }),
+      { limits: { mailboxMax: 1 } },
+    );
+    for (const data of [1, 2, 3])
+      await kernel.command("Timer.Set", { delayMs: 1, message: { kind: "command", type: "Work.Do", data } });
+    while ((await rowsOf(kernel)).length < 3) await systemHost().yield();
+    isFree.resolve();
+    const isOver = ({ status }: Pick<JournalRow, "status">) => status === "done" || status === "failed";
+    while (!(await rowsOf(kernel)).every(isOver)) await systemHost().yield();
+    expect(done.toSorted()).toEqual([1, 2, 3]);
+  });
+
   test("[L41] what is refused before it reaches its actor has no row", async () => {
     const kernel = await open(() => worker(() => null));
     kernel.loop.enqueue(say("Nobody.Does", "one"));
@@ -165,6 +186,31 @@ describe("what a capability says of its commands", () => {
     expect(await kernel.command("Work.Do", null)).toBe("done");
     await kernel.idle();
     expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
+  });
+
+  test('[L42] [K33] durable: "before" with a mailbox that is full: offered again under its id, each is handled once', async () => {
+    const done: Json[] = [];
+    const kernel = await open(
+      () =>
+        worker(
+          async (data) => {
+            await systemHost().yield();
+            done.push(data);
+            return data;
+          },
+          { durable: "before" },
+        ),
+      { limits: { mailboxMax: 1 } },
+    );
+    const ask = async (n: number): Promise<Json> => {
+      const { kind, data, metadata } = await kernel.request(say("Work.Do", `r${n}`, n));
+      if (kind === "error" && metadata["refused"] === true) return ask(n);
+      return data;
+    };
+    expect(await Promise.all([1, 2, 3, 4].map(ask))).toEqual([1, 2, 3, 4]);
+    await kernel.idle();
+    expect(done.toSorted()).toEqual([1, 2, 3, 4]);
+    expect((await rowsOf(kernel)).map(({ status }) => status)).toEqual(Array(4).fill("done"));
   });
 
   test("[L42] the same command again is handled again only where that is said to be harmless", async () => {

@@ -3,10 +3,11 @@ import { describe, expect, test } from "#test";
 import { COMMANDS_KEPT_MAX, KEPT_ASKED_MAX, KEPT_LOOK_MS } from "../../src/limits.ts";
 import type { CommandJournal, KeptBefore } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
+import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { command, message, setup } from "./loop-setup.ts";
+import { command, deferred, message, setup } from "./loop-setup.ts";
 
 /** A journal whose answers and deliveries are the test's to give. */
 class JournalByHand implements CommandJournal {
@@ -138,7 +139,120 @@ describe("keeping commands", () => {
   });
 });
 
+describe("an actor that takes no more", () => {
+  /** Its mailbox holds one command, until the gate is open. */
+  async function busy(durable?: "before") {
+    const done: Json[] = [];
+    const gate = deferred();
+    const journal = new JournalByHand();
+    const handle = async (data: Json) => {
+      await gate.promise;
+      return done.push(data);
+    };
+    const made = await setup(
+      { timer: timerCapability(), worker: worker(durable, handle) },
+      { commands: journal, mailboxMax: 1 },
+    );
+    return { ...made, journal, gate, done, one: made.client() };
+  }
+
+  test("[L41] [T9] a timer's command comes again later, also where the journal delivers it before it says that it has it", async () => {
+    const { loop, host, settle, journal, gate, done, one } = await busy();
+    for (const data of [1, 2]) {
+      loop.receive(
+        command("Timer.Set", `set ${data}`, { delayMs: 10, message: { kind: "command", type: "Work.Do", data } }),
+        one,
+      );
+      await settle();
+    }
+    await host.advance(10);
+    const [first, second] = journal.asked.map((asked) => asked.message) as [Message, Message];
+    const ends = [first, second].map((sent) => journal.deliver(sent));
+    await settle();
+    expect(await ends[1]).toMatchObject({ code: 503 });
+    for (const { answer } of journal.asked) answer.resolve(undefined);
+    gate.resolve();
+    await settle();
+    const again = journal.deliver(second);
+    await settle();
+    expect([await ends[0], await again, done]).toEqual([undefined, undefined, [1, 2]]);
+    expect(loop.liveness).toMatchObject({ quiescent: true, timers: 0 });
+  });
+
+  test("[L42] whoever waits goes on waiting for what is in the journal, and is answered when it was handled", async () => {
+    const { loop, settle, journal, gate, done, one, faults } = await busy("before");
+    for (const data of [1, 2]) loop.receive(command("Work.Do", `c${data}`, data), one);
+    await settle();
+    for (const { answer } of journal.asked) answer.resolve(undefined);
+    const ends = journal.asked.map(({ message: sent }) => journal.deliver(sent));
+    await settle();
+    expect([await ends[1], one.answers, faults()]).toMatchObject([{ code: 503 }, [], ["Sys.Overload"]]);
+    gate.resolve();
+    await settle();
+    const again = journal.deliver(command("Work.Do", "c2", 2));
+    await settle();
+    expect([await ends[0], await again, done]).toEqual([undefined, undefined, [1, 2]]);
+    expect([one.answers, loop.pending.size]).toEqual([["reply c1 1", "reply c2 2"], 0]);
+  });
+
+  test("[L42] [L43] he hears what has become of it also where another process has handled it meanwhile", async () => {
+    const { loop, host, settle, journal, one } = await busy("before");
+    for (const data of [1, 2]) loop.receive(command("Work.Do", `c${data}`, data), one);
+    await settle();
+    for (const { message: sent } of journal.asked) void journal.deliver(sent);
+    journal.rows.set("c2", { status: "done" });
+    await host.advance(KEPT_LOOK_MS);
+    expect([one.answers, loop.pending.size]).toEqual([["error c2 410"], 1]);
+  });
+
+  test("[L15] [L42] what comes when it is full already is refused and leaves nothing: the same is handled later", async () => {
+    const { loop, settle, journal, gate, done, one } = await busy("before");
+    const ask = async (data: number) => {
+      loop.receive(command("Work.Do", `c${data}`, data), one);
+      await settle();
+      const asked = journal.asked.pop();
+      if (asked) void journal.deliver(asked.message);
+      await settle();
+      return asked !== undefined;
+    };
+    expect([await ask(1), await ask(2), one.answers]).toEqual([true, false, ["error c2 503"]]);
+    expect(one.received[0]?.metadata["refused"]).toBe(true);
+    // What nobody waits for is kept: the journal offers it later.
+    loop.enqueue(command("Work.Do", "c3", 3));
+    await settle();
+    expect(journal.asked.splice(0).length).toBe(1);
+    gate.resolve();
+    await settle();
+    expect([await ask(2), done]).toEqual([true, [1, 2]]);
+    expect(one.answers).toEqual(["error c2 503", "reply c1 1", "reply c2 2"]);
+  });
+});
+
 describe("one id for two commands", () => {
+  test("[L42] who asks for something else under the id of what is being done does not get its answer", async () => {
+    const journal = new JournalByHand();
+    const two = capability({
+      description: "does two things",
+      commands: { "Work.Do": { handle: () => "did" }, "Work.Undo": { handle: () => "undid" } },
+    });
+    const { loop, settle, client } = await setup({ two }, { commands: journal });
+    const [data, type, same] = [client(), client(), client()];
+    loop.enqueue(command("Work.Do", "one", { n: 1 }));
+    await settle();
+    loop.receive(command("Work.Do", "one", { n: 2 }), data);
+    loop.receive(command("Work.Undo", "one", { n: 1 }), type);
+    loop.receive(command("Work.Do", "one", { n: 1 }), same);
+    await settle();
+    const delivered = journal.deliver(command("Work.Do", "one", { n: 1 }));
+    await settle();
+    expect(await delivered).toBeUndefined();
+    expect([data, type, same].map(({ answers }) => answers)).toEqual([
+      ["error one 409"],
+      ["error one 409"],
+      ['reply one "did"'],
+    ]);
+  });
+
   test("[L42] what the journal delivers is handled as it is there, also where the same is asked here at another time", async () => {
     const seen: number[] = [];
     const journal = new JournalByHand();
