@@ -1,7 +1,12 @@
 /**
- * A real Worker as an actor, and the worker's side of it. The surface is the one that every actor has; what is added is the count of what
- * the worker has not handled yet, so that its mailbox is bounded like any other: the worker says after each message that it is done. It also says
+ * A real Worker as an actor, and the worker's side of it. The surface is the one that every actor has; what is added is what the worker has
+ * not handled yet, so that its mailbox is bounded like any other: `serve` says after each message that it is done. It also says
  * of what it has put into the loop by `send` that it waits for no answer; any other request of it counts as waited for. SPEC: L31, L41.
+ *
+ * ```
+ *   silent ──its first word is that it serves──> serving: a message is handled when it says so
+ *      └──any other word──> bare: a request is handled when it is answered, an event when it was taken
+ * ```
  *
  *     spawn: () => workerActor(new URL("./hash-worker.ts", import.meta.url))      // in the capability
  *     serve({ queries: { "Hash.Of": { handle: (data) => hash(data) } } })         // in hash-worker.ts
@@ -32,7 +37,9 @@ export interface WorkerPort {
   onMessage(listener: (data: unknown) => void): void;
 }
 
-/** Sent by `serve` after each message that it has handled; no message of anybody. */
+/** Sent by `serve` before anything else; no message of anybody. */
+const SERVES = "millrace:serves";
+/** Sent by it after each message that it has handled. */
 const HANDLED = "millrace:handled";
 /** Before a message that `serve` was given by `send`. */
 const SENT = "millrace:sent";
@@ -40,7 +47,9 @@ const SENT = "millrace:sent";
 export class WorkerActor implements CapabilityActor {
   readonly #worker: WorkerLike;
   readonly #listeners: ActorListener[] = [];
-  #unhandled = 0;
+  /** What it was given and has not handled, in order. */
+  #given: { readonly id: string; readonly isRequest: boolean }[] = [];
+  #manner: "silent" | "serving" | "bare" = "silent";
   /** Ids of the requests that it waits for. */
   readonly #asked = new Set<string>();
   #idleWaiters: (() => void)[] = [];
@@ -52,13 +61,14 @@ export class WorkerActor implements CapabilityActor {
   }
 
   get mailboxLength(): number {
-    return this.#unhandled;
+    return this.#given.length;
   }
 
   postMessage(message: Message): void {
     this.#worker.postMessage(message);
     if (isAnswer(message)) this.#asked.delete(causationOf(message) ?? "");
-    else this.#unhandled++;
+    else if (this.#manner !== "bare" || isRequest(message))
+      this.#given.push({ id: message.metadata.id, isRequest: isRequest(message) });
   }
 
   awaits(request: string): boolean {
@@ -77,33 +87,51 @@ export class WorkerActor implements CapabilityActor {
   }
 
   async terminate(): Promise<void> {
-    this.#unhandled = 0;
+    this.#given = [];
     this.#checkIdle();
     this.#handled.end();
     await this.#worker.terminate();
   }
 
   idle(): Promise<void> {
-    if (this.#unhandled === 0) return Promise.resolve();
+    if (this.#given.length === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#idleWaiters.push(resolve);
     });
   }
 
   handled(): Promise<void> {
-    return this.#handled.after(this.#unhandled);
+    // Only events are waited for so, and a bare one has handled those it has.
+    return this.#handled.after(this.#manner === "bare" ? 0 : this.#given.length);
   }
 
   #message(event: WorkerEvent): void {
-    if (event.data === HANDLED) {
-      this.#unhandled = Math.max(0, this.#unhandled - 1);
-      this.#handled.add();
-      this.#checkIdle();
+    const said = event.data;
+    if (said === SERVES) {
+      this.#manner = "serving";
       return;
     }
-    if (isSent(event.data)) return this.#tell({ type: "message", data: event.data[1] });
-    if (isRequest(event.data)) this.#asked.add(event.data.metadata.id);
+    if (this.#manner === "silent") this.#isBare();
+    if (said === HANDLED) return this.#isHandled(0);
+    if (isSent(said)) return this.#tell({ type: "message", data: said[1] });
+    if (isRequest(said)) this.#asked.add(said.metadata.id);
     this.#tell(event);
+    if (this.#manner === "bare") this.#isHandled(this.#given.findIndex(({ id }) => id === answeredBy(said)));
+  }
+
+  /** It does not say what it has handled: whoever waits for that need not wait any longer. */
+  #isBare(): void {
+    this.#manner = "bare";
+    this.#given = this.#given.filter((given) => given.isRequest);
+    this.#handled.end();
+    this.#checkIdle();
+  }
+
+  #isHandled(at: number): void {
+    if (this.#given[at] === undefined) return;
+    this.#given.splice(at, 1);
+    this.#handled.add();
+    this.#checkIdle();
   }
 
   #tell(event: ActorEvent): void {
@@ -111,7 +139,7 @@ export class WorkerActor implements CapabilityActor {
   }
 
   #checkIdle(): void {
-    if (this.#unhandled === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+    if (this.#given.length === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 }
 
@@ -134,6 +162,7 @@ export type WorkerHandlers = Omit<CapabilityDefinition, "description">;
 export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): void {
   const definition = { description: "", ...handlers };
   requireHandlers(definition);
+  port.postMessage(SERVES);
   const actor = new MailboxActor(systemHost(), (message, context) => dispatch(definition, message, context));
   actor.onmessage = (event) => port.postMessage(event instanceof MadeMessageEvent ? event.data : [SENT, event.data]);
   port.onMessage((data) => {
@@ -158,6 +187,12 @@ function isSent(said: unknown): said is readonly [typeof SENT, unknown] {
 function isRequest(said: unknown): said is Message {
   const { kind, metadata } = (said ?? {}) as Partial<Message>;
   return (kind === "command" || kind === "query") && typeof metadata?.id === "string";
+}
+
+/** The id of the request that this answers, where it is an answer. */
+function answeredBy(said: unknown): string | undefined {
+  const { kind, metadata } = (said ?? {}) as Partial<Message>;
+  return kind === "reply" || kind === "error" ? (metadata?.causation ?? undefined) : undefined;
 }
 
 /** The worker's own global scope. */

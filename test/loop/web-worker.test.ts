@@ -4,7 +4,12 @@ import { workerActor } from "../../src/loop/worker-actor.ts";
 import { workerSuite } from "./worker-suite.ts";
 
 if ("Worker" in globalThis) {
-  workerSuite("Web Workers", () => workerActor(new URL("./web-worker.ts", import.meta.url)));
+  const spawn = (file: string) => workerActor(new URL(file, import.meta.url));
+  workerSuite(
+    "Web Workers",
+    () => spawn("./web-worker.ts"),
+    () => spawn("./web-bare-worker.ts"),
+  );
 } else {
   describe("without Web Workers", () => {
     test("[L31] it is said what to use instead", () => {

@@ -7,10 +7,11 @@ import { EventLoop } from "../../src/loop/event-loop.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { message, query } from "./loop-setup.ts";
+import { bare, message, query } from "./loop-setup.ts";
 import { workCapability } from "./worker-handlers.ts";
 
-export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
+/** `spawn` starts a worker that serves, `spawnBare` one that has only the Worker surface. */
+export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBare: () => CapabilityActor): void {
   const boot = async () => {
     const told: Json[] = [];
     const observed: string[] = [];
@@ -74,6 +75,36 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor): void {
       };
       const ends = await Promise.all([1, null, 2].map((data) => deliver(data).catch((error: Error) => error.message)));
       expect(ends).toEqual(["cannot do 1", "handled", "cannot do 2"]);
+      await loop.stop();
+    });
+
+    test("[L15] [L31] a worker with the Worker surface alone has room again when it has answered; events it has when it took them", async () => {
+      const deliveries = new Map<string, (given: Message) => Promise<void>>();
+      const loop = await EventLoop.boot({
+        host: systemHost(),
+        capabilities: { bare: bare(spawnBare, { subscribes: ["Bare.Told"] }) },
+        events: {
+          publish: async () => undefined,
+          subscribe: (type, _subscriber, deliver) => void deliveries.set(type, deliver),
+        },
+        mailboxMax: 3,
+      });
+      const ask = async (n: number) => answerOf(await loop.request(query("Bare.Ask", `q${n}`, n)));
+      const tell = async (n: number) => deliveries.get("Bare.Told")?.(message("event", "Bare.Told", `e${n}`, n));
+      // Before it has said anything, nobody knows what kind of worker it is.
+      const [first] = await Promise.all([ask(0), tell(0)]);
+      const answers: Json[] = [];
+      for (let n = 1; n < 6; n++) answers.push(await ask(n));
+      expect([first, answers]).toEqual([0, [2, 4, 6, 8, "400 too many"]]);
+      for (let n = 1; n < 6; n++) await tell(n);
+      // One that is not answered holds up no event, and has its place until it is.
+      const late = ask(-1);
+      while (loop.liveness.mailboxes === 0) await systemHost().yield();
+      await tell(6);
+      expect(loop.liveness.mailboxes).toBe(1);
+      expect([await ask(1), await late]).toEqual([2, "late"]);
+      await loop.drained();
+      expect(loop.liveness).toMatchObject({ quiescent: true, mailboxes: 0 });
       await loop.stop();
     });
 
