@@ -9,7 +9,7 @@ import { pause } from "../host/pause.ts";
 import { LINK_HOPS_MAX, TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address, DocumentIndex } from "../scheduler/address.ts";
 import type { Closure } from "../scheduler/closure.ts";
 import { ComputedError, requireNotComputed } from "../scheduler/computed-error.ts";
 import { isDerived, sourceReads } from "../scheduler/graph-walk.ts";
@@ -61,28 +61,33 @@ export class CellTransaction implements Disposable {
   }
 
   #read(cell: Cell<unknown>, depth: "deep" | "shallow"): Json | undefined {
-    this.#reads.sealTurn();
-    const { ref, path } = this.#resolve(cell, true);
+    const { home, path } = this.#resolve(cell, true);
     const shallow = depth === "shallow";
-    const own = cell.address.home;
-    const home = own.document === ref ? own : this.#reads.addressOf(ref).home;
     if (!isDerived(home)) {
-      const value = this.transaction.read(ref, path, depth);
-      this.#look(cell, ref, path, shallow);
+      const value = this.transaction.read(home.document, path, depth);
+      this.#look(cell, home.document, path, shallow);
       return value;
     }
     const address = home.root.at(path);
-    this.#bring(address, shallow);
-    this.#look(cell, ref, path, shallow);
-    for (const source of sourceReads(home)) this.#claim(source.address, source.shallow);
+    this.#rely(address, shallow);
+    this.#look(cell, home.document, path, shallow);
     return handOut(address.value);
+  }
+
+  /** Brings what is computed up to date, and rests on what it is computed from. */
+  #rely(address: Address, shallow: boolean): void {
+    this.#bring(address, shallow);
+    for (const source of sourceReads(address.home)) this.#claim(source.address, source.shallow);
   }
 
   /** Nodes may run in between: what the transaction has written they do not see. */
   #bring(address: Address, shallow: boolean): void {
-    this.#closure ??= this.#reads.closure();
-    if (this.#closure === undefined || this.#closure.shows(address, shallow)) return;
-    if (this.#closure.require(address, shallow)) return;
+    if (this.#closure === undefined) {
+      this.#closure = this.#reads.closure();
+      this.#reads.refresh();
+    }
+    if (this.#closure.shows(address, shallow)) return;
+    if (!this.#reads.isBusy && this.#closure.require(address, shallow)) return;
     this.#behind ??= { address, shallow };
     throw notUpToDate(address);
   }
@@ -117,21 +122,22 @@ export class CellTransaction implements Disposable {
   set<T>(cell: Cell<T>, value: T): void {
     cell.requireWritable(value);
     if (cell.above) this.#writeDefault(cell.above);
-    const { ref, path } = this.#writable(cell);
-    this.transaction.write(ref, path, value);
+    const { home, path } = this.#writable(cell);
+    this.transaction.write(home.document, path, value);
   }
 
   /** What lies below a default can be written once the default lies there; that rests on there being nothing. */
   #writeDefault(cell: Cell<unknown>): void {
-    const { ref, path } = this.#resolve(cell, true);
-    requireNotComputed(this.#reads.addressOf(ref));
-    if (this.transaction.glance(ref, path) === undefined && this.transaction.read(ref, path) === undefined)
-      this.transaction.write(ref, path, cell.default);
+    const { home, path } = this.#resolve(cell, true);
+    const { document } = home;
+    requireNotComputed(home.root);
+    if (this.transaction.glance(document, path) === undefined && this.transaction.read(document, path) === undefined)
+      this.transaction.write(document, path, cell.default);
   }
 
   delete(cell: Cell<unknown>): void {
-    const { ref, path } = this.#writable(cell);
-    this.transaction.remove(ref, path);
+    const { home, path } = this.#writable(cell);
+    this.transaction.remove(home.document, path);
   }
 
   /** Applies everything at once; resolves when it is durable, or was rejected. */
@@ -171,37 +177,39 @@ export class CellTransaction implements Disposable {
   }
 
   /** Where a write to the cell goes. */
-  #writable(cell: Cell<unknown>): { ref: DocumentRef; path: Path } {
+  #writable(cell: Cell<unknown>): Place {
     const place = this.#resolve(cell, false);
-    requireNotComputed(this.#reads.addressOf(place.ref));
+    requireNotComputed(place.home.root);
     return place;
   }
 
   /** Follows links along the path and, for a read, at its end. */
-  #resolve(cell: Cell<unknown>, last: boolean): { ref: DocumentRef; path: Path } {
-    const { document, replica } = cell.address.home;
-    if (replica.space !== this.#space) {
-      throw new Error(`a transaction is of space "${this.#space}" alone, and ${cell} is in "${replica.space}"`);
+  #resolve(cell: Cell<unknown>, last: boolean): Place {
+    this.#reads.sealTurn();
+    let { home, path }: Place = cell.address;
+    if (home.replica.space !== this.#space) {
+      throw new Error(`a transaction is of space "${this.#space}" alone, and ${cell} is in "${home.replica.space}"`);
     }
-    let ref: DocumentRef = document;
-    let path: Path = cell.address.path;
     for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
-      const found = this.#firstLink(ref, path, last);
-      if (!found) return { ref, path };
-      ref = found.ref;
+      const found = this.#firstLink(home, path, last);
+      if (!found) return { home, path };
+      home = this.#reads.addressOf(found.ref).home;
       path = found.path;
     }
     throw tooManyHops(cell);
   }
 
-  #firstLink(ref: DocumentRef, path: Path, last: boolean): { ref: DocumentRef; path: Path } | undefined {
+  #firstLink(home: DocumentIndex, path: Path, last: boolean): { ref: DocumentRef; path: Path } | undefined {
     const steps = last ? path.length : path.length - 1;
+    const { document } = home;
+    const isComputed = isDerived(home);
+    if (isComputed && steps >= 0) this.#rely(home.root.at(path.slice(0, steps)), true);
     for (let length = 0; length <= steps; length++) {
-      const value: Json | undefined = this.transaction.glance(ref, path.slice(0, length));
-      const link = asLink(value);
+      const way = path.slice(0, length);
+      const link = asLink(this.transaction.glance(document, way));
       if (!link) continue;
-      this.transaction.read(ref, path.slice(0, length), "shallow");
-      this.#look(link.id, ref, path.slice(0, length), true);
+      if (!isComputed) this.transaction.read(document, way, "shallow");
+      this.#look(link.id, document, way, true);
       if (link.space !== undefined && link.space !== this.#space) {
         throw new Error(`a transaction is of space "${this.#space}" alone, and a link leads to "${link.space}"`);
       }
@@ -209,6 +217,12 @@ export class CellTransaction implements Disposable {
     }
     return undefined;
   }
+}
+
+/** A place in a document. */
+interface Place {
+  readonly home: DocumentIndex;
+  readonly path: Path;
 }
 
 function notUpToDate(address: Address): ComputedError {

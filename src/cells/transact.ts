@@ -34,6 +34,9 @@ export class TransactionError extends Error {
   }
 }
 
+/** Runs of the code in one turn, each because of computed values that the one before had not looked at. */
+const ATTEMPTS_AT_ONCE = 10;
+
 export async function transact<T>(
   host: Host,
   scheduler: Scheduler,
@@ -51,8 +54,11 @@ export async function transact<T>(
     for (let attempt = 1; ; attempt++) {
       const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup, closure));
       if (attempted instanceof ReadBehind) {
+        if (attempt === 1) reads.refresh();
+        // Code that looks at another value each time it runs must not hold the thread.
+        else if (attempt > ATTEMPTS_AT_ONCE) await pause(host, TRANSACT_PAUSE_MS);
         for (const [address, shallow] of attempted.behind) {
-          while (closure?.require(address, shallow) === false) {
+          while (!closure.require(address, shallow) || isOver()) {
             if (isOver()) throw new TransactionError(notInTime(address, windowMs), attempt);
             await pause(host, TRANSACT_PAUSE_MS);
           }
@@ -79,7 +85,7 @@ export async function transact<T>(
       await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
     }
   } finally {
-    closure?.release();
+    closure.release();
     for (const letGo of held) letGo();
   }
 }

@@ -11,7 +11,7 @@ import { pause } from "../host/pause.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
-import { Failure } from "../message/error-data.ts";
+import { Failure, thrownText } from "../message/error-data.ts";
 import { DATA_LIMITS, type Json } from "../message/json.ts";
 import { cloneJson, copyJson } from "../message/json-copy.ts";
 import { causedBy, event } from "../message/lineage.ts";
@@ -131,10 +131,7 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
     const settled = space.replica(space.name).loadsSettled();
     return settled.then(() => attempt(handling));
   }
-  if (end.threw) {
-    if (!handling.noteFailed) throw end.error;
-    return { committed: failed(handling.noteFailed(message, end.error), end.error), result: null };
-  }
+  if (end.threw) return failedAttempt(handling, end.error);
   const receipt = receiptOf(message);
   const kept = admit({ request: requestOf(message), result: end.value ?? null }, undefined) as ReceiptValue;
   transaction.leave(new Receipt(receipt, kept));
@@ -154,8 +151,17 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
 /** What it wanted to read is computed, and has yet to be. */
 async function attemptLater(handling: Handling, open: CellTransaction): Promise<Attempt> {
   using tx = open;
-  await tx.upToDate(handling.host);
+  try {
+    await tx.upToDate(handling.host);
+  } catch (error) {
+    return failedAttempt(handling, new Failure(503, thrownText(error)));
+  }
   return attempt(handling);
+}
+
+function failedAttempt({ message, noteFailed }: Handling, error: unknown): Attempt {
+  if (!noteFailed) throw error;
+  return { committed: failed(noteFailed(message, error), error), result: null };
 }
 
 /** The journal tells of it before whoever asked does. */

@@ -65,11 +65,18 @@ export class Closure {
     return (isRequired && this.#upToDateAt === this.#parts.graph.tick) || this.#isApart(address.home);
   }
 
-  /** Whether asynchronous runs are all that is under way, and none of them leads there: what such a run reads in a transaction cannot wait for its end. */
+  /**
+   * Whether nothing that is under way or waits to run leads there: what stands lower could, and what is awaited. In the middle of a pass, or of an asynchronous
+   * run, a transaction cannot wait for the end of that.
+   */
   #isApart({ writers }: DocumentIndex): boolean {
     const { agenda, gates, runner, work } = this.#parts;
-    if (!agenda.isEmpty || gates.held.size > 0 || work.hasUntold) return false;
-    if (!writers.every((writer) => writer.live && writer.status === "clean")) return false;
+    if (!agenda.idle.isEmpty || gates.held.size > 0 || work.hasUntold) return false;
+    const { first } = agenda.primary;
+    for (const writer of writers) {
+      if (!writer.live || writer.status !== "clean" || (first !== undefined && first.height < writer.height))
+        return false;
+    }
     for (const run of runner.awaited) if (writers.some((writer) => leadsTo(run, writer))) return false;
     return true;
   }

@@ -31,10 +31,23 @@ export class TransactionReads {
     this.#components.turns.seal(this.#replica);
   }
 
-  /** A demand for what the transaction reads that nodes write. Undefined where code of a node, a handler or a transaction runs: nothing may run in between. */
-  closure(): Closure | undefined {
-    const { runner, turns, reading } = this.#components;
-    const isBusy = runner.current !== null || runner.handling !== null || turns.isTransacting;
-    return isBusy ? undefined : new Closure(reading, "a transaction");
+  /** Code of a node, a handler or a transaction runs, in whose midst no node may run. */
+  get isBusy(): boolean {
+    const { runner, turns } = this.#components;
+    return runner.current !== null || runner.handling !== null || turns.isTransacting;
+  }
+
+  /** A demand for what the transaction reads that nodes write. */
+  closure(): Closure {
+    return new Closure(this.#components.reading, "a transaction");
+  }
+
+  /**
+   * A transaction is news from outside, like a send: what it makes run may run as often as in a pass of its own. Not where asynchronous runs are under way: it
+   * may be one of theirs, and those that make each other run have to be found out.
+   */
+  refresh(): void {
+    const { runner, settle } = this.#components;
+    if (!this.isBusy && runner.awaited.size === 0) settle.fresh(this.#replica);
   }
 }

@@ -158,6 +158,8 @@ export class Replica implements AsyncDisposable {
         const { pending } = this.touch(ref);
         if (pending.length === 0) return this.peek(ref);
         await Promise.all(pending.map(({ commit }) => commit.outcome));
+        // Answered, and not yet seen in the feed.
+        if (this.touch(ref).pending.length > 0) await this.catchUp();
       }
     } finally {
       letGo();

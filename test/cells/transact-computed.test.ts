@@ -151,6 +151,111 @@ describe("begin and computed values", () => {
   });
 });
 
+describe("begin and links of computed values", () => {
+  async function chosen() {
+    const site = await setup();
+    const { space, host } = site;
+    const isFirst = space.cell<boolean>("isFirst", { default: true });
+    const [x, y] = [space.cell<{ n: number }>("x"), space.cell<{ n: number }>("y")];
+    x.set({ n: 1 });
+    y.set({ n: 2 });
+    const either = space.ifElse("either", isFirst, x, y);
+    await host.run(() => either.pull());
+    isFirst.set(false);
+    await host.run(() => space.settled());
+    return { ...site, isFirst, x, y, either };
+  }
+
+  test("[R29] are followed where they lead now, by reads and by writes", async () => {
+    const { space, host, x, y, either } = await chosen();
+    const tx = space.begin();
+    expect(tx.get(either)).toEqual({ n: 2 });
+    tx.set(either.key("n"), 5);
+    expect(await host.run(() => tx.commit())).toMatchObject({ kind: "committed" });
+    expect([x.get(), y.get()]).toEqual([{ n: 1 }, { n: 5 }]);
+    await host.run(() => space.close());
+  });
+
+  test("[R29] make it stale when they lead elsewhere meanwhile", async () => {
+    const { space, host, isFirst, x, y, either } = await chosen();
+    const tx = space.begin();
+    tx.set(either.key("n"), 5);
+    isFirst.set(true);
+    await host.run(() => space.settled());
+    expect(await host.run(() => tx.commit())).toMatchObject({ kind: "rejected", reason: "read-moved" });
+    expect([x.get(), y.get()]).toEqual([{ n: 1 }, { n: 2 }]);
+    await host.run(() => space.close());
+  });
+});
+
+describe("computed values in the midst of other code", () => {
+  test("[R29] nothing runs inside a transaction: reading what would have to is refused", async () => {
+    const { space, host, a, total } = await tenfold();
+    const other = space.computed("other", () => (a.get() ?? 0) + 1_000);
+    const tx = space.begin();
+    expect(tx.get(total)).toBe(10);
+    const undone = host.run(() =>
+      space.transact(() => {
+        a.set(50);
+        expect(() => tx.get(other)).toThrow("is not up to date");
+        throw new Error("taken back");
+      }),
+    );
+    await expect(undone).rejects.toThrow("taken back");
+    tx.abort();
+    expect(await host.run(() => other.pull())).toBe(1_001);
+    await host.run(() => space.close());
+  });
+
+  test("[R29] an effect reads in a transaction what is up to date, in the midst of a pass", async () => {
+    const { space, host, a, total } = await tenfold();
+    const seen: unknown[] = [];
+    total.sink(() => undefined);
+    for (let n = 0; n < 5; n++) {
+      space.effect(() => {
+        a.get();
+        if (total.get() === undefined) return;
+        using tx = space.begin();
+        seen.push(tx.get(total));
+      });
+    }
+    space.flush();
+    seen.length = 0;
+    a.set(2);
+    space.flush();
+    expect(seen).toEqual([20, 20, 20, 20, 20]);
+    await host.run(() => space.close());
+  });
+
+  test("[R28] [R29] any number of transactions in one turn find them up to date", async () => {
+    const { space, host, a, out, total } = await tenfold();
+    for (let n = 1; n <= 50; n++) {
+      a.set(n);
+      using tx = space.begin();
+      expect(tx.get(total)).toBe(n * 10);
+    }
+    const done: Promise<void>[] = [];
+    for (let n = 1; n <= 50; n++) {
+      a.set(n);
+      done.push(space.transact(() => out.set(total.get() ?? -1)));
+      expect(out.get()).toBe(n * 10);
+    }
+    await host.run(() => Promise.all(done));
+    await host.run(() => space.close());
+  });
+
+  test("[R28] code that looks at another one each time ends with its window", async () => {
+    const { space, host, a, out } = await tenfold();
+    let made = 0;
+    const endless = host.run(() =>
+      space.transact(() => out.set(space.computed(`c${made++}`, () => a.get() ?? 0).get() ?? -1), { windowMs: 50 }),
+    );
+    await expect(endless).rejects.toThrow("was not up to date within 50 ms");
+    expect(out.get()).toBeUndefined();
+    await host.run(() => space.close());
+  });
+});
+
 describe("transactional handlers and computed values", () => {
   test("[L32] a handler decides by what computed values are, observed or not, asynchronous ones too", async () => {
     const { space, host } = await setup();
