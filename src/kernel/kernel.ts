@@ -337,6 +337,8 @@ export class Kernel implements AsyncDisposable {
   async #close(grace: Grace): Promise<void> {
     this.#life.stops();
     this.#socket?.quiet();
+    // What waits in the journal is left to the next kernel: handlers that begin now could not keep what they send.
+    this.#bus.pause();
     try {
       await grace.outlasts(this.#loop.drained());
       await this.#unwind(grace);

@@ -5,7 +5,7 @@
  */
 import { causationOf, type Message } from "../message/envelope.ts";
 
-class EventDelivery {
+export class EventDelivery {
   /** Why it failed; undefined while it has not. */
   failure: string | undefined;
   /** The ids of what its handler has sent and nobody keeps yet; made by the first. */
@@ -18,12 +18,14 @@ export class EventDeliveries {
   /** By actor, then by the event's id. */
   readonly #underWay = new Map<string, Map<string, EventDelivery>>();
   /** By the ids of what handlers have sent. */
-  readonly #unkept = new Map<string, EventDelivery>();
+  readonly #unkept = new Map<string, Set<EventDelivery>>();
 
-  begin(actor: string, id: string): void {
+  begin(actor: string, id: string): EventDelivery {
+    const delivery = new EventDelivery();
     const events = this.#underWay.get(actor);
-    if (events) events.set(id, new EventDelivery());
-    else this.#underWay.set(actor, new Map([[id, new EventDelivery()]]));
+    if (events) events.set(id, delivery);
+    else this.#underWay.set(actor, new Map([[id, delivery]]));
+    return delivery;
   }
 
   failed(actor: string, id: string, reason: string): void {
@@ -43,35 +45,41 @@ export class EventDeliveries {
     const { id } = message.metadata;
     delivery.unkept ??= new Set();
     delivery.unkept.add(id);
-    this.#unkept.set(id, delivery);
+    const waiting = this.#unkept.get(id);
+    if (waiting) waiting.add(delivery);
+    else this.#unkept.set(id, new Set([delivery]));
   }
 
   /** It is durable, or in the hands of who handles it; or it will never be, for that reason. */
   kept(id: string, failure?: string): void {
-    const delivery = this.#unkept.get(id);
-    if (delivery === undefined) return;
+    const deliveries = this.#unkept.get(id);
+    if (deliveries === undefined) return;
     this.#unkept.delete(id);
-    delivery.unkept?.delete(id);
-    if (failure !== undefined) delivery.failure ??= failure;
-    if (delivery.unkept?.size === 0) delivery.wake?.();
+    for (const delivery of deliveries) {
+      delivery.unkept?.delete(id);
+      if (failure !== undefined) delivery.failure ??= failure;
+      if (delivery.unkept?.size === 0) delivery.wake?.();
+    }
   }
 
   /** Resolves when all that was sent because of an event is kept; undefined where it is. */
-  allKept(actor: string, id: string): Promise<void> | undefined {
-    const delivery = this.#underWay.get(actor)?.get(id);
-    if (delivery === undefined || !delivery.unkept?.size) return undefined;
+  allKept(delivery: EventDelivery): Promise<void> | undefined {
+    if (!delivery.unkept?.size) return undefined;
     return new Promise((resolve) => {
       delivery.wake = resolve;
     });
   }
 
   /** Lets go of an event; gives the reason where it failed. */
-  end(actor: string, id: string): string | undefined {
+  end(actor: string, id: string, delivery: EventDelivery): string | undefined {
     const events = this.#underWay.get(actor);
-    const delivery = events?.get(id);
-    events?.delete(id);
+    // The same event may have come again meanwhile: then it is that one's.
+    if (events?.get(id) === delivery) events.delete(id);
     if (events?.size === 0) this.#underWay.delete(actor);
-    for (const sent of delivery?.unkept ?? []) this.#unkept.delete(sent);
-    return delivery?.failure;
+    for (const sent of delivery.unkept ?? []) {
+      const waiting = this.#unkept.get(sent);
+      if (waiting?.delete(delivery) && waiting.size === 0) this.#unkept.delete(sent);
+    }
+    return delivery.failure;
   }
 }

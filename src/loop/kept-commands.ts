@@ -93,6 +93,7 @@ export class KeptCommands {
     const isWaitedFor = isAwaited(message, origin);
     const refusal = this.#refusal(actor, isWaitedFor);
     if (refusal !== undefined) {
+      this.#parts.deliveries.kept(message.metadata.id, `${message.type} was not journaled: ${refusal}`);
       loop.refuse({ message, origin }, 503, refusal);
       return undefined;
     }

@@ -55,6 +55,8 @@ export class Router {
     try {
       this.#byKind(inbound);
     } catch (thrown) {
+      const { type, metadata } = inbound.message;
+      this.#deliveries.kept(metadata.id, `${type} was not routed: ${thrownText(thrown)}`);
       this.#loop.refuse(inbound, 500, thrownText(thrown));
     }
   }
@@ -245,15 +247,15 @@ export class Router {
   /** Takes an event through one subscriber for the journal; throws where that failed, so that the delivery does. */
   async handleEvent(message: Message, name: string): Promise<void> {
     const { id } = message.metadata;
-    this.#deliveries.begin(name, id);
+    const delivery = this.#deliveries.begin(name, id);
     let failed: string | undefined;
     try {
       this.deliverEvent(message, name);
       // Handed over is not handled: with the process it would be lost.
       await this.#loop.actors.get(name)?.handled();
-      await this.#deliveries.allKept(name, id);
+      await this.#deliveries.allKept(delivery);
     } finally {
-      failed = this.#deliveries.end(name, id);
+      failed = this.#deliveries.end(name, id, delivery);
     }
     if (failed !== undefined) throw new Error(failed);
   }
@@ -311,12 +313,9 @@ export class Router {
     if (origin.kind === "actor" && (message.kind === "event" || message.kind === "command"))
       this.#deliveries.sent(origin.actor.name, message);
     if (this.#loop.enqueue(message, origin)) return undefined;
-    this.#deliveries.kept(message.metadata.id);
-    if (message.kind !== "event") return undefined;
-    return new Failure(
-      503,
-      `${message.type} was not taken: too much waits to be routed, or the kernel is shutting down`,
-    );
+    const reason = `${message.type} was not taken: too much waits to be routed, or the kernel is shutting down`;
+    this.#deliveries.kept(message.metadata.id, reason);
+    return message.kind === "event" ? new Failure(503, reason) : undefined;
   }
 
   /** Why an actor may not say this. */

@@ -6,6 +6,8 @@ import type { KernelOptions } from "../../src/kernel/kernel-options.ts";
 import type { SpawnContext } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
+import { causedBy, command } from "../../src/message/lineage.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
 const forever = new Promise<never>(() => undefined);
@@ -82,5 +84,43 @@ describe("the end of a kernel in which something never ends", () => {
     expect(took).toBeGreaterThanOrEqual(GRACE_MS);
     expect(took).toBeLessThan(2 * GRACE_MS);
     expect(await host.run(() => answer)).toMatchObject({ code: 503 });
+  });
+});
+
+describe("the end of a kernel with a backlog", () => {
+  test("[K23] no event is begun any more, and none fails: the next kernel goes on", async () => {
+    const host = simulatedHost(1);
+    const disk = new MemoryDisk();
+    let done = 0;
+    const worker = capability({
+      description: "works",
+      commands: { "Work.Do": { handle: () => void done++ } },
+      idempotent: true,
+    });
+    const boss = capability({
+      description: "gives orders",
+      sends: { "Work.Do": "command" },
+      on: {
+        "User.Seen": async (data, { host: clock, send }, message) => {
+          await clock.yield();
+          send(command(clock, "Work.Do", data, causedBy(message)));
+        },
+      },
+    });
+    const open = () =>
+      host.run(() => Kernel.open({ host, store: memoryStore({ host, disk }), capabilities: { worker, boss } }));
+    let kernel = await open();
+    const events = Array.from({ length: 300 }, (_, n) => ({ topic: "User.Seen", source: "test", payload: n }));
+    await host.run(() => kernel.bus.publishMany(events));
+    const began = host.monotonic();
+    await host.run(() => kernel.close({ graceMs: GRACE_MS }));
+    expect(host.monotonic() - began).toBeLessThan(GRACE_MS);
+    expect(done).toBeLessThan(events.length);
+    kernel = await open();
+    await host.run(() => kernel.idle());
+    expect(await host.run(() => kernel.bus.query({ status: "failed", limit: 10 }))).toEqual([]);
+    expect(await host.run(() => kernel.bus.query({ status: "pending", limit: 10 }))).toEqual([]);
+    expect(done).toBe(events.length);
+    await host.run(() => kernel.close());
   });
 });

@@ -1,0 +1,85 @@
+/** Deliveries of the journal and what their handlers have sent: each is over when all of it is kept, and knows its own end. */
+import { describe, expect, test } from "#test";
+import { capability } from "../../src/loop/define-capability.ts";
+import { EventDeliveries } from "../../src/loop/event-deliveries.ts";
+import type { EventJournal } from "../../src/loop/event-journal.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import { message, setup } from "./loop-setup.ts";
+
+/** What a handler of an event has sent. */
+function sent(id: string, causation: string): Message {
+  return { kind: "event", type: "Mail.Due", data: null, metadata: { id, timestamp: 1, causation } };
+}
+
+describe("deliveries", () => {
+  test("[L9] two that have sent the same are both over when it is kept", async () => {
+    const deliveries = new EventDeliveries();
+    const [one, other] = [deliveries.begin("greeter", "e1"), deliveries.begin("greeter", "e2")];
+    deliveries.sent("greeter", sent("mail-7", "e1"));
+    deliveries.sent("greeter", sent("mail-7", "e2"));
+    const over = Promise.all([deliveries.allKept(one), deliveries.allKept(other)]);
+    deliveries.kept("mail-7");
+    await over;
+    expect([deliveries.end("greeter", "e1", one), deliveries.end("greeter", "e2", other)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+  });
+
+  test("[L9] one that comes again while it is handled has its own end", async () => {
+    const deliveries = new EventDeliveries();
+    const first = deliveries.begin("greeter", "e1");
+    const again = deliveries.begin("greeter", "e1");
+    deliveries.sent("greeter", sent("mail-8", "e1"));
+    expect(deliveries.end("greeter", "e1", first)).toBeUndefined();
+    deliveries.failed("greeter", "e1", "no");
+    const over = deliveries.allKept(again);
+    deliveries.kept("mail-8");
+    await over;
+    expect(deliveries.end("greeter", "e1", again)).toBe("no");
+  });
+
+  test("[L9] one whose handler has sent what cannot be routed has failed, with the reason", async () => {
+    const delivered: ((given: Message) => Promise<void>)[] = [];
+    const events: EventJournal = {
+      publish: () => Promise.resolve(),
+      subscribe: (_type, _subscriber, deliver) => void delivered.push(deliver),
+    };
+    const broken = {
+      "~standard": {
+        version: 1 as const,
+        vendor: "test",
+        jsonSchema: { input: () => ({}), output: () => ({}) },
+        validate: () => {
+          throw new Error("the check is broken");
+        },
+      },
+    };
+    const receiver = capability({
+      description: "takes commands",
+      commands: { "Work.Do": { input: broken, handle: () => null } },
+    });
+    const sender = capability({
+      description: "sends commands",
+      sends: { "Work.Do": "command" },
+      on: {
+        "In.Told": (_data, { send }, { metadata }) => {
+          send({
+            kind: "command",
+            type: "Work.Do",
+            data: null,
+            metadata: { ...metadata, id: "w1", causation: metadata.id },
+          });
+        },
+      },
+    });
+    const { settle } = await setup({ receiver, sender }, { events });
+    const ends: string[] = [];
+    void delivered[0]?.(message("event", "In.Told", "e1")).then(
+      () => ends.push("handled"),
+      (error: Error) => ends.push(error.message),
+    );
+    await settle();
+    expect(ends).toEqual([expect.stringContaining("Work.Do was not routed")]);
+  });
+});
