@@ -110,7 +110,7 @@ export class EventLoop implements ActorHome {
   #subscribe(events: EventJournal | undefined): void {
     if (!events) return;
     for (const [type, names] of this.table.subscribedTypes()) {
-      for (const name of names) events.subscribe(type, name, (message) => this.#router.handleEvent(message, name));
+      for (const name of names) events.subscribe(type, name, (message) => this.#router.events.handle(message, name));
     }
   }
 
@@ -301,7 +301,7 @@ export class EventLoop implements ActorHome {
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
     this.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
-    this.#router.crashed(actor, reason);
+    this.#router.events.crashed(actor, reason);
     if (next === "unhealthy") this.observations.tell("Sys.ActorUnhealthy", { capability: actor.name, reason });
     for (const id of this.pending.of(actor)) {
       const entry = this.pending.get(id);

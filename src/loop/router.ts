@@ -4,15 +4,15 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, fromError, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
-import { mayKnow, refusalOf } from "./admission.ts";
+import { refusalOf } from "./admission.ts";
 import { CircleWatch } from "./circle-watch.ts";
 import type { CommandJournal } from "./command-journal.ts";
-import { EventDeliveries } from "./event-deliveries.ts";
-import type { EventJournal } from "./event-journal.ts";
+import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
+import { EventRouting } from "./event-routing.ts";
 import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
 import { KeptCommands } from "./kept-commands.ts";
 import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
@@ -25,17 +25,18 @@ import { circleClosedBy } from "./waiting-circle.ts";
 export class Router {
   readonly #loop: EventLoop;
   readonly #host: Host;
-  readonly #events: EventJournal | undefined;
+  readonly events: EventRouting;
   readonly #requestTimeoutMs: number | undefined;
   readonly #relays = new Relays();
-  readonly #deliveries = new EventDeliveries();
+  readonly #deliveries: EventDeliveries;
   readonly #circles: CircleWatch;
   #kept: KeptCommands | undefined;
 
   constructor(loop: EventLoop, { host, events, requestTimeoutMs }: EventLoopOptions) {
     this.#loop = loop;
     this.#host = host;
-    this.#events = events;
+    this.events = new EventRouting(loop, host, events);
+    this.#deliveries = this.events.deliveries;
     this.#requestTimeoutMs = requestTimeoutMs;
     const { pending, observations } = loop;
     this.#circles = new CircleWatch({
@@ -69,7 +70,7 @@ export class Router {
       case "query":
         return this.#request(inbound);
       case "event":
-        return this.#event(inbound);
+        return this.events.publish(inbound);
       case "reply":
       case "error":
         return this.#outcome(inbound);
@@ -213,73 +214,6 @@ export class Router {
       const code = thrown instanceof Failure && thrown.code === 422 ? 422 : 503;
       this.#loop.refuse(inbound, code, thrownText(thrown));
     }
-  }
-
-  // Events -------------------------------------------------------------------------------------------------------------------
-
-  #event({ message, origin }: Inbound): void {
-    const source =
-      origin.kind === "actor" ? origin.actor.name : origin.kind === "adapter" ? origin.connection.adapter : "kernel";
-    if (!this.#events) {
-      for (const name of this.#loop.table.subscribers(message.type)) this.deliverEvent(message, name);
-      return this.#tellRelay(origin, message);
-    }
-    this.#events.publish(message, source).then(
-      () => {
-        this.#deliveries.kept(message.metadata.id);
-        this.#tellRelay(origin, message);
-      },
-      (thrown: unknown) => {
-        const reason = `not journaled: ${thrownText(thrown)}`;
-        this.#deliveries.kept(message.metadata.id, `${message.type} was ${reason}`);
-        this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
-        this.#tellRelay(origin, message, thrown instanceof Failure ? thrown : new Failure(503, reason));
-      },
-    );
-  }
-
-  /** Whoever relays an event keeps it until it is kept elsewhere. */
-  #tellRelay(origin: Origin, message: Message, failure?: Failure): void {
-    if (origin.kind !== "relay") return;
-    origin.actor.answer(failure ? error(this.#host, message, fromError(failure)) : reply(this.#host, message, null));
-  }
-
-  /** Takes an event through one subscriber for the journal; throws where that failed, so that the delivery does. */
-  async handleEvent(message: Message, name: string): Promise<void> {
-    const { id } = message.metadata;
-    const delivery = this.#deliveries.begin(name, id);
-    let failed: string | undefined;
-    try {
-      this.deliverEvent(message, name);
-      // Handed over is not handled: with the process it would be lost.
-      await this.#loop.actors.get(name)?.handled();
-      await this.#deliveries.allKept(delivery);
-    } finally {
-      failed = this.#deliveries.end(name, id, delivery);
-    }
-    if (failed !== undefined) throw new Error(failed);
-  }
-
-  /** What an actor had in hand is gone with it. */
-  crashed(actor: SupervisedActor, reason: string): void {
-    this.#deliveries.crashed(actor.name, `${actor.name} crashed: ${reason}`);
-  }
-
-  /** Puts an event into one subscriber's mailbox; throws where it cannot be taken, so that the delivery fails visibly. */
-  deliverEvent(message: Message, name: string): void {
-    const actor = this.#loop.actors.get(name);
-    // Not told, and not counted as failed: that it was published is above its clearance too.
-    if (actor !== undefined && !mayKnow(actor.capability, message)) return;
-    let reason: string | undefined;
-    try {
-      reason = actor ? actor.post(this.#loop.copy(message)) : `${name} is unhealthy`;
-      if (reason === undefined) return;
-      this.#loop.observations.tell("Sys.Overload", { capability: name, reason }, message);
-    } catch (thrown) {
-      reason = `postMessage of ${name} failed: ${thrownText(thrown)}`;
-      this.#loop.observations.tell("Sys.ActorFault", { capability: name, reason }, message);
-    }
-    if (this.#events) throw new Error(reason);
   }
 
   // Outcomes -----------------------------------------------------------------------------------------------------------------
