@@ -8,7 +8,8 @@
  *                                ending ──copied once more──> idle          no batch begins meanwhile
  *
  * It is passive: it copies what no reader still needs and waits for nobody. When all of the log was copied, the next write
- * starts the log anew; beside a writer who never rests that would never be so, hence the end, which has little left to copy. Without a thread
+ * starts the log anew; beside a writer who never rests that would never be so. Where little was written beside a copy, that is copied here at once, so that the
+ * log stays short; where much was, the end comes when the log is long. Without a thread
  * (`checkpointThread: false`, or none can be had) the copy is made between two batches, and is its own end.
  */
 import { pathToFileURL } from "node:url";
@@ -23,6 +24,8 @@ const LOOK_AFTER_STATEMENTS = 64;
 const LOOK_AFTER_BYTES = 262_144;
 /** How many times as long as the pages after which it is copied the log becomes before the writer waits for its end. */
 const LENGTH_MAX = 4;
+/** Which part of those pages is little: copying it takes a millisecond, most of it for the flush. */
+const LITTLE = 1 / 4;
 
 type State = "idle" | "copying" | "ending" | "closed";
 
@@ -100,7 +103,16 @@ export class Checkpoints {
   async #start(): Promise<void> {
     this.#state = "copying";
     await this.#copyOnce();
-    if (this.#state === "copying") this.#state = "idle";
+    if (this.#state !== "copying") return;
+    this.#state = "idle";
+    if (this.#copier) this.#copyLittle();
+  }
+
+  /** What little was written while the thread copied: with that, the next write starts the log anew. */
+  #copyLittle(): void {
+    const found = this.#look.get();
+    const rest = Number(found?.["log"]) - Number(found?.["checkpointed"]);
+    if (rest > 0 && rest <= this.#pagesMax * LITTLE) this.#copyNow();
   }
 
   /** What was written beside the copy that is under way is copied while nothing is. */
@@ -131,6 +143,10 @@ export class Checkpoints {
 
   #copyHere(): void {
     this.#copier = null;
+    this.#copyNow();
+  }
+
+  #copyNow(): void {
     if (this.#state === "closed" || this.#connection.inTransaction) return;
     try {
       this.#copy.get();
