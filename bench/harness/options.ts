@@ -27,7 +27,7 @@ export const USAGE = `Runs the limit, the peers and Millrace side by side and pr
   npm run bench -- store --only "in bulk"   the workloads whose name contains this
   npm run bench -- --json > numbers.json    for machines
 
-  --quick       less work, fewer rounds: a minute for a benchmark, two for the reactive core
+  --quick       less work, fewer rounds: one to three minutes for a benchmark, six for the reactive core
   --long        also the workloads that need minutes of their own
   --rounds N    how often every system runs (quick 3, otherwise 5)
   --only TEXT   only workloads whose group or name contains TEXT
