@@ -54,11 +54,12 @@ export async function transact<T>(
     for (let attempt = 1; ; attempt++) {
       const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup, closure));
       if (attempted instanceof ReadBehind) {
-        if (attempt === 1) reads.refresh();
-        // Code that looks at another value each time it runs must not hold the thread.
-        else if (attempt > ATTEMPTS_AT_ONCE) await pause(host, TRANSACT_PAUSE_MS);
+        // Code that looks at another value each time it runs must not hold the thread, nor go on for ever.
+        const isRestless = attempt > ATTEMPTS_AT_ONCE;
+        if (isRestless) await pause(host, TRANSACT_PAUSE_MS);
+        else if (attempt === 1) reads.refresh();
         for (const [address, shallow] of attempted.behind) {
-          while (!closure.require(address, shallow) || isOver()) {
+          while (!closure.require(address, shallow) || (isRestless && isOver())) {
             if (isOver()) throw new TransactionError(notInTime(address, windowMs), attempt);
             await pause(host, TRANSACT_PAUSE_MS);
           }

@@ -54,6 +54,13 @@ describe("transact and computed values", () => {
     await host.run(() => space.close());
   });
 
+  test("[R28] what can be brought up to date at once needs no window", async () => {
+    const { space, host, out, total } = await tenfold();
+    await host.run(() => space.transact(() => out.set(total.get() ?? -1), { windowMs: 0 }));
+    expect(out.get()).toBe(10);
+    await host.run(() => space.close());
+  });
+
   test("[R28] an asynchronous one is waited for", async () => {
     const { space, host, a, out } = await tenfold();
     const later = space.computed("later", async () => {
