@@ -23,9 +23,12 @@ import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt } from "../store/receipt.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
+import { pullStored } from "../store/stored-value.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
+import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
+import { type End, endOf } from "./handler-end.ts";
 import { AnswerLater, type HandlerContext, isPromise, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 
@@ -41,7 +44,7 @@ export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, 
   extends Omit<CapabilityDefinition<TransactionalContext>, "commands" | "queries" | "on"> {
   readonly space: Space;
   readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, TransactionalContext>;
-  /** Queries read; they get the ordinary context, and pull what they need, within the clearance if there is one. */
+  /** Queries read; they get the ordinary context, and pull what they need, within the clearance if there is one. What they answer is confirmed: one may run again. */
   readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
 }
 
@@ -61,11 +64,15 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     // A command that is handed over again finds its receipt.
     idempotent: true,
     spawn: (spawned) => {
+      const { host } = spawned;
       const given = { ...spawned, space, definition: rest, outbound: shown.outbound };
       const asked = { description: "", ...(queries ? { queries } : {}) };
+      const replica = space.replica(space.name);
+      const answerQuery: MessageHandler = (message, context) =>
+        answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context) =>
-        message.kind === "command" ? handleOnce({ ...given, message }) : dispatch(asked, message, context);
-      return new MailboxActor(spawned.host, handle, rest.clearance);
+        message.kind === "command" ? handleOnce({ ...given, message }) : answerQuery(message, context);
+      return new MailboxActor(host, handle, rest.clearance);
     },
   };
 }
@@ -97,28 +104,6 @@ function attempt(handling: Handling): Attempt | Promise<Attempt> {
   const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
   const ended = endOf(() => dispatch(definition, own, contextOf(handling, tx)));
   return isPromise(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
-}
-
-type End =
-  | { readonly threw: false; readonly value: Json | undefined }
-  | { readonly threw: true; readonly error: unknown };
-
-/** What it came to: a handler that throws may have done so because of what was not here. */
-function endOf(run: () => ReturnType<typeof dispatch>): End | Promise<End> {
-  try {
-    const value = run();
-    return isPromise(value) ? Promise.resolve(value).then(returned, threw) : returned(value);
-  } catch (error) {
-    return threw(error);
-  }
-}
-
-function returned(value: Json | undefined): End {
-  return { threw: false, value };
-}
-
-function threw(error: unknown): End {
-  return { threw: true, error };
 }
 
 /** Commits what the handler did; runs it again if it looked at documents that were not here yet: what it saw proves nothing. */
@@ -189,7 +174,7 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
   for (let tries = 1; ; tries++) {
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
       // Not what a handling of the same request leaves that runs beside this one: that falls too.
-      const receipt = await replica.pullStored(receiptOf(message));
+      const receipt = await pullStored(replica, receiptOf(message));
       if (receipt === undefined && outcome.reason === "document-exists")
         throw new Failure(410, `${message.metadata.id} was handled, and its answer is not kept any more`);
       return answerOf(receipt, message);

@@ -20,6 +20,7 @@ import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
+import { pullStored } from "../store/stored-value.ts";
 import { receiptOf } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
@@ -181,7 +182,7 @@ export class SendAnswers {
     let result: Json | undefined;
     try {
       await replica.catchUp();
-      result = await replica.pullStored(receiptOf(send.id));
+      result = await pullStored(replica, receiptOf(send.id));
     } catch (error) {
       const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });

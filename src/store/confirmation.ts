@@ -33,6 +33,8 @@ export class Confirmation implements Newcomers {
   position: number;
   /** Under which new commits are made. */
   session: string;
+  /** How often something that could be read was taken back. */
+  reverts = 0;
   /** Told of what goes wrong where nobody waits for it. */
   tell: (trouble: unknown) => void;
   readonly #space: string;
@@ -93,6 +95,14 @@ export class Confirmation implements Newcomers {
 
   get pending(): CommitList<PendingCommit> {
     return this.#pending;
+  }
+
+  /** Whether the pending commits that have written here stand, once that is known; undefined where there are none. */
+  standing(): Promise<boolean> | undefined {
+    const outcomes: Promise<CommitOutcome>[] = [];
+    for (const { shares, outcome } of this.#pending) if (shares.length > 0) outcomes.push(outcome);
+    if (outcomes.length === 0) return undefined;
+    return Promise.all(outcomes).then((answers) => answers.every(({ kind }) => kind === "committed"));
   }
 
   /** Sends a commit that has been applied, and awaits its fate; one that cannot be made any more falls at once. */
@@ -257,6 +267,7 @@ export class Confirmation implements Newcomers {
     for (const localSequence of fallen.keys()) this.#pending.delete(localSequence);
     if (rejection.class === "unknown") this.session = this.#host.id();
     const documents = new Set([...fallen.values()].flatMap(({ shares }) => shares.map(({ document }) => document)));
+    if (documents.size > 0) this.reverts++;
     const isKept = (commit: PendingCommit) => !fallen.has(commit.localSequence);
     const changes = [...documents].flatMap((document) => document.rebase(() => {}, [], isKept));
     this.#documents.written(changes);

@@ -149,23 +149,6 @@ export class Replica implements AsyncDisposable {
     }
   }
 
-  /** The value of a document that the store has: not before what is pending on it here is confirmed or has fallen. */
-  async pullStored(ref: DocumentRef): Promise<Json | undefined> {
-    const letGo = this.observe(ref);
-    try {
-      for (;;) {
-        await this.load([ref]);
-        const { pending } = this.touch(ref);
-        if (pending.length === 0) return this.peek(ref);
-        await Promise.all(pending.map(({ commit }) => commit.outcome));
-        // Answered, and not yet seen in the feed.
-        if (this.touch(ref).pending.length > 0) await this.catchUp();
-      }
-    } finally {
-      letGo();
-    }
-  }
-
   /** Grows whenever a read starts a load, so that a caller can tell whether what he did started one. */
   get loadGeneration(): number {
     return this.#documents.loader.generation;
@@ -213,6 +196,11 @@ export class Replica implements AsyncDisposable {
 
   get pendingCommits(): number {
     return this.#confirmation.pending.size;
+  }
+
+  /** Grows whenever a commit falls, so that a caller can tell whether what he has read may have been taken back. */
+  get reverts(): number {
+    return this.#confirmation.reverts;
   }
 
   get residentDocuments(): number {
@@ -360,6 +348,12 @@ export class Replica implements AsyncDisposable {
   /** Resolves when every commit made so far is confirmed or has fallen. */
   async settled(): Promise<void> {
     await Promise.all([...this.#confirmation.pending].map((pending) => pending.outcome));
+  }
+
+  /** Whether all that can be read here stands, once that is known; undefined where the store has it all. */
+  standing(): Promise<boolean> | undefined {
+    this.#documents.turn?.seal();
+    return this.#confirmation.standing();
   }
 
   /**

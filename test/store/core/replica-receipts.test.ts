@@ -2,6 +2,7 @@ import { describe, expect, test } from "#test";
 import type { Json } from "../../../src/message/json.ts";
 import { Receipt } from "../../../src/store/receipt.ts";
 import { rejected } from "../../../src/store/rejection.ts";
+import { pullStored } from "../../../src/store/stored-value.ts";
 import { DOC, fate, quiet, refusal, type Site, setup } from "./replica-setup.ts";
 
 const RECEIPT = { scope: "space", id: "receipt:1" };
@@ -99,7 +100,7 @@ describe("receipts", () => {
     await leave(there, "first").outcome;
     const gate = here.hold("commit");
     const commits = [leave(here, "second"), leave(here, "third")];
-    const stored = here.replica.pullStored(RECEIPT);
+    const stored = pullStored(here.replica, RECEIPT);
     expect(here.replica.peek(RECEIPT)).toBe("third");
     gate.open();
     expect(await stored).toBe("first");
