@@ -4,7 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
@@ -97,7 +97,7 @@ export class Router {
     const waiting = pending.get(message.metadata.id);
     if (waiting && waiting.kept === undefined) return this.#inUse(inbound);
     const refusal = refusalOf(inbound, actor);
-    if (refusal) return this.#loop.refuse(inbound, refusal.code, refusal.reason);
+    if (refusal) return this.#refuse(inbound, refusal.code, refusal.reason);
     if (waiting) return this.#kept?.joins(inbound, waiting) ? this.#limitTime(waiting) : this.#inUse(inbound);
     if (origin.kind === "actor") {
       const circle = circleClosedBy(message, origin.actor, actor, pending);
@@ -119,6 +119,16 @@ export class Router {
     if (!this.#kept?.isOnItsWay(id)) this.#deliveries.kept(id);
   }
 
+  /** Where nobody waits for the answer, the event because of which it was sent was not handled as it should be. */
+  #refuse(inbound: Inbound, code: SystemErrorCode, reason: string): void {
+    const { message, origin } = inbound;
+    const { id } = message.metadata;
+    if (origin.kind === "actor" && !origin.actor.awaits(id))
+      this.#deliveries.kept(id, `${message.type} was refused: ${reason}`);
+    this.#loop.refuse(inbound, code, reason);
+  }
+
+  /** It may be the very same, sent by an event that came again while that is done: so no delivery fails by it. */
   #inUse(inbound: Inbound): void {
     this.#loop.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`);
   }
@@ -148,7 +158,7 @@ export class Router {
   #takeBack(inbound: Inbound, entry: PendingRequest, code: 500 | 503, reason: string): void {
     this.#loop.pending.take(entry.id);
     entry.kept?.ended(error(this.#host, entry, errorData(code, reason)), entry.origin);
-    this.#loop.refuse(inbound, code, reason);
+    this.#refuse(inbound, code, reason);
   }
 
   #limitTime(entry: PendingRequest): void {
@@ -168,7 +178,7 @@ export class Router {
       case "command Sys.Unsubscribe":
         return this.#stream(inbound, (message, connection) => this.#loop.streams.unsubscribe(message, connection));
       default:
-        return this.#loop.refuse(inbound, 404, `nobody handles ${inbound.message.kind} ${inbound.message.type}`);
+        return this.#refuse(inbound, 404, `nobody handles ${inbound.message.kind} ${inbound.message.type}`);
     }
   }
 
@@ -183,8 +193,7 @@ export class Router {
   #timeout(inbound: Inbound): void {
     const { message, origin } = inbound;
     const { requestId, reason } = (message.data ?? {}) as { requestId?: unknown; reason?: unknown };
-    if (typeof requestId !== "string")
-      return this.#loop.refuse(inbound, 422, "data.requestId: must be the id of a request");
+    if (typeof requestId !== "string") return this.#refuse(inbound, 422, "data.requestId: must be the id of a request");
     const entry = this.#loop.pending.get(requestId);
     const asker = origin.kind === "relay" ? this.#relays.askerOf(causationOf(message)) : origin;
     const expired = entry !== undefined && mayExpire(asker, entry.origin);
@@ -198,12 +207,11 @@ export class Router {
   /** Subscriptions of a client: only a connection can have them. */
   #stream(inbound: Inbound, answer: (message: Message, connection: Connection) => Json): void {
     const { message, origin } = inbound;
-    if (origin.kind !== "adapter")
-      return this.#loop.refuse(inbound, 422, `${message.type} is for clients of an adapter`);
+    if (origin.kind !== "adapter") return this.#refuse(inbound, 422, `${message.type} is for clients of an adapter`);
     if (this.#loop.isGone(origin)) return;
     // Only what a transaction or a handler publishes carries its label for certain: plain code may publish anything.
     if (origin.connection.clearance !== undefined)
-      return this.#loop.refuse(
+      return this.#refuse(
         inbound,
         403,
         "a connection with a clearance cannot subscribe to events; ask for what it may know",
@@ -212,7 +220,7 @@ export class Router {
       origin.connection.deliver(reply(this.#host, message, answer(message, origin.connection)));
     } catch (thrown) {
       const code = thrown instanceof Failure && thrown.code === 422 ? 422 : 503;
-      this.#loop.refuse(inbound, code, thrownText(thrown));
+      this.#refuse(inbound, code, thrownText(thrown));
     }
   }
 
@@ -290,8 +298,12 @@ export class Router {
     const said = data as Partial<Message> | null;
     this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason }, causeIn(said));
     if (said?.kind === "reply" || said?.kind === "error") this.#refuseAnswer(actor, said, reason);
-    else if ((said?.kind === "command" || said?.kind === "query") && typeof said.metadata?.id === "string")
+    else if ((said?.kind === "command" || said?.kind === "query") && typeof said.metadata?.id === "string") {
+      const { id, causation } = said.metadata;
+      if (!actor.awaits(id))
+        this.#deliveries.failed(actor.name, causation ?? "", `${said.type} was not sent: ${reason}`);
       actor.answer(error(this.#host, said as Message, errorData(500, `not sent: ${reason}`)));
+    }
     return new Failure(500, reason);
   }
 

@@ -3,6 +3,8 @@ import { describe, expect, test } from "#test";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventDeliveries } from "../../src/loop/event-deliveries.ts";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
+import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { message, setup } from "./loop-setup.ts";
 
@@ -82,4 +84,57 @@ describe("deliveries", () => {
     await settle();
     expect(ends).toEqual([expect.stringContaining("Work.Do was not routed")]);
   });
+
+  for (const [what, type, reason] of [
+    ["nobody handles", "Work.Nobody", "Work.Nobody was refused: nobody handles command Work.Nobody"],
+    ["does not fit", "Work.Do", "Work.Do was refused: data: must be text"],
+    ["it has not declared", "Work.Secret", "Work.Secret was not sent: command Work.Secret is not among"],
+  ] as const) {
+    test(`[L9] one whose handler has sent a command that ${what} has failed, with the reason`, async () => {
+      const { ends, deliver } = await sending((context, { metadata }) =>
+        context.send({ kind: "command", type, data: 1, metadata: { ...metadata, id: "w1", causation: metadata.id } }),
+      );
+      await deliver("e1");
+      expect(ends).toEqual([expect.stringContaining(reason)]);
+    });
+  }
+
+  test("[L9] one whose handler waits for what is refused ends as the handler says", async () => {
+    const { ends, deliver } = await sending((context) =>
+      context.command("Work.Nobody", null).then(undefined, () => undefined),
+    );
+    await deliver("e1");
+    expect(ends).toEqual(["handled"]);
+  });
 });
+
+/** A handler of events that sends commands, and one who takes some of them; how its deliveries end. */
+async function sending(handle: (context: HandlerContext, event: Message) => unknown) {
+  const delivered: ((given: Message) => Promise<void>)[] = [];
+  const events: EventJournal = {
+    publish: () => Promise.resolve(),
+    subscribe: (_type, _subscriber, deliver) => void delivered.push(deliver),
+  };
+  const text = dataSchema<string>((data) => (typeof data === "string" ? undefined : "must be text"), {});
+  const receiver = capability({
+    description: "takes text",
+    commands: { "Work.Do": { input: text, handle: () => null } },
+  });
+  const sender = capability({
+    description: "sends commands",
+    sends: { "Work.Do": "command", "Work.Nobody": "command" },
+    on: { "In.Told": (_data, context, event) => handle(context, event) },
+  });
+  const { settle } = await setup({ receiver, sender }, { events });
+  const ends: string[] = [];
+  return {
+    ends,
+    deliver: async (id: string) => {
+      void delivered[0]?.(message("event", "In.Told", id)).then(
+        () => ends.push("handled"),
+        (error: Error) => ends.push(error.message),
+      );
+      await settle();
+    },
+  };
+}
