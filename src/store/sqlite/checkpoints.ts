@@ -5,16 +5,18 @@
  *   idle ──pagesMax not copied──> copying ──> idle          in a thread (`log-copier.ts`), while batches are written
  *                                    │ the log is LENGTH_MAX times as long
  *                                    v
- *                                ending ──copied once more──> idle          no batch begins meanwhile
+ *                                ending ──copied once more──> turning ──batch has the lock, rest copied──> idle
+ *                              no batch begins meanwhile
  *
  * It is passive: it copies what no reader still needs and waits for nobody. When all of the log was copied, the next write
  * starts the log anew; beside a writer who never rests that would never be so. Where little was written beside a copy, that is copied here at once, so that the
- * log stays short; where much was, the end comes when the log is long. Without a thread
- * (`checkpointThread: false`, or none can be had) the copy is made between two batches, and is its own end.
+ * log stays short; where much was, the end comes when the log is long. Other processes write on meanwhile, and with two that never rest there would be no moment in which all of
+ * it is copied: so the first batch after the end copies the rest in its own turn, when nobody else may write. Without a thread
+ * (`checkpointThread: false`, or none can be had) the copy is made between two batches, and is its own end beside no other process.
  */
 import { pathToFileURL } from "node:url";
 import type { Host } from "../../host/host.ts";
-import type { Connection, Statement, WorkCount } from "./connection.ts";
+import type { Connection, Row, Statement, WorkCount } from "./connection.ts";
 import { LogCopier } from "./log-copier.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { engineError } from "./sqlite-error.ts";
@@ -27,7 +29,10 @@ const LENGTH_MAX = 4;
 /** Which part of those pages is little: copying it takes a millisecond, most of it for the flush. */
 const LITTLE = 1 / 4;
 
-type State = "idle" | "copying" | "ending" | "closed";
+/** How long the turn of the log waits for reads that are under way in other processes: they take a fraction of it, if they have a core. */
+const READERS_MS = 20;
+
+type State = "idle" | "copying" | "ending" | "turning" | "closed";
 
 export class Checkpoints {
   readonly #connection: Connection;
@@ -40,6 +45,7 @@ export class Checkpoints {
   readonly #failed: (error: unknown) => void;
   readonly #look: Statement;
   readonly #copy: Statement;
+  readonly #turn: Statement;
   #state: State = "idle";
   /** Undefined before the log has been long for the first time; null where there is none to be had. */
   #copier: LogCopier | null | undefined;
@@ -67,6 +73,7 @@ export class Checkpoints {
     this.#copier = options.tuning.checkpointThread ? undefined : null;
     this.#look = connection.prepare("PRAGMA wal_checkpoint(NOOP)");
     this.#copy = connection.prepare("PRAGMA wal_checkpoint(PASSIVE)");
+    this.#turn = connection.prepare("PRAGMA wal_checkpoint(RESTART)");
   }
 
   /** After a batch: looks whether the log has become long, and has it copied. */
@@ -83,7 +90,7 @@ export class Checkpoints {
     // Less is copied than before: the log has begun anew.
     if (checkpointed < this.#checkpointedSeen) this.#endFrom = LENGTH_MAX * this.#pagesMax;
     this.#checkpointedSeen = checkpointed;
-    if (this.#copier && log >= this.#endFrom) this.#underWay = this.#end(log);
+    if (log >= this.#endFrom) this.#underWay = this.#end(log);
     else if (isLong && this.#state === "idle") this.#underWay = this.#start();
   }
 
@@ -92,6 +99,23 @@ export class Checkpoints {
     if (this.#state !== "ending") return false;
     this.#go = go;
     return true;
+  }
+
+  /** Whether the batch that has the write lock should first let go of it for `turn`. */
+  get wantsTurn(): boolean {
+    return this.#state === "turning";
+  }
+
+  /**
+   * Copies what other processes have written since the end, and has the next write start the log anew. Called outside of a transaction, right
+   * after the lock was ours: whoever else writes would have to come between two statements.
+   */
+  turn(): void {
+    this.#connection.exec(`PRAGMA busy_timeout = ${READERS_MS}`);
+    const found = this.#run(this.#turn);
+    this.#connection.exec("PRAGMA busy_timeout = 0");
+    // Another process copies at this moment, for which the engine waits in no case: the next batch tries again.
+    if (this.#state === "turning" && found?.["log"] !== -1) this.#state = "idle";
   }
 
   /** Lets a copy in the thread end, and the thread with it; afterwards nothing is copied any more. */
@@ -122,7 +146,7 @@ export class Checkpoints {
     this.#state = "ending";
     await this.#underWay;
     await this.#copyOnce();
-    if (this.#state === "ending") this.#state = "idle";
+    if (this.#state === "ending") this.#state = "turning";
     const go = this.#go;
     this.#go = undefined;
     go?.();
@@ -147,11 +171,15 @@ export class Checkpoints {
   }
 
   #copyNow(): void {
-    if (this.#state === "closed" || this.#connection.inTransaction) return;
+    if (this.#state !== "closed" && !this.#connection.inTransaction) this.#run(this.#copy);
+  }
+
+  #run(copy: Statement): Row | undefined {
     try {
-      this.#copy.get();
+      return copy.get();
     } catch (error) {
       this.#failed(error);
+      return undefined;
     }
   }
 

@@ -207,7 +207,7 @@ export class GroupCommit {
       this.#state = { kind: "waiting" };
       return;
     }
-    if (!this.#takeLock()) return;
+    if (!this.#takeLock() || !this.#turnLog()) return;
     const callers = this.#callers;
     this.#callers = 0;
     const jobs = this.#runJobs() ?? [];
@@ -258,6 +258,14 @@ export class GroupCommit {
       this.#rest();
     }
     return answer.kind === "held";
+  }
+
+  /** Has the log begin anew where that is due; false when the lock is no longer ours. */
+  #turnLog(): boolean {
+    if (!this.#checkpoints.wantsTurn) return true;
+    this.#connection.rollback();
+    this.#checkpoints.turn();
+    return this.#state.kind !== "stopped" && this.#takeLock();
   }
 
   #retryIn(delayMs: number): void {

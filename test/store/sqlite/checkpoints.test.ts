@@ -10,6 +10,7 @@ import { resolveOptions, type SqliteTuning } from "../../../src/store/sqlite/opt
 import { openReader } from "../../../src/store/sqlite/reader.ts";
 import { append } from "../conformance/requests.ts";
 import { CHECKPOINT_PAGES, fill, freshEntries } from "./long-log.ts";
+import { startProgram } from "./program.ts";
 import { StoreFile } from "./store-file.ts";
 
 /** A frame of the log: a page with its head. */
@@ -19,6 +20,8 @@ const BATCH_FRAMES_MAX = 40;
 const LOG_BYTES_MAX = logBytesMax(CHECKPOINT_PAGES);
 /** Some thousand frames. */
 const BATCHES = 60;
+/** Of each of two processes: some ten thousand frames together. */
+const ROUNDS = 200;
 
 describe("a long log", () => {
   test("[S107] is copied by a thread, and stays short under a load that never rests", async () => {
@@ -79,6 +82,20 @@ describe("a long log", () => {
     await fill(at.store, BATCHES);
     // The file does not shrink, but what is written begins anew at its start.
     expect(at.logBytes()).toBe(grown);
+  });
+
+  test("[S108] of two processes that never rest begins anew", async () => {
+    await using at = await setup();
+    await using one = startProgram("filler", { path: at.file.path, rounds: ROUNDS });
+    await using two = startProgram("filler", { path: at.file.path, rounds: ROUNDS });
+    for (const word of ["ready", "done"]) {
+      expect([await one.next(), await two.next()]).toEqual([word, word]);
+      one.tell("go on");
+      two.tell("go on");
+    }
+    // The file is as long as the log ever was: at 200 frames it is brought to its end, and again at 200 more where a reader had no core for too long.
+    expect(at.logBytes()).toBeLessThan(1_200 * FRAME_BYTES);
+    expect(await at.store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
   test("[S107] does not keep a process alive that has nothing more to do", async () => {

@@ -4,6 +4,7 @@ import type { Json } from "../../../src/message/json.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/index.ts";
 import { type Store, StoreError } from "../../../src/store/store.ts";
 import { append, entry, set, write } from "../conformance/requests.ts";
+import { CHECKPOINT_PAGES, fill } from "./long-log.ts";
 import { Repeater } from "./repeater.ts";
 
 interface Settings {
@@ -86,6 +87,16 @@ function isUnbroken(ids: readonly number[]): boolean {
   return Math.max(...ids) - Math.min(...ids) < ids.length;
 }
 
+/** Writes batch after batch on a store that copies its log early, without a rest; says when it is done, and stays until it is killed. */
+async function filler({ path, rounds }: Settings): Promise<void> {
+  const store = await openSqliteStore({ path, tuning: { lockWaitMs: 600_000, checkpointPages: CHECKPOINT_PAGES } });
+  say("ready");
+  await orders.next();
+  await fill(store, rounds);
+  say("done");
+  await orders.next();
+}
+
 /** Handles what another process handles too, and says what it has done. */
 async function repeater({ path, name, rounds }: Settings): Promise<void> {
   const repeater = await Repeater.open(path, name);
@@ -94,7 +105,14 @@ async function repeater({ path, name, rounds }: Settings): Promise<void> {
   say((await repeater.run(rounds)) as never as Json);
 }
 
-const programs: { [name: string]: (settings: Settings) => Promise<void> } = { open, writer, holder, worker, repeater };
+const programs: { [name: string]: (settings: Settings) => Promise<void> } = {
+  open,
+  writer,
+  holder,
+  worker,
+  filler,
+  repeater,
+};
 const [, , name = "", settings = ""] = process.argv;
 await programs[name]?.(JSON.parse(settings));
 process.exit();
