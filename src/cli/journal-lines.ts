@@ -1,5 +1,6 @@
 /** Rows of the journal as lines for a person. */
 import type { KernelStore } from "../kernel/open-store.ts";
+import { visibleLine } from "../message/visible-text.ts";
 
 export type Row = Awaited<ReturnType<KernelStore["query"]>>[number];
 
@@ -12,8 +13,9 @@ export function troubleOf(row: Row): string {
   return row.error ?? row.unreadable ?? "";
 }
 
-/** Columns as wide as their widest cell. */
-export function table(rows: readonly (readonly string[])[]): string[] {
+/** Columns as wide as their widest cell, as it is shown. */
+export function table(texts: readonly (readonly string[])[]): string[] {
+  const rows = texts.map((cells) => cells.map(visibleLine));
   const columns = Math.max(0, ...rows.map((cells) => cells.length));
   const widths = Array.from({ length: columns }, (_, i) => Math.max(...rows.map((cells) => cells[i]?.length ?? 0)));
   return rows.map((cells) =>

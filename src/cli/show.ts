@@ -54,7 +54,7 @@ async function run({ words, options, environment, terminal }: VerbCall): Promise
     if (options["json"]) terminal.line(JSON.stringify({ kind: candidate, value }));
     else {
       terminal.line(terminal.strong(`${candidate} ${place.id}`));
-      terminal.line(JSON.stringify(value, null, 2));
+      for (const line of JSON.stringify(value, null, 2).split("\n")) terminal.line(line);
     }
     return EXIT.ok;
   }

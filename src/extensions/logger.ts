@@ -1,4 +1,5 @@
 /** What extensions and their loader say: entries with a level and a source, to whoever opened the kernel. */
+import { visibleLine } from "../message/visible-text.ts";
 
 /** From the least to the most important. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -29,11 +30,6 @@ export function loggerFor(source: string, log: Log): Logger {
 export function logToStderr(from: LogLevel = "warn"): Log {
   const shown = LOG_LEVELS.slice(LOG_LEVELS.indexOf(from));
   return ({ level, source, message }) => {
-    if (shown.includes(level)) process.stderr.write(`millrace: ${level} ${source}: ${oneLine(message)}\n`);
+    if (shown.includes(level)) process.stderr.write(`millrace: ${level} ${source}: ${visibleLine(message)}\n`);
   };
-}
-
-/** Text of others never moves the cursor of a terminal. */
-function oneLine(text: string): string {
-  return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
 }

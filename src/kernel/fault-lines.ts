@@ -8,6 +8,7 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Observer } from "../loop/observation.ts";
+import { visibleLines } from "../message/visible-text.ts";
 import { faultText } from "./faults.ts";
 
 /** The same line is shown once in this time. */
@@ -49,5 +50,5 @@ export class FaultLines {
 }
 
 export function faultsToStderr(host: Pick<Host, "monotonic">): Observer {
-  return new FaultLines(host, (text) => void process.stderr.write(`millrace: ${text}\n`)).observe;
+  return new FaultLines(host, (text) => void process.stderr.write(`millrace: ${visibleLines(text)}\n`)).observe;
 }

@@ -76,7 +76,7 @@ async function healthOf(client: Client): Promise<KernelHealth> {
 }
 
 describe("a kernel that is started", () => {
-  test("[X14] [K14] [K28] says which extensions failed and what they have to say, from the level that was set", async () => {
+  test("[X14] [K14] [K28] [K59] says which extensions failed and what they have to say, from the level that was set", async () => {
     const extensions = new ExtensionFolder();
     const says = 'context.logger.info("hello\\n\\u001b[2Jthere"); context.logger.debug("hidden");';
     extensions.write("noisy/manifest.yaml", "id: noisy\nentrypoint: main.js\n");
@@ -97,7 +97,7 @@ describe("a kernel that is started", () => {
     expect(await kernel.stop()).toBe(0);
     // Only now is everything here that it said: output and complaints come by ways of their own.
     expect(kernel.complaints.split("\n")).toEqual([
-      "millrace: info ext.noisy: hello [2Jthere",
+      "millrace: info ext.noisy: hello\\n\\u001b[2Jthere",
       "millrace: error extensions: broken failed: start: no luck",
       "",
     ]);
