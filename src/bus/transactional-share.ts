@@ -9,6 +9,9 @@
  *        └─catch up, wait─┘  └ refused ──────────────> failed
  *          a read has moved, what it stood on fell, the store was busy
  * ```
+ * A handler that threw ends in a commit too, of what it had read alone: it has failed only if that stands and there is no receipt. Otherwise it
+ * threw because of what never was, or because it had done its work before.
+ *
  * A handler may therefore run several times; its effect happens once. A run that read documents which were not in memory yet
  * proves nothing, whatever came of it: it is run again when they are here.
  */
@@ -23,6 +26,7 @@ import { type Label, LabelError } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
+import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
@@ -123,8 +127,9 @@ export class TransactionalShare {
     run.handling = undefined;
     let verdict = withoutCommit(run, context, end);
     try {
-      if (verdict === undefined) verdict = this.#commit(handling, end.kind === "returned" ? end.value : undefined);
-      else transaction.abort();
+      if (verdict !== undefined) transaction.abort();
+      else if (end.kind === "returned") verdict = this.#commit(handling, end.value);
+      else this.#commitReads(handling, end);
     } catch (error) {
       verdict = { kind: "failed", error: errorText(error) };
     }
@@ -149,7 +154,7 @@ export class TransactionalShare {
       if (leak !== undefined) return leak;
     }
     transaction.settlements.push(settlement);
-    const answered = (outcome: CommitOutcome) => this.#answered(handling, outcome, settlement);
+    const answered = (outcome: CommitOutcome) => this.#answered(handling, outcome, landed(settlement));
     if (!transaction.hasEntries) whenOver(transaction.commit(), answered);
     else {
       const sent = this.#publisher.send(transaction.entries, () => transaction.commit().outcome);
@@ -158,10 +163,24 @@ export class TransactionalShare {
     return undefined;
   }
 
-  #answered(handling: Handling, outcome: CommitOutcome, settlement: Settlement): void {
+  /** What a handler that did not return has come to. One that takes too long still has its transaction, which must not go on. */
+  #commitReads(handling: Handling, { reason, error, thrown }: HandlerEnd & { kind: "failed" }): void {
+    const { run, step, call } = handling;
+    let { transaction } = handling;
+    if (reason === "timeout") {
+      transaction.abort();
+      transaction = call.replica.transaction();
+    }
+    // However old the event is: its row was in the journal all along, and so its receipt would be there.
+    const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
+    const commit = transaction.commitReads({ kind: "absent", ...receipt });
+    whenOver(commit, (outcome) => this.#answered(handling, outcome, { kind: "failed", error, thrown }));
+  }
+
+  #answered(handling: Handling, outcome: CommitOutcome, whenCommitted: ShareEnd): void {
     // Whether it is there, only the receipt can tell: the event goes back to the journal with its lease.
     if (outcome.kind === "rejected" && outcome.class === "unknown") this.#lease.doubt(handling.run.lease);
-    this.#judged(handling, verdictOn(outcome, settlement));
+    this.#judged(handling, outcome.kind === "committed" ? whenCommitted : verdictOn(outcome));
   }
 
   #judged(handling: Handling, verdict: Verdict): void {
@@ -208,10 +227,11 @@ function labelled(transaction: Transaction, label: Label, receipt: DocumentRef, 
   }
 }
 
-function verdictOn(outcome: CommitOutcome, settlement: Settlement): Verdict {
-  if (outcome.kind === "committed") {
-    return settlement.outcome.kind === "partial" ? { kind: "recorded" } : { kind: "settled", settlement };
-  }
+function landed(settlement: Settlement): ShareEnd {
+  return settlement.outcome.kind === "partial" ? { kind: "recorded" } : { kind: "settled", settlement };
+}
+
+function verdictOn(outcome: Rejection): Verdict {
   // Whatever felled the commit beneath, this one may do without it.
   if (outcome.reason === "fell-with" || outcome.class === "stale") return { kind: "again", why: outcome.message };
   if (outcome.reason === "document-exists") return { kind: "already" };
@@ -222,14 +242,12 @@ function verdictOn(outcome: CommitOutcome, settlement: Settlement): Verdict {
     : { kind: "failed", error: outcome.message };
 }
 
-/** What a run comes to that is not to be committed; undefined when it is. */
+/** What a run comes to that needs no commit to say so. */
 function withoutCommit(run: EventRun, context: HandlerTransaction, end: HandlerEnd): Verdict | undefined {
   if (run.state === "over") return { kind: "lost" };
-  if (end.kind === "returned") return context.sawUnloaded ? AGAIN_LOADED : undefined;
-  if (end.reason === "timeout") return { kind: "failed", error: end.error };
+  if (end.kind === "failed" && end.reason === "timeout") return undefined;
   if (context.sawUnloaded) return AGAIN_LOADED;
-  const { error, thrown } = end;
-  return end.reason === "stale" ? { kind: "again", why: error } : { kind: "failed", error, thrown };
+  return end.kind === "failed" && end.reason === "stale" ? { kind: "again", why: end.error } : undefined;
 }
 
 function messageOf(error: unknown): string {

@@ -1,7 +1,8 @@
 /**
  * Running synchronous code as one commit until it is durable: a stale one is run again after catching up, within a time window
  * and with growing, jittered pauses; any other rejection is the caller's to know. Code that has looked at documents which are not here,
- * and has thrown or written nothing, is run again when they are; code that has looked at a computed value which was not up to date, when that is: at
+ * and has thrown or written nothing, is run again when they are, and code that has looked at what is not confirmed yet, and has thrown or written nothing,
+ * when that has fallen; code that has looked at a computed value which was not up to date, when that is: at
  * once, unless something asynchronous is in the way.
  */
 import type { Host } from "../host/host.ts";
@@ -10,7 +11,7 @@ import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TransactionReads } from "../scheduler/transaction-reads.ts";
-import { ReadBehind, ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
+import { ReadBehind, ReadTentative, ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
 import { type Rejection, rejected, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
@@ -66,21 +67,16 @@ export async function transact<T>(
         }
         continue;
       }
-      for (const document of attempted.missing ?? []) held.push(replica.observe(document));
-      if (attempted instanceof ReadTooEarly) {
-        if (isOver()) throw attempted.cause;
-        await loaded(replica, attempted.missing);
-        continue;
-      }
-      const { result, commit, missing } = attempted;
-      if (commit === undefined) {
-        if (missing === undefined || isOver()) return result;
+      const { end, commit, standing, missing } = attempted;
+      for (const document of missing ?? []) held.push(replica.observe(document));
+      if (commit === undefined && missing !== undefined && !isOver()) {
         await loaded(replica, missing);
         continue;
       }
-      const outcome = await commit.outcome;
-      if (outcome.kind === "committed") return result;
-      if (retryRule(outcome) !== "run-again" || isOver()) throw new TransactionError(outcome, attempt);
+      const outcome = await (commit?.outcome ?? standing);
+      if (outcome === undefined || outcome.kind === "committed") return end();
+      const mayRunAgain = commit === undefined || retryRule(outcome) === "run-again";
+      if (!mayRunAgain || isOver()) throw new TransactionError(outcome, attempt);
       await replica.catchUp();
       await replica.loadsSettled();
       await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
@@ -91,12 +87,25 @@ export async function transact<T>(
   }
 }
 
-function tryOnce<T>(transact: () => Transacted<T>): Transacted<T> | ReadTooEarly | ReadBehind {
+/** What an attempt has come to, if what it rests on lasts. */
+interface Attempted<T> extends Omit<Transacted<T>, "result"> {
+  /** Gives the result, or throws what the code has thrown. */
+  readonly end: () => T;
+}
+
+function tryOnce<T>(transact: () => Transacted<T>): Attempted<T> | ReadBehind {
   try {
-    return transact();
+    const { result, ...rest } = transact();
+    return { ...rest, end: () => result };
   } catch (error) {
-    if (error instanceof ReadTooEarly || error instanceof ReadBehind) return error;
-    throw error;
+    if (error instanceof ReadBehind) return error;
+    if (!(error instanceof ReadTooEarly || error instanceof ReadTentative)) throw error;
+    const end = () => {
+      throw error.cause;
+    };
+    return error instanceof ReadTooEarly
+      ? { end, commit: undefined, missing: error.missing }
+      : { end, commit: undefined, standing: error.standing };
   }
 }
 

@@ -21,14 +21,14 @@ import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
-import { Receipt } from "../store/receipt.ts";
+import { Receipt, requireAbsent } from "../store/receipt.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
-import { type End, endOf } from "./handler-end.ts";
+import { type End, endOf, outcomeOf } from "./handler-end.ts";
 import { AnswerLater, type HandlerContext, isPromise, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 
@@ -91,9 +91,10 @@ interface Handling extends SpawnContext {
   readonly message: Message;
 }
 
+/** What a run of the handler comes to once its commit stands. One that threw ends in a commit of what it had read. */
 interface Attempt {
   readonly committed: Promise<CommitOutcome>;
-  readonly result: Json;
+  readonly end: End;
 }
 
 /** One run of the handler, without a promise where it needs none: most commands only look at what is here. */
@@ -116,8 +117,8 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
     const settled = space.replica(space.name).loadsSettled();
     return settled.then(() => attempt(handling));
   }
-  if (end.threw) return failedAttempt(handling, end.error);
   const receipt = receiptOf(message);
+  if (end.threw) return { committed: transaction.commitReads(requireAbsent(receipt)).outcome, end };
   const kept = admit({ request: requestOf(message), result: end.value ?? null }, undefined) as ReceiptValue;
   transaction.leave(new Receipt(receipt, kept));
   // What a handler answers is what it has read.
@@ -130,7 +131,8 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
   // The command's own row is done; the others are events.
   const handOver = entries.length > 1 ? handling.commitWith : undefined;
   // The answer is what the receipt says: the handler may change what it has returned before the commit is confirmed.
-  return { committed: handOver ? handOver(entries, () => tx.commit()) : tx.commit(), result: kept.result };
+  const committed = handOver ? handOver(entries, () => tx.commit()) : tx.commit();
+  return { committed, end: { threw: false, value: kept.result } };
 }
 
 /** What it wanted to read is computed, and has yet to be. */
@@ -139,20 +141,16 @@ async function attemptLater(handling: Handling, open: CellTransaction): Promise<
   try {
     await tx.upToDate(handling.host);
   } catch (error) {
-    return failedAttempt(handling, new Failure(503, thrownText(error)));
+    const end = { threw: true, error: new Failure(503, thrownText(error)) } as const;
+    return { committed: tx.transaction.commitReads(requireAbsent(receiptOf(handling.message))).outcome, end };
   }
   return attempt(handling);
 }
 
-function failedAttempt({ message, noteFailed }: Handling, error: unknown): Attempt {
-  if (!noteFailed) throw error;
-  return { committed: failed(noteFailed(message, error), error), result: null };
-}
-
-/** The journal tells of it before whoever asked does. */
-async function failed(noted: Promise<void>, error: unknown): Promise<never> {
-  await noted;
-  throw error;
+/** The journal tells of a failure before whoever asked is told. */
+async function ended({ message, noteFailed }: Handling, end: End): Promise<Json> {
+  if (end.threw) await noteFailed?.(message, end.error);
+  return outcomeOf(end) ?? null;
 }
 
 function begun({ clearance }: CapabilityDefinition<TransactionalContext>, message: Message): BeginOptions {
@@ -161,9 +159,9 @@ function begun({ clearance }: CapabilityDefinition<TransactionalContext>, messag
 }
 
 /** Waits for the commit; a stale one is run again, one that finds a receipt answers with it. */
-async function confirm(handling: Handling, { committed, result }: Attempt): Promise<Json> {
+async function confirm(handling: Handling, { committed, end }: Attempt): Promise<Json> {
   const outcome = await committed;
-  return outcome.kind === "committed" ? result : otherwise(handling, outcome);
+  return outcome.kind === "committed" ? ended(handling, end) : otherwise(handling, outcome);
 }
 
 async function otherwise(handling: Handling, rejection: Rejection): Promise<Json> {
@@ -187,9 +185,9 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
     }
     await replica.catchUp();
     await pause(host, TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random());
-    const { committed, result } = await attempt(handling);
+    const { committed, end } = await attempt(handling);
     outcome = await committed;
-    if (outcome.kind === "committed") return result;
+    if (outcome.kind === "committed") return ended(handling, end);
   }
 }
 

@@ -3,6 +3,7 @@
  * transaction is made by the first launch in it and follows its commit. SPEC: I10.
  */
 import { thrownText } from "../message/error-data.ts";
+import type { CommitOutcome } from "../store/commit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
@@ -52,14 +53,14 @@ export class Attempts {
   }
 
   /** The transaction has ended. Without a commit it wrote nothing, and is run again if it has looked at what is not here. */
-  #transacted({ commit, missing, label }: Transacted<unknown>): void {
+  #transacted({ commit, standing, missing, label }: Transacted<unknown>): void {
     const lineage = this.#take();
     if (lineage === undefined) return;
     if (label !== undefined) lineage.label = label;
     if (commit === undefined && missing !== undefined) return lineage.fail("it read documents before they were loaded");
-    if (commit === undefined) return lineage.confirm();
+    if (commit === undefined) return standing === undefined ? lineage.confirm() : follow(lineage, standing);
     lineage.applied({ session: commit.session, localSequence: commit.localSequence });
-    follow(lineage, commit);
+    follow(lineage, commit.outcome);
   }
 
   #take(): Lineage | undefined {
@@ -72,11 +73,11 @@ export class Attempts {
 /** The lineage of a commit that somebody has made. It may be over, or may have written nothing: its outcome alone decides. */
 export function lineageOf(replica: Replica, commit: Commit): Lineage {
   const lineage = new Lineage(replica);
-  follow(lineage, commit);
+  follow(lineage, commit.outcome);
   return lineage;
 }
 
-function follow(lineage: Lineage, { outcome }: Commit): void {
+function follow(lineage: Lineage, outcome: Promise<CommitOutcome>): void {
   outcome.then((answer) => {
     if (answer.kind === "committed") lineage.confirm();
     else lineage.fail(answer.message);

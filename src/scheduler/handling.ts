@@ -19,11 +19,13 @@ import { topicType } from "../message/topic.ts";
 import { handOut } from "../store/admit.ts";
 import { isWithin, join, type Label, labelOf } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
+import { requireAbsent } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { Closure, type ClosureParts, isCurrent } from "./closure.ts";
+import { receiptOf } from "./event-id.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import { Lineage } from "./lineage.ts";
 import type { Send, Wait } from "./send.ts";
@@ -164,14 +166,12 @@ export class Handling implements WriteTarget {
     this.send.attempts--;
   }
 
-  /** Nothing of it happens; the outcome says whether what it had read stands. */
+  /** Nothing of it happens; the outcome says whether what it had read stands, or whether the send was handled before. */
   commitReads(why: string): Commit {
     this.end();
     this.letGoOfOthers();
     this.lineage.fail(why);
-    for (const part of this.transaction.parts) part.draft = undefined;
-    this.transaction.extras = undefined;
-    return this.transaction.commit();
+    return this.transaction.commitReads(requireAbsent(receiptOf(this.send.id)));
   }
 
   /** Nothing of it happens. */

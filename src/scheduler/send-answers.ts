@@ -79,7 +79,7 @@ export class SendAnswers {
 
   /**
    * A handler that threw has failed only if what it had read stands: values of two moments may not fit together, and a commit that it
-   * stood on may fall.
+   * stood on may fall. And only if the send was not handled before: then it may have thrown because of that.
    */
   threw(queue: SendQueue, handling: Handling, error: unknown): void {
     const { send } = handling;
@@ -90,8 +90,8 @@ export class SendAnswers {
     const decide = (answer: CommitOutcome) => {
       queue.inFlight--;
       if (answer.kind === "committed") this.failWith(queue, send, "threw", error);
-      else if (send.origin?.state === "failed") this.drop(queue, send, "origin-failed", send.origin.why);
-      else this.#again(queue, send, answer);
+      else if (answer.class === "unknown") this.#again(queue, send, answer);
+      else this.rejected(queue, send, answer);
       this.#work.wake();
     };
     this.#work.background(outcome.then(decide));

@@ -3,6 +3,7 @@
  * it is told to readers when the pass begins and handed to the replica in a microtask.
  */
 import type { Host } from "../host/host.ts";
+import type { CommitOutcome } from "../store/commit.ts";
 import { NOTHING_ELSE } from "../store/commit-request.ts";
 import type { OpenTurn } from "../store/document-table.ts";
 import { join, type Label, PUBLIC } from "../store/label.ts";
@@ -45,6 +46,8 @@ export interface LostWrites {
 export interface Transacted<T> {
   readonly result: T;
   readonly commit: Commit | undefined;
+  /** Whether what it has read stands, where it wrote nothing and read what is not confirmed yet. */
+  readonly standing?: Promise<CommitOutcome> | undefined;
   /** Documents that it has taken for absent because they are not here; they are being loaded. */
   readonly missing?: ReadonlySet<ReplicaDocument> | undefined;
   /** What it has read is labelled with, where it was one of its own. */
@@ -59,6 +62,17 @@ export class ReadTooEarly extends Error {
   constructor(cause: unknown, missing: ReadonlySet<ReplicaDocument>) {
     super("a transaction threw that had read documents before they were loaded", { cause });
     this.missing = missing;
+  }
+}
+
+/** A transaction threw after it had read what is not confirmed yet, which may be why. Nothing of it has happened. */
+export class ReadTentative extends Error {
+  override readonly name = "ReadTentative";
+  readonly standing: Promise<CommitOutcome>;
+
+  constructor(cause: unknown, standing: Promise<CommitOutcome>) {
+    super("a transaction threw that had read what is not confirmed yet", { cause });
+    this.standing = standing;
   }
 }
 
@@ -236,7 +250,9 @@ export class Turns implements UntoldWrites {
     } catch (error) {
       unit.undo();
       if (this.#behind !== undefined) throw new ReadBehind(this.#behind);
-      throw unit.missing === undefined ? error : new ReadTooEarly(error, unit.missing);
+      if (unit.missing !== undefined) throw new ReadTooEarly(error, unit.missing);
+      const standing = replica.standingOf(unit.seal().reads);
+      throw standing === undefined ? error : new ReadTentative(error, standing);
     } finally {
       turn.unit = undefined;
       this.#ready = undefined;
@@ -244,7 +260,9 @@ export class Turns implements UntoldWrites {
       this.#closure = undefined;
       this.#behind = undefined;
     }
-    return { result, commit: this.commit(unit, undefined, changeGroup), missing: unit.missing, label: unit.label };
+    const commit = this.commit(unit, undefined, changeGroup);
+    const standing = commit === undefined ? replica.standingOf(unit.seal().reads) : undefined;
+    return { result, commit, standing, missing: unit.missing, label: unit.label };
   }
 
   /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */

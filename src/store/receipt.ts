@@ -12,7 +12,7 @@
 import { firstIdAt, TIMED_ID_LENGTH_MIN, timeInId } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import { handOut } from "./admit.ts";
-import type { DocumentPatch } from "./commit.ts";
+import type { DocumentPatch, Precondition } from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
@@ -74,6 +74,11 @@ export function eventOf(name: string): string | undefined {
   const length = Number(name.slice(OF_EVENT.length, end));
   if (!(length >= TIMED_ID_LENGTH_MIN && length <= TIMED_ID_LENGTH_MAX)) return undefined;
   return name.slice(end + 1, end + 1 + length);
+}
+
+/** For a commit that leaves none, and is to be made only where nobody has left one. */
+export function requireAbsent({ scope, id }: DocumentRef): Precondition {
+  return { kind: "absent", scope, id, madeAtMs: madeAt(id) };
 }
 
 /** Where names of receipts lie of what was made before a time: from the first text on, up to the second. Others may lie there too. */

@@ -15,7 +15,7 @@ import type { Path } from "../message/path.ts";
 import { handOut } from "./admit.ts";
 import { type Application, applyDraft } from "./apply-draft.ts";
 import type { NotificationListener } from "./change.ts";
-import type { CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
+import type { CommitOutcome, CommitRequest, DocumentPatch, NodeBasis, ReadClaim } from "./commit.ts";
 import {
   buildRequest,
   firstMoved,
@@ -138,17 +138,6 @@ export class Replica implements AsyncDisposable {
     if (failed) throw failed.loadError;
   }
 
-  /** The value of a document, which is loaded if it is not here; throws when it cannot be. */
-  async pull(ref: DocumentRef): Promise<Json | undefined> {
-    const letGo = this.observe(ref);
-    try {
-      await this.load([ref]);
-      return this.peek(ref);
-    } finally {
-      letGo();
-    }
-  }
-
   /** Grows whenever a read starts a load, so that a caller can tell whether what he did started one. */
   get loadGeneration(): number {
     return this.#documents.loader.generation;
@@ -258,14 +247,25 @@ export class Replica implements AsyncDisposable {
     return pending;
   }
 
+  /** Whether what was read by code that has written nothing stands, once that is known; undefined where the store has it all. */
+  standingOf(reads: readonly ReadClaim[]): Promise<CommitOutcome> | undefined {
+    const { localSequences } = this.#beneath(reads);
+    return localSequences.length === 0 ? undefined : this.#confirmation.outcomeOfReading(NONE, localSequences);
+  }
+
+  #beneath(reads: readonly ReadClaim[]): Foundation {
+    const foundation = new Foundation();
+    for (const read of reads) this.find(read)?.addPendingBeneath(read.path, read.depth, foundation);
+    return foundation;
+  }
+
   /**
    * Makes one commit of changes that were already made in place to documents of this replica (`ReplicaDocument.value`), by
    * synchronous code that nothing came between. Values in the operations are frozen by now.
    */
   adopt(done: ReadonlyMap<ReplicaDocument, Share>, { except, reads, extras, ...options }: AdoptOptions): Commit {
     const identity = { session: this.session, localSequence: ++this.#localSequence };
-    const foundation = new Foundation();
-    for (const read of reads) this.find(read)?.addPendingBeneath(read.path, read.depth, foundation);
+    const foundation = this.#beneath(reads);
     const shares: DocumentShare[] = [];
     for (const [document, { operations, inverses }] of done) {
       shares.push({ commit: undefined, document, operations, inverses });

@@ -191,6 +191,18 @@ export class Transaction {
     return this.#home.commit(this);
   }
 
+  /**
+   * Nothing of it happens. The commit stands where what it has read stands and the receipt is not there: whoever threw upon it has failed
+   * then. Otherwise it may not throw when it runs again, or was done before.
+   */
+  commitReads(absent: Precondition): Commit {
+    for (const part of this.parts) part.draft = undefined;
+    this.extras = undefined;
+    this.receipt = undefined;
+    this.preconditions.push(absent);
+    return this.commit();
+  }
+
   /** Gives up; nothing of it happens. Harmless when it is over already. */
   abort(): void {
     if (this.state !== "open") return;

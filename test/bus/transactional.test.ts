@@ -135,6 +135,84 @@ describe("transactional handlers", () => {
     expect(replica.pendingCommits).toBe(0);
   });
 
+  /** Handles `take` as long as there is something left. */
+  async function shop(all: Setup, left: number) {
+    const replica = await all.replica();
+    const stocked = replica.transaction();
+    stocked.write(COUNTER, [], left);
+    await all.act(() => stocked.commit().outcome);
+    const take: TransactionalHandler = (_event, tx) => {
+      const now = tx.read(COUNTER) as number;
+      if (now === 0) throw new Error("sold out");
+      tx.write(COUNTER, [], now - 1);
+    };
+    return { replica, take };
+  }
+
+  test("[J57] a redelivery whose handler throws because its work is done is done", async () => {
+    const all = setup();
+    const { bus, act, row } = all;
+    const { replica, take } = await shop(all, 1);
+    const id = await act(() => bus.publish("take", "shop", null));
+    const earlier = replica.transaction();
+    earlier.write(receiptOf((await row(id)).message!.metadata.id, "taker"), [], {});
+    earlier.write(COUNTER, [], 0);
+    await act(() => earlier.commit().outcome);
+    bus.subscribe("take", take, { subscriberId: "taker", space: replica });
+    await act(() => bus.start());
+    expect(await row(id)).toMatchObject({ status: "done" });
+    const next = await act(() => bus.publish("take", "shop", null));
+    expect(await row(next)).toMatchObject({ status: "failed", error: "taker: sold out" });
+  });
+
+  test("[J57] a redelivery whose handler takes too long after its work is done is done", async () => {
+    const all = setup();
+    const { bus, act, row, host } = all;
+    const replica = await all.replica();
+    const id = await act(() => bus.publish("take", "shop", null));
+    const earlier = replica.transaction();
+    earlier.write(receiptOf((await row(id)).message!.metadata.id, "taker"), [], {});
+    await act(() => earlier.commit().outcome);
+    const never = deferred();
+    bus.subscribe("take", () => never.promise, { subscriberId: "taker", space: replica, timeout: 50 });
+    await act(() => bus.start());
+    await host.advance(1_000);
+    expect(await row(id)).toMatchObject({ status: "done" });
+    const next = await act(() => bus.publish("take", "shop", null));
+    await host.advance(1_000);
+    expect(await row(next)).toMatchObject({ status: "failed", error: expect.stringContaining("timed out") });
+  });
+
+  test("[J58] a handler that throws upon what is not committed after all is run again", async () => {
+    const all = setup();
+    const { bus, act, row, host } = all;
+    const { replica, take } = await shop(all, 1);
+    // Somebody else fills up, and this process does not know: what the first handling reads has moved.
+    const other = await all.replica();
+    await host.run(() => other.load([COUNTER]));
+    const filled = other.transaction();
+    filled.write(COUNTER, [], 100);
+    await host.run(() => filled.commit().outcome);
+    bus.subscribe("take", take, { subscriberId: "taker", space: replica });
+    await act(() => bus.start());
+    const ids = await act(() => bus.publishMany([1, 2].map((payload) => ({ topic: "take", source: "shop", payload }))));
+    await host.advance(10_000);
+    for (const id of ids) expect(await row(id)).toMatchObject({ status: "done" });
+    expect(await stored(all, COUNTER)).toBe(98);
+  });
+
+  test("[J58] [S101] a handler that throws on an event older than all receipts has failed with what it threw", async () => {
+    const all = setup();
+    const { bus, act, row, host, store } = all;
+    const { replica, take } = await shop(all, 0);
+    const id = await act(() => bus.publish("take", "shop", null));
+    await host.advance(86_400_000);
+    await act(() => store.forgetReceipts({ madeBeforeMs: host.now(), limit: 100 }));
+    bus.subscribe("take", take, { subscriberId: "taker", space: replica });
+    await act(() => bus.start());
+    expect(await row(id)).toMatchObject({ status: "failed", error: "taker: sold out" });
+  });
+
   test("[J57] a redelivery that finds the receipt is done, and its handler's work is not repeated", async () => {
     const all = setup();
     const { bus, act, host, store, row } = all;

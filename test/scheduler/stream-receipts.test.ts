@@ -57,6 +57,32 @@ describe("receipts", () => {
     expect(space.cell("done").get()).toEqual([results[0]]);
   });
 
+  test("[I11] a handler that throws because it was done before gets the result, in this process and in another", async () => {
+    const { space, open, host } = await setup();
+    const sold = (shop: typeof space) => {
+      const left = shop.cell<number>("left");
+      shop.stream<null>("take").handle(() => {
+        const now = left.get() ?? 0;
+        if (now === 0) throw new Error("sold out");
+        left.set(now - 1);
+        return now - 1;
+      });
+      return left;
+    };
+    sold(space).set(1);
+    const first = space.stream<null>("take").send(null);
+    expect(await first.outcome).toMatchObject({ kind: "handled", result: 0 });
+    const again = { kind: "already", id: first.id, result: 0 };
+    expect(await space.stream<null>("take").send(null, { eventId: first.id }).outcome).toEqual(again);
+    const { space: other } = await open();
+    const left = sold(other);
+    await left.pull();
+    expect(await other.stream<null>("take").send(null, { eventId: first.id }).outcome).toEqual(again);
+    const another = other.stream<null>("take").send(null, { eventId: "another" });
+    expect(await another.outcome).toMatchObject({ kind: "failed", reason: "threw" });
+    await host.advance(0);
+  });
+
   test("[I11] twice at once in another process: both get the result of the one that was handled, not of each other", async () => {
     const { space, open, host } = await setup();
     const { space: other, line } = await open();

@@ -118,8 +118,7 @@ export class SpaceTable {
   apply(request: CommitRequest, patches: readonly PreparedPatch[], record: CommitRecord): void {
     if (patches.length > 0 || request.labels.length > 0) this.#applyChanges(request, patches, record);
     record.sequence = this.#sequence;
-    for (const condition of request.preconditions)
-      if (condition.kind === "absent" && condition.madeAtMs !== undefined) this.#noteEnd(condition, condition.madeAtMs);
+    if (patches.length > 0) this.#noteEnds(request.preconditions);
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
@@ -177,6 +176,11 @@ export class SpaceTable {
   #dropBasisOf(removed: ReadonlySet<string>): void {
     for (const [node, { inputs }] of this.#basis)
       if (inputs.some((input) => removed.has(documentKey(input)))) this.#basis.delete(node);
+  }
+
+  #noteEnds(preconditions: readonly Precondition[]): void {
+    for (const condition of preconditions)
+      if (condition.kind === "absent" && condition.madeAtMs !== undefined) this.#noteEnd(condition, condition.madeAtMs);
   }
 
   #noteEnd({ scope, id }: DocumentRef, madeAtMs: number): void {

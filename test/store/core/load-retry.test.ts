@@ -6,6 +6,7 @@ import { MemoryDisk } from "../../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../../src/store/memory/memory-store.ts";
 import { Replica } from "../../../src/store/replica.ts";
 import { StoreError } from "../../../src/store/store.ts";
+import { pullStored } from "../../../src/store/stored-value.ts";
 import { FaultyLine } from "../faulty-store.ts";
 import { DOC, OTHER, SPACE } from "./replica-setup.ts";
 
@@ -85,7 +86,7 @@ describe("a load that fails", () => {
     await host.advance(100_000);
     expect(loads.at.length).toBe(1);
     loads.error = undefined;
-    expect(await host.run(() => replica.pull(DOC))).toBe(1);
+    expect(await host.run(() => pullStored(replica, DOC))).toBe(1);
   });
 
   test("[S64] [S70] is not made again after the end of the replica, nor of its store", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { DocumentRef } from "../../../src/store/document.ts";
 import { rejected } from "../../../src/store/rejection.ts";
+import { pullStored } from "../../../src/store/stored-value.ts";
 import { DOC, fate, OTHER, quiet, setup } from "./replica-setup.ts";
 
 const STALE = "stale read-moved";
@@ -253,9 +254,9 @@ describe("memory", () => {
     const refs = Array.from({ length: 12 }, (_, i) => doc(i));
     for (const [i, ref] of refs.entries()) await there.put(ref, [], i);
     await here.replica.load(refs);
-    expect(await Promise.all(refs.map((ref) => here.replica.pull(ref)))).toEqual(refs.map((_, i) => i));
+    expect(await Promise.all(refs.map((ref) => pullStored(here.replica, ref)))).toEqual(refs.map((_, i) => i));
     // They are let go of, and dropped when others come.
-    for (let i = 12; i < 16; i++) await here.replica.pull(doc(i));
+    for (let i = 12; i < 16; i++) await pullStored(here.replica, doc(i));
     expect(here.replica.residentDocuments).toBeLessThanOrEqual(3);
   });
 
