@@ -80,9 +80,8 @@ describe("queries of a transactional capability", () => {
     expect(client.answers).toEqual(["reply q 0"]);
   });
 
-  test.for([1, 404])(
-    "[L44] a commit that falls is not told of, neither as a value nor as an error (%s)",
-    async (value) => {
+  for (const value of [1, 404]) {
+    test(`[L44] a commit that falls is not told of, neither as a value nor as an error (${value})`, async () => {
       const { host, line, client, send, reads } = await register();
       const gate = new Gate();
       line.plan = ({ method }) => (method === "commit" ? { ...REFUSED, answered: gate.opened } : {});
@@ -92,8 +91,8 @@ describe("queries of a transactional capability", () => {
       gate.open();
       await host.advance(100);
       expect([client.answers.sort(), reads()]).toEqual([["error a 422", "reply q 0"], 2]);
-    },
-  );
+    });
+  }
 
   test("[L44] one that falls while the handler waits is not told of either", async () => {
     const { host, line, held, client, send } = await register();

@@ -20,7 +20,7 @@ export interface CollectedTest {
 export const collected: CollectedTest[] = [];
 const groups: string[] = [];
 
-export function describe(name: string, body: Body): void {
+export function describe(name: string, body: () => void): void {
   groups.push(name);
   body();
   groups.pop();
