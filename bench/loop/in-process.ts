@@ -2,7 +2,6 @@
 import { systemHost } from "../../src/host/system-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
-import { query } from "../../src/message/lineage.ts";
 
 export interface InProcess {
   readonly name: string;
@@ -41,7 +40,7 @@ export const millraceInProcess: InProcess = {
     const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data) => data } } });
     const loop = await EventLoop.boot({ host, capabilities: { echo } });
     return {
-      ask: (index) => loop.request(query(host, "Echo.Say", { index })),
+      ask: (index) => loop.query("Echo.Say", { index }),
       [Symbol.asyncDispose]: () => loop.stop(),
     };
   },

@@ -29,9 +29,8 @@ import { memoryCapability } from "../loop/memory.ts";
 import { syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
 import type { Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { command, type Lineage, query } from "../message/lineage.ts";
+import type { Lineage } from "../message/lineage.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
 import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
@@ -247,18 +246,11 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return this.#ask(command(this.#host, type, data, lineage));
+    return this.#loop.command(type, data, lineage);
   }
 
   query(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return this.#ask(query(this.#host, type, data, lineage));
-  }
-
-  async #ask(request: Message): Promise<Json> {
-    const answer = await this.#loop.request(request);
-    if (answer.kind === "reply") return answer.data;
-    const { code, message } = answer.data as ErrorData;
-    throw new Failure(code, message);
+    return this.#loop.query(type, data, lineage);
   }
 
   health(): KernelHealth {

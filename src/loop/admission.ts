@@ -2,7 +2,7 @@
 import type { Message } from "../message/envelope.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
-import type { Inbound, Origin } from "./inbound.ts";
+import type { Origin, Sent } from "./inbound.ts";
 import { schemaProblem } from "./message-schema.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -11,7 +11,7 @@ export interface Refusal {
   readonly reason: string;
 }
 
-export function refusalOf({ message, origin }: Inbound, { name, capability }: SupervisedActor): Refusal | undefined {
+export function refusalOf({ message, origin }: Sent, { name, capability }: SupervisedActor): Refusal | undefined {
   if (!mayBeTold(origin, capability)) {
     const whose = origin.kind === "actor" ? origin.actor.name : "this connection";
     const reason = `${message.type} may tell what is above the clearance of ${whose}`;

@@ -13,18 +13,29 @@
 
 import type { Host } from "../host/host.ts";
 import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
-import { DATA_LIMITS, type JsonObject } from "../message/json.ts";
+import { type ErrorData, errorData, type Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
+import { DATA_LIMITS, type Json, type JsonObject } from "../message/json.ts";
 import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
-import { error } from "../message/lineage.ts";
+import { error, type Lineage } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
+import { Callers } from "./callers.ts";
 import type { Capability } from "./capability.ts";
 import type { CommandJournal } from "./command-journal.ts";
 import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
-import { type Connection, type Inbound, type LaneName, laneOf, NOBODY, type Origin } from "./inbound.ts";
+import {
+  type Connection,
+  type Inbound,
+  inbound,
+  type LaneName,
+  laneOf,
+  NOBODY,
+  type Origin,
+  type Sent,
+} from "./inbound.ts";
 import type { AdapterLife, Liveness } from "./liveness.ts";
 import { type LoopLimits, loopLimits, requireTime } from "./loop-limits.ts";
+import type { MadeMessageEvent } from "./mailbox-actor.ts";
 import { Observations, type Observer } from "./observation.ts";
 import { ObservationSubscribers } from "./observation-subscribers.ts";
 import { type PendingRequest, PendingTable } from "./pending-table.ts";
@@ -59,6 +70,7 @@ export class EventLoop implements ActorHome {
   readonly #limits: LoopLimits;
   readonly #router: Router;
   readonly #turns: Turns;
+  readonly #callers: Callers;
   #stopped = false;
 
   /** Validates, indexes, then spawns and listens to every actor. Where anything is wrong, nothing is left running. */
@@ -87,6 +99,7 @@ export class EventLoop implements ActorHome {
     if (options.observeFaults) this.observations.addForFaults(options.observeFaults);
     this.observationSubscribers = new ObservationSubscribers({ host: options.host, table });
     this.#router = new Router(this, options);
+    this.#callers = new Callers(options.host, this);
     this.#turns = new Turns({
       ...{ host: options.host, observations: this.observations, router: this.#router },
       limits: this.#limits,
@@ -121,7 +134,7 @@ export class EventLoop implements ActorHome {
    * as a socket's event: turns begin when that is over.
    */
   receive(message: Message, connection: Connection): void {
-    if (this.#put(message, { kind: "adapter", connection }, "user")) this.#turns.beginAfterThis();
+    if (this.#put(inbound(message, { kind: "adapter", connection }), "user")) this.#turns.beginAfterThis();
   }
 
   /** A connection is gone: nobody waits for its answers any more (§14.7). */
@@ -155,19 +168,24 @@ export class EventLoop implements ActorHome {
 
   /** False where the message was refused, which is told already. */
   enqueue(message: Message, origin: Origin = NOBODY, lane: LaneName = laneOf(message.type)): boolean {
-    const isTaken = this.#put(message, origin, lane);
+    return this.admit(inbound(message, origin), lane);
+  }
+
+  /** The same, where more is known of the message. */
+  admit(given: Inbound, lane: LaneName): boolean {
+    const isTaken = this.#put(given, lane);
     if (isTaken) this.#turns.wake();
     return isTaken;
   }
 
   /** Puts a message into a lane; false where it was refused. */
-  #put(message: Message, origin: Origin, lane: LaneName): boolean {
-    if (this.#stopped || (this.#turns.isFull(lane) && !this.#isAwaited(message))) {
+  #put(given: Inbound, lane: LaneName): boolean {
+    if (this.#stopped || (this.#turns.isFull(lane) && !this.#isAwaited(given.message))) {
       const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${this.#limits.laneMax})`;
-      this.refuse({ message, origin }, 503, why);
+      this.refuse(given, 503, why);
       return false;
     }
-    this.#turns.put({ message, origin }, lane);
+    this.#turns.put(given, lane);
     return true;
   }
 
@@ -186,25 +204,18 @@ export class EventLoop implements ActorHome {
     this.#turns.atSliceEnd(task);
   }
 
-  /** Sends a request from this process; resolves with the answer, a reply or an error. */
+  /** Asks from this process; resolves with the data of the reply, and rejects with a `Failure`. */
+  command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
+    return this.#callers.command(type, data, lineage);
+  }
+
+  query(type: string, data: Json, lineage?: Lineage): Promise<Json> {
+    return this.#callers.query(type, data, lineage);
+  }
+
+  /** Sends a whole request from this process; resolves with the answer, a reply or an error. */
   request(message: Message): Promise<Message> {
-    const { kind, type, data, metadata } = message;
-    if (kind !== "command" && kind !== "query")
-      return Promise.reject(new Failure(422, `${kind} ${type} has no answer; only commands and queries are requests`));
-    if (!isId(metadata?.id))
-      return Promise.reject(
-        new Failure(422, "metadata.id: must be text of 1 to 255 characters; the answer comes back by it"),
-      );
-    // A copy: whatever the caller does with it from now on, this is what he asked.
-    const clone = cloneJson(data, DATA_LIMITS);
-    const { promise, resolve: answer } = Promise.withResolvers<Message>();
-    const origin = { kind: "caller" as const, answer };
-    if (clone.kind === "impure") this.refuse({ message, origin }, 422, problemText(within("data", clone.problem)));
-    else {
-      const own = copyFlat(metadata as JsonObject) as Message["metadata"];
-      this.enqueue({ kind, type, data: clone.value, metadata: own }, origin, "user");
-    }
-    return promise;
+    return this.#callers.request(message);
   }
 
   // Answers ------------------------------------------------------------------------------------------------------------------
@@ -213,7 +224,7 @@ export class EventLoop implements ActorHome {
    * Says why a message was not accepted. A request is answered straight to its sender: the pending table is not touched. Whatever it
    * was, it is observed: nothing goes missing silently.
    */
-  refuse({ message, origin }: Inbound, code: SystemErrorCode, reason: string): void {
+  refuse({ message, origin }: Sent, code: SystemErrorCode, reason: string): void {
     const { kind, type } = message;
     if (kind === "command" || kind === "query") {
       const told = error(this.#host, message, errorData(code, reason));
@@ -223,9 +234,9 @@ export class EventLoop implements ActorHome {
     this.observations.tell(code === 503 ? "Sys.Overload" : "Sys.RoutingError", { kind, type, code, reason }, message);
   }
 
-  /** Answers a pending request and forgets it; where an actor answers, only what it was asked. */
-  resolve(id: string, answer: Message | Message<ErrorData>, from?: SupervisedActor): boolean {
-    const entry = this.pending.take(id, from);
+  /** Answers a pending request and forgets it; where an actor answers, only what it was asked, which it may have named. */
+  resolve(id: string, answer: Message | Message<ErrorData>, from?: SupervisedActor, request?: PendingRequest): boolean {
+    const entry = this.pending.take(id, from, request);
     if (!entry) return false;
     entry.kept?.ended(answer, entry.origin);
     this.deliver(entry.origin, answer);
@@ -289,14 +300,16 @@ export class EventLoop implements ActorHome {
     return this.#router.emission(actor, this.copy(checked.message), thrown);
   }
 
-  emittedMade(actor: SupervisedActor, message: Message, thrown?: unknown): Failure | undefined {
+  emittedMade(actor: SupervisedActor, said: MadeMessageEvent): Failure | undefined {
+    const { thrown, request } = said;
+    const message = said.data as Message;
     const { kind, type, metadata } = message;
     // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
     if (!isOwnMetadata(metadata)) return this.emitted(actor, message, thrown);
     const clone = cloneJson(message.data, DATA_LIMITS);
     if (clone.kind === "impure")
       return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
-    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, thrown);
+    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, thrown, request);
   }
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {

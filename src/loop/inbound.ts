@@ -1,5 +1,6 @@
-/** What stands in a lane: a message and where it came from. Where it came from decides who may be answered, and by whom. */
+/** What stands in a lane: a message, and where it came from, which decides who may be answered, and by whom. */
 import type { Message } from "../message/envelope.ts";
+import type { PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 /** One client of an adapter. */
@@ -23,15 +24,27 @@ export type Origin =
   | { readonly kind: "adapter"; readonly connection: Connection }
   | { readonly kind: "actor"; readonly actor: SupervisedActor }
   /** A caller in this process. */
-  | { readonly kind: "caller"; readonly answer: (answer: Message) => void }
+  | { readonly kind: "caller"; answer(answer: Message): void }
   /** An actor that sends what others gave it, such as the timer: nobody waits, and it speaks with nobody's authority. */
   | { readonly kind: "relay"; readonly actor: SupervisedActor }
   /** The loop itself: nobody waits. */
   | { readonly kind: "nobody" };
 
-export interface Inbound {
+export interface Sent {
   readonly message: Message;
   readonly origin: Origin;
+}
+
+/** All have one shape: every message that is routed is read from one. */
+export interface Inbound extends Sent {
+  /** Of a request: the loop has made its id, and nobody else can have it. */
+  readonly isNew: boolean;
+  /** Of an answer: the request it is for, where whoever answers was given that. */
+  readonly request: PendingRequest | undefined;
+}
+
+export function inbound(message: Message, origin: Origin, request?: PendingRequest): Inbound {
+  return { message, origin, isNew: false, request };
 }
 
 export const NOBODY: Origin = { kind: "nobody" };

@@ -23,7 +23,7 @@ import type { Capability } from "./capability.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
 import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop } from "./event-loop.ts";
-import { type Inbound, NOBODY, type Origin } from "./inbound.ts";
+import { NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
 import type { Kept, PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
@@ -34,7 +34,7 @@ interface KeptCommandsParts {
   readonly journal: CommandJournal;
   readonly deliveries: EventDeliveries;
   /** Gives a command that is pending to its actor, or answers why not. */
-  readonly post: (inbound: Inbound, entry: PendingRequest) => void;
+  readonly post: (inbound: Sent, entry: PendingRequest) => void;
 }
 
 /** One command on its way from the journal to its outcome. */
@@ -83,12 +83,12 @@ export class KeptCommands {
   }
 
   /** Whether a request has to be in the journal before it is handled. */
-  mustKeep({ message, origin }: Inbound, { durable }: Capability): boolean {
+  mustKeep({ message, origin }: Sent, { durable }: Capability): boolean {
     if (message.kind !== "command" || durable === false) return false;
     return durable === "before" || !isAwaited(message, origin);
   }
 
-  keep({ message, origin }: Inbound, actor: SupervisedActor): PendingRequest | undefined {
+  keep({ message, origin }: Sent, actor: SupervisedActor): PendingRequest | undefined {
     const { loop, journal } = this.#parts;
     const isWaitedFor = isAwaited(message, origin);
     const refusal = this.#refusal(actor, isWaitedFor);
@@ -135,7 +135,7 @@ export class KeptCommands {
   }
 
   /** Whether a request is what is being done already, for nobody who waits: then it gets the answer. */
-  joins({ message, origin }: Inbound, entry: PendingRequest): boolean {
+  joins({ message, origin }: Sent, entry: PendingRequest): boolean {
     const { kept } = entry;
     if (!(kept instanceof KeptCommand) || entry.origin.kind !== "nobody" || !isAwaited(message, origin)) return false;
     if (!kept.isFor(message)) return false;

@@ -16,6 +16,7 @@ import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { HandledCount } from "./handled-count.ts";
+import type { PendingRequest } from "./pending-table.ts";
 
 /** What a handler may do besides returning its answer. */
 export interface HandlerContext {
@@ -54,14 +55,24 @@ export type MessageHandler = (message: Message, context: HandlerContext) => Hand
 export class MadeMessageEvent implements ActorEvent {
   readonly type = "message";
   readonly data: Message<Json | ErrorData>;
+  /** What it answers, where the actor was given that. */
+  readonly request: PendingRequest | undefined;
   /** Set by whoever listens, where it goes nowhere. */
   declare refused?: Failure;
   /** What was thrown, of an error answer: for whoever reads the logs. It does not leave the process. */
   declare thrown?: unknown;
 
-  constructor(message: Message<Json | ErrorData>) {
+  constructor(message: Message<Json | ErrorData>, request?: PendingRequest) {
     this.data = message;
+    this.request = request;
   }
+}
+
+/** What stands in a mailbox. */
+interface Given {
+  readonly message: Message;
+  /** What is pending for it, where that is known. */
+  readonly request: PendingRequest | undefined;
 }
 
 export class MailboxActor implements CapabilityActor {
@@ -70,9 +81,9 @@ export class MailboxActor implements CapabilityActor {
   readonly #handle: MessageHandler;
   readonly #clearance: Label | undefined;
   #listeners: readonly ActorListener[] = [];
-  readonly #mailbox = new Fifo<Message>();
+  readonly #mailbox = new Fifo<Given>();
   /** What is being handled; the others wait behind it. */
-  #handling: Message | undefined;
+  #handling: Given | undefined;
   /** Messages that are handled and whose answer is not out. */
   #owed = 0;
   #terminated = false;
@@ -95,9 +106,10 @@ export class MailboxActor implements CapabilityActor {
     return this.#terminated ? 0 : this.#mailbox.length + this.#owed + (this.#handling ? 1 : 0);
   }
 
-  postMessage(message: Message): void {
+  /** `request` is what is pending for it: the answer names that again. */
+  postMessage(message: Message, request?: PendingRequest): void {
     if (this.#terminated || this.#answered(message)) return;
-    this.#mailbox.push(message);
+    this.#mailbox.push({ message, request });
     if (this.#handling || this.#mailbox.length > 1) return;
     this.#host.microtask(this.#begin);
   }
@@ -123,7 +135,7 @@ export class MailboxActor implements CapabilityActor {
   }
 
   waitsFor(request: string, message: string): boolean {
-    return this.#handling?.metadata.id === message && this.#asked.has(request);
+    return this.#handling?.message.metadata.id === message && this.#asked.has(request);
   }
 
   awaits(request: string): boolean {
@@ -135,8 +147,8 @@ export class MailboxActor implements CapabilityActor {
   }
 
   given(): ReadonlySet<string> {
-    const ids = new Set([...this.#mailbox].map(({ metadata }) => metadata.id));
-    return this.#handling === undefined ? ids : ids.add(this.#handling.metadata.id);
+    const ids = new Set([...this.#mailbox].map(({ message }) => message.metadata.id));
+    return this.#handling === undefined ? ids : ids.add(this.#handling.message.metadata.id);
   }
 
   handled(): Promise<void> {
@@ -166,8 +178,9 @@ export class MailboxActor implements CapabilityActor {
   #next(): void {
     while (!this.#handling && !this.#terminated && this.#mailbox.length > 0) {
       if (this.#isBurstOver()) return this.#host.task(this.#begin);
-      const message = this.#mailbox.shift() as Message;
-      this.#handling = message;
+      const given = this.#mailbox.shift() as Given;
+      const { message } = given;
+      this.#handling = given;
       let result: HandlerResult | Promise<HandlerResult>;
       try {
         const handling = new Handling(this, this.#host, message);
@@ -176,19 +189,19 @@ export class MailboxActor implements CapabilityActor {
             ? this.#handle(message, handling)
             : this.within(() => this.#handle(message, handling));
       } catch (thrown) {
-        this.#failed(message, thrown);
+        this.#failed(given, thrown);
         continue;
       }
       if (isPromise(result)) {
         Promise.resolve(result)
           .then(
-            (data) => this.#finished(message, data),
-            (thrown: unknown) => this.#failed(message, thrown),
+            (data) => this.#finished(given, data),
+            (thrown: unknown) => this.#failed(given, thrown),
           )
           .then(() => this.#next());
         return;
       }
-      this.#finished(message, result);
+      this.#finished(given, result);
     }
     this.#checkIdle();
   }
@@ -207,44 +220,45 @@ export class MailboxActor implements CapabilityActor {
       for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  #finished(message: Message, data: HandlerResult): void {
+  #finished(given: Given, data: HandlerResult): void {
     this.#handling = undefined;
-    if (data instanceof AnswerLater) this.#answerLater(message, data);
-    else this.#reply(message, data);
+    if (data instanceof AnswerLater) this.#answerLater(given, data);
+    else this.#reply(given, data);
     this.#handled.add();
   }
 
-  #answerLater(message: Message, { answer }: AnswerLater): void {
+  #answerLater(given: Given, { answer }: AnswerLater): void {
     this.#owed++;
     answer.then(
       (data) => {
         this.#owed--;
-        this.#reply(message, data);
+        this.#reply(given, data);
         this.#checkIdle();
       },
       (thrown: unknown) => {
         this.#owed--;
-        this.#fail(message, thrown);
+        this.#fail(given, thrown);
         this.#checkIdle();
       },
     );
   }
 
-  #reply(message: Message, data: Json | undefined): void {
-    if (message.kind === "command" || message.kind === "query") this.#emit(reply(this.#host, message, data ?? null));
+  #reply({ message, request }: Given, data: Json | undefined): void {
+    if (message.kind !== "command" && message.kind !== "query") return;
+    this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
   }
 
-  #failed(message: Message, thrown: unknown): void {
+  #failed(given: Given, thrown: unknown): void {
     this.#handling = undefined;
-    this.#fail(message, thrown);
+    this.#fail(given, thrown);
     this.#handled.add();
   }
 
-  #fail(message: Message, thrown: unknown): void {
+  #fail({ message, request }: Given, thrown: unknown): void {
     // Nobody waits for the outcome of an event; the loop reports the fault.
     // A refusal for want of clearance is an answer, not a fault.
     const told = isRefusal(thrown) ? new Failure(403, thrown.message) : thrown;
-    const said = new MadeMessageEvent(error(this.#host, message, fromError(told)));
+    const said = new MadeMessageEvent(error(this.#host, message, fromError(told)), request);
     said.thrown = told;
     this.#tell(said);
   }

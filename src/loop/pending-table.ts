@@ -2,12 +2,19 @@
  * Requests that await their answer (RFC 0032 §14): by request id for the whole loop, with an index by connection. An entry is made
  * before the request is dispatched and goes with its first answer, its timeout, or its requester. Only the actor that a request was
  * dispatched to may answer it.
+ *
+ * ```
+ *   insert ───────────────────────────────────> listed ──take, by id──────> gone
+ *   insertNew ──> unlisted ──any look by id──────^
+ *                    └──take, by the answer that knows it─────────────────> gone
+ * ```
+ * An id that the loop has made is known to nobody but the actor that was asked, and most are never looked for: an actor in this process gives
+ * the entry back with its answer. Hashing an id and keeping it in a Map took a quarter of the time of a request in process.
  */
 import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
-import type { Json } from "../message/json.ts";
-import type { Answerable } from "../message/lineage.ts";
+import { type Answerable, causedBy, type Lineage } from "../message/lineage.ts";
 import { type Connection, NOBODY, type Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -35,11 +42,11 @@ export class PendingRequest implements Answerable {
   /** The journal's part in it, where it has one. */
   readonly kept: Kept | undefined;
   timeout: Timer | undefined = undefined;
+  /** Where it stands among the unlisted; -1 where it is not one of them. */
+  place = -1;
   readonly #timestamp: number;
-  readonly #correlation: string | undefined;
-  readonly #traceparent: Json | undefined;
-  readonly #tracestate: Json | undefined;
-  readonly #label: readonly string[] | undefined;
+  /** What else a consequence of it carries; most requests have nothing of it. */
+  readonly #carried: Omit<Lineage, "causation"> | undefined;
 
   constructor({ kind, type, metadata }: Message, origin: Origin, actor: SupervisedActor, kept: Kept | undefined) {
     this.kind = kind;
@@ -50,22 +57,20 @@ export class PendingRequest implements Answerable {
     this.actor = actor;
     this.kept = kept;
     this.#timestamp = metadata.timestamp;
-    this.#correlation = metadata.correlation;
-    this.#traceparent = metadata["traceparent"];
-    this.#tracestate = metadata["tracestate"];
-    this.#label = metadata.label;
+    this.#carried = carriedBy(metadata);
   }
 
   get metadata(): Metadata {
-    return {
-      id: this.id,
-      timestamp: this.#timestamp,
-      ...(this.#correlation === undefined ? {} : { correlation: this.#correlation }),
-      ...(this.#traceparent === undefined ? {} : { traceparent: this.#traceparent }),
-      ...(this.#tracestate === undefined ? {} : { tracestate: this.#tracestate }),
-      ...(this.#label === undefined ? {} : { label: this.#label }),
-    };
+    return { ...this.#carried, id: this.id, timestamp: this.#timestamp };
   }
+}
+
+function carriedBy(metadata: Metadata): Omit<Lineage, "causation"> | undefined {
+  const { correlation, traceparent, tracestate, label } = metadata;
+  if (correlation === undefined && traceparent === undefined && tracestate === undefined && label === undefined)
+    return undefined;
+  const { causation: _, ...carried } = causedBy({ metadata });
+  return carried;
 }
 
 /**
@@ -84,7 +89,9 @@ interface Slot {
 const MAP_INSERTS_MIN = 1_024;
 
 export class PendingTable {
+  /** Those that are listed. */
   #requests = new Map<string, Slot>();
+  readonly #unlisted: PendingRequest[] = [];
   #insertsLeft = MAP_INSERTS_MIN;
   readonly #free: Slot[] = [];
   readonly #byConnection = new Map<Connection, Slot[]>();
@@ -92,26 +99,50 @@ export class PendingTable {
   kept = 0;
 
   get size(): number {
-    return this.#requests.size;
+    return this.#requests.size + this.#unlisted.length;
   }
 
   has(id: string): boolean {
-    return this.#requests.has(id);
+    return this.#listed.get(id) !== undefined;
   }
 
   get(id: string): PendingRequest | undefined {
-    return this.#requests.get(id)?.entry;
+    return this.#listed.get(id)?.entry;
+  }
+
+  /** All of them by id, now that somebody looks. */
+  get #listed(): ReadonlyMap<string, Slot> {
+    if (this.#unlisted.length > 0) {
+      for (const entry of this.#unlisted.splice(0)) {
+        entry.place = -1;
+        this.#list(entry);
+      }
+    }
+    return this.#requests;
+  }
+
+  /** A request whose id the loop has just made. */
+  insertNew(message: Message, origin: Origin, actor: SupervisedActor): PendingRequest {
+    const entry = new PendingRequest(message, origin, actor, undefined);
+    entry.place = this.#unlisted.length;
+    this.#unlisted.push(entry);
+    return entry;
   }
 
   insert(message: Message, origin: Origin, actor: SupervisedActor, kept?: Kept): PendingRequest {
     const entry = new PendingRequest(message, origin, actor, kept);
     if (kept !== undefined) this.kept++;
+    const slot = this.#list(entry);
+    if (origin.kind === "adapter") this.#index(origin.connection, slot);
+    return entry;
+  }
+
+  #list(entry: PendingRequest): Slot {
     const slot = this.#free.pop() ?? { entry: undefined, at: 0 };
     slot.entry = entry;
     if (--this.#insertsLeft < 0) this.#renew();
     this.#requests.set(entry.id, slot);
-    if (origin.kind === "adapter") this.#index(origin.connection, slot);
-    return entry;
+    return slot;
   }
 
   #renew(): void {
@@ -138,9 +169,14 @@ export class PendingTable {
     if (slots.length === 0) this.#byConnection.delete(connection);
   }
 
-  /** Takes an entry out, and its timeout with it; where an actor is named, only what was dispatched to it. */
-  take(id: string, from?: SupervisedActor): PendingRequest | undefined {
-    const slot = this.#requests.get(id);
+  /**
+   * Takes an entry out, and its timeout with it; where an actor is named, only what was dispatched to it. `request` is what the id is thought to be
+   * of: then it need not be looked for.
+   */
+  take(id: string, from?: SupervisedActor, request?: PendingRequest): PendingRequest | undefined {
+    if (request !== undefined && request.place >= 0 && request.id === id && request.actor === from)
+      return this.#takeUnlisted(request);
+    const slot = this.#listed.get(id);
     const entry = slot?.entry;
     if (!slot || !entry || (from !== undefined && entry.actor !== from)) return undefined;
     this.#requests.delete(id);
@@ -149,6 +185,17 @@ export class PendingTable {
     entry.timeout?.cancel();
     if (entry.kept !== undefined) this.kept--;
     if (entry.origin.kind === "adapter") this.#unindex(entry.origin.connection, slot);
+    return entry;
+  }
+
+  /** The last one takes the place of the one that goes. It has no timeout: callers in this process wait for as long as they like. */
+  #takeUnlisted(entry: PendingRequest): PendingRequest {
+    const last = this.#unlisted.pop() as PendingRequest;
+    if (last !== entry) {
+      this.#unlisted[entry.place] = last;
+      last.place = entry.place;
+    }
+    entry.place = -1;
     return entry;
   }
 
@@ -188,14 +235,17 @@ export class PendingTable {
 
   /** The ids of requests that an actor has been given and not answered. */
   of(actor: SupervisedActor): string[] {
-    return [...this.#requests].filter(([, { entry }]) => entry?.actor === actor).map(([id]) => id);
+    return [...this.#listed].filter(([, { entry }]) => entry?.actor === actor).map(([id]) => id);
   }
 
   *[Symbol.iterator](): Iterator<PendingRequest> {
-    for (const { entry } of this.#requests.values()) if (entry) yield entry;
+    for (const { entry } of this.#listed.values()) if (entry) yield entry;
   }
 
   checkInvariants(): void {
+    for (const [place, entry] of this.#unlisted.entries())
+      if (entry.place !== place || this.#requests.has(entry.id))
+        throw new Error(`request ${entry.id} stands unlisted at ${place} and is looked for at ${entry.place}`);
     let indexed = 0;
     for (const [connection, slots] of this.#byConnection) {
       if (slots.length === 0) throw new Error(`connection ${connection.id} is indexed without requests`);

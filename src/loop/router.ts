@@ -13,7 +13,7 @@ import type { CommandJournal } from "./command-journal.ts";
 import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { EventRouting } from "./event-routing.ts";
-import { type Connection, type Inbound, NOBODY, type Origin } from "./inbound.ts";
+import { type Connection, type Inbound, inbound, laneOf, NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptCommands } from "./kept-commands.ts";
 import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
 import { type ObservationType, stackOf } from "./observation.ts";
@@ -47,7 +47,7 @@ export class Router {
 
   /** From now on commands are kept that have to be; the actors are there. */
   keepCommands(journal: CommandJournal): void {
-    const post = (inbound: Inbound, entry: PendingRequest) => this.#post(inbound, entry);
+    const post = (inbound: Sent, entry: PendingRequest) => this.#post(inbound, entry);
     this.#kept = new KeptCommands({ host: this.#host, loop: this.#loop, journal, deliveries: this.#deliveries, post });
   }
 
@@ -94,7 +94,7 @@ export class Router {
     const route = table.route(message.kind, message.type);
     if (!route) return this.#ownRequest(inbound);
     const actor = actors.get(route.capability) as SupervisedActor;
-    const waiting = pending.get(message.metadata.id);
+    const waiting = inbound.isNew ? undefined : pending.get(message.metadata.id);
     if (waiting && waiting.kept === undefined) return this.#inUse(inbound);
     const refusal = refusalOf(inbound, actor);
     if (refusal) return this.#refuse(inbound, refusal.code, refusal.reason);
@@ -106,7 +106,8 @@ export class Router {
     }
     if (!this.#kept?.mustKeep(inbound, actor.capability)) {
       // Before it is dispatched: an actor may answer at once.
-      return this.#post(inbound, pending.insert(message, origin, actor));
+      const entry = inbound.isNew ? pending.insertNew(message, origin, actor) : pending.insert(message, origin, actor);
+      return this.#post(inbound, entry);
     }
     const entry = this.#kept.keep(inbound, actor);
     if (!entry) return;
@@ -120,7 +121,7 @@ export class Router {
   }
 
   /** Where nobody waits for the answer, the event because of which it was sent was not handled as it should be. */
-  #refuse(inbound: Inbound, code: SystemErrorCode, reason: string): void {
+  #refuse(inbound: Sent, code: SystemErrorCode, reason: string): void {
     const { message, origin } = inbound;
     const { id } = message.metadata;
     if (origin.kind === "actor" && !origin.actor.awaits(id))
@@ -129,19 +130,19 @@ export class Router {
   }
 
   /** It may be the very same, sent by an event that came again while that is done: so no delivery fails by it. */
-  #inUse(inbound: Inbound): void {
+  #inUse(inbound: Sent): void {
     this.#loop.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`);
   }
 
   /** Gives a request that is pending to its actor, or answers why not. */
-  #post(inbound: Inbound, entry: PendingRequest): void {
+  #post(inbound: Sent, entry: PendingRequest): void {
     const { message, origin } = inbound;
     const { pending, observations } = this.#loop;
     const { actor } = entry;
     if (actor.capability.relays) this.#relays.note(message, origin);
     let refusal: string | undefined;
     try {
-      refusal = actor.post(message);
+      refusal = actor.post(message, entry);
     } catch (thrown) {
       const reason = `postMessage failed: ${thrownText(thrown)}`;
       observations.tell("Sys.ActorFault", { capability: actor.name, reason }, message);
@@ -155,7 +156,7 @@ export class Router {
   }
 
   /** The actor could not even take it: the requester hears so at once. */
-  #takeBack(inbound: Inbound, entry: PendingRequest, code: 500 | 503, reason: string): void {
+  #takeBack(inbound: Sent, entry: PendingRequest, code: 500 | 503, reason: string): void {
     this.#loop.pending.take(entry.id);
     entry.kept?.ended(error(this.#host, entry, errorData(code, reason)), entry.origin);
     this.#refuse(inbound, code, reason);
@@ -227,15 +228,16 @@ export class Router {
   // Outcomes -----------------------------------------------------------------------------------------------------------------
 
   /** Joined on causation alone, and only from the actor that was asked (§9.1, §14.5). */
-  #outcome({ message, origin }: Inbound): void {
-    const isAnswer = origin.kind === "actor" && this.#loop.resolve(causationOf(message) ?? "", message, origin.actor);
+  #outcome({ message, origin, request }: Inbound): void {
+    const isAnswer =
+      origin.kind === "actor" && this.#loop.resolve(causationOf(message) ?? "", message, origin.actor, request);
     if (!isAnswer) this.#loop.orphan(message, origin);
   }
 
   // What actors emit -----------------------------------------------------------------------------------------------------------
 
   /** Takes what an actor has said, or gives the reason why it is not routed. */
-  emission(actor: SupervisedActor, message: Message, thrown?: unknown): Failure | undefined {
+  emission(actor: SupervisedActor, message: Message, thrown?: unknown, request?: PendingRequest): Failure | undefined {
     if (causationOf(message) === undefined)
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
     if (actor.capability.relays) {
@@ -246,15 +248,15 @@ export class Router {
     if (problem) return this.badEmission(actor, message, problem);
     if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>, thrown))
       return undefined;
-    return this.#take(message, actor.origin);
+    return this.#take(message, actor.origin, request);
   }
 
   /** An event that is not taken reaches nobody, and nobody waits for it: whoever emits it has to know. */
-  #take(message: Message, origin: Origin): Failure | undefined {
+  #take(message: Message, origin: Origin, request?: PendingRequest): Failure | undefined {
     // Before it is in a lane: from there it may be taken at once.
     if (origin.kind === "actor" && (message.kind === "event" || message.kind === "command"))
       this.#deliveries.sent(origin.actor.name, message);
-    if (this.#loop.enqueue(message, origin)) return undefined;
+    if (this.#loop.admit(inbound(message, origin, request), laneOf(message.type))) return undefined;
     const reason = `${message.type} was not taken: too much waits to be routed, or the kernel is shutting down`;
     this.#deliveries.kept(message.metadata.id, reason);
     return message.kind === "event" ? new Failure(503, reason) : undefined;

@@ -14,14 +14,15 @@ import type { Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
 import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
-import { MadeMessageEvent } from "./mailbox-actor.ts";
+import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
+import type { PendingRequest } from "./pending-table.ts";
 
 /** Who hears of what an actor does; the loop. */
 export interface ActorHome {
   /** It said something, which may be anything; gives the reason where that goes nowhere. */
   emitted(actor: SupervisedActor, data: unknown): Failure | undefined;
-  /** It said a message whose envelope our own makers have made; likewise. `thrown` is what an error was made of. */
-  emittedMade(actor: SupervisedActor, message: Message | Message<ErrorData>, thrown?: unknown): Failure | undefined;
+  /** It said a message whose envelope our own makers have made; likewise. */
+  emittedMade(actor: SupervisedActor, said: MadeMessageEvent): Failure | undefined;
   /** Something escaped the actor: what it was given and has not answered is lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;
@@ -68,11 +69,13 @@ export class SupervisedActor {
     this.#tellSettled();
   }
 
-  /** Puts a message into the actor's mailbox, or gives the reason why not. Never runs its handler. */
-  post(message: Message): string | undefined {
+  /** Puts a message into the actor's mailbox, or gives the reason why not. Never runs its handler. `request` is what is pending for it. */
+  post(message: Message, request?: PendingRequest): string | undefined {
     const refusal = this.refusal;
     if (refusal !== undefined) return refusal;
     if (this.state === "restarting") this.#waiting.push(message);
+    // A Worker takes a second argument for something else.
+    else if (this.#actor instanceof MailboxActor) this.#actor.postMessage(message, request);
     else this.#actor?.postMessage(message);
     return undefined;
   }
@@ -170,7 +173,7 @@ export class SupervisedActor {
     const onMessage = (event: ActorEvent) => {
       if (this.#actor !== actor) return;
       if (!(event instanceof MadeMessageEvent)) return void this.#home.emitted(this, event.data);
-      const refused = this.#home.emittedMade(this, event.data as Message, event.thrown);
+      const refused = this.#home.emittedMade(this, event);
       if (refused !== undefined) event.refused = refused;
     };
     if (typeof actor.addEventListener !== "function") {

@@ -6,14 +6,14 @@ import { capability } from "../../src/loop/define-capability.ts";
 import { memoryCapability } from "../../src/loop/memory.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Message } from "../../src/message/envelope.ts";
-import type { ErrorData } from "../../src/message/error-data.ts";
+import { type ErrorData, Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import type { Store } from "../../src/store/store.ts";
 import { withFaults } from "../bus/bus-setup.ts";
 import { setup as setupSpace } from "../scheduler/scheduler-setup.ts";
-import { command, message, query, setup } from "./loop-setup.ts";
+import { BareActor, bare, command, message, query, setup } from "./loop-setup.ts";
 
 const CYCLE: { self?: unknown } = {};
 CYCLE.self = CYCLE;
@@ -89,6 +89,86 @@ describe("callers in this process", () => {
     const { echo } = echoing();
     const { loop } = await setup({ echo });
     await expect(loop.request(message("event", "Echo.Said", "e1"))).rejects.toMatchObject({ code: 422 });
+  });
+});
+
+describe("callers who ask as a function is called", () => {
+  test("[L8] get the data of the reply, and an error as Failure; both carry on what they were given", async () => {
+    const { echo } = echoing();
+    const failing = capability({
+      description: "fails",
+      commands: {
+        "Fail.Now": {
+          handle: (_data, _context, { metadata }) => {
+            throw new Failure(418, `for ${metadata.correlation}`);
+          },
+        },
+      },
+    });
+    const { loop, host, settle } = await setup({ echo, failing });
+    expect(await host.run(() => loop.query("Echo.Say", { a: 1 }))).toEqual({ a: 1 });
+    const failed = host.run(() => loop.command("Fail.Now", null, { correlation: "c" }));
+    await expect(failed).rejects.toMatchObject({ name: "Failure", code: 418, message: "for c" });
+    await expect(host.run(() => loop.query("Nobody.There", null))).rejects.toMatchObject({ code: 404 });
+    expect(() => loop.query("nobody", null)).toThrow(/two PascalCase names/);
+    await settle();
+    expect(loop.pending.size).toBe(0);
+  });
+
+  for (const [what, data] of IMPURE) {
+    test(`[L8] [M6] ${what} is refused with 422`, async () => {
+      const { echo, given } = echoing();
+      const { loop, host } = await setup({ echo });
+      await expect(host.run(() => loop.query("Echo.Say", data as Json))).rejects.toMatchObject({ code: 422 });
+      expect([given, loop.pending.size]).toEqual([[], 0]);
+    });
+  }
+
+  test("[L8] what the caller changes afterwards is his, lineage too", async () => {
+    const { echo } = echoing();
+    const { loop, host } = await setup({ echo });
+    const [data, lineage] = [[1], { correlation: "before" }];
+    const answered = host.run(() => {
+      const answer = loop.query("Echo.Say", data, lineage);
+      data.push(2);
+      lineage.correlation = "after";
+      return answer;
+    });
+    expect(await answered).toEqual([1]);
+  });
+
+  test("[L7] [L10] nobody else can answer for the actor that was asked, though their ids are in no table", async () => {
+    const [bell, thief] = [new BareActor(), new BareActor()];
+    const takes = [["query", "Bell.Ring"]] as const;
+    const { loop, settle, faults } = await setup({ bell: bare(() => bell, { takes }), thief: bare(() => thief) });
+    const answered: Json[] = [];
+    void loop.query("Bell.Ring", null).then((data) => answered.push(data));
+    await settle();
+    const asked = bell.posted[0]!;
+    thief.reply({ ...asked, type: "Bare.Ask" }, "stolen");
+    await settle();
+    expect([answered, faults()]).toEqual([[], ["Sys.OrphanOutcome"]]);
+    bell.reply(asked, "mine");
+    bell.reply(asked, "twice");
+    await settle();
+    expect([answered, faults().length, loop.pending.size]).toEqual([["mine"], 2, 0]);
+  });
+
+  test("[L17] [L28] who waits for an actor that crashes, or for a loop that stops, is told", async () => {
+    const actor = new BareActor();
+    const { loop, host, settle } = await setup({ a: bare(() => actor) });
+    const codes: unknown[] = [];
+    const ask = () => void loop.query("Bare.Ask", null).catch(({ code }: Failure) => codes.push(code));
+    ask();
+    await settle();
+    actor.dispatch({ type: "error", message: "gone" });
+    await settle();
+    expect(codes).toEqual([500]);
+    await host.advance(10_000);
+    ask();
+    await settle();
+    await host.run(() => loop.stop());
+    expect([codes.length, loop.pending.size]).toEqual([2, 0]);
   });
 });
 

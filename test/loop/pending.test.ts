@@ -82,6 +82,54 @@ describe("the table", () => {
   });
 });
 
+describe("requests whose ids the loop has made", () => {
+  async function table() {
+    const { loop } = await setup({
+      a: bare(() => new BareActor()),
+      b: bare(() => new BareActor(), { takes: [["query", "Other.Ask"]] }),
+    });
+    return { table: new PendingTable(), a: loop.actors.get("a")!, b: loop.actors.get("b")! };
+  }
+  const origin = { kind: "caller" as const, answer: () => undefined };
+
+  test("[L10] are taken by the answer that names them, in any order, and found by id like all others", async () => {
+    const { table: pending, a } = await table();
+    fc.assert(
+      fc.property(fc.array(fc.nat(), { minLength: 200, maxLength: 200 }), (chosen) => {
+        const expected = new Map<string, PendingRequest>();
+        for (const [n, choice] of chosen.entries()) {
+          const message = query("Bare.Ask", `q${n}`);
+          expected.set(
+            `q${n}`,
+            choice % 3 === 0 ? pending.insert(message, origin, a) : pending.insertNew(message, origin, a),
+          );
+          const [id, entry] = [...expected][choice % expected.size]!;
+          if (choice % 7 === 0) expect(pending.get(id)).toBe(entry);
+          if (choice % 2 === 0) {
+            expect(pending.take(id, a, entry)).toBe(entry);
+            expect(pending.take(id, a, entry)).toBeUndefined();
+            expected.delete(id);
+          }
+          expect(pending.size).toBe(expected.size);
+          pending.checkInvariants();
+        }
+        expect(pending.of(a).sort()).toEqual([...expected.keys()].sort());
+        for (const id of expected.keys()) pending.take(id);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("[L10] are not taken by another actor, nor under another's id", async () => {
+    const { table: pending, a, b } = await table();
+    const [one, two] = ["one", "two"].map((id) => pending.insertNew(query("Bare.Ask", id), origin, a));
+    expect(pending.take("one", b, one)).toBeUndefined();
+    expect(pending.take("two", a, one)).toBe(two);
+    expect(pending.take("one", a, one)).toBe(one);
+    expect(pending.size).toBe(0);
+  });
+});
+
 describe("disconnects", () => {
   test("[L21] what a connection waited for is gone with its timeouts; later outcomes are orphans", async () => {
     const { loop, client, host, settle, answerAll, faults } = await waiting({ requestTimeoutMs: 1_000 });
