@@ -43,11 +43,18 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
+    if (isPackageMissing(error))
+      throw new AppError(`${error.message}; install what the app needs first: npm install`, { cause: error });
     if (!(error instanceof SyntaxError)) throw error;
     const [first = ""] = (error.stack ?? "").split("\n");
     const place = /:\d+$/.test(first) ? ` (${first})` : "";
     throw new AppError(`${path} cannot be read: ${error.message}${place}`, { cause: error });
   }
+}
+
+/** A module that is missing may be a slip in a path, which the engine's own words tell. */
+function isPackageMissing(error: unknown): error is Error {
+  return error instanceof Error && error.message.startsWith("Cannot find package ");
 }
 
 /** Whether an export is there; one that is there and cannot be it is refused with an example. */

@@ -132,6 +132,10 @@ describe("start", () => {
     });
     writeFileSync(join(cwd, "empty.mjs"), "export const nothing = 1;");
     expect((await millrace(["start", "empty.mjs"])).stderr).toMatch(/^millrace: empty\.mjs has no app; write: .*\n$/);
+    writeFileSync(join(cwd, "bare.mjs"), 'import "no-such-package"; export default {};');
+    expect((await millrace(["start", "bare.mjs"])).stderr).toMatch(
+      /^millrace: Cannot find package 'no-such-package' .*bare\.mjs; install what the app needs first: npm install\n$/,
+    );
     writeFileSync(join(cwd, "wrong.mjs"), "export default { thing: {} };");
     const wrong = await millrace(["start", "wrong.mjs"]);
     expect(wrong.code).toBe(1);
