@@ -4,12 +4,13 @@
  * dispatched to may answer it.
  *
  * ```
- *   insert ───────────────────────────────────> listed ──take, by id──────> gone
- *   insertNew ──> unlisted ──any look by id──────^
- *                    └──take, by the answer that knows it─────────────────> gone
+ *   insert ──────────────> listed ──take, by id───────────────────────────> gone
+ *     └──> unlisted ──any look by id──^
+ *             └──take, by the answer that knows it────────────────────────> gone
  * ```
- * An id that the loop has made is known to nobody but the actor that was asked, and most are never looked for: an actor in this process gives
- * the entry back with its answer. Hashing an id and keeping it in a Map took a quarter of the time of a request in process.
+ * Most requests are answered before anybody looks for them, and an actor in this process gives the entry back with its answer. Hashing an id
+ * and keeping it in a Map took a quarter of the time of a request in process. So a request is listed only where its id may be looked for: not if the
+ * loop has made it, nor if it comes after the ids of all others that wait, as those of a client do that counts or makes them by the time.
  */
 import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
@@ -92,6 +93,10 @@ export class PendingTable {
   /** Those that are listed. */
   #requests = new Map<string, Slot>();
   readonly #unlisted: PendingRequest[] = [];
+  /** None of the unlisted comes after this id; undefined where nobody knows. */
+  #lastId: string | undefined = "";
+  /** The id that was last found to come after all others: it is not pending. */
+  #isFree: string | undefined;
   #insertsLeft = MAP_INSERTS_MIN;
   readonly #free: Slot[] = [];
   readonly #byConnection = new Map<Connection, Slot[]>();
@@ -107,6 +112,10 @@ export class PendingTable {
   }
 
   get(id: string): PendingRequest | undefined {
+    if (this.#requests.size === 0 && this.#lastId !== undefined && isAfter(id, this.#lastId)) {
+      this.#isFree = id;
+      return undefined;
+    }
     return this.#listed.get(id)?.entry;
   }
 
@@ -117,32 +126,43 @@ export class PendingTable {
         entry.place = -1;
         this.#list(entry);
       }
+      this.#lastId = "";
     }
     return this.#requests;
   }
 
   /** A request whose id the loop has just made. */
   insertNew(message: Message, origin: Origin, actor: SupervisedActor): PendingRequest {
-    const entry = new PendingRequest(message, origin, actor, undefined);
+    this.#lastId = undefined;
+    return this.#unlist(new PendingRequest(message, origin, actor, undefined));
+  }
+
+  /** A request whose id is not pending. */
+  insert(message: Message, origin: Origin, actor: SupervisedActor, kept?: Kept): PendingRequest {
+    const entry = new PendingRequest(message, origin, actor, kept);
+    if (kept !== undefined) this.kept++;
+    else if (entry.id === this.#isFree) {
+      this.#lastId = entry.id;
+      return this.#unlist(entry);
+    }
+    this.#list(entry);
+    return entry;
+  }
+
+  #unlist(entry: PendingRequest): PendingRequest {
+    this.#isFree = undefined;
     entry.place = this.#unlisted.length;
     this.#unlisted.push(entry);
     return entry;
   }
 
-  insert(message: Message, origin: Origin, actor: SupervisedActor, kept?: Kept): PendingRequest {
-    const entry = new PendingRequest(message, origin, actor, kept);
-    if (kept !== undefined) this.kept++;
-    const slot = this.#list(entry);
-    if (origin.kind === "adapter") this.#index(origin.connection, slot);
-    return entry;
-  }
-
-  #list(entry: PendingRequest): Slot {
+  #list(entry: PendingRequest): void {
+    this.#isFree = undefined;
     const slot = this.#free.pop() ?? { entry: undefined, at: 0 };
     slot.entry = entry;
     if (--this.#insertsLeft < 0) this.#renew();
     this.#requests.set(entry.id, slot);
-    return slot;
+    if (entry.origin.kind === "adapter") this.#index(entry.origin.connection, slot);
   }
 
   #renew(): void {
@@ -188,7 +208,7 @@ export class PendingTable {
     return entry;
   }
 
-  /** The last one takes the place of the one that goes. It has no timeout: callers in this process wait for as long as they like. */
+  /** The last one takes the place of the one that goes. */
   #takeUnlisted(entry: PendingRequest): PendingRequest {
     const last = this.#unlisted.pop() as PendingRequest;
     if (last !== entry) {
@@ -196,6 +216,8 @@ export class PendingTable {
       last.place = entry.place;
     }
     entry.place = -1;
+    entry.timeout?.cancel();
+    if (this.#unlisted.length === 0) this.#lastId = "";
     return entry;
   }
 
@@ -215,11 +237,8 @@ export class PendingTable {
     if (origin.kind === "adapter") this.#index(origin.connection, slot);
   }
 
-  countFor(connection: Connection): number {
-    return this.#byConnection.get(connection)?.length ?? 0;
-  }
-
   waitingFor(connection: Connection): PendingRequest[] {
+    if (this.#listed.size === 0) return [];
     return (this.#byConnection.get(connection) ?? []).flatMap(({ entry }) => entry ?? []);
   }
 
@@ -243,9 +262,12 @@ export class PendingTable {
   }
 
   checkInvariants(): void {
-    for (const [place, entry] of this.#unlisted.entries())
+    for (const [place, entry] of this.#unlisted.entries()) {
       if (entry.place !== place || this.#requests.has(entry.id))
         throw new Error(`request ${entry.id} stands unlisted at ${place} and is looked for at ${entry.place}`);
+      if (this.#lastId !== undefined && isAfter(entry.id, this.#lastId))
+        throw new Error(`request ${entry.id} is unlisted and comes after ${this.#lastId}`);
+    }
     let indexed = 0;
     for (const [connection, slots] of this.#byConnection) {
       if (slots.length === 0) throw new Error(`connection ${connection.id} is indexed without requests`);
@@ -257,7 +279,12 @@ export class PendingTable {
         if (slot.at !== at) throw new Error(`request ${id} stands at ${at} and is looked for at ${slot.at}`);
       }
     }
-    const fromAdapters = [...this].filter(({ origin }) => origin.kind === "adapter").length;
+    const fromAdapters = [...this.#requests.values()].filter(({ entry }) => entry?.origin.kind === "adapter").length;
     if (indexed !== fromAdapters) throw new Error(`${indexed} requests are indexed, ${fromAdapters} are pending`);
   }
+}
+
+/** An order of texts in which 10 comes after 9. */
+function isAfter(id: string, other: string): boolean {
+  return id.length === other.length ? id > other : id.length > other.length;
 }

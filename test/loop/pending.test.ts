@@ -82,51 +82,78 @@ describe("the table", () => {
   });
 });
 
-describe("requests whose ids the loop has made", () => {
-  async function table() {
+describe("requests that are in no table until somebody looks for them", () => {
+  async function actors() {
     const { loop } = await setup({
       a: bare(() => new BareActor()),
       b: bare(() => new BareActor(), { takes: [["query", "Other.Ask"]] }),
     });
-    return { table: new PendingTable(), a: loop.actors.get("a")!, b: loop.actors.get("b")! };
+    return { a: loop.actors.get("a")!, b: loop.actors.get("b")! };
   }
-  const origin = { kind: "caller" as const, answer: () => undefined };
+  const caller = { kind: "caller" as const, answer: () => undefined };
 
-  test("[L10] are taken by the answer that names them, in any order, and found by id like all others", async () => {
-    const { table: pending, a } = await table();
+  test("[L10] [L20] [L21] are found by id, by their answers and by their connections like all others, in whatever order they come and go", async () => {
+    const { a } = await actors();
+    const connections = ["one", "two"].map((id) => new Client(id));
+    const step = fc.record({ id: fc.nat(400), at: fc.nat(), what: fc.nat(99) });
     fc.assert(
-      fc.property(fc.array(fc.nat(), { minLength: 200, maxLength: 200 }), (chosen) => {
+      fc.property(fc.array(step, { minLength: 300, maxLength: 300 }), fc.boolean(), (steps, isInOrder) => {
+        const table = new PendingTable();
         const expected = new Map<string, PendingRequest>();
-        for (const [n, choice] of chosen.entries()) {
-          const message = query("Bare.Ask", `q${n}`);
-          expected.set(
-            `q${n}`,
-            choice % 3 === 0 ? pending.insert(message, origin, a) : pending.insertNew(message, origin, a),
-          );
-          const [id, entry] = [...expected][choice % expected.size]!;
-          if (choice % 7 === 0) expect(pending.get(id)).toBe(entry);
-          if (choice % 2 === 0) {
-            expect(pending.take(id, a, entry)).toBe(entry);
-            expect(pending.take(id, a, entry)).toBeUndefined();
-            expected.delete(id);
+        for (const [n, { id: number, at, what }] of steps.entries()) {
+          const id = `q${isInOrder ? n : number}`;
+          if (what % 10 === 0) {
+            const made = `made-${n}`;
+            expected.set(made, table.insertNew(query("Bare.Ask", made), caller, a));
+          } else {
+            // As the router does: what is pending is not inserted again.
+            expect(table.get(id)).toBe(expected.get(id));
+            const connection = connections[at % 2]!;
+            if (!expected.has(id))
+              expected.set(id, table.insert(query("Bare.Ask", id), { kind: "adapter", connection }, a));
           }
-          expect(pending.size).toBe(expected.size);
-          pending.checkInvariants();
+          const [chosen, entry] = [...expected][at % expected.size]!;
+          if (what % 20 === 3) expect(table.get(chosen)).toBe(entry);
+          if (what % 20 === 4) expect(table.has(id)).toBe(true);
+          if (what % 3 === 0) {
+            expect(table.take(chosen, a, what % 2 === 0 ? entry : undefined)).toBe(entry);
+            expect(table.take(chosen, a, entry)).toBeUndefined();
+            expected.delete(chosen);
+          }
+          if (what === 99) {
+            const gone = connections[at % 2]!;
+            const waiting = [...expected].filter(
+              ([, { origin }]) => origin.kind === "adapter" && origin.connection === gone,
+            );
+            expect(table.disconnect(gone)).toBe(waiting.length);
+            for (const [id] of waiting) expected.delete(id);
+          }
+          expect(table.size).toBe(expected.size);
+          table.checkInvariants();
         }
-        expect(pending.of(a).sort()).toEqual([...expected.keys()].sort());
-        for (const id of expected.keys()) pending.take(id);
+        expect(table.of(a).sort()).toEqual([...expected.keys()].sort());
       }),
-      { numRuns: 20 },
+      { numRuns: 60 },
     );
   });
 
   test("[L10] are not taken by another actor, nor under another's id", async () => {
-    const { table: pending, a, b } = await table();
-    const [one, two] = ["one", "two"].map((id) => pending.insertNew(query("Bare.Ask", id), origin, a));
-    expect(pending.take("one", b, one)).toBeUndefined();
-    expect(pending.take("two", a, one)).toBe(two);
-    expect(pending.take("one", a, one)).toBe(one);
-    expect(pending.size).toBe(0);
+    const { a, b } = await actors();
+    const table = new PendingTable();
+    const [one, two] = ["one", "two"].map((id) => table.insertNew(query("Bare.Ask", id), caller, a));
+    expect(table.take("one", b, one)).toBeUndefined();
+    expect(table.take("two", a, one)).toBe(two);
+    expect(table.take("one", a, one)).toBe(one);
+    expect(table.size).toBe(0);
+  });
+
+  test("[L22] with their answer their timeout is gone", async () => {
+    const echo = capability({ description: "echo", queries: { "Echo.Say": { handle: (data: Json) => data } } });
+    const { loop, client, host, settle } = await setup({ echo }, { requestTimeoutMs: 1_000 });
+    const one = client();
+    for (const id of ["q1", "q2", "q3"]) loop.receive(query("Echo.Say", id), one);
+    await settle();
+    expect([one.answers.length, host.pendingTimers, loop.pending.size]).toEqual([3, 0, 0]);
   });
 });
 
