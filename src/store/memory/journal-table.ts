@@ -2,8 +2,6 @@
  * The journal in memory: rows by id, and what is needed to find them by state without reading them all. A row's state is
  * changed by `#move` alone, which keeps every index true. SPEC: J10-J18, J22-J30.
  */
-import { equal } from "../../message/equality.ts";
-import type { Json } from "../../message/json.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -14,6 +12,7 @@ import type {
   Retention,
   Settlement,
 } from "../journal.ts";
+import { sameMessage } from "../same-message.ts";
 import { matches } from "./journal-filter.ts";
 import {
   abandoned,
@@ -283,10 +282,5 @@ export class JournalTable {
 
 /** Content is the message, its topic and its source; how the row starts is not. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
-  return a.topic === b.topic && a.source === b.source && equal(asJson(a), asJson(b));
-}
-
-/** A message is JSON; its interface cannot say so because optional metadata may be written as `undefined`. */
-function asJson({ message }: Omit<JournalEntry, "as">): Json {
-  return JSON.parse(JSON.stringify(message));
+  return a.topic === b.topic && a.source === b.source && sameMessage(a.message, b.message);
 }

@@ -5,13 +5,13 @@
  */
 
 import { checkMessage, type Message, type Metadata } from "../../message/envelope.ts";
-import { equal } from "../../message/equality.ts";
 import { thrownText } from "../../message/error-data.ts";
 import type { Json, JsonObject } from "../../message/json.ts";
 import { topicType } from "../../message/topic.ts";
 import type { Delivery, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import { checkName } from "../request-check.ts";
+import { sameMessage } from "../same-message.ts";
 import type { Row } from "./connection.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
@@ -114,7 +114,7 @@ export function toMs(seconds: unknown): number {
 export function holdsSameContent(row: Row, entry: EncodedEntry): boolean {
   if (row["topic"] !== entry.topic || row["source"] !== entry.source) return false;
   const { message: stored } = readMessage(row);
-  return stored !== undefined && equal(asJson(stored), asJson(rebuild(asRow(entry))));
+  return stored !== undefined && sameMessage(stored, rebuild(asRow(entry)));
 }
 
 /** The columns that a message is rebuilt from. */
@@ -132,11 +132,6 @@ function asRow(entry: EncodedEntry): Row {
     timestamp: entry.timestamp,
     metadata: entry.metadata,
   };
-}
-
-/** A message is JSON; its interface cannot say so because optional metadata may be written as `undefined`. */
-function asJson(message: Message): Json {
-  return JSON.parse(JSON.stringify(message));
 }
 
 function readMessage(row: Row): { message: Message } | { message: undefined; unreadable: string } {

@@ -3,6 +3,7 @@
  * the rules, not from a backend.
  */
 import { EVENT_SUSPECT_DEATHS } from "../../../../src/limits.ts";
+import type { Message } from "../../../../src/message/envelope.ts";
 import type {
   Claim,
   ClaimRequest,
@@ -205,5 +206,12 @@ export class JournalModel {
 }
 
 function sameContent(row: Row, { message, topic, source }: JournalEntry): boolean {
-  return row.topic === topic && row.source === source && JSON.stringify(row.message) === JSON.stringify(message);
+  const content = ({ kind, type, data, metadata }: Message) =>
+    JSON.stringify(kind === "command" ? [kind, type, data] : [kind, type, data, metadata]);
+  return (
+    row.topic === topic &&
+    row.source === source &&
+    row.message !== undefined &&
+    content(row.message) === content(message)
+  );
 }
