@@ -6,9 +6,9 @@
  * is not looked for. That is a third of the time of a request in process (decision 0007).
  */
 import type { Host } from "../host/host.ts";
-import { isId, type Message } from "../message/envelope.ts";
+import { checkEnvelope, type Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
-import { DATA_LIMITS, type Json, type JsonObject } from "../message/json.ts";
+import { DATA_LIMITS, findImpurity, type Json, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
 import { type Clone, cloneJson, copyFlat } from "../message/json-copy.ts";
 import { command, type Lineage, query } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
@@ -33,27 +33,26 @@ export class Callers {
   }
 
   #ask(make: typeof query, type: string, data: Json, lineage: Lineage | undefined): Promise<Json> {
-    const clone = cloneJson(data, DATA_LIMITS);
-    const own = lineage && (copyFlat(lineage as JsonObject) as Lineage);
-    const message = make(this.#host, type, clone.kind === "clone" ? clone.value : null, own);
+    // What throws here rejects the promise: whoever asks has one place to look.
     return new Promise((resolve, reject) => {
+      const clone = cloneJson(data, DATA_LIMITS);
+      const own = lineage && (copyFlat(lineage as JsonObject) as Lineage);
+      const message = make(this.#host, type, clone.kind === "clone" ? clone.value : null, own);
+      if (own !== undefined) requireEnvelope(message);
       this.#send({ message, origin: new Caller(resolve, reject), isNew: true, request: undefined }, clone);
     });
   }
 
   request(message: Message): Promise<Message> {
-    const { kind, type, data, metadata } = message;
-    if (kind !== "command" && kind !== "query")
-      return Promise.reject(new Failure(422, `${kind} ${type} has no answer; only commands and queries are requests`));
-    if (!isId(metadata?.id))
-      return Promise.reject(
-        new Failure(422, "metadata.id: must be text of 1 to 255 characters; the answer comes back by it"),
-      );
-    const clone = cloneJson(data, DATA_LIMITS);
-    const own = copyFlat(metadata as JsonObject) as Message["metadata"];
-    const asked = { kind, type, data: clone.kind === "clone" ? clone.value : null, metadata: own };
-    // Half of what `Promise.withResolvers` takes.
+    // Half of what `Promise.withResolvers` takes. What throws here rejects the promise.
     return new Promise((answer) => {
+      const { kind, type, data, metadata } = message;
+      if (kind !== "command" && kind !== "query")
+        throw new Failure(422, `${kind} ${type} has no answer; only commands and queries are requests`);
+      const clone = cloneJson(data, DATA_LIMITS);
+      const own = copyFlat((metadata ?? {}) as JsonObject) as Message["metadata"];
+      const asked = { kind, type, data: clone.kind === "clone" ? clone.value : null, metadata: own };
+      requireEnvelope(asked);
       this.#send(inbound(asked, { kind: "caller", answer }), clone);
     });
   }
@@ -62,6 +61,14 @@ export class Callers {
     if (clone.kind === "clone") this.#loop.admit(asked, "user");
     else this.#loop.refuse(asked, 422, problemText(within("data", clone.problem)));
   }
+}
+
+/** Whoever asks with an envelope that is none has no message that could be answered. */
+function requireEnvelope(message: Message): void {
+  const impurity = findImpurity(message.metadata, VALUE_LIMITS);
+  if (impurity !== undefined) throw new Failure(422, problemText(within("metadata", impurity)));
+  const checked = checkEnvelope(message);
+  if (checked.kind === "refused") throw new Failure(422, checked.message);
 }
 
 /** Whoever has called a function: the answer settles his promise, an error as `Failure`. */

@@ -180,7 +180,7 @@ export class EventLoop implements ActorHome {
 
   /** Puts a message into a lane; false where it was refused. */
   #put(given: Inbound, lane: LaneName): boolean {
-    if (this.#stopped || (this.#turns.isFull(lane) && !this.#isAwaited(given.message))) {
+    if (this.#stopped || (this.#turns.isFull(lane) && !this.#isAwaited(given))) {
       const why = this.#stopped ? "the kernel is shutting down" : `the ${lane} lane is full (${this.#limits.laneMax})`;
       this.refuse(given, 503, why);
       return false;
@@ -190,8 +190,9 @@ export class EventLoop implements ActorHome {
   }
 
   /** An answer that somebody waits for is let in when the lane is full: there are no more of them than pending requests. */
-  #isAwaited(message: Message): boolean {
-    return (message.kind === "reply" || message.kind === "error") && this.pending.has(causationOf(message) ?? "");
+  #isAwaited({ message, origin }: Inbound): boolean {
+    if ((message.kind !== "reply" && message.kind !== "error") || origin.kind !== "actor") return false;
+    return this.pending.get(causationOf(message) ?? "")?.actor === origin.actor;
   }
 
   /** Bookkeeping at the end of the present turn, or of the next. Bounded; what is over is carried on. */
@@ -257,16 +258,27 @@ export class EventLoop implements ActorHome {
       case "adapter":
         return this.#deliverTo(origin.connection, answer);
       case "actor":
-        if (!origin.actor.answer(answer)) this.orphan(answer, origin);
+        if (!this.#answerTo(origin.actor, answer)) this.orphan(answer, origin);
         return;
       case "caller":
         return origin.answer(answer);
       case "relay":
         // It asked for nobody in particular, but it may want to know that the message was handled.
-        origin.actor.answer(answer);
+        this.#answerTo(origin.actor, answer);
         return;
       case "nobody":
         return;
+    }
+  }
+
+  /** An actor that throws upon its answer has had it. */
+  #answerTo(actor: SupervisedActor, answer: Message | Message<ErrorData>): boolean {
+    try {
+      return actor.answer(answer);
+    } catch (thrown) {
+      const reason = `postMessage failed: ${thrownText(thrown)}`;
+      this.observations.tell("Sys.ActorFault", { capability: actor.name, reason }, answer);
+      return true;
     }
   }
 
@@ -294,13 +306,25 @@ export class EventLoop implements ActorHome {
   // Actors -------------------------------------------------------------------------------------------------------------------
 
   emitted(actor: SupervisedActor, data: unknown, thrown?: unknown): Failure | undefined {
-    const checked = checkMessage(data);
-    if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
-    // A copy: whatever the actor does with it from now on, this is what it said.
-    return this.#router.emission(actor, this.copy(checked.message), thrown);
+    try {
+      const checked = checkMessage(data);
+      if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
+      // A copy: whatever the actor does with it from now on, this is what it said.
+      return this.#router.emission(actor, this.copy(checked.message), thrown);
+    } catch (error) {
+      return this.#router.badEmission(actor, envelopeIn(data), thrownText(error));
+    }
   }
 
   emittedMade(actor: SupervisedActor, said: MadeMessageEvent): Failure | undefined {
+    try {
+      return this.#takeMade(actor, said);
+    } catch (error) {
+      return this.#router.badEmission(actor, said.data, thrownText(error));
+    }
+  }
+
+  #takeMade(actor: SupervisedActor, said: MadeMessageEvent): Failure | undefined {
     const { thrown, request } = said;
     const message = said.data as Message;
     const { kind, type, metadata } = message;
@@ -316,6 +340,12 @@ export class EventLoop implements ActorHome {
     this.observations.tell("Sys.ActorFault", { capability: actor.name, reason });
     this.#router.events.crashed(actor, reason);
     if (next === "unhealthy") this.observations.tell("Sys.ActorUnhealthy", { capability: actor.name, reason });
+    // What it had asked is of no use to the next one, which has not asked it.
+    for (const entry of [...this.pending]) {
+      if (entry.origin !== actor.origin) continue;
+      if (entry.kept === undefined) this.pending.take(entry.id);
+      else this.pending.release(entry);
+    }
     for (const id of this.pending.of(actor)) {
       const entry = this.pending.get(id);
       // What the journal keeps and has not delivered is delivered to the next.
@@ -384,6 +414,16 @@ export class EventLoop implements ActorHome {
   /** The names of actors that were told to end and have not. */
   get stopping(): readonly string[] {
     return [...this.actors.values()].filter(({ state }) => state === "stopping").map(({ name }) => name);
+  }
+}
+
+/** What is read of a message whose data, or the check of it, throws; nothing where that throws too. */
+function envelopeIn(data: unknown): Partial<Message> | null {
+  try {
+    const { kind, type, metadata } = data as Message;
+    return { kind, type, metadata };
+  } catch {
+    return null;
   }
 }
 

@@ -93,7 +93,9 @@ export class KeptCommands {
     const isWaitedFor = isAwaited(message, origin);
     const refusal = this.#refusal(actor, isWaitedFor);
     if (refusal !== undefined) {
-      this.#parts.deliveries.kept(message.metadata.id, `${message.type} was not journaled: ${refusal}`);
+      // Who waits hears of it himself.
+      const failure = isWaitedFor ? undefined : `${message.type} was not journaled: ${refusal}`;
+      this.#parts.deliveries.kept(message.metadata.id, failure);
       loop.refuse({ message, origin }, 503, refusal);
       return undefined;
     }
@@ -106,7 +108,7 @@ export class KeptCommands {
         this.#isKept(entry, before);
       },
       (thrown: unknown) => {
-        this.#arrived(entry, `${message.type} was not journaled: ${thrownText(thrown)}`);
+        this.#arrived(entry, isWaitedFor ? undefined : `${message.type} was not journaled: ${thrownText(thrown)}`);
         this.#isNotKept(entry, thrown);
       },
     );

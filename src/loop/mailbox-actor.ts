@@ -340,7 +340,12 @@ class Handling implements HandlerContext {
   }
 }
 
-/** Any promise, not only the runtime's own. */
+/** Any promise, not only the runtime's own; one that throws when it is looked at is rejected with that. */
 export function isPromise<T>(result: T | Promise<T>): result is Promise<T> {
-  return result !== null && typeof result === "object" && "then" in result && typeof result.then === "function";
+  if (result === null || typeof result !== "object") return false;
+  try {
+    return "then" in result && typeof result.then === "function";
+  } catch {
+    return true;
+  }
 }

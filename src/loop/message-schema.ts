@@ -68,8 +68,8 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
         const branch = branchOf(message);
         if (!branch)
           return { issues: [{ message: `${message.kind} ${message.type} is not declared${declarationOf(message)}` }] };
-        const result = branch.data?.["~standard"].validate(message.data);
-        if (isPromise(result)) return { issues: [{ message: "the schema validates asynchronously" }] };
+        const result = atOnce(branch.data?.["~standard"].validate(message.data));
+        if (result === LATER) return { issues: [{ message: NOT_AT_ONCE }] };
         if (result?.issues === undefined) return { value };
         return {
           issues: result.issues.map(({ message: text, path }) => ({ message: text, path: ["data", ...(path ?? [])] })),
@@ -117,8 +117,8 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
 /** Why a message does not fit a schema, with the place; undefined where it does. */
 export function schemaProblem(schema: MessageSchema, message: Message): string | undefined {
   if (takesAny(schema, message)) return undefined;
-  const result = schema["~standard"].validate(message);
-  if (isPromise(result)) return "the schema validates asynchronously, which routing cannot wait for";
+  const result = atOnce(schema["~standard"].validate(message));
+  if (result === LATER) return NOT_AT_ONCE;
   const issue = result.issues?.[0];
   if (!issue) return undefined;
   const path = (issue.path ?? []).map((step) =>
@@ -132,9 +132,20 @@ export function schemaProblem(schema: MessageSchema, message: Message): string |
  * what is routed, journaled and compared is what was sent, and a Worker is sent the same.
  */
 export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
-  const result = schema?.["~standard"].validate(data);
-  return result === undefined || isPromise(result) || result.issues ? data : result.value;
+  const result = atOnce(schema?.["~standard"].validate(data));
+  return result === undefined || result === LATER || result.issues ? data : result.value;
 }
+
+/** Some schemas answer with a promise where one of their checks has thrown, and it is rejected with that: it must end nothing but this message. */
+function atOnce<T>(result: T | Promise<T>): T | typeof LATER {
+  if (!isPromise(result)) return result;
+  Promise.resolve(result).catch(() => undefined);
+  return LATER;
+}
+
+const LATER = Symbol("answers with a promise");
+const NOT_AT_ONCE =
+  "the schema answers with a promise (it checks asynchronously, or one of its checks throws), which routing cannot wait for";
 
 /** Where a capability says that it emits or asks this. */
 export function declarationOf({ kind, type }: Pick<Message, "kind" | "type">): string {

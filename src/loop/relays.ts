@@ -13,8 +13,9 @@ export class Relays {
     return this.#askers.size;
   }
 
-  /** Remembers who asked for a timeout to be relayed; other templates need no authority. */
+  /** Remembers who asked for a timeout to be relayed; other templates need no authority. What was relayed itself, a timer set by a timer, has none. */
   note({ data, metadata }: Message, asker: Origin): void {
+    if (asker.kind === "relay" || asker.kind === "nobody") return;
     const template = (data as { message?: { type?: unknown } | null } | null)?.message;
     if (template?.type !== "Sys.RequestTimeout") return;
     this.#askers.set(metadata.id, asker);

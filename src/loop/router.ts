@@ -56,9 +56,18 @@ export class Router {
     try {
       this.#byKind(inbound);
     } catch (thrown) {
-      const { type, metadata } = inbound.message;
-      this.#deliveries.kept(metadata.id, `${type} was not routed: ${thrownText(thrown)}`);
-      this.#loop.refuse(inbound, 500, thrownText(thrown));
+      this.#notRouted(inbound, thrownText(thrown));
+    }
+  }
+
+  #notRouted(inbound: Inbound, reason: string): void {
+    const { kind, type, metadata } = inbound.message;
+    try {
+      this.#deliveries.kept(metadata.id, `${type} was not routed: ${reason}`);
+      this.#loop.refuse(inbound, 500, reason);
+    } catch (thrown) {
+      // Not even that it was refused can be said to whoever sent it.
+      this.#loop.observations.tell("Sys.RoutingError", { kind, type, code: 500, reason: thrownText(thrown) });
     }
   }
 
@@ -92,13 +101,14 @@ export class Router {
     const { message, origin } = inbound;
     const { table, pending, actors } = this.#loop;
     const route = table.route(message.kind, message.type);
+    const waiting = inbound.isNew ? undefined : pending.get(message.metadata.id);
+    if (waiting && (waiting.kept === undefined || !route)) return this.#inUse(inbound);
     if (!route) return this.#ownRequest(inbound);
     const actor = actors.get(route.capability) as SupervisedActor;
-    const waiting = inbound.isNew ? undefined : pending.get(message.metadata.id);
-    if (waiting && waiting.kept === undefined) return this.#inUse(inbound);
     const refusal = refusalOf(inbound, actor);
     if (refusal) return this.#refuse(inbound, refusal.code, refusal.reason);
-    if (waiting) return this.#kept?.joins(inbound, waiting) ? this.#limitTime(waiting) : this.#inUse(inbound);
+    if (waiting) return this.#join(inbound, waiting);
+    if (actor.capability.relays) this.#relays.note(message, origin);
     if (origin.kind === "actor") {
       const circle = circleClosedBy(message, origin.actor, actor, pending);
       if (circle) return void this.badEmission(origin.actor, message, whyCircle(message, circle));
@@ -113,6 +123,14 @@ export class Router {
     if (!entry) return;
     if (this.#loop.isGone(origin)) pending.release(entry);
     this.#limitTime(entry);
+  }
+
+  /** The same is being done already. */
+  #join(inbound: Inbound, waiting: PendingRequest): void {
+    // Who has gone meanwhile waits for nothing.
+    if (this.#loop.isGone(inbound.origin)) return;
+    if (this.#kept?.joins(inbound, waiting)) this.#limitTime(waiting);
+    else this.#inUse(inbound);
   }
 
   /** A command that nothing keeps is the business of who asked for it from here on. */
@@ -139,7 +157,6 @@ export class Router {
     const { message, origin } = inbound;
     const { pending, observations } = this.#loop;
     const { actor } = entry;
-    if (actor.capability.relays) this.#relays.note(message, origin);
     let refusal: string | undefined;
     try {
       refusal = actor.post(message, entry);
@@ -164,7 +181,7 @@ export class Router {
 
   #limitTime(entry: PendingRequest): void {
     const { kind } = entry.origin;
-    if (this.#requestTimeoutMs === undefined || (kind !== "adapter" && kind !== "actor")) return;
+    if (this.#requestTimeoutMs === undefined || kind === "caller" || kind === "nobody") return;
     if (this.#loop.pending.get(entry.id) !== entry) return;
     entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
   }
@@ -220,7 +237,7 @@ export class Router {
     try {
       origin.connection.deliver(reply(this.#host, message, answer(message, origin.connection)));
     } catch (thrown) {
-      const code = thrown instanceof Failure && thrown.code === 422 ? 422 : 503;
+      const code = thrown instanceof Failure && (thrown.code === 422 || thrown.code === 404) ? thrown.code : 503;
       this.#refuse(inbound, code, thrownText(thrown));
     }
   }
@@ -229,9 +246,14 @@ export class Router {
 
   /** Joined on causation alone, and only from the actor that was asked (§9.1, §14.5). */
   #outcome({ message, origin, request }: Inbound): void {
-    const isAnswer =
-      origin.kind === "actor" && this.#loop.resolve(causationOf(message) ?? "", message, origin.actor, request);
-    if (!isAnswer) this.#loop.orphan(message, origin);
+    if (origin.kind !== "actor") return this.#loop.orphan(message, origin);
+    const { actor } = origin;
+    const id = causationOf(message) ?? "";
+    // Where the actor was given the request with it, the answer was made from that.
+    const asked = request ?? this.#loop.pending.get(id);
+    if (asked?.id === id && asked.actor === actor && asked.type !== message.type)
+      return void this.badEmission(actor, message, `${message.type} is no answer to ${asked.type}`);
+    if (!this.#loop.resolve(id, message, actor, request)) this.#loop.orphan(message, origin);
   }
 
   // What actors emit -----------------------------------------------------------------------------------------------------------
@@ -258,7 +280,8 @@ export class Router {
       this.#deliveries.sent(origin.actor.name, message);
     if (this.#loop.admit(inbound(message, origin, request), laneOf(message.type))) return undefined;
     const reason = `${message.type} was not taken: too much waits to be routed, or the kernel is shutting down`;
-    this.#deliveries.kept(message.metadata.id, reason);
+    const isHeard = origin.kind === "actor" && message.kind === "command" && origin.actor.awaits(message.metadata.id);
+    this.#deliveries.kept(message.metadata.id, isHeard ? undefined : reason);
     return message.kind === "event" ? new Failure(503, reason) : undefined;
   }
 
@@ -275,7 +298,9 @@ export class Router {
     const { code, message: reason } = message.data;
     const { type } = message;
     const { pending, table, observations, observationSubscribers } = this.#loop;
-    const isAsked = pending.has(causationOf(message) ?? "");
+    const asked = pending.get(causationOf(message) ?? "");
+    // An event may have the id of a request: its failure is nobody's answer.
+    const isAsked = asked?.actor === actor && asked.type === type;
     if (!isAsked && observationSubscribers.failed(actor, message, thrown ?? new Error(`${actor.name}: ${reason}`)))
       return true;
     const ofEvent = !isAsked && table.subscribers(message.type).includes(actor.name);

@@ -65,7 +65,13 @@ export class SupervisedActor {
     this.#actor = actor;
     this.#listen(actor);
     this.state = "running";
-    for (const message of this.#waiting.splice(0)) this.post(message);
+    try {
+      for (const message of this.#waiting.splice(0)) this.post(message);
+    } catch (thrown) {
+      this.state = "unhealthy";
+      this.#end().catch(() => undefined);
+      throw thrown;
+    }
     this.#tellSettled();
   }
 

@@ -110,7 +110,7 @@ describe("callers who ask as a function is called", () => {
     const failed = host.run(() => loop.command("Fail.Now", null, { correlation: "c" }));
     await expect(failed).rejects.toMatchObject({ name: "Failure", code: 418, message: "for c" });
     await expect(host.run(() => loop.query("Nobody.There", null))).rejects.toMatchObject({ code: 404 });
-    expect(() => loop.query("nobody", null)).toThrow(/two PascalCase names/);
+    await expect(loop.query("nobody", null)).rejects.toThrow(/two PascalCase names/);
     await settle();
     expect(loop.pending.size).toBe(0);
   });

@@ -1,11 +1,13 @@
 /** Deliveries of the journal and what their handlers have sent: each is over when all of it is kept, and knows its own end. */
 import { describe, expect, test } from "#test";
+import type { CommandJournal } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { EventDeliveries } from "../../src/loop/event-deliveries.ts";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
 import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
 import { dataSchema } from "../../src/loop/message-schema.ts";
 import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
 import { message, setup } from "./loop-setup.ts";
 
 /** What a handler of an event has sent. */
@@ -39,6 +41,37 @@ describe("deliveries", () => {
     deliveries.kept("mail-8");
     await over;
     expect(deliveries.end("greeter", "e1", again)).toBe("no");
+  });
+
+  test("[L9] one whose handler waits for a command and hears that it is not taken is handled as it ends", async () => {
+    const delivered: ((given: Message) => Promise<void>)[] = [];
+    const events: EventJournal = {
+      publish: () => Promise.resolve(),
+      subscribe: (_type, _subscriber, deliver) => void delivered.push(deliver),
+    };
+    const commands: CommandJournal = {
+      keep: () => Promise.reject(new Failure(503, "no room")),
+      find: async () => undefined,
+      take: () => undefined,
+    };
+    const caught: unknown[] = [];
+    const work = capability({
+      ...{ description: "works", durable: "before" },
+      commands: { "Work.Do": { handle: () => null } },
+    });
+    const listener = capability({
+      description: "asks",
+      sends: { "Work.Do": "command" },
+      on: {
+        "Mail.Come": async (_data, { command }) => {
+          await command("Work.Do", 1).catch(({ code }: Failure) => caught.push(code));
+        },
+      },
+    });
+    const { settle } = await setup({ work, listener }, { events, commands });
+    const outcome = delivered[0]!(message("event", "Mail.Come", "e1")).then(() => "handled");
+    await settle();
+    expect([caught, await outcome]).toEqual([[503], "handled"]);
   });
 
   test("[L9] one whose handler has sent what cannot be routed has failed, with the reason", async () => {

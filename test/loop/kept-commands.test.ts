@@ -51,6 +51,32 @@ const worker = (
   });
 
 describe("keeping commands", () => {
+  test("[L21] [L41] who joins what is being done and is gone when his turn comes waits for nothing", async () => {
+    const gate = Promise.withResolvers<Json>();
+    const commands = new JournalByHand();
+    const { loop, client, settle } = await setup({ worker: worker("before", () => gate.promise) }, { commands });
+    const [first, gone, later] = [client(), client(), client()];
+    const ask = (who: typeof first) => loop.receive(command("Work.Do", "one"), who);
+    ask(first);
+    await settle();
+    commands.asked[0]!.answer.resolve(undefined);
+    const outcome = commands.deliver(commands.asked[0]!.message);
+    await settle();
+    loop.disconnect(first);
+    ask(gone);
+    loop.disconnect(gone);
+    await settle();
+    ask(later);
+    await settle();
+    // Not 409: nobody else waits for it.
+    expect(later.answers).toEqual([]);
+    loop.disconnect(later);
+    gate.reject(new Failure(503, "not now"));
+    await settle();
+    // The journal delivers it again.
+    expect(await outcome).toMatchObject({ name: "Failure", code: 503 });
+  });
+
   test("[L41] nothing is dispatched before the journal has it", async () => {
     const done: Json[] = [];
     const commands = new JournalByHand();

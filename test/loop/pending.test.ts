@@ -310,6 +310,32 @@ describe("timeouts", () => {
   });
 });
 
+describe("timers that are set by timers", () => {
+  test("[N1] [L23] give no power over anybody's request", async () => {
+    const { loop, client, host, settle, answerAll } = await waiting();
+    const [victim, other] = [client(), client()];
+    loop.receive(query("Bare.Ask", "q"), victim);
+    const timeout = { kind: "command", type: "Sys.RequestTimeout", data: { requestId: "q" } };
+    const inner = { kind: "command", type: "Timer.Set", data: { delayMs: 5, message: timeout } };
+    loop.receive(command("Timer.Set", "t", { delayMs: 5, message: inner }), other);
+    await host.advance(1_000);
+    expect(victim.received).toEqual([]);
+    answerAll();
+    await settle();
+    expect(victim.answers).toEqual(['reply q "late"']);
+  });
+
+  test("[L18] [L22] what a timer asks and nobody answers ends with the timeout of requests", async () => {
+    const { loop, client, host } = await waiting({ requestTimeoutMs: 1_000 });
+    const ask = { kind: "query", type: "Bare.Ask", data: null };
+    loop.receive(command("Timer.Set", "t", { delayMs: 5, message: ask }), client());
+    await host.advance(500);
+    expect(loop.pending.size).toBe(1);
+    await host.advance(1_000);
+    expect([loop.pending.size, loop.liveness.timers]).toEqual([0, 0]);
+  });
+});
+
 describe("many connections", () => {
   test("[N1] [L24] a thousand requests of two connections, answered in random order, reach their own connection", async () => {
     const workers = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`w${n}`, slow(`W${n}.Ask`)]));
