@@ -223,6 +223,8 @@ export const MAILBOX_BURST_MAX = 256;
 export const RELAYS_REMEMBERED_MAX = 10_000;
 /** Due timers that are fired in one go. */
 export const TIMERS_FIRED_MAX = 100;
+/** Firings of one repeating timer that may wait to be handled; more slots are left out until one is. */
+export const TIMER_FIRINGS_MAX = 16;
 /** Timers that an earlier process had fired and not seen handled, fired again at start. */
 export const TIMERS_REFIRED_MAX = 1_000_000;
 /** When the due table is looked at again after the store failed, or had rows due that nobody here knows. */

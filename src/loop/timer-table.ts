@@ -17,6 +17,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import {
+  TIMER_FIRINGS_MAX,
   TIMER_RETRY_MAX_MS,
   TIMER_RETRY_MS,
   TIMERS_FIRED_MAX,
@@ -84,6 +85,8 @@ export class TimerTable {
   readonly #setting = new Set<string>();
   /** Firings that are not handled yet. */
   readonly #sending = new Set<string>();
+  /** How many of those each repeating timer has. */
+  readonly #sendingOf = new Map<string, number>();
   /** Firings that are about to be tried again. */
   #pausing = 0;
   #wake: Timer | undefined;
@@ -242,26 +245,30 @@ export class TimerTable {
   /** From now on this firing cannot be cancelled, and a crash does not lose it; a timer with a schedule is armed again. */
   async #mark(timer: ArmedTimer, firing: Firing): Promise<boolean> {
     const next = following(timer, this.#host.now());
+    // A slot that comes while many are not handled is one of those that have passed: they are caught up with by the next.
+    const isLeftOut = next !== undefined && (this.#sendingOf.get(timer.id) ?? 0) >= TIMER_FIRINGS_MAX;
     if (!this.#store) {
       const wasArmed = this.#armed.delete(timer.id);
       if (wasArmed && next) this.#armed.set(next.id, next);
-      return wasArmed;
+      return wasArmed && !isLeftOut;
     }
     // Of several processes that share the store one takes it; for the others nothing of this happens.
+    const fired = { op: "put", kind: FIRED, key: firing.id, dueAtMs: FIRED_AT_MS, data: markOf(firing) } as const;
     const [wasArmed = false] = await this.#store.changeDue([
       { op: "take", kind: KIND, key: timer.id },
       ...(next ? [armed(next)] : []),
-      { op: "put", kind: FIRED, key: firing.id, dueAtMs: FIRED_AT_MS, data: markOf(firing) },
+      ...(isLeftOut ? [] : [fired]),
     ]);
-    return wasArmed;
+    return wasArmed && !isLeftOut;
   }
 
   /** Until it was handled, and until the store has forgotten it; what a process does not come to is left to the next. */
   async #send(firing: Firing): Promise<void> {
-    const { id } = firing;
+    const { id, timerId } = firing;
     // Set again by a request that was repeated, it has come due again: what is sent already is what was asked for.
     if (this.#sending.has(id)) return;
     this.#sending.add(id);
+    this.#count(timerId, 1);
     let isTold = false;
     await this.#persist(async () => {
       // Once: told again, it would take the place that the message needs where a lane has only one.
@@ -270,7 +277,14 @@ export class TimerTable {
       await this.#fire(firing);
     });
     this.#sending.delete(id);
+    this.#count(timerId, -1);
     await this.#persist(() => this.#forget(id));
+  }
+
+  #count(timerId: string, more: number): void {
+    const count = (this.#sendingOf.get(timerId) ?? 0) + more;
+    if (count > 0) this.#sendingOf.set(timerId, count);
+    else this.#sendingOf.delete(timerId);
   }
 
   /** Again, after twice as long each time, while the table is open. */

@@ -1,6 +1,7 @@
 /** Repeating timers: slots, restarts, missed slots, failures. */
 import { describe, expect, test } from "#test";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { TIMER_FIRINGS_MAX } from "../../src/limits.ts";
 import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -51,6 +52,17 @@ for (const [where, store] of stores) {
       expect(sent(made)).toHaveLength(1);
       await made.host.advance(50);
       expect(sent(made).map(({ at }) => at)).toEqual([100, 150]);
+    });
+
+    test("[T7] a timer that fires faster than it is handled has a bounded number in hand", async () => {
+      const made = await timers({ store });
+      await made.every({ everyMs: 10, message: template });
+      await made.host.advance(60_000);
+      expect([sent(made).length, made.loop.pending.size]).toEqual([TIMER_FIRINGS_MAX, TIMER_FIRINGS_MAX]);
+      // What it was given is answered with 500, which is an end too.
+      made.actor.dispatch({ type: "error", message: "it crashes" });
+      await made.host.advance(1_000);
+      expect(sent(made).length).toBe(2 * TIMER_FIRINGS_MAX);
     });
 
     test("[T7] a clock that is set back fires no slot again", async () => {

@@ -50,6 +50,7 @@ export async function timers({ store, host = simulatedHost(1), answers = () => f
   };
   return {
     ...made,
+    actor,
     one,
     set,
     every,
