@@ -1,6 +1,7 @@
 /** Worker threads of Node as actors: the same surface as Web Workers, and the worker's side of it. SPEC: L31. */
 import { parentPort, Worker } from "node:worker_threads";
 import { serve, WorkerActor, type WorkerEvent, type WorkerHandlers, type WorkerLike } from "../loop/worker-actor.ts";
+import { thrownText } from "../message/error-data.ts";
 
 /** Starts a worker thread as an actor. One that ends by itself has crashed. */
 export function nodeWorkerActor(url: URL | string): WorkerActor {
@@ -31,7 +32,8 @@ class ThreadWorker implements WorkerLike {
 
   addEventListener(type: "message" | "error" | "messageerror", listener: (event: WorkerEvent) => void): void {
     if (type === "message") this.#worker.on("message", (data: unknown) => listener({ type, data }));
-    else this.#worker.on(type, (error: Error) => listener({ type, message: error.message, error }));
+    // Anything can be thrown, null too.
+    else this.#worker.on(type, (error: unknown) => listener({ type, message: thrownText(error), error }));
     if (type !== "error") return;
     this.#worker.on("exit", (code) => {
       if (!this.#terminated) listener({ type, message: `the worker ended with code ${code}` });

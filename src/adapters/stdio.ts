@@ -1,6 +1,6 @@
 /**
  * NDJSON over standard input and output: one client, the process that started us. It ends when the input has ended and every answer is
- * out; a batch ends with it. SPEC: N13.
+ * out; a batch ends with it. A reader who does not read is left after the grace of a close. SPEC: N11, N13.
  */
 import type { Readable, Writable } from "node:stream";
 import type { Host } from "../host/host.ts";
@@ -18,10 +18,12 @@ export interface StdioOptions {
 export class Stdio implements AdapterLife {
   /** Resolves when the conversation is over. */
   readonly ended: Promise<void>;
+  readonly #host: Host;
   readonly #connection: NdjsonConnection;
   #over: () => void = () => undefined;
 
   constructor({ host, loop, input, output }: StdioOptions) {
+    this.#host = host;
     const stream = new PipeStream(input, output, () => this.#connection.lost());
     this.#connection = new NdjsonConnection({ host, loop, stream, adapter: "stdio", closed: () => this.#over() });
     const detach = loop.attach(this);
@@ -34,9 +36,13 @@ export class Stdio implements AdapterLife {
     input.on("data", (chunk: Uint8Array) => this.#connection.data(chunk));
     input.on("end", () => this.#connection.ended());
     input.on("error", () => this.#connection.ended());
+    // Destroyed, it says neither of the two; and nothing at all if that was before.
+    input.on("close", () => this.#connection.ended());
+    if (input.closed) this.#connection.ended();
     output.on("drain", () => this.#connection.drained());
     // Nobody reads us any more.
     output.on("error", () => this.#connection.lost());
+    output.on("close", () => this.#connection.lost());
   }
 
   get frames(): number {
@@ -52,9 +58,12 @@ export class Stdio implements AdapterLife {
     this.#connection.stopReading();
   }
 
-  async close(): Promise<void> {
+  /** Writes what is ready and ends; what nobody has read after the grace is lost. */
+  async close(graceMs = 1_000): Promise<void> {
     this.#connection.close();
+    const timer = this.#host.timer(graceMs, () => this.#connection.lost());
     await this.ended;
+    timer.cancel();
   }
 }
 

@@ -53,7 +53,8 @@ export class EventStreams {
 
   /** Answers `Sys.Subscribe`; throws a `Failure` with the reason where it cannot. Events follow the answer. */
   subscribe(request: Message, connection: Connection): Json {
-    if (!this.#journal?.follow) throw new Failure(503, "this kernel keeps no journal that could be followed");
+    // Nor will it ever: whoever takes a 503 for an invitation to come again would come for ever.
+    if (!this.#journal?.follow) throw new Failure(404, "this kernel keeps no journal that could be followed");
     const wanted = readWanted(request.data);
     const streams = this.#streams.get(connection) ?? new Map<string, Stream>();
     if (streams.size >= STREAMS_MAX) throw new Failure(503, `a connection has at most ${STREAMS_MAX} subscriptions`);
@@ -101,7 +102,6 @@ export class EventStreams {
     first.catch(() => undefined);
     // The answer goes first: it is delivered in the turn that this was called in.
     await this.#host.yield();
-    let last = stream.wanted.from ?? 0;
     let looked = 0;
     for (let next = await first; !next.done; next = await events.next()) {
       if (++looked % STREAM_BURST_EVENTS === 0) await this.#host.yield();
@@ -109,11 +109,11 @@ export class EventStreams {
       const { id, topic, message } = next.value;
       if (!wants(stream.wanted, message.type, topic)) continue;
       if (!(await this.#room(stream))) {
-        const reason = `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${last}`;
+        // Not from the last one sent: there may be none, and what came after that was looked at and is not wanted.
+        const reason = `too slow: nothing was read for ${STREAM_STALLED_MS} ms; subscribe again with from ${id - 1}`;
         return this.#fail(stream, errorData(503, reason));
       }
       if (stream.abort.signal.aborted) return;
-      last = id;
       const metadata = { ...message.metadata, journalId: id, subscription: stream.id };
       stream.connection.stream({ ...message, metadata });
     }

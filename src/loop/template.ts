@@ -1,10 +1,11 @@
 /**
  * A message that is to be sent later (RFC 0032 §12.3.1): what a template must have, and the message it becomes. Its data is opaque; id,
- * timestamp and causation of the template are overwritten.
+ * timestamp and causation of the template are overwritten, and its label is added to that of who gave it. SPEC: T4, F11.
  */
 import { isId, isMessageType, type Message } from "../message/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { copyJson } from "../message/json-copy.ts";
+import { join, labelOfMessage } from "../store/label.ts";
 
 export interface Template {
   readonly kind: "command" | "query" | "event";
@@ -43,6 +44,9 @@ export function messageOf(template: Template, given: JsonObject & { id: string; 
   const { kind, type, data, metadata = {} } = template;
   const { id: _id, timestamp: _timestamp, causation: _causation, ...kept } = metadata;
   const { id, timestamp, ...lineage } = given;
+  // Who may not know what the message was made of must not be sent it because its author says otherwise.
+  const label = join(labelOfMessage({ metadata: given }), labelOfMessage({ metadata: { ...kept, id, timestamp } }));
+  const labelled = label.length === 0 ? {} : { label: [...label] };
   // A copy: the template may be sent again, and whoever gets the message may do with it what he likes.
-  return { kind, type, data, metadata: { ...lineage, ...copyJson(kept), id, timestamp } };
+  return { kind, type, data, metadata: { ...lineage, ...copyJson(kept), ...labelled, id, timestamp } };
 }

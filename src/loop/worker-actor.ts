@@ -1,7 +1,8 @@
 /**
  * A real Worker as an actor, and the worker's side of it. The surface is the one that every actor has; what is added is what the worker has
  * not handled yet, so that its mailbox is bounded like any other: `serve` says after each message that it is done. It also says
- * of what it has put into the loop by `send` that it waits for no answer; any other request of it counts as waited for. SPEC: L31, L41.
+ * of what it has put into the loop by `send` that it waits for no answer; any other request of it counts as waited for. What cannot be
+ * cloned does not leave a worker, and is refused there as the loop would refuse it here. SPEC: L11, L31, L41.
  *
  * ```
  *   silent ──its first word is that it serves──> serving: a message is handled when it says so
@@ -14,7 +15,9 @@
  * Web Workers, as on Deno, Bun and in browsers. Worker threads of Node have the same two functions in `src/adapters/node-worker.ts`.
  */
 import { systemHost } from "../host/system-host.ts";
-import { causationOf, type Message } from "../message/envelope.ts";
+import { causationOf, checkMessage, isId, type Message, type Metadata } from "../message/envelope.ts";
+import { errorData, Failure, thrownText } from "../message/error-data.ts";
+import { cloneJson } from "../message/json-copy.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
 import { HandledCount } from "./handled-count.ts";
@@ -81,7 +84,7 @@ export class WorkerActor implements CapabilityActor {
       this.#worker.addEventListener(type, (event) => {
         // The loop hears of it; where nobody is said to have, some runtimes end the process.
         event.preventDefault?.();
-        listener(event);
+        listener({ type, message: crashText(event), error: event.error });
       });
     }
   }
@@ -164,7 +167,14 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
   requireHandlers(definition);
   port.postMessage(SERVES);
   const actor = new MailboxActor(systemHost(), (message, context) => dispatch(definition, message, context));
-  actor.onmessage = (event) => port.postMessage(event instanceof MadeMessageEvent ? event.data : [SENT, event.data]);
+  actor.onmessage = (event) => {
+    try {
+      port.postMessage(event instanceof MadeMessageEvent ? event.data : [SENT, event.data]);
+    } catch (thrown) {
+      // It is the end of this message alone: what escaped from here would end the worker, and with it all that it has in hand.
+      notCloned(event, thrown, port);
+    }
+  };
   port.onMessage((data) => {
     const message = data as Message;
     actor.postMessage(message);
@@ -172,6 +182,41 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
     // Behind what the handling has come to: that an event failed is known before it is over.
     void actor.handled().then(() => port.postMessage(HANDLED));
   });
+}
+
+/** What an actor has said cannot be cloned: whoever waits for it is told, or else who said it. */
+function notCloned(event: ActorEvent, thrown: unknown, port: WorkerPort): void {
+  const reason = whyNotCloned(event.data, thrown);
+  if (!(event instanceof MadeMessageEvent)) throw new Failure(500, `not sent: ${reason}`);
+  const { kind, type, metadata } = event.data;
+  if (kind === "reply" || kind === "error") {
+    const data = errorData(500, `the worker gave an invalid answer: ${reason}`);
+    port.postMessage({ kind: "error", type, data, metadata: cleanMetadata(metadata) });
+  } else event.refused = new Failure(500, kind === "event" ? reason : `not sent: ${reason}`);
+}
+
+/** In the words of the loop: the runtime's own show the source of a function, and no place. */
+function whyNotCloned(said: unknown, thrown: unknown): string {
+  try {
+    const checked = checkMessage(said);
+    return checked.kind === "refused" ? checked.message : `it cannot be cloned: ${thrownText(thrown)}`;
+  } catch (again) {
+    // A proxy can refuse to be looked at as well.
+    return `it cannot be cloned: ${thrownText(again)}`;
+  }
+}
+
+/** A handler may have tampered with the message it answers, whose metadata are in the answer: then no more of them than what it answers. */
+function cleanMetadata(metadata: Metadata): Metadata {
+  const clone = cloneJson(metadata);
+  if (clone.kind === "clone") return clone.value as Metadata;
+  const { id, timestamp, causation } = metadata;
+  return { id, timestamp, ...(isId(causation) ? { causation } : {}) };
+}
+
+/** Why a worker has crashed, which some runtimes and some errors say nothing of. */
+function crashText({ message, error }: WorkerEvent): string {
+  return message || (error === undefined || error === null ? "" : thrownText(error)) || "it did not say why";
 }
 
 /** Answers go past the worker's mailbox too. */

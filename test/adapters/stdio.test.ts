@@ -1,5 +1,5 @@
 /** NDJSON over standard input and output. */
-import { PassThrough } from "node:stream";
+import { PassThrough, Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { Stdio } from "../../src/adapters/stdio.ts";
 import { systemHost } from "../../src/host/system-host.ts";
@@ -7,10 +7,10 @@ import { EventLoop } from "../../src/loop/event-loop.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { echo, held, ping, short } from "./socket-setup.ts";
 
-async function batch(capabilities = { echo }) {
+async function batch(capabilities = { echo }, input = new PassThrough()) {
   const host = systemHost();
   const loop = await EventLoop.boot({ host, capabilities });
-  const [input, output] = [new PassThrough(), new PassThrough()];
+  const output = new PassThrough();
   const stdio = new Stdio({ host, loop, input, output });
   const heard = () =>
     String(output.read() ?? "")
@@ -48,6 +48,43 @@ describe("standard input and output", () => {
     output.destroy(new Error("EPIPE"));
     await stdio.ended;
     expect(loop.pending.size).toBe(0);
+    await loop.stop();
+  });
+
+  test("[N13] a reader that is gone without a word ends it too", async () => {
+    const { held: waiting } = held();
+    const { loop, input, output, stdio } = await batch({ echo: waiting });
+    input.write(`${JSON.stringify({ ...ping("q"), type: "Held.Ask" })}\n`);
+    output.destroy();
+    await stdio.ended;
+    expect(loop.pending.size).toBe(0);
+    await loop.stop();
+  });
+
+  test("[N13] an input that is destroyed has ended, whether that was before or comes later", async () => {
+    const before = new PassThrough().destroy();
+    await new Promise((resolve) => before.once("close", resolve));
+    for (const { loop, input, stdio } of [await batch(), await batch({ echo }, before)]) {
+      input.destroy();
+      await stdio.ended;
+      expect(loop.liveness.alive).toBe(false);
+      await loop.stop();
+    }
+  });
+
+  test("[N11] [N13] a reader that reads nothing is left when the grace of a close is over", async () => {
+    const host = systemHost();
+    const loop = await EventLoop.boot({ host, capabilities: { echo } });
+    const input = new PassThrough();
+    const written = Promise.withResolvers<void>();
+    // Takes what it is given, and never says so.
+    const output = new Writable({ write: () => written.resolve() });
+    const stdio = new Stdio({ host, loop, input, output });
+    input.write(`${JSON.stringify(ping("q"))}\n`);
+    await written.promise;
+    await stdio.close(0);
+    await stdio.ended;
+    expect([stdio.frames, loop.liveness.alive]).toEqual([0, false]);
     await loop.stop();
   });
 

@@ -9,6 +9,7 @@ import { Kernel } from "../../src/kernel/kernel.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { command } from "../../src/message/lineage.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { serve } from "../adapters/socket-setup.ts";
 import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
 import { scratchFolder } from "../repo/program.ts";
 
@@ -250,6 +251,15 @@ describe("subscribing", () => {
       if (id === 10) break;
     }
     expect(told).toEqual([{ firstId: 4, lastId: 8 }, 9, 10]);
+  });
+
+  test("[K35] [N12] fails where there is no journal, instead of asking again and again", async () => {
+    const { path } = await serve();
+    await using client = await Client.connect({ path });
+    await expect(client.subscribe().next()).rejects.toMatchObject({
+      ...{ name: "Failure", code: 404 },
+      message: "this kernel keeps no journal that could be followed",
+    });
   });
 
   test("[K35] a reader that is slow gets everything", async () => {

@@ -142,7 +142,7 @@ describe("subscriptions", () => {
     { from: -1 },
     { from: "1" },
   ];
-  test("[N12] what makes no sense is 422; too many are 503; a kernel without a journal says so", async () => {
+  test("[N12] what makes no sense is 422; too many are 503; a kernel without a journal says so with a 404", async () => {
     const { ask, watcher, loop } = await streaming();
     for (const data of refused) await ask("Sys.Subscribe", data);
     expect(watcher.received.map(({ data }) => (data as { code: number }).code)).toEqual(refused.map(() => 422));
@@ -154,7 +154,7 @@ describe("subscriptions", () => {
     bare.loop.receive(command("Sys.Subscribe", "s"), one);
     bare.loop.receive(query("Sys.Subscribe", "q"), one);
     await bare.settle();
-    expect(one.answers).toEqual(["error s 503", "error q 404"]);
+    expect(one.answers).toEqual(["error s 404", "error q 404"]);
   });
 
   const failures = [
@@ -204,5 +204,20 @@ describe("subscriptions", () => {
       data: { code: 503, message: expect.stringContaining("from 3") },
     });
     expect(loop.streams.size).toBe(0);
+  });
+
+  test("[N12] one that was let go before its first event goes on with the first that it missed, not with the first of all", async () => {
+    const { ask, tell, events, watcher, host } = await streaming();
+    await tell("A.Old", "B.Old");
+    await ask("Sys.Subscribe", { types: ["B.Told"] });
+    watcher.hasRoom = false;
+    await tell("A.Told", "B.Told", "B.Told");
+    await host.advance(30_000);
+    expect(events()).toEqual([]);
+    const { message: reason = "" } = (watcher.received.at(-1)?.data ?? {}) as { message?: string };
+    const from = Number(/from (\d+)/.exec(reason)?.[1]);
+    watcher.makeRoom();
+    await ask("Sys.Subscribe", { from });
+    expect(events()).toEqual(["4 B.Told", "5 B.Told"]);
   });
 });

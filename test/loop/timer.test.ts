@@ -127,6 +127,27 @@ for (const [where, store] of stores) {
       expect(sent[1]).toMatchObject({ causation: "s2", correlation: "requester" });
     });
 
+    const labels: readonly (readonly [given: Json | undefined, own: Json | undefined, sent: Json | undefined])[] = [
+      [["secret"], undefined, ["secret"]],
+      [["secret"], [], ["secret"]],
+      [["secret"], "secret", ["secret"]],
+      [["secret"], ["own"], ["own", "secret"]],
+      [undefined, ["own"], ["own"]],
+      [undefined, undefined, undefined],
+    ];
+    test("[F11] [T4] a template's label is added to that of who sets the timer, and takes nothing off it", async () => {
+      const { set, host, arrived } = await timers({ store });
+      for (const [index, [given, own]] of labels.entries()) {
+        const message = { ...template, ...(own === undefined ? {} : { metadata: { label: own } }) };
+        await set({ delayMs: 1, message }, `s${index}`, given === undefined ? {} : { label: given });
+      }
+      await host.advance(1);
+      const sent = arrived.filter(({ message }) => message.type === "Build.Run").map(({ message }) => message.metadata);
+      expect(sent.map(({ causation, label }) => [causation, label])).toEqual(
+        labels.map(([, , label], index) => [`s${index}`, label]),
+      );
+    });
+
     test("[T5] a cancelled timer never fires; cancelling again, the unknown or the fired is false and no error", async () => {
       const { set, cancel, host, arrived } = await timers({ store });
       const first = await set({ delayMs: 10, message: template }, "s1");

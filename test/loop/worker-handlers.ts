@@ -5,6 +5,9 @@ import type { WorkerHandlers } from "../../src/loop/worker-actor.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command } from "../../src/message/lineage.ts";
 
+/** What JSON has no text for, and no worker can send. */
+const odd = () => ({ twice: (n: number) => n * 2 }) as never as Json;
+
 export const handlers: WorkerHandlers = {
   emits: { "Work.Done": true },
   sends: { "Home.Ask": "query", "Home.Do": "command" },
@@ -31,6 +34,37 @@ export const handlers: WorkerHandlers = {
     "Work.Fail": {
       handle: () => {
         throw new Error("on purpose");
+      },
+    },
+    "Work.Odd": {
+      handle: (data: Json, { emit, query, send, host }, { metadata }): Json | Promise<Json> => {
+        switch (data) {
+          case "answer":
+            return odd();
+          case "later answer":
+            return Promise.resolve(odd());
+          case "proxy":
+            return new Proxy({}, {});
+          case "lineage":
+            Object.assign(metadata, { correlation: odd() });
+            return null;
+          case "event":
+            emit("Work.Done", odd());
+            return "emitted";
+          case "question":
+            return query("Home.Ask", odd());
+          default:
+            send(command(host, "Home.Do", odd(), { causation: metadata.id }));
+            return "sent";
+        }
+      },
+    },
+    "Work.CrashSilently": {
+      handle: (data: Json) => {
+        setTimeout(() => {
+          throw data === "error" ? new RangeError("") : data;
+        });
+        return new Promise<Json>(() => undefined);
       },
     },
     "Work.Crash": {

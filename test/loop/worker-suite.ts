@@ -59,6 +59,29 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       await loop.stop();
     });
 
+    const impure = "twice: must be a JSON value, got a function";
+    const odd: readonly (readonly [what: string, answer: string])[] = [
+      ["answer", `500 the worker gave an invalid answer: data.${impure}`],
+      ["later answer", `500 the worker gave an invalid answer: data.${impure}`],
+      ["lineage", `500 the worker gave an invalid answer: metadata.correlation.${impure}`],
+      ["event", `500 data.${impure}`],
+      ["question", `500 not sent: data.${impure}`],
+      ["message", `500 not sent: data.${impure}`],
+    ];
+    test("[L11] [L31] what cannot be cloned is the end of its own message, and nothing else that the worker has in hand", async () => {
+      const { loop, ask, observed } = await boot();
+      for (const [what, answer] of odd) {
+        const answers = [ask("Work.Odd", what, what), ask("Work.Double", `beside ${what}`, 2)];
+        expect(await Promise.all(answers)).toEqual([answer, 4]);
+      }
+      expect(await ask("Work.Odd", "proxy", "proxy")).toMatch(/^500 the worker gave an invalid answer: .*cloned/);
+      await loop.drained();
+      const faults = observed.filter((type) => type !== "Sys.Routed");
+      expect(faults).toEqual([...odd, "proxy"].map(() => "Sys.ActorFault"));
+      expect(loop.liveness).toMatchObject({ quiescent: true, mailboxes: 0 });
+      await loop.stop();
+    });
+
     test("[L9] [L31] a delivery to a worker fails with its handler", async () => {
       const deliveries = new Map<string, (given: Message) => Promise<void>>();
       const loop = await EventLoop.boot({
@@ -146,6 +169,14 @@ export function workerSuite(kind: string, spawn: () => CapabilityActor, spawnBar
       expect(await ask("Work.Double", "d", 21)).toBe(42);
       await loop.stop();
     });
+
+    for (const thrown of ["error", "", null]) {
+      test(`[L17] [L31] a worker that crashes by something without a text has a reason: ${JSON.stringify(thrown)}`, async () => {
+        const { loop, ask } = await boot();
+        expect(await ask("Work.CrashSilently", "c", thrown)).toMatch(/^500 work crashed: \S/);
+        await loop.stop();
+      });
+    }
   });
 }
 
