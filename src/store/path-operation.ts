@@ -27,6 +27,19 @@ export function ownPath(path: Path): Path {
   return path.length === 0 ? WHOLE : path.slice();
 }
 
+/**
+ * Whether a splice moves what it neither removes nor inserts. Whoever reads or writes below the array afterwards names elements by where they are now, and the
+ * backend compares paths as they were: so such a splice rests on the whole array. One at the end moves nothing, and rests on where the end is.
+ */
+export function movesElements(
+  array: readonly unknown[],
+  index: number,
+  remove: number,
+  insert: readonly unknown[],
+): boolean {
+  return insert.length !== remove && index + remove < array.length;
+}
+
 export function isPrefix(prefix: Path, path: Path): boolean {
   if (prefix.length > path.length) return false;
   for (let i = 0; i < prefix.length; i++) if (prefix[i] !== path[i]) return false;

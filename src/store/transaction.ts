@@ -17,7 +17,7 @@ import type { DueChange } from "./due.ts";
 import { NONE, withOne } from "./few.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import { type Container, childOf } from "./patch.ts";
-import { ownPath } from "./path-operation.ts";
+import { movesElements, ownPath, type PathOperation } from "./path-operation.ts";
 import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
 import type { Rejection } from "./rejection.ts";
@@ -54,6 +54,12 @@ export interface DocumentPart {
   readonly document: ReplicaDocument;
   readonly log: ReadLog;
   draft: Draft | undefined;
+}
+
+/** What a transaction had written at one moment. */
+export interface TransactionMark {
+  readonly operations: readonly (readonly PathOperation[] | undefined)[];
+  readonly extras: CommitExtras | undefined;
 }
 
 /** What a transaction needs of its replica. */
@@ -141,7 +147,16 @@ export class Transaction {
     if (!isCount(index) || !isCount(remove) || index + remove > array.length) {
       throw misuse(`cannot splice ${show(ref, path)} at ${index} over ${remove}: it has ${array.length} elements`);
     }
-    const items = insert.map((item, i) => admit(item, i < remove ? array[index + i] : undefined, path.length + 1));
+    if (movesElements(array, index, remove, insert)) this.#reading(ref, path, "deep");
+    const admitItem = (item: unknown, i: number) => {
+      try {
+        return admit(item, i < remove ? array[index + i] : undefined, path.length + 1);
+      } catch (error) {
+        throw notAdmitted(error, show(ref, [...path, String(index + i)]));
+      }
+    };
+    // A hole is no value, and `map` would pass over it.
+    const items = Array.from(insert, admitItem);
     this.#draft(part).write({ op: "splice", path: ownPath(path), index, remove, insert: items }, this.#home.tick);
   }
 
@@ -177,6 +192,22 @@ export class Transaction {
     return this.#list("labels");
   }
 
+  /** What it has written so far, for `backTo`. */
+  mark(): TransactionMark {
+    const { parts, extras } = this;
+    return { operations: parts.map(({ draft }) => draft?.operations.slice()), extras: extras && copyOf(extras) };
+  }
+
+  /** Takes back what was written since then; what was read since it still rests on. */
+  backTo({ operations, extras }: TransactionMark): void {
+    this.parts.forEach((part, at) => {
+      const before = operations[at];
+      if (before === undefined) part.draft = undefined;
+      else part.draft?.backTo(before);
+    });
+    this.extras = extras;
+  }
+
   /** Leaves a receipt: a document that must not be there yet and that nobody here needs to hold. One for each transaction. */
   leave(receipt: Receipt): void {
     this.#requireOpen();
@@ -195,11 +226,11 @@ export class Transaction {
    * Nothing of it happens. The commit stands where what it has read stands and the receipt is not there: whoever threw upon it has failed
    * then. Otherwise it may not throw when it runs again, or was done before.
    */
-  commitReads(absent: Precondition): Commit {
+  commitReads(...conditions: readonly Precondition[]): Commit {
     for (const part of this.parts) part.draft = undefined;
     this.extras = undefined;
     this.receipt = undefined;
-    this.preconditions.push(absent);
+    this.preconditions.push(...conditions);
     return this.commit();
   }
 
@@ -333,6 +364,18 @@ function noExtras(): CommitExtras {
     basis: NOTHING,
     basisRemoved: NOTHING,
     labels: NOTHING,
+  };
+}
+
+function copyOf(extras: CommitExtras): CommitExtras {
+  return {
+    preconditions: [...extras.preconditions],
+    entries: [...extras.entries],
+    settlements: [...extras.settlements],
+    due: [...extras.due],
+    basis: [...extras.basis],
+    basisRemoved: [...extras.basisRemoved],
+    labels: [...extras.labels],
   };
 }
 

@@ -118,7 +118,7 @@ export class SpaceTable {
   apply(request: CommitRequest, patches: readonly PreparedPatch[], record: CommitRecord): void {
     if (patches.length > 0 || request.labels.length > 0) this.#applyChanges(request, patches, record);
     record.sequence = this.#sequence;
-    if (patches.length > 0) this.#noteEnds(request.preconditions);
+    if (patches.length > 0) this.#noteEnds(request);
     for (const node of request.basisRemoved) this.#basis.delete(node);
     for (const basis of request.basis) this.#basis.set(basis.node, this.#dated(copyJson(basis)));
   }
@@ -178,9 +178,13 @@ export class SpaceTable {
       if (inputs.some((input) => removed.has(documentKey(input)))) this.#basis.delete(node);
   }
 
-  #noteEnds(preconditions: readonly Precondition[]): void {
-    for (const condition of preconditions)
-      if (condition.kind === "absent" && condition.madeAtMs !== undefined) this.#noteEnd(condition, condition.madeAtMs);
+  /** Of receipts that the commit leaves: that one is not there says nothing of who may make it later. */
+  #noteEnds({ preconditions, patches }: CommitRequest): void {
+    for (const condition of preconditions) {
+      if (condition.kind !== "absent" || condition.madeAtMs === undefined) continue;
+      if (patches.some(({ scope, id }) => scope === condition.scope && id === condition.id))
+        this.#noteEnd(condition, condition.madeAtMs);
+    }
   }
 
   #noteEnd({ scope, id }: DocumentRef, madeAtMs: number): void {

@@ -119,7 +119,13 @@ export class ChangeTable implements TableCache {
       const rows = this.#sql.blocksAfter.all(space, after - BLOCK_COMMITS_MAX, after, FEED_BLOCKS);
       for (const row of rows) {
         const block = readBlock(row);
-        for (const commit of commitsIn(block.text)) if (commit.sequence > sequence) commits.push(commit);
+        for (const commit of commitsIn(block.text)) {
+          if (commit.sequence <= sequence) continue;
+          // A reader of the feed would go on without what is missing.
+          if (commit.sequence !== sequence + commits.length + 1)
+            throw damaged(`sequence ${commit.sequence - 1} is missing`);
+          commits.push(commit);
+        }
         after = block.last;
       }
       if (rows.length < FEED_BLOCKS) break;
@@ -127,10 +133,10 @@ export class ChangeTable implements TableCache {
     return commits.slice(0, limit);
   }
 
-  /** Drops one change of a document, which the feed has left behind. */
-  drop({ space, row }: ChangedDocument, sequence: number): void {
+  /** Drops one change of a document, which the feed has left behind: it begins after `floor`. */
+  drop({ space, row }: ChangedDocument, sequence: number, floor: number): void {
     const block = this.#blockAt(space, sequence);
-    if (block) this.#keep(block, (commit, { document }) => commit.sequence !== sequence || document !== row);
+    if (block) this.#keep(block, (commit, { document }) => commit.sequence !== sequence || document !== row, floor);
   }
 
   /** Drops the changes of commits after one sequence and up to another, but for those that loading a document, as it stands in its table, needs. */
@@ -171,11 +177,16 @@ export class ChangeTable implements TableCache {
     return starts;
   }
 
-  #keep(block: StoredBlock, stays: (commit: CommitLine, patch: PatchLine) => boolean): void {
+  /** What is in the feed stays, also a commit that has labelled and changed nothing. */
+  #keep(
+    block: StoredBlock,
+    stays: (commit: CommitLine, patch: PatchLine) => boolean,
+    floor = Number.POSITIVE_INFINITY,
+  ): void {
     this.#read = undefined;
     const kept = commitsIn(block.text)
       .map((commit) => ({ ...commit, patches: commit.patches.filter((patch) => stays(commit, patch)) }))
-      .filter(({ patches }) => patches.length > 0);
+      .filter(({ patches, sequence }) => patches.length > 0 || sequence > floor);
     if (kept.length === 0) {
       this.#sql.drop.run(block.id);
       return;

@@ -13,7 +13,7 @@ import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
 import { NO_RESULT_LEFT } from "../receipt.ts";
 import type { Rejection } from "../rejection.ts";
-import { checkCount, checkName, checkPreconditions, checkRef, checkSettlements } from "../request-check.ts";
+import { checkCommit, checkPreconditions, checkSettlements } from "../request-check.ts";
 import { type EncodedBasis, encodeBasis } from "./basis-table.ts";
 import type { BatchNews } from "./batch-news.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
@@ -47,7 +47,7 @@ export interface EncodedCommit {
 
 /** Throws for what no backend could hold; answers a rejection for what is too large. */
 export function encodeCommit(request: CommitRequest, host: Host, payloadBytesMax: number): EncodedCommit | Rejection {
-  checkNames(request);
+  checkGiven(request);
   const { entries: given } = request;
   const entries = given.length === 0 ? NO_ENTRIES : encodeEntries(given, host.now(), payloadBytesMax);
   if (entries.kind === "rejected") return entries;
@@ -87,15 +87,9 @@ function guardOf({ preconditions }: CommitRequest, ref: DocumentRef): (Precondit
 }
 
 /** What a replica of this process has made is checked, but for what others have put into it. */
-function checkNames(request: CommitRequest): void {
-  checkPreconditions(request.preconditions);
-  if (request.admitted === ADMITTED) return;
-  checkName("a space's name", request.space);
-  checkName("a session's name", request.session);
-  checkName("a digest", request.digest);
-  checkCount("a local sequence", request.localSequence);
-  for (const read of request.reads) checkRef(read);
-  for (const patch of request.patches) checkRef(patch);
+function checkGiven(request: CommitRequest): void {
+  if (request.admitted === ADMITTED) checkPreconditions(request.preconditions);
+  else checkCommit(request);
 }
 
 /** What is decided by is kept as it was given, whatever the caller does with his lists; values are in the encoded parts. */

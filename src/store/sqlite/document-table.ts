@@ -12,10 +12,11 @@ import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
 import type { DocumentHead } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
-import { applyOperation, type Own } from "../patch.ts";
+import { applyOperation, type Own, PatchError } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
+import { StoreError } from "../store.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
-import { ChangeTable, damaged } from "./change-table.ts";
+import { ChangeTable, damaged, type Patch } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentMemory } from "./document-memory.ts";
@@ -172,7 +173,12 @@ export class DocumentTable implements TableCache {
 
   value(document: StoredDocument): Json | undefined {
     const patches = this.#recent.of(document) ?? this.#patchesOf(document);
-    return patches.reduce(applied, this.#baseOf(document));
+    try {
+      return patches.reduce(applied, this.#baseOf(document));
+    } catch (error) {
+      if (!(error instanceof PatchError)) throw error;
+      throw damaged(`document row ${document.row}: ${error.message}`);
+    }
   }
 
   /** Documents that are due for a snapshot, once each. */
@@ -262,6 +268,8 @@ export class DocumentTable implements TableCache {
       document.state = "new";
       this.#moved.add(document);
     }
+    // Its name was known, to a node that has read it or by a label, before it came.
+    else if (document.sequence === 0) document.madeAtMs = madeAtMs;
     return document;
   }
 
@@ -277,7 +285,18 @@ export class DocumentTable implements TableCache {
       else if (document.state === "moved") this.#sql.writeHead.run(sequence, patchBytes, row);
       else {
         const [snapshotSequence, base, sum] = this.#baseColumns(document);
-        this.#sql.writeBase.run(sequence, patchBytes, baseSequence, baseBytes, snapshotSequence, base, sum, row);
+        const madeAt = document.madeAtMs;
+        this.#sql.writeBase.run(
+          sequence,
+          patchBytes,
+          baseSequence,
+          baseBytes,
+          snapshotSequence,
+          base,
+          sum,
+          madeAt,
+          row,
+        );
       }
       document.state = "written";
       document.baseText = undefined;
@@ -310,11 +329,20 @@ export class DocumentTable implements TableCache {
   /** Another base takes over: drops the snapshot, and the changes since that only loading has kept from being dropped. */
   #leaveBase(space: Space, document: StoredDocument): void {
     if (document.baseSequence > 0 && document.baseSequence <= space.floor) {
-      for (const { sequence } of this.changes.after(document, lastBefore(document))) {
-        if (sequence <= space.floor) this.changes.drop(document, sequence);
-      }
+      for (const { sequence } of this.#soundChanges(document))
+        if (sequence <= space.floor) this.changes.drop(document, sequence, space.floor);
     }
     if (document.baseIn === "snapshot") this.#sql.dropSnapshot.run(document.row);
+  }
+
+  /** None where one is damaged: a document can be put anew whatever became of it, and `verify` finds what is left of the old. */
+  #soundChanges(document: StoredDocument): readonly Patch[] {
+    try {
+      return this.changes.after(document, lastBefore(document));
+    } catch (error) {
+      if (error instanceof StoreError && error.code === "STORE_CORRUPT") return [];
+      throw error;
+    }
   }
 
   #touch(document: StoredDocument, as: "moved" | "rebased"): void {
@@ -381,7 +409,7 @@ function statements(connection: Connection) {
     writeHead: prepare("UPDATE document SET sequence = ?, patch_bytes = ? WHERE id = ?"),
     writeBase: prepare(
       "UPDATE document SET sequence = ?, patch_bytes = ?, base_sequence = ?, base_bytes = ?, snapshot_sequence = ?, " +
-        "base = ?, base_sum = ? WHERE id = ?",
+        "base = ?, base_sum = ?, made_at = coalesce(?, made_at) WHERE id = ?",
     ),
     base: prepare("SELECT base AS text, base_sum AS sum FROM document WHERE id = ?"),
     snapshot: prepare("SELECT value AS text, sum FROM snapshot WHERE document = ?"),

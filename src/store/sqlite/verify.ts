@@ -116,6 +116,32 @@ class Scrub {
       last = Number(rows.at(-1)?.["id"]);
       await this.#host.yield();
     }
+    for (const space of this.#connection.prepare("SELECT id, name, sequence, floor FROM space").all())
+      await this.#feed(space);
+  }
+
+  /** Each commit that the feed reaches is in a block. */
+  async #feed({ id, name, sequence, floor }: Row): Promise<void> {
+    const page = this.#connection.prepare(
+      "SELECT first, last FROM change WHERE space = ? AND last > ? ORDER BY first LIMIT ?",
+    );
+    let seen = Number(floor);
+    for (
+      let rows = page.all(Number(id), seen, STEP_ROWS);
+      rows.length > 0;
+      rows = page.all(Number(id), seen, STEP_ROWS)
+    ) {
+      for (const { first, last } of rows) {
+        if (Number(first) > seen + 1) this.#missing(name, seen + 1, Number(first) - 1);
+        seen = Number(last);
+      }
+      await this.#host.yield();
+    }
+    if (seen < Number(sequence)) this.#missing(name, seen + 1, Number(sequence));
+  }
+
+  #missing(space: unknown, from: number, to: number): void {
+    this.report(`Changes of space ${space}: those of sequences ${from} to ${to} are missing.`);
   }
 
   #block(row: Row): void {

@@ -194,6 +194,32 @@ export function receiptCases(open: OpenStore): void {
       expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
     });
 
+    test("[S103] one whose name a node had read, or somebody labelled, before it came goes like all others", async () => {
+      await using at = await open(SHORT);
+      const [read, labelled] = [1, 2].map((ms) => requestReceipt(idAt(START_MS + ms))) as [string, string];
+      const inputs = [{ ...ref(read), sequence: 0, reads: [{ path: [], depth: "deep" } as const] }];
+      committed(await at.store.commit(commitBy("nodes", 1, { basis: [{ node: "reader", fingerprint: "f", inputs }] })));
+      const labels = [{ ...ref(labelled), path: [], labels: ["secret"] }];
+      committed(await at.store.commit(commitBy("nodes", 2, { labels })));
+      for (const name of [read, labelled]) committed(await at.store.commit(handling(name)));
+      await passFeed(at);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(2);
+    });
+
+    test("[S103] that one was to be absent does not make what somebody puts there later a receipt", async () => {
+      await using at = await open(SHORT);
+      const name = requestReceipt(idAt(START_MS));
+      const absent: Precondition = { kind: "absent", ...ref(name), madeAtMs: madeAt(name) };
+      const asked = { patches: [set("beside", [], 1)], preconditions: [absent] };
+      committed(await at.store.commit(commitBy("s", 1, asked)));
+      await passFeed(at);
+      expect(await forget(at.store, START_MS)).toBe(0);
+      committed(await at.store.commit(commitBy("s", 2, { patches: [set(name, [], "mine")] })));
+      await passFeed(at);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(0);
+      expect(await currentValue(at.store, name)).toBe("mine");
+    });
+
     test("[S104] at most so many go at a time, in every space, and what is left goes next time", async () => {
       await using at = await open(SHORT);
       const spaces = [SPACE, "other"];

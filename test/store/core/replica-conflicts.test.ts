@@ -90,7 +90,14 @@ const CASES: readonly [string, Body, Body, string][] = [
   ["[S56] an append and a splice", write(["list", "2"], 1), splice(0, 1), STALE],
   ["[S56] a splice and an append", splice(0, 1), write(["list", "2"], 2), STALE],
   ["[S56] two splices", splice(0, 1), splice(1, 1), STALE],
-  ["[S56] a splice and a write inside an element", splice(0, 0, 1), write(["list", "1", "k"], 9), "committed"],
+  ["[S56] a splice that moves and a write inside an element", splice(0, 0, 1), write(["list", "1", "k"], 9), STALE],
+  [
+    "[S56] a splice at the end and a write inside an element",
+    splice(2, 0, 1),
+    write(["list", "1", "k"], 9),
+    "committed",
+  ],
+  ["[S56] a splice that puts one for one", splice(0, 1, 1), write(["list", "1", "k"], 9), "committed"],
   ["[S56] a write inside an element, and a splice", write(["list", "1", "k"], 9), splice(0, 0, 1), STALE],
   ["[S56] two removals of one key", remove(["a", "x"]), remove(["a", "x"]), STALE],
   [
