@@ -79,6 +79,8 @@ export const EVENT_WAIT_MS_MAX = 1_000;
 export const EVENTS_PARKED_MAX = 1_024;
 /** When an event that was given back so is looked at again. */
 export const PARKED_RETRY_MS = 1_000;
+/** Unsettled events of other processes that a serial order remembers before it asks which of those are settled that nothing here waits for. */
+export const BLOCKERS_UNASKED_MAX = 1_024;
 /** Synchronous handlers that run in a row before timers and sockets are let in, if they took this long together. */
 export const DISPATCH_BURST_MS = 10;
 /** Other processes' writes are looked for at most this often while we are busy: our own writes raise the same signal. */
@@ -196,6 +198,8 @@ export const SENDS_BURST = 64;
 export const SEND_WINDOW_MS = 30_000;
 /** Entries kept by one trace. */
 export const TRACE_ENTRIES_MAX = 10_000;
+/** Commits of nodes of which it is known what they have changed, so that `why` can name their authors. */
+export const AUTHORS_MAX = 1_024;
 
 // The loop.
 

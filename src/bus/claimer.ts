@@ -20,6 +20,7 @@ import { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
+import { failureOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 
@@ -83,6 +84,11 @@ export class Claimer {
     await this.#claims;
   }
 
+  /** Whether a claim is on its way, or the next one is about to be. */
+  get isClaiming(): boolean {
+    return this.#claiming;
+  }
+
   async #claimAll(): Promise<void> {
     this.#claiming = true;
     try {
@@ -142,13 +148,13 @@ export class Claimer {
     return this.#suspect;
   }
 
-  async #fail({ row: { id }, lease, attempt }: Claim, kind: "unreadable" | "gave-up", error: string): Promise<void> {
-    this.#parts.observe({ kind, event: id, error });
+  async #fail(claim: Claim, kind: "unreadable" | "gave-up", error: string): Promise<void> {
+    this.#parts.observe({ kind, event: claim.row.id, error });
     try {
-      await this.#parts.store.settle([{ id, lease, attempt, outcome: { kind: "failed", error } }]);
+      await this.#parts.store.settle([failureOf(claim, error)]);
     } catch (trouble) {
       // Nobody here holds it: it goes back with its lease, and is failed the next time.
-      this.#parts.lease.doubt(lease);
+      this.#parts.lease.doubt(claim.lease);
       this.#trouble("failing a row that cannot be handled", trouble);
     }
   }

@@ -1,7 +1,8 @@
 /**
- * Takes an event through its handlers, one after the other, and settles it. SPEC: J50-J59.
+ * Takes an event through its handlers, one after the other, and settles it. SPEC: J43, J50-J59.
  *
  *     advance ──> for each step: skip what is settled, pass the gates, call the handler, note its result ──> settle
+ *                       └──its subscriber is gone──> give back, to be matched with those who are there
  *
  * A handler that throws does not stop the next. Whatever has to be waited for (a handler's promise, a commit, a gate) ends the
  * call of `advance`; the run comes back by itself. Plain handlers that return no promise cost no promise here either.
@@ -13,7 +14,7 @@ import { type Handler, HandlerContext } from "./handler.ts";
 import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
-import { beginningOf, postponementOf, settlementOf } from "./outcome.ts";
+import { beginningOf, postponementOf, releaseOf, settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import { retryDelayMs, worthRetrying } from "./retry-policy.ts";
 import type { RetryTimer } from "./retry-timer.ts";
@@ -58,6 +59,8 @@ export class Delivery implements ShareListener {
         run.note(SKIPPED);
         continue;
       }
+      // Its subscriber is gone: whoever is subscribed now gets the event, perhaps he himself with another handler.
+      if (!step.subscription.active) return this.#parts.settles.add(run, releaseOf(run));
       if (!this.#isLetIn(run, step)) return;
       if (run.mustTellBeginning) return this.#parts.settles.add(run, beginningOf(run));
       serial.handling(run);
@@ -66,7 +69,7 @@ export class Delivery implements ShareListener {
       serial.handled(run);
       run.note(end);
     }
-    if (run.steps.length === 0) this.#parts.observe({ kind: "no-subscriber", event: run.id, topic: run.topic });
+    if (run.isUnheard) this.#parts.observe({ kind: "no-subscriber", event: run.id, topic: run.topic });
     this.#parts.settles.add(run, settlementOf(run));
   }
 
@@ -129,6 +132,12 @@ export class Delivery implements ShareListener {
 
   shareEnded(run: EventRun, step: Step, end: ShareEnd): void {
     this.#goOn(run, this.#resultOf(run, step, end));
+  }
+
+  /** It passes the gates anew: nobody is inside between two runs, and what was requeued meanwhile goes before it. */
+  shareAgain(run: EventRun): void {
+    this.#parts.serial.handled(run);
+    this.#parts.held.resume(run);
   }
 
   #resultOf(run: EventRun, step: Step, end: ShareEnd): StepEnd {

@@ -20,7 +20,7 @@ import type { EventRun } from "./event-run.ts";
 import type { HeldEvents, HeldEventsListener } from "./held-events.ts";
 import type { LeaseKeeper, LeaseListener } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
-import { releaseOf } from "./outcome.ts";
+import { leavingOf, releaseOf } from "./outcome.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 import type { SerialOrder } from "./serial-order.ts";
 import type { SettleQueue } from "./settle-queue.ts";
@@ -42,12 +42,20 @@ export interface DispatcherParts {
 
 export type DispatcherState = "idle" | "running" | "paused" | "stopping" | "stopped";
 
+interface Waiter {
+  /** Whether what is on its way to us is waited for too: who only wants to know when we are idle would wait as long as somebody publishes. */
+  readonly until: "none-held" | "none-coming";
+  readonly resolve: () => void;
+}
+
 /** How many events are started between two looks at the clock. */
 const BURST_EVENTS = 64;
 
 export class Dispatcher implements HeldEventsListener, LeaseListener {
   readonly #parts: DispatcherParts;
   #state: DispatcherState = "idle";
+  /** What it is when it has been started; a pause may come before. */
+  #startsAs: "running" | "paused" = "running";
   /** Whether a pump is queued already. */
   #pumpQueued = false;
   #poll: Timer | undefined;
@@ -55,8 +63,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   #watchFromMs = 0;
   #watchTimer: Timer | undefined;
   #unwatch: () => void = () => {};
-  /** Resolved when nothing is held any more. */
-  readonly #drained: (() => void)[] = [];
+  /** Who waits until nothing is held any more. */
+  #waiters: readonly Waiter[] = [];
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
@@ -77,8 +85,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     await store.recover();
     await lease.start();
     this.#unwatch = store.watch(({ journal }) => journal && this.#noticed());
-    this.#state = "running";
-    claimer.active = true;
+    this.#state = this.#startsAs;
+    claimer.active = this.#state === "running";
     this.#armPoll();
     await retries.start();
     this.backlog();
@@ -86,6 +94,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   /** Starts no more events and gives back those that have not begun. */
   pause(): void {
+    if (this.#state === "idle") this.#startsAs = "paused";
     if (this.#state !== "running") return;
     this.#state = "paused";
     this.#parts.claimer.active = false;
@@ -93,6 +102,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   }
 
   resume(): void {
+    if (this.#state === "idle") this.#startsAs = "running";
     if (this.#state !== "paused") return;
     this.#state = "running";
     this.#parts.claimer.active = true;
@@ -108,42 +118,58 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     await this.#drain(graceMs);
     this.#state = "stopped";
     const left = [...held];
-    const reason = new Error("the bus has stopped");
-    for (const run of left) {
-      run.handling?.cancel(reason);
-      held.over(run, "lost");
-    }
+    this.#leave(left);
     this.#poll?.cancel();
     this.#watchTimer?.cancel();
     this.#unwatch();
     retries.stop();
     // A handler that still runs would run twice at once if its event were free now; the lease runs out instead.
+    if (left.length > 0) await this.#tellLeft(left);
     await lease.stop(left.length === 0 ? "ended" : "left");
+  }
+
+  #leave(runs: readonly EventRun[]): void {
+    const reason = new Error("the bus has stopped");
+    for (const run of runs) {
+      run.handling?.cancel(reason);
+      this.#parts.held.over(run, "lost");
+    }
+  }
+
+  /** To leave is not to die: nobody is to suspect these events. */
+  async #tellLeft(runs: readonly EventRun[]): Promise<void> {
+    try {
+      await this.#parts.store.settle(runs.map(leavingOf));
+    } catch (error) {
+      this.#trouble("leaving events behind", error);
+    }
   }
 
   /** Resolves when nothing is held and the journal has nothing that could be taken now. */
   async idle(): Promise<void> {
     const { held, claimer } = this.#parts;
-    do {
+    for (;;) {
       await claimer.look();
-      if (held.size > 0) await new Promise<void>((resolve) => this.#whenDrained(resolve));
-    } while (held.size > 0);
+      // What is given back meanwhile is in the journal again: it is claimed by now, or looked for the next time.
+      if (held.size > 0) await new Promise<void>((resolve) => this.#wait("none-held", resolve));
+      else if (!claimer.isClaiming) return;
+    }
   }
 
-  /** Resolves when nothing is held, or the time is over. */
+  /** Resolves when nothing is held, nor on its way to us, or the time is over. */
   #drain(graceMs: number): Promise<void> {
-    if (this.#parts.held.size === 0) return Promise.resolve();
+    if (this.#parts.held.isEmpty) return Promise.resolve();
     return new Promise((resolve) => {
-      const timer = this.#parts.host.timer(graceMs, resolve);
-      this.#whenDrained(() => {
-        timer.cancel();
+      const timer = graceMs === Number.POSITIVE_INFINITY ? undefined : this.#parts.host.timer(graceMs, resolve);
+      this.#wait("none-coming", () => {
+        timer?.cancel();
         resolve();
       });
     });
   }
 
-  #whenDrained(resolve: () => void): void {
-    this.#drained.push(resolve);
+  #wait(until: Waiter["until"], resolve: () => void): void {
+    this.#waiters = [...this.#waiters, { until, resolve }];
     this.#parts.settles.isAwaited = true;
   }
 
@@ -156,7 +182,15 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   }
 
   runsReceived(): void {
-    if (!this.#pumpQueued) this.#pump();
+    // Too late: they are in the journal under a lease that is closed, or runs out.
+    if (this.#state === "stopped") this.#leave([...this.#parts.held]);
+    else if (!this.#pumpQueued) this.#pump();
+  }
+
+  runBegins(run: EventRun): void {
+    if (run.state === "over") return;
+    if (this.#state === "running") this.#parts.held.resume(run);
+    else this.#giveBack([run]);
   }
 
   /** There may be pending events in the journal. */
@@ -165,12 +199,24 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   }
 
   runOver(): void {
-    if (this.#parts.held.size === 0 && this.#drained.length > 0) {
-      this.#parts.settles.isAwaited = false;
-      for (const resolve of this.#drained.splice(0)) resolve();
-    }
+    this.#tellWaiters();
     this.#retireLeases();
     this.#parts.claimer.claim();
+  }
+
+  claimsOver(): void {
+    this.#tellWaiters();
+    this.#retireLeases();
+  }
+
+  #tellWaiters(): void {
+    const { held, settles } = this.#parts;
+    const waiters = this.#waiters;
+    if (waiters.length === 0 || held.size > 0) return;
+    const isOver = ({ until }: Waiter) => until === "none-held" || held.isEmpty;
+    this.#waiters = waiters.filter((waiter) => !isOver(waiter));
+    settles.isAwaited = this.#waiters.length > 0;
+    for (const waiter of waiters) if (isOver(waiter)) waiter.resolve();
   }
 
   leaseCurrent(): void {

@@ -75,7 +75,7 @@ export interface EventBusOptions {
 }
 
 export interface StopOptions {
-  /** How long to wait for handlers that run. */
+  /** How long to wait for handlers that run; Infinity for as long as they take. */
   readonly graceMs?: number;
 }
 
@@ -219,11 +219,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
     this.#subscriptions.add(subscription);
+    if (subscription.serialBy !== undefined) this.#serial.askAnew();
   }
 
   /** Removes what the subscriber has under that topic or pattern; says whether there was something. */
   unsubscribe(pattern: string, subscriberId: string): boolean {
-    return this.#subscriptions.remove(pattern, subscriberId) > 0;
+    const isRemoved = this.#subscriptions.remove(pattern, subscriberId) > 0;
+    if (isRemoved) this.#held.passGone();
+    return isRemoved;
   }
 
   // Life -------------------------------------------------------------------------------------------------------------
@@ -237,8 +240,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   /** Waits for running handlers, then ends. What they have not finished by then is delivered again. A bus that was not started has nothing to end. */
   stop({ graceMs = STOP_GRACE_MS }: StopOptions = {}): Promise<void> {
+    if (!isGrace(graceMs))
+      return Promise.reject(misuse(`graceMs is how long to wait, 0 to 100 years or Infinity, got ${show(graceMs)}`));
     if (this.#started === undefined) return Promise.resolve();
-    this.#stopped ??= this.#stop(graceMs);
+    this.#stopped ??= this.#stop(this.#started, graceMs);
     return this.#stopped;
   }
 
@@ -259,7 +264,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#dispatcher.idle();
   }
 
-  /** Starts no more handlers until `resume`. Publishing goes on. */
+  /** Starts no more handlers until `resume`, also where it has not been started yet. Publishing goes on. */
   pause(): void {
     this.#dispatcher.pause();
   }
@@ -331,10 +336,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     }
   }
 
-  async #stop(graceMs: number): Promise<void> {
+  async #stop(started: Promise<void>, graceMs: number): Promise<void> {
+    // A start that fails is told to whoever started, and leaves nothing to end.
+    const isRunning = await started.then(
+      () => true,
+      () => false,
+    );
     this.#retention.stop();
-    await this.#started;
-    await this.#dispatcher.stop(graceMs);
+    if (isRunning) await this.#dispatcher.stop(graceMs);
   }
 
   get #isClosed(): boolean {
@@ -359,6 +368,10 @@ function requirePositive(name: string, value: number): void {
 function requireTime(name: string, ms: number): void {
   requirePositive(name, ms);
   if (ms > TIMER_DELAY_MS_MAX) throw misuse(`${name} must be at most 100 years, got ${show(ms)}`);
+}
+
+function isGrace(ms: number): boolean {
+  return ms === Number.POSITIVE_INFINITY || (ms >= 0 && ms <= TIMER_DELAY_MS_MAX);
 }
 
 function stoppedError(): BusError {

@@ -24,7 +24,7 @@ export type StepResult =
   | { readonly kind: "done" }
   /** Done, and its share is in the journal already: it was part of the handler's own commit. */
   | { readonly kind: "recorded" }
-  /** Settled in an earlier attempt, or unsubscribed meanwhile. */
+  /** Settled in an earlier attempt. */
   | { readonly kind: "skipped" }
   | { readonly kind: "failed"; readonly error: string }
   | { readonly kind: "retry"; readonly error: string; readonly atMs: number };
@@ -142,10 +142,15 @@ export class EventRun {
     return earlier === undefined || this.#isPutBack ? 1 : earlier.attempts + 1;
   }
 
-  /** Whether nothing of this step is left to do: it succeeded or failed for good before, or nobody wants it any more. */
+  /** Whether nothing of this step is left to do: it succeeded or failed for good before. */
   isOver(step: Step): boolean {
     const status = this.earlierOf(step)?.status;
-    return status === "done" || (status === "failed" && !this.#isPutBack) || !step.subscription.active;
+    return status === "done" || (status === "failed" && !this.#isPutBack);
+  }
+
+  /** Whether nobody wants it, and nobody has had it in an earlier attempt. */
+  get isUnheard(): boolean {
+    return this.steps.length === 0 && this.claim.deliveries.length === 0;
   }
 
   /** Whether no step after the present one has anything to do. */

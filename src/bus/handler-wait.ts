@@ -45,8 +45,16 @@ export function callHandler<Given, Context extends Cancellable>(
 }
 
 function handlerFailed(error: unknown): HandlerEnd {
-  const isStale = error instanceof StoreError && error.code === "STORE_STALE";
-  return { kind: "failed", error: errorText(error), thrown: error, reason: isStale ? "stale" : "threw" };
+  return { kind: "failed", error: errorText(error), thrown: error, reason: isStale(error) ? "stale" : "threw" };
+}
+
+function isStale(error: unknown): boolean {
+  try {
+    return error instanceof StoreError && error.code === "STORE_STALE";
+  } catch {
+    // Of a proxy that was revoked even the class cannot be asked for: it is none of ours.
+    return false;
+  }
 }
 
 /** An error as one line for the journal, with its causes. */
@@ -68,16 +76,19 @@ function waitFor(
       context.cancel(error);
       resolve({ kind: "failed", error: error.message, reason: "timeout" });
     });
-    returned.then(
-      (value) => {
+    const failed = (error: unknown) => {
+      timer.cancel();
+      resolve(handlerFailed(error));
+    };
+    try {
+      returned.then((value) => {
         timer.cancel();
         resolve({ kind: "returned", value });
-      },
-      (error: unknown) => {
-        timer.cancel();
-        resolve(handlerFailed(error));
-      },
-    );
+      }, failed);
+    } catch (error) {
+      // It is no promise of the language: its `then` is the handler's own code.
+      failed(error);
+    }
   });
 }
 

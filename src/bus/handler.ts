@@ -76,7 +76,7 @@ export class HandlerContext {
   readonly subscriberId: string;
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
-  /** How many processes have died while they held the event, since it was last settled: their handlers may have begun. */
+  /** How many processes have died while they held the event, since it was last settled, or 1 if one stopped without its handler: it may have begun. */
   readonly deaths: number;
   readonly #event: Event;
   readonly #emitter: Emitter;

@@ -23,6 +23,10 @@ export interface HeldEventsListener {
   backlog(): void;
   /** A run is over: there is room again, and perhaps nothing left. */
   runOver(): void;
+  /** The journal knows that the handling of a suspect begins. */
+  runBegins(run: EventRun): void;
+  /** No call is on its way any more that may claim something. */
+  claimsOver(): void;
 }
 
 export class HeldEvents {
@@ -85,9 +89,15 @@ export class HeldEvents {
     this.#claiming.push(lease);
   }
 
-  /** It was answered, or will not be. */
+  /** It was answered, and what it has claimed was taken in; or it will not be. */
   claimEnds(lease: number): void {
     this.#claiming.splice(this.#claiming.lastIndexOf(lease), 1);
+    if (this.#claiming.length === 0) this.listener?.claimsOver();
+  }
+
+  /** Whether there is nothing in hand, nor on its way to it. */
+  get isEmpty(): boolean {
+    return this.#runs.size === 0 && this.#claiming.length === 0;
   }
 
   /** Whether we hold something under the lease, or may do so soon. */
@@ -127,6 +137,13 @@ export class HeldEvents {
   unpark(run: EventRun): void {
     run.state = "waiting";
     this.#parked--;
+  }
+
+  /** A subscription is gone: nothing waits at its gates any more. */
+  passGone(): void {
+    for (const run of this.#runs) {
+      if (run.isParked && !run.steps[run.position]!.subscription.active) this.resume(run);
+    }
   }
 
   /** The next run to go on with; events that have not begun only if asked for. */

@@ -48,7 +48,7 @@ export class LeaseKeeper {
   /** By the monotonic clock, counted from before the store was asked. */
   #currentUntilMs = 0;
   #timer: Timer | undefined;
-  /** Set while the store could not say what becomes of a lease in doubt. */
+  /** Set while the store has not taken a lease. */
   #retry: Timer | undefined;
   #state: "stopped" | "running" = "stopped";
   #renewing: Promise<void> | undefined;
@@ -93,8 +93,8 @@ export class LeaseKeeper {
   }
 
   async start(): Promise<void> {
-    this.#state = "running";
     await this.#open();
+    this.#state = "running";
     this.#arm();
   }
 
@@ -102,10 +102,10 @@ export class LeaseKeeper {
   renew(): Promise<void> {
     this.#renewing ??= this.#renew().then((isDone) => {
       this.#renewing = undefined;
-      if (this.#state !== "running" || this.#lease !== undefined || this.#retiring.size === 0) return;
-      // It has come into doubt while it was renewed; or the store did not take it, and is not asked again at once.
-      if (isDone) void this.renew();
-      else this.#renewLater();
+      if (this.#state !== "running") return;
+      // The store did not take it, whichever lease that was, and is not asked again at once. Or it has come into doubt while it was renewed.
+      if (!isDone) this.#renewLater();
+      else if (this.#lease === undefined) void this.renew();
     });
     return this.#renewing;
   }

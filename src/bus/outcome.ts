@@ -1,20 +1,30 @@
 /**
  * What an event comes to when its handlers have run: the one place that decides between done, failed and retry, and which
- * deliveries the journal has to know of. Pure. SPEC: J52-J55, J60, J75.
+ * deliveries the journal has to know of. Pure. SPEC: J52-J55, J60, J75, J97.
  *
  * Deliveries are written only where subscribers differ: an event that went well everywhere at its first attempt is `done`,
  * and that says it all. Where one has failed, another is `retry` if and only if the event is not over: that tells one that a process
  * gave back or died with from one that was failed and put back by hand.
+ *
+ * What a subscriber has failed at does not go well by his leaving: with him gone, nobody will try it again, and the event has failed.
  */
-import type { Delivery, Settlement } from "../store/journal.ts";
+import { NONE } from "../store/few.ts";
+import type { Claim, Delivery, Settlement } from "../store/journal.ts";
 import { DONE, type EventRun, type StepResult } from "./event-run.ts";
 
 /** The settlement of a run, with the results it has and, where given, one more. */
 export function settlementOf(run: EventRun, last?: StepResult): Settlement {
   const results = last === undefined ? run.results : [...run.results, last];
-  const outcome = outcomeOf(run, results);
+  const givenUp = givenUpBy(run);
+  const outcome = outcomeOf(run, results, givenUp);
   const deliveries = outcome.kind === "done" && !hasShares(run, results) ? [] : deliveriesOf(run, results);
-  return settle(run, outcome, outcome.kind === "failed" ? [...deliveries, ...givenUpBy(run, results)] : deliveries);
+  return settle(run, outcome, outcome.kind === "failed" ? [...deliveries, ...givenUp] : deliveries);
+}
+
+/** A row that no handler is called for has failed, and with it what was to be tried again. */
+export function failureOf({ row: { id, deliveries }, lease, attempt }: Claim, error: string): Settlement {
+  const due = deliveries.filter(({ status }) => status === "retry");
+  return { id, lease, attempt, outcome: { kind: "failed", error }, deliveries: due.map(asFailed) };
 }
 
 /** Only the share of the present step, as done; the row stays ours. */
@@ -28,13 +38,21 @@ export function beginningOf(run: EventRun): Settlement {
   return settle(run, { kind: "begun" }, []);
 }
 
-/** Gives the row back as if it had not been claimed, but for the shares that are done. */
+/** Tells the journal that a handler is left behind by a process that stops in good order. */
+export function leavingOf(run: EventRun): Settlement {
+  return settle(run, { kind: "left" }, []);
+}
+
+/** Gives the row back as if it had not been claimed, but for the shares that are done, and not before one that failed is to be tried again. */
 export function releaseOf(run: EventRun): Settlement {
+  const atMs = retryAtOf(run.results);
+  if (atMs !== undefined) return postponementOf(run, atMs, errorsOf(run, run.results, NONE));
   return settle(run, { kind: "release" }, unfinishedOf(run));
 }
 
 /** Gives the row back until later, for a reason that is nobody's failure. */
-export function postponementOf(run: EventRun, atMs: number, reason: string): Settlement {
+export function postponementOf(run: EventRun, fromMs: number, reason: string): Settlement {
+  const atMs = Math.max(fromMs, retryAtOf(run.results) ?? 0);
   return settle(run, { kind: "retry", atMs, error: reason }, unfinishedOf(run));
 }
 
@@ -50,31 +68,40 @@ const NOBODY: Settlement["outcome"] = { kind: "done", note: NO_SUBSCRIBER };
 /** A command wants exactly one: an application that was changed may have none for it any more. */
 const UNHANDLED: Settlement["outcome"] = { kind: "failed", error: "nobody handles it" };
 
-function outcomeOf(run: EventRun, results: readonly StepResult[]): Settlement["outcome"] {
-  if (run.steps.length === 0) return run.event.message.kind === "command" ? UNHANDLED : NOBODY;
-  let retryAtMs: number | undefined;
-  let failed = false;
+function outcomeOf(run: EventRun, results: readonly StepResult[], givenUp: readonly Delivery[]): Settlement["outcome"] {
+  if (run.isUnheard) return run.event.message.kind === "command" ? UNHANDLED : NOBODY;
+  const atMs = retryAtOf(results);
+  if (atMs !== undefined) return { kind: "retry", atMs, error: errorsOf(run, results, givenUp) };
+  let failed = givenUp.some(hasBeenTried);
   for (let at = 0; at < results.length; at++) {
     const result = results[at]!;
-    // Not before any of its subscribers wants it again.
-    if (result.kind === "retry") retryAtMs = Math.max(retryAtMs ?? 0, result.atMs);
     if (result.kind === "failed" || failedBefore(run, at, result)) failed = true;
   }
-  if (retryAtMs !== undefined) return { kind: "retry", atMs: retryAtMs, error: errorsOf(run, results) };
-  return failed ? { kind: "failed", error: errorsOf(run, results) } : ALL_DONE;
+  return failed ? { kind: "failed", error: errorsOf(run, results, givenUp) } : ALL_DONE;
+}
+
+/** Not before any of its subscribers wants it again; undefined where none does. */
+function retryAtOf(results: readonly StepResult[]): number | undefined {
+  let atMs: number | undefined;
+  for (let at = 0; at < results.length; at++) {
+    const result = results[at]!;
+    if (result.kind === "retry") atMs = Math.max(atMs ?? 0, result.atMs);
+  }
+  return atMs;
 }
 
 function failedBefore(run: EventRun, at: number, result: StepResult): boolean {
   return result.kind === "skipped" && run.earlierOf(run.steps[at]!)?.status === "failed";
 }
 
-/** Every handler's error, one a line, each under its subscriber's name. */
-function errorsOf(run: EventRun, results: readonly StepResult[]): string {
+/** Every handler's error, one a line, each under its subscriber's name; at last those of subscribers who are gone. */
+function errorsOf(run: EventRun, results: readonly StepResult[], givenUp: readonly Delivery[]): string {
   const lines = results.map((result, at) => {
     const { subscriber } = run.steps[at]!;
     if (result.kind === "failed" || result.kind === "retry") return `${subscriber}: ${result.error}`;
     return failedBefore(run, at, result) ? `${subscriber}: ${run.earlierOf(run.steps[at]!)?.error ?? "failed"}` : "";
   });
+  for (const { subscriber, error } of givenUp.filter(hasBeenTried)) lines.push(`${subscriber}: ${error ?? "failed"}`);
   return lines.filter((line) => line !== "").join("\n");
 }
 
@@ -99,14 +126,20 @@ function leftOf(run: EventRun, from: number, known: readonly Delivery[]): Delive
   return left.map(({ subscriber }) => ({ subscriber, status: "retry", attempts: 0 }));
 }
 
-/** Tries that were due to subscribers who are gone: with the event they have failed. */
-function givenUpBy(run: EventRun, results: readonly StepResult[]): Delivery[] {
-  const isGone = ({ subscriber }: Delivery) => {
-    const at = run.steps.findIndex((step) => step.subscriber === subscriber);
-    return at < 0 || results[at]?.kind === "skipped";
-  };
-  const due = run.claim.deliveries.filter((delivery) => delivery.status === "retry" && isGone(delivery));
-  return due.map((delivery) => ({ ...delivery, status: "failed" }));
+/** What subscribers who are gone have not done: with the event it has failed. */
+function givenUpBy({ claim: { deliveries }, steps }: EventRun): readonly Delivery[] {
+  if (deliveries.length === 0) return NONE;
+  const isGone = ({ subscriber }: Delivery) => !steps.some((step) => step.subscriber === subscriber);
+  return deliveries.filter((delivery) => delivery.status !== "done" && isGone(delivery)).map(asFailed);
+}
+
+function asFailed(delivery: Delivery): Delivery {
+  return { ...delivery, status: "failed" };
+}
+
+/** Another was only named because somebody else had failed (`leftOf`): that its subscriber is gone is nobody's failure. */
+function hasBeenTried({ attempts }: Delivery): boolean {
+  return attempts > 0;
 }
 
 function deliveryOf(run: EventRun, at: number, result: StepResult): Delivery | undefined {

@@ -5,7 +5,8 @@
  * soon as it is durable, without being read back. Otherwise it is written as pending, and the dispatcher is woken.
  *
  * Events that many callers publish in one turn go to the store in one call: a call of its own for each costs as much again as
- * writing it. Should the store refuse such a call, each event is sent alone, so that only the guilty one fails.
+ * writing it. One that is too large is left out, so that only the guilty one fails, and the others keep their place: they are not sent again, after what
+ * was sent meanwhile. Where the store could not write, none of them is stored.
  */
 import type { Host } from "../host/host.ts";
 import { DEPTH_MAX, OBJECT_KEYS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
@@ -16,6 +17,7 @@ import { causedBy, event as eventMessage, type Lineage } from "../message/lineag
 import { problemText, show, within } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
+import type { Rejection } from "../store/rejection.ts";
 import type { AppendOutcome, Store } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
 import { BusError, notPublished } from "./bus-error.ts";
@@ -60,6 +62,8 @@ interface Outgoing {
   /** Whether some of them may have changed their minds. */
   hasSignals: boolean;
 }
+
+type Appended = AppendOutcome & { readonly kind: "appended" };
 
 /** What events were given that go to the store as claimed: a lease, and room for so many. */
 interface Grant {
@@ -220,10 +224,10 @@ export class Publisher implements Emitter {
     if (grant !== undefined) {
       const isUnknown = outcome === undefined || (outcome.kind === "rejected" && outcome.class === "unknown");
       if (isUnknown) this.#lease.doubt(grant.lease);
-      this.#held.claimEnds(grant.lease);
       this.#held.unreserve(grant.count);
     }
     if (outcome !== undefined) this.#sent(entries, outcome);
+    if (grant !== undefined) this.#held.claimEnds(grant.lease);
   }
 
   /**
@@ -290,25 +294,36 @@ export class Publisher implements Emitter {
   };
 
   #sendTogether(outgoing: Outgoing): void {
-    const { entries, callers } = outgoing.hasSignals ? withoutAborted(outgoing) : outgoing;
+    const sent = outgoing.hasSignals ? withoutAborted(outgoing) : outgoing;
+    const { entries, callers } = sent;
     if (entries.length === 0) return;
     const grant = this.#claimAhead(entries);
-    this.#store.append(entries).then(
+    this.#store.append(entries, "too-large").then(
       (outcome) => {
-        this.#answered(entries, grant, outcome);
-        if (outcome.kind === "appended") {
-          for (let at = 0; at < callers.length; at++) callers[at]!.resolve(outcome.ids[at]!);
-        } else if (callers.length > 1 && outcome.class !== "unknown") {
-          for (let at = 0; at < callers.length; at++) this.#sendAlone(entries[at]!, callers[at]!);
-        } else {
-          for (const { reject } of callers) reject(notPublished(outcome));
-        }
+        if (outcome.kind === "rejected") this.#refused(sent, grant, outcome);
+        else if (outcome.leftOut === undefined) this.#stored(sent, grant, outcome);
+        else this.#stored(withoutLeftOut(sent, outcome.leftOut), grant, fitting(outcome));
       },
       (error: unknown) => {
         this.#answered(entries, grant, undefined);
         for (const { reject } of callers) reject(error);
       },
     );
+  }
+
+  #stored({ entries, callers }: Outgoing, grant: Grant | undefined, outcome: Appended): void {
+    this.#answered(entries, grant, outcome);
+    for (let at = 0; at < callers.length; at++) callers[at]!.resolve(outcome.ids[at]!);
+  }
+
+  #refused({ entries, callers }: Outgoing, grant: Grant | undefined, outcome: Rejection): void {
+    this.#answered(entries, grant, outcome);
+    const isGuilty = outcome.class === "refused" || outcome.class === "permanent";
+    for (let at = 0; at < callers.length; at++) {
+      // Of several it is not known which; no store of ours refuses one that was made here for anything but its size.
+      if (isGuilty && callers.length > 1) this.#sendAlone(entries[at]!, callers[at]!);
+      else callers[at]!.reject(notPublished(outcome));
+    }
   }
 
   #sendAlone(entry: JournalEntry, caller: Caller): void {
@@ -327,6 +342,18 @@ export class Publisher implements Emitter {
     const message: Message = eventMessage(this.#host, type, copy.value, lineage);
     return { topic, source, message, as: PENDING };
   }
+}
+
+/** Those whose events are too large are told so. */
+function withoutLeftOut({ entries, callers }: Outgoing, leftOut: ReadonlyMap<number, Rejection>): Outgoing {
+  for (const [at, refusal] of leftOut) callers[at]!.reject(notPublished(refusal));
+  const isLeft = (_: unknown, at: number) => !leftOut.has(at);
+  return { entries: entries.filter(isLeft), callers: callers.filter(isLeft), hasSignals: false };
+}
+
+/** The answer for the others. */
+function fitting(outcome: Appended): Appended {
+  return { ...outcome, ids: outcome.ids.filter((id) => id > 0) };
 }
 
 /** Those who have changed their minds are told so, and their events stay behind. */

@@ -5,7 +5,7 @@
  * steps of one sweep timers, sockets and other writers get in.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../limits.ts";
+import { RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Retention as RetentionStep } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
@@ -87,10 +87,10 @@ export class RetentionKeeper {
 }
 
 function checkPolicy({ maxAgeMs = 0, maxSettled = 0, everyMs = 1 }: RetentionPolicy): void {
-  const fits = maxAgeMs >= 0 && Number.isSafeInteger(maxSettled) && maxSettled >= 0 && everyMs > 0;
-  if (fits && Number.isFinite(maxAgeMs) && Number.isFinite(everyMs)) return;
+  const fits = maxAgeMs >= 0 && Number.isSafeInteger(maxSettled) && maxSettled >= 0;
+  if (fits && Number.isFinite(maxAgeMs) && everyMs > 0 && everyMs <= TIMER_DELAY_MS_MAX) return;
   throw new BusError(
     "BUS_MISUSE",
-    "retention takes maxAgeMs and a whole number maxSettled of at least 0, and everyMs of more than 0",
+    "retention takes maxAgeMs and a whole number maxSettled of at least 0, and everyMs of more than 0 and at most 100 years",
   );
 }

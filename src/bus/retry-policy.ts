@@ -5,7 +5,7 @@
  * together do not come back together.
  */
 import type { Host } from "../host/host.ts";
-import { RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_START_MS } from "../limits.ts";
+import { RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_START_MS, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import { BusError } from "./bus-error.ts";
 
@@ -44,7 +44,8 @@ export function worthRetrying({ when }: RetryPolicy, thrown: unknown): "yes" | "
 export function retryDelayMs(policy: RetryPolicy, attempt: number, host: Pick<Host, "random">): number | undefined {
   if (attempt >= policy.attempts) return undefined;
   const { startMs = RETRY_BACKOFF_START_MS, factor = 2, maxMs = RETRY_BACKOFF_MAX_MS } = policy.backoff ?? {};
-  const waitMs = Math.min(startMs * factor ** (attempt - 1), maxMs);
+  // The power may be infinite: nothing times that is no number. And no time may be set that is further away than a timer reaches.
+  const waitMs = startMs === 0 ? 0 : Math.min(startMs * factor ** (attempt - 1), maxMs, TIMER_DELAY_MS_MAX);
   return Math.ceil(waitMs * (0.5 + host.random() / 2));
 }
 

@@ -6,11 +6,16 @@
  * unsettled events up to n that are not held here; they become blockers of their lanes. What was asked is remembered
  * (`#checkedThrough`), and ids that were held here need no asking, so that a process alone on its store asks hardly ever.
  * A settled event never becomes unsettled again but by `requeue`, so a check stays true. One that was requeued takes its old place: it
- * goes before whatever waits, and waits for the handler that is inside. That is known of this process alone: another may be handling a
- * later event meanwhile.
+ * goes before whatever waits, and waits for the handler that is inside. That is known in the process that takes it, and in those that ask for
+ * its range after that. Another that has asked before does not learn of it, and may begin a later event meanwhile: to know better it would have
+ * to read all that is unsettled below, before every handler.
+ *
+ * A blocker is remembered until it is settled, as far as that is asked: at once for those that something waits for, for the others
+ * whenever they have become twice as many. A subscription that is made later has everything asked anew, since what was passed before it
+ * came was not looked at for its sake.
  */
 import type { Host } from "../host/host.ts";
-import { JOURNAL_PAGE_ROWS, TOPICS_REMEMBERED_MAX } from "../limits.ts";
+import { BLOCKERS_UNASKED_MAX, JOURNAL_PAGE_ROWS, TOPICS_REMEMBERED_MAX } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
@@ -37,6 +42,8 @@ export class SerialOrder {
   readonly #held = new Map<number, EventRun>();
   /** Lanes that wait for an event held elsewhere, by its id. */
   readonly #blocked = new Map<number, Set<SerialLane>>();
+  /** With so many of them, those are asked for too that nothing waits for. */
+  #askAllFrom = BLOCKERS_UNASKED_MAX;
   /** Every event up to this id is settled, held here or a blocker. */
   #checkedThrough = 0;
   /** Ids above it that are or were held here. */
@@ -56,6 +63,17 @@ export class SerialOrder {
     this.#store = parts.store;
     this.#subscriptions = parts.subscriptions;
     this.#observe = parts.observe;
+  }
+
+  /** How many events of others are remembered as unsettled. */
+  get blockers(): number {
+    return this.#blocked.size;
+  }
+
+  /** A subscription that wants order has come. */
+  askAnew(): void {
+    this.#checkedThrough = 0;
+    this.#seen.clear();
   }
 
   /** Takes a run's place in the order. Throws what a `serialBy` throws into its step's lane. */
@@ -99,9 +117,16 @@ export class SerialOrder {
 
   /** The run has left: settled, or unsettled and somebody else's from now on. */
   leave(run: EventRun, end: RunEnd): void {
-    if (this.#held.get(run.id) !== run) return;
-    this.#held.delete(run.id);
+    const held = this.#held.get(run.id);
+    // A later run of the same event counts instead.
+    if (held !== undefined && held !== run) return;
     if (end === "settled" && this.#asking) this.#settledMeanwhile.add(run.id);
+    if (held === undefined) {
+      // It came before anybody wanted order; who came since may wait for it as for one of others.
+      if (end === "settled") this.#unblock(run.id);
+      return;
+    }
+    this.#held.delete(run.id);
     for (const [at, lane] of run.lanes?.entries() ?? []) {
       const result = run.results[at]?.kind;
       const isInJournal = result === "recorded" || (result === "done" && end === "given-back");
@@ -207,20 +232,22 @@ export class SerialOrder {
 
   async #askForUnsettled(through: number): Promise<void> {
     // The middle question is framed, so that a row which changes sides between two of them is still seen.
-    const processing = { status: "processing", kind: "event" } as const;
-    const before = await this.#rows(processing, through);
-    const pending = await this.#rows({ status: "pending", kind: "event" }, through);
-    const after = await this.#rows(processing, through);
+    const from = this.#checkedThrough;
+    const before = await this.#rows("processing", from, through);
+    const pending = await this.#rows("pending", from, through);
+    const after = await this.#rows("processing", from, through);
+    // What is below is to be asked anew by now.
+    if (this.#checkedThrough < from) return;
     for (const row of [...before, ...pending, ...after]) this.#takeBlocker(row);
     this.#checkedThrough = Math.max(this.#checkedThrough, through);
     for (const id of this.#seen) if (id <= this.#checkedThrough) this.#seen.delete(id);
     this.#openAll();
   }
 
-  async #rows(filter: { status: "pending" | "processing"; kind: "event" }, through: number): Promise<JournalRow[]> {
+  async #rows(status: "pending" | "processing", from: number, through: number): Promise<JournalRow[]> {
     const rows: JournalRow[] = [];
     const reader = { host: this.#host, store: this.#store };
-    for await (const page of journalPages(reader, { ...filter, cursor: this.#checkedThrough })) {
+    for await (const page of journalPages(reader, { status, kind: "event", cursor: from })) {
       rows.push(...page.filter((row) => row.id <= through));
       if (page.at(-1)!.id >= through) break;
     }
@@ -251,14 +278,16 @@ export class SerialOrder {
 
   async #askForBlockers(): Promise<void> {
     this.#lookAgain = false;
+    const askAll = this.#blocked.size >= this.#askAllFrom;
     let asked = 0;
     for (const [id, lanes] of [...this.#blocked]) {
-      if (![...lanes].some((lane) => lane.runs.length > 0)) continue;
+      if (!askAll && ![...lanes].some((lane) => lane.runs.length > 0)) continue;
       if (++asked % JOURNAL_PAGE_ROWS === 0) await this.#host.yield();
       const [row] = await this.#store.query({ id, limit: 1 });
       const left = row === undefined || isSettled(row) ? [] : this.#lanesOf(row);
       if (left.length === 0) this.#unblock(id);
     }
+    if (askAll) this.#askAllFrom = Math.max(BLOCKERS_UNASKED_MAX, 2 * this.#blocked.size);
   }
 
   /** Throws when the order contradicts itself. */

@@ -9,7 +9,8 @@
  * one a sixth of its way, sixteen together hardly more than one. Should the process die before, they are delivered again, as at any time.
  *
  * A settle that the store could not take now is offered again; one that comes too late changes nothing. Either way the run is
- * over once the store has answered. Only the word that the handling of a suspect begins (J88) leaves it in hand.
+ * over once the store has answered. Only the word that the handling of a suspect begins (J88) leaves it in hand. Of settles that the store
+ * refuses for what they are, each is offered by itself, and an event whose settle is refused alone has failed: nobody else waits for it.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { SETTLE_PAUSE_MS, SETTLE_RETRY_MS, SETTLES_WAITING_MAX } from "../limits.ts";
@@ -121,25 +122,26 @@ export class SettleQueue {
 
   #answered(run: EventRun, { outcome }: Settlement, settled: boolean): void {
     if (!settled) this.#observe({ kind: "claim-lost", event: run.id });
-    if (settled && outcome.kind === "begun") return this.#begun(run);
+    if (settled && outcome.kind === "begun") {
+      if (run.claim.suspicion !== undefined) run.claim.suspicion.begun = true;
+      this.#held.listener?.runBegins(run);
+      return;
+    }
     if (settled && outcome.kind === "retry") this.#retries.note(outcome.atMs);
     const isFinal = outcome.kind === "done" || outcome.kind === "failed";
     this.#held.over(run, !settled ? "lost" : isFinal ? "settled" : "given-back");
     if (settled && outcome.kind === "release") this.#held.listener?.backlog();
   }
 
-  #begun(run: EventRun): void {
-    const { suspicion } = run.claim;
-    if (suspicion !== undefined) suspicion.begun = true;
-    this.#held.resume(run);
-  }
-
-  #refused({ runs, settlements }: Due, error: unknown): void {
-    this.#observe({ kind: "store-trouble", doing: "settling", error: fromError(error).message });
+  #refused(due: Due, error: unknown): void {
+    const { runs, settlements } = due;
+    const { message } = fromError(error);
+    this.#observe({ kind: "store-trouble", doing: "settling", error: message });
     if (hasEnded(error)) {
       for (const run of runs) this.#held.over(run, "lost");
       return;
     }
+    if (isMisuse(error) && !isRefusal(due)) return this.#sendApart(due, message);
     this.#host.timer(SETTLE_RETRY_MS, () => {
       // Runs that are over by now were taken from us; settling them would change nothing.
       const isLeft = (_: unknown, at: number) => runs[at]!.state !== "over";
@@ -147,11 +149,37 @@ export class SettleQueue {
       if (left.runs.length > 0) this.#send(left, "now");
     });
   }
+
+  /** The store would say the same again. One of them is wrong, and the others must not wait for it. */
+  #sendApart({ runs, settlements }: Due, message: string): void {
+    for (let at = 0; at < runs.length; at++) {
+      const run = runs[at]!;
+      if (run.state === "over") continue;
+      const settlement = runs.length > 1 ? settlements[at]! : refusalOf(settlements[at]!, message);
+      this.#send({ runs: [run], settlements: [settlement] }, "now");
+    }
+  }
+}
+
+/** What an event comes to whose settle the store refuses for what it is. */
+function refusalOf({ id, lease, attempt }: Settlement, message: string): Settlement {
+  const error = `what it has come to cannot be settled: ${message}`;
+  return { id, lease, attempt, outcome: { kind: "failed", error } };
+}
+
+/** Whether it is one of those, or looks like it: there is nothing more that could be left out. */
+function isRefusal({ settlements }: Due): boolean {
+  const [only, second] = settlements;
+  return second === undefined && only?.outcome.kind === "failed" && only.deliveries === undefined;
 }
 
 /** Whether nobody waits for it: later events of a serial key, the next suspect (J88), who wants to see it fail or run again. */
 function canWait({ claim, lanes }: EventRun, { outcome }: Settlement): boolean {
   return outcome.kind === "done" && claim.attempt === 1 && !lanes?.some((lane) => lane !== undefined);
+}
+
+function isMisuse(error: unknown): boolean {
+  return error instanceof StoreError && error.code === "STORE_MISUSE";
 }
 
 /** Whether the store will take nothing any more. */

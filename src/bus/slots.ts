@@ -35,7 +35,10 @@ export class Slots {
   /** Whether the subscription can take one more; if not, the run stands in its line. */
   admits({ subscription }: Step, run: EventRun): boolean {
     if (subscription.running < subscription.concurrency) return true;
-    subscription.waiting.push(run);
+    const line = subscription.waiting;
+    // Those who were taken back or lost were so together: with the first of them the others are found too. Come again, they stand here anew.
+    if (line.length > 0 && line[0]!.state !== "at-slot") forgetOthers(line);
+    line.push(run);
     this.#crowded.add(subscription);
     return false;
   }
@@ -68,6 +71,13 @@ export class Slots {
       this.#held.listener?.runReady();
     }
   }
+}
+
+/** Leaves only those in line who still wait there. */
+function forgetOthers(line: EventRun[]): void {
+  let left = 0;
+  for (const run of line) if (run.state === "at-slot") line[left++] = run;
+  line.length = left;
 }
 
 /** Others were taken back or lost while they stood there. */

@@ -64,7 +64,7 @@ export class Subscription {
   readonly timeoutMs: number;
   readonly serialBy: ((event: Event) => string) | undefined;
   readonly concurrency: number;
-  /** False once unsubscribed: events that were matched before skip it. */
+  /** False once unsubscribed: events that were matched before go back to the journal when they come to it. */
   active = true;
   /** Handlers of this subscription that run now. At most `concurrency`. */
   running = 0;

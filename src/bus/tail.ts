@@ -41,6 +41,8 @@ export async function* tail(parts: TailParts, options: TailOptions): AsyncGenera
   let cursor = from;
   while (!signal?.aborted) {
     const mark = parts.signal.mark;
+    // Asked before: what comes in between is after it.
+    const lastId = resumes ? await parts.store.lastId() : 0;
     const rows = await parts.store.query({ ...exact, cursor, limit: JOURNAL_PAGE_ROWS });
     for (const row of rows) {
       if (signal?.aborted) return;
@@ -53,6 +55,8 @@ export async function* tail(parts: TailParts, options: TailOptions): AsyncGenera
       await parts.host.yield();
       continue;
     }
+    // Nothing is there that would show the gap: all up to the end is gone.
+    if (resumes && cursor < lastId) throw new EventsGone(cursor + 1, lastId);
     if (!follow) return;
     await parts.signal.after(mark, { host: parts.host, timeoutMs: POLL_INTERVAL_MS, signal });
   }

@@ -9,6 +9,9 @@
  *        └─catch up, wait─┘  └ refused ──────────────> failed
  *          a read has moved, what it stood on fell, the store was busy
  * ```
+ * The next run begins as the first did, from the dispatcher (`delivery.ts`): when there is a slot for it, under a lease that is current, and not at
+ * all once the event is somebody else's or the bus has stopped (J51, J68, J71, J73).
+ *
  * A handler that threw ends in a commit too, of what it had read alone: it has failed only if that stands and there is no receipt. Otherwise it
  * threw because of what never was, or because it had done its work before.
  *
@@ -55,6 +58,8 @@ export type ShareEnd =
 /** Hears what shares come to: while they are begun, or later. */
 export interface ShareListener {
   shareEnded(run: EventRun, step: Step, end: ShareEnd): void;
+  /** The handler of the run's present step is to be run again, when there is a slot for it. */
+  shareAgain(run: EventRun): void;
 }
 
 /** One run of a handler: what it was given, and which run of its share it is. */
@@ -71,6 +76,14 @@ interface Handling {
 interface Round {
   readonly number: number;
   readonly untilMs: number | undefined;
+}
+
+/** The next run of a share, and since when it waits to begin: that is nobody's fault, and not counted. */
+interface Rerun {
+  readonly step: Step;
+  readonly number: number;
+  readonly untilMs: number;
+  readonly readyAtMs: number;
 }
 
 const FIRST_ROUND: Round = { number: 0, untilMs: undefined };
@@ -90,6 +103,8 @@ export class TransactionalShare {
   readonly #publisher: Publisher;
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
+  /** Of events that wait to be run again. Nobody has to take one out that was given back instead. */
+  readonly #reruns = new WeakMap<EventRun, Rerun>();
   listener: ShareListener | undefined;
 
   constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper }) {
@@ -103,8 +118,9 @@ export class TransactionalShare {
    * Runs the handler until its commit stands, cannot stand, or has been tried for long enough, and tells the listener. Makes no promise: one for
    * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
    */
-  handle(run: EventRun, step: Step, call: TransactionalCall, round = FIRST_ROUND): void {
+  handle(run: EventRun, step: Step, call: TransactionalCall): void {
     const { replica, handler } = call;
+    const round = this.#roundOf(run, step);
     const { subscriberId, timeoutMs } = step.subscription;
     let transaction: Transaction;
     try {
@@ -120,6 +136,15 @@ export class TransactionalShare {
     const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs });
     if (!(end instanceof Promise)) this.#ended(handling, end);
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
+  }
+
+  #roundOf(run: EventRun, step: Step): Round {
+    const rerun = this.#reruns.get(run);
+    if (rerun === undefined) return FIRST_ROUND;
+    this.#reruns.delete(run);
+    if (rerun.step !== step) return FIRST_ROUND;
+    const { number, untilMs, readyAtMs } = rerun;
+    return { number, untilMs: untilMs + this.#host.monotonic() - readyAtMs };
   }
 
   #ended(handling: Handling, end: HandlerEnd): void {
@@ -197,10 +222,17 @@ export class TransactionalShare {
       return { kind: "failed", error: `gave up after ${number + 1} runs in ${STALE_WINDOW_MS} ms: ${verdict.why}` };
     }
     this.#catchUp(call.replica, verdict === AGAIN_LOADED ? 0 : number).then(
-      () => this.handle(run, step, call, { number: number + 1, untilMs }),
+      () => this.#ready(run, step, number + 1, untilMs),
       (error: unknown) => this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) }),
     );
     return undefined;
+  }
+
+  /** The run goes to the dispatcher, which begins this step once more. */
+  #ready(run: EventRun, step: Step, number: number, untilMs: number): void {
+    if (run.state === "over") return this.listener?.shareEnded(run, step, LOST);
+    this.#reruns.set(run, { step, number, untilMs, readyAtMs: this.#host.monotonic() });
+    this.listener?.shareAgain(run);
   }
 
   /** Waits for what the next run needs: the documents it asked for, others' commits, and a little chance to be alone. */

@@ -63,7 +63,7 @@ export function errorData(code: SystemErrorCode, message: string = ERROR_MEANING
 export function fromError(thrown: unknown): ErrorData {
   const links: ErrorData[] = [];
   for (let link = thrown; link !== undefined && links.length <= ERROR_CAUSE_DEPTH_MAX; link = causeOf(link)) {
-    links.push({ code: link instanceof Failure ? link.code : 500, message: thrownText(link) });
+    links.push({ code: codeOf(link), message: thrownText(link) });
   }
   if (links.length === 0) return { code: 500, message: "undefined was thrown" };
   return links.reduceRight((cause, link) => ({ ...link, cause }));
@@ -87,17 +87,24 @@ export function findErrorDataProblem(value: unknown, links = 0): Problem | undef
   return problem === undefined ? undefined : within("cause", problem);
 }
 
+function codeOf(thrown: unknown): number {
+  return readOr(() => (thrown instanceof Failure ? thrown.code : 500), 500);
+}
+
 function causeOf(thrown: unknown): unknown {
-  return thrown instanceof Error ? readOr(() => thrown.cause, undefined) : undefined;
+  return readOr(() => (thrown instanceof Error ? thrown.cause : undefined), undefined);
 }
 
 /** What something thrown says, as text that a message may carry; it may be anything. */
 export function thrownText(thrown: unknown): string {
-  const read = thrown instanceof Error ? () => thrown.message || thrown.name : () => thrown;
-  return cleanErrorText(readOr(() => String(read()), "something unprintable was thrown"));
+  const read = () => String(thrown instanceof Error ? thrown.message || thrown.name : thrown);
+  return cleanErrorText(readOr(read, "something unprintable was thrown"));
 }
 
-/** Code of strangers runs when a thrown value is read (accessors, `toString`); if it throws too, we use `fallback`. */
+/**
+ * Code of strangers runs when a thrown value is read (accessors, `toString`, and of a proxy even what asks for its class); if it throws too, we
+ * use `fallback`.
+ */
 function readOr<T>(read: () => T, fallback: T): T {
   try {
     return read();

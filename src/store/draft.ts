@@ -94,6 +94,13 @@ export class Draft {
     else if (this.operations.length > LISTED_MAX) this.#materialised(now);
   }
 
+  /** It holds what it held when these were its operations. */
+  backTo(operations: readonly PathOperation[]): void {
+    this.operations = operations;
+    this.#view = undefined;
+    this.#writtenAt = undefined;
+  }
+
   #list(operation: PathOperation): void {
     // A list that begins with its first element has room for that alone; most stay so.
     if (this.operations === NONE) {

@@ -39,7 +39,7 @@ export interface JournalRow {
   readonly attempts: number;
   /**
    * How often its holder's lease ended under it since it was last settled or requeued; absent for never. Of a suspect only those count under which
-   * its handling had begun.
+   * its handling had begun. Holders that left it in good order count for one in all, and only where nobody else does.
    */
   readonly deaths?: number;
   /** A pending row is not claimable before this time. */
@@ -81,6 +81,8 @@ export interface Settlement {
     | { readonly kind: "partial" }
     /** The handling of a suspect begins; the row stays with its claimant. */
     | { readonly kind: "begun" }
+    /** Its claimant stops in good order and leaves a handler behind; the row stays his until his lease has ended, and he has not died of it. */
+    | { readonly kind: "left" }
     | { readonly kind: "done"; readonly note?: string }
     | { readonly kind: "failed"; readonly error: string }
     /** Back to pending, not before `atMs`. */

@@ -56,8 +56,11 @@ export interface Store extends AsyncDisposable {
 
   // Journal ----------------------------------------------------------------------------------------------------------
 
-  /** Appends messages in order, outside any space's commit. Ids are contiguous and increasing. */
-  append(entries: readonly JournalEntry[]): Promise<AppendOutcome>;
+  /**
+   * Appends messages in order, outside any space's commit. Ids are contiguous and increasing. All or none; but whoever has gathered what has nothing to
+   * do with each other may have those left out that are too large, if others are left.
+   */
+  append(entries: readonly JournalEntry[], leaveOut?: "too-large"): Promise<AppendOutcome>;
 
   /**
    * A new lease for this process incarnation; its number is greater than every earlier one. Whoever says something about himself is told
@@ -87,6 +90,9 @@ export interface Store extends AsyncDisposable {
   releaseRetries(nowMs: number): Promise<{ readonly released: number; readonly nextAtMs: number | undefined }>;
 
   query(query: JournalQuery): Promise<readonly JournalRow[]>;
+
+  /** The id that was given last, whether its row is still there or not; 0 where none was. */
+  lastId(): Promise<number>;
 
   /** How many rows stand at each status. */
   count(): Promise<Readonly<Record<JournalStatus, number>>>;
@@ -204,7 +210,10 @@ export interface Lease {
 export type AppendOutcome =
   | {
       readonly kind: "appended";
+      /** 0 for one that was left out. */
       readonly ids: readonly number[];
+      /** Why, by its place. */
+      readonly leftOut?: ReadonlyMap<number, Rejection>;
       /** Some of them were there already; their rows are as they were. */
       readonly repeated?: true;
     }

@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import type { Host } from "../../src/host/host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
+import { EVENT_DEATHS_MAX } from "../../src/limits.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
@@ -91,6 +92,29 @@ describe("the journal's file", () => {
     await settled(all);
     expect(calls).toEqual(["a", "b1", "b1", "c"]);
     expect((await next.query({ id, limit: 1 }))[0]?.status).toBe("done");
+  });
+
+  test("[J75] one that was given up for its process's deaths, too, runs whatever had not succeeded when it is set to pending by hand", async () => {
+    await using all = await setup();
+    const { bus, path, store } = all;
+    const calls: string[] = [];
+    for (const subscriberId of ["a", "b", "c"]) {
+      const note = (_event: unknown, { attempt }: { attempt: number }) => void calls.push(`${subscriberId}${attempt}`);
+      bus.subscribe("tick", note, { subscriberId });
+    }
+    const id = await bus.publish("tick", "x", 1);
+    // What a pause leaves where one has failed for good and one is yet to come, and deaths since.
+    change(path, "INSERT INTO delivery VALUES (?, 'a', 'failed', 1, 'no'), (?, 'b', 'retry', 2, 'no')", id, id);
+    change(path, "INSERT INTO delivery VALUES (?, 'c', 'done', 1, NULL)", id);
+    change(path, "UPDATE event_journal SET deaths = ? WHERE id = ?", EVENT_DEATHS_MAX, id);
+    await bus.start();
+    await settled(all);
+    expect([calls, (await store.query({ id, limit: 1 }))[0]?.status]).toEqual([[], "failed"]);
+    change(path, "UPDATE event_journal SET status = 'pending' WHERE id = ?", id);
+    await bus.idle();
+    await settled(all);
+    expect(calls).toEqual(["a1", "b1"]);
+    expect((await store.query({ id, limit: 1 }))[0]?.status).toBe("done");
   });
 
   test("[J40] a new bus on the same file goes on where the last one stopped", async () => {

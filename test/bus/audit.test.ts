@@ -4,7 +4,7 @@ import type { EventsGone } from "../../src/bus/bus-error.ts";
 import { JOURNAL_PAGE_ROWS, RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../../src/limits.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
-import { setup, withFaults } from "./bus-setup.ts";
+import { deferred, setup, withFaults } from "./bus-setup.ts";
 
 async function idsOf(rows: AsyncIterable<JournalRow>): Promise<number[]> {
   const ids: number[] = [];
@@ -198,6 +198,33 @@ describe("looking at the journal", () => {
     expect(await gone(7)).toEqual([expect.stringContaining("event 8 is not in the journal any more")]);
     expect(await gone(8, "tick")).toEqual([9, 10, undefined]);
     expect(await gone(10)).toEqual([undefined]);
+  });
+
+  test("[J76] who goes on from where all up to the end is gone is told so, and whoever follows is, whenever it goes", async () => {
+    const { bus, act, host } = setup({ retention: { maxSettled: 0 } });
+    await act(() => bus.start());
+    const publish = () => act(() => bus.publish("tick", "x", 1));
+    for (let i = 0; i < 5; i++) await publish();
+    const toldOf = (error: EventsGone) => `${error.code} ${error.firstId}-${error.lastId}`;
+    const following = new AbortController();
+    const follow = async () => {
+      for await (const _ of bus.tail({ from: 5, follow: true, signal: following.signal })) await hung.promise;
+    };
+    const hung = deferred();
+    const followed = follow().catch(toldOf);
+    await host.advance(0);
+    await publish();
+    await publish();
+    await act(() => bus.sweep());
+    const gone = (from: number) => act(() => idsOf(bus.tail({ from })).catch(toldOf));
+    expect(await gone(2)).toBe("BUS_EVENTS_GONE 3-7");
+    expect(await gone(6)).toBe("BUS_EVENTS_GONE 7-7");
+    for (const from of [7, 8]) expect(await gone(from)).toEqual([]);
+    // From the beginning is whatever there is.
+    expect(await gone(0)).toEqual([]);
+    // It was given 6, and has not asked for 7 before that was gone.
+    await act(async () => hung.resolve());
+    expect(await act(() => followed)).toBe("BUS_EVENTS_GONE 7-7");
   });
 
   test("[J74] retention goes in small steps, between which publishing gets in", async () => {

@@ -1,6 +1,13 @@
 /** The two gates in front of a handler, the slots of its subscription and the order of its key, and what comes to whoever stands there. */
 import { describe, expect, test } from "#test";
+import { EventRun } from "../../src/bus/event-run.ts";
+import { HeldEvents } from "../../src/bus/held-events.ts";
+import { SerialOrder } from "../../src/bus/serial-order.ts";
+import { Slots } from "../../src/bus/slots.ts";
+import { Subscription } from "../../src/bus/subscription.ts";
+import { Subscriptions } from "../../src/bus/subscriptions.ts";
 import { pause } from "../../src/host/pause.ts";
+import type { Message } from "../../src/message/envelope.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
 
@@ -110,6 +117,31 @@ describe("gates", () => {
     await settled();
     expect(ids).toEqual([1]);
     expect((await store.count()).done).toBe(3);
+  });
+
+  test("[J67] a line is no longer than what waits in it, however often that was given back and came again", async () => {
+    const { host, store } = setup();
+    const parts = { host, store, subscriptions: new Subscriptions(), observe: () => undefined };
+    const held = new HeldEvents({ host, serial: new SerialOrder(parts), concurrency: 1 });
+    const slots = new Slots(held, 1);
+    const plain = { kind: "plain", handler: () => undefined } as const;
+    const subscription = new Subscription("tick", plain, { subscriberId: "s", concurrency: 1 }, 1_000);
+    const step = { subscription, subscriber: "s" };
+    const message: Message = { kind: "event", type: "Topic.Tick", data: 1, metadata: { id: "m", timestamp: 0 } };
+    subscription.running = 1;
+    for (let round = 0; round < 20; round++) {
+      const runs = Array.from({ length: 10 }, (_, n) => {
+        const facts = { id: n + 1, topic: "tick", source: "x", message };
+        return new EventRun(facts, { lease: 1, attempt: 1, deliveries: [] }, [step]);
+      });
+      held.receive(runs);
+      for (const run of runs) {
+        expect(slots.admits(step, run)).toBe(false);
+        held.park(run, "at-slot");
+      }
+      expect(subscription.waiting.map(({ id }) => id)).toEqual(runs.map(({ id }) => id));
+      for (const run of held.takeBackAll()) held.over(run, "given-back");
+    }
   });
 
   test("[J89] who was given back while he stood in line waits there no more", async () => {

@@ -73,6 +73,42 @@ describe("leases", () => {
     expect(ids).toHaveLength(1);
   });
 
+  test("[J93] a lease that was lost, or could not be renewed once, is asked for again soon", async () => {
+    for (const trouble of ["lost, and none opened", "not renewed"] as const) {
+      const { store: inner, act, host, another } = setup();
+      let isFaulty = false;
+      let asked = 0;
+      const leaseMs = 20 * LEASE_MS;
+      const fault = (): never => {
+        isFaulty = false;
+        throw new StoreError("STORE_FULL", "there is no space left");
+      };
+      const store = withFaults(inner, {
+        renewLease: async (lease, durationMs) => {
+          asked++;
+          if (isFaulty && trouble === "lost, and none opened") return false;
+          return isFaulty ? fault() : inner.renewLease(lease, durationMs);
+        },
+        openLease: async (durationMs, about) => {
+          asked++;
+          return isFaulty ? fault() : inner.openLease(durationMs, about);
+        },
+      });
+      const bus = another({ store, leaseMs });
+      const { ids, handler } = recorder();
+      bus.subscribe("tick", handler, { subscriberId: "s" });
+      await act(() => bus.start());
+      isFaulty = true;
+      asked = 0;
+      await host.advance(leaseMs / 3 + 1_000);
+      expect(isFaulty).toBe(false);
+      expect(asked).toBeGreaterThan(1);
+      expect(asked).toBeLessThan(5);
+      await act(() => bus.publish("tick", "clock", 1));
+      expect(ids).toEqual([1]);
+    }
+  });
+
   test("[J72] the events of a killed process are taken over within two leases, and handled once more", async () => {
     const all = setup();
     const { bus, act, host } = all;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "#test";
 import { simulate } from "../../src/host/simulate.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { OptionMix, type Sightings } from "./option-mix.ts";
 
 const SEEDS = 120;
@@ -19,8 +20,8 @@ async function run(seed: number): Promise<Sightings> {
 }
 
 describe("all options of subscriptions at once", () => {
-  test("[J64] [J68] [J69] [J75] each handler is called once for each attempt, alone of its key, within its bound, and nothing is lost", async () => {
-    const total: Sightings = { handled: 0, inLine: 0, pausedAtWork: 0, retried: 0, requeued: 0 };
+  test("[J43] [J64] [J68] [J69] [J75] each handler is called once for each attempt, alone of its key, within its bound, and nothing is lost", async () => {
+    const { sightings: total } = new OptionMix(simulatedHost(0));
     for (let seed = 1; seed <= SEEDS; seed++) {
       const met = await run(seed);
       for (const name of Object.keys(total) as (keyof Sightings)[]) total[name] += met[name];

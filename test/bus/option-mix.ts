@@ -1,7 +1,7 @@
 /**
  * A world of one or two buses on one disk, whose subscriptions mix all options that can hold a handler up: concurrency, serial keys, retries,
  * handlers that end at once or later. Events come alone and together, also such that nobody wants; buses are paused and resumed, failed
- * events requeued. Nobody dies and no store fails: so every handler is called once for each attempt, and nothing but that.
+ * events requeued, subscriptions exchanged for others of the same name. Nobody dies and no store fails: so every handler is called once for each attempt, and nothing but that.
  */
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { pause } from "../../src/host/pause.ts";
@@ -24,6 +24,8 @@ export interface Sightings {
   pausedAtWork: number;
   retried: number;
   requeued: number;
+  /** Subscriptions that were exchanged while handlers of theirs were at work or events waited in their line. */
+  exchangedAtWork: number;
 }
 
 interface Wanted {
@@ -40,6 +42,8 @@ interface Wanted {
 
 interface Call {
   readonly bus: number;
+  /** Which of the subscriptions of that name it came to. */
+  readonly subscription: number;
   readonly id: number;
   readonly key: string;
 }
@@ -58,9 +62,17 @@ export class OptionMix {
   /** The event that was called last, by subscriber and key. */
   readonly #last = new Map<string, number>();
   readonly #requeues = new Map<number, number>();
+  #subscribed = 0;
   /** What handlers have seen that must not be; thrown there, it would be one more failure of theirs. */
   readonly #faults: string[] = [];
-  readonly sightings: Sightings = { handled: 0, inLine: 0, pausedAtWork: 0, retried: 0, requeued: 0 };
+  readonly sightings: Sightings = {
+    handled: 0,
+    inLine: 0,
+    pausedAtWork: 0,
+    retried: 0,
+    requeued: 0,
+    exchangedAtWork: 0,
+  };
 
   constructor(world: SimulatedHost) {
     this.#world = world;
@@ -106,10 +118,11 @@ export class OptionMix {
 
   #subscribe(bus: EventBus, at: number, wanted: Wanted): void {
     const { subscriberId, pattern, concurrency, isSerial, attempts } = wanted;
+    const subscription = ++this.#subscribed;
     bus.subscribe(
       pattern,
       ({ id, payload }, { attempt }) => {
-        const call = { bus: at, id, key: String(payload) };
+        const call = { bus: at, subscription, id, key: String(payload) };
         this.#begin(wanted, call, attempt);
         if (this.#below(10) >= wanted.slow) return this.#end(wanted, call);
         return pause(this.#world, this.#below(8)).then(() => this.#end(wanted, call));
@@ -130,14 +143,14 @@ export class OptionMix {
     call: Call,
     attempt: number,
   ): void {
-    const { bus, id, key } = call;
+    const { subscription, id, key } = call;
     const inside = this.#inside.get(subscriberId) ?? new Set();
     this.#inside.set(subscriberId, inside.add(call));
     const name = `${subscriberId} event ${id} requeue ${this.#requeues.get(id) ?? 0} attempt ${attempt}`;
     if (this.#calls.has(name)) this.#faults.push(`${name}: called twice`);
     this.#calls.add(name);
     if (attempt > 1) this.sightings.retried++;
-    const here = [...inside].filter((one) => one.bus === bus).length;
+    const here = [...inside].filter((one) => one.subscription === subscription).length;
     if (here > concurrency) this.#faults.push(`${name}: ${here} handlers at once`);
     if (isSerial) this.#checkOrder(name, subscriberId, call);
     this.#last.set(`${subscriberId} ${key}`, id);
@@ -168,7 +181,8 @@ export class OptionMix {
   async #act(bus: EventBus): Promise<void> {
     const chance = this.#below(100);
     if (chance < 40) this.#publishing.push(bus.publish(this.#topic(), "mix", this.#key()));
-    else if (chance < 50) this.#publishing.push(bus.publish("unheard", "mix", 0));
+    else if (chance < 44) this.#publishing.push(bus.publish("unheard", "mix", 0));
+    else if (chance < 50) this.#exchange(bus);
     else if (chance < 60) this.#publishMany(bus);
     else if (chance < 70) this.#pause(bus);
     else if (chance < 80) bus.resume();
@@ -181,6 +195,16 @@ export class OptionMix {
       return { topic: this.#topic(), source: "mix", payload: this.#key() };
     });
     this.#publishing.push(bus.publishMany(events));
+  }
+
+  /** In one turn, so that there is always one of that name. It comes last in the order of subscribing. */
+  #exchange(bus: EventBus): void {
+    const wanted = this.#wanted[this.#below(this.#wanted.length)]!;
+    const { pattern, subscriberId } = wanted;
+    const view = bus.subscriptions().find((one) => one.subscriberId === subscriberId)!;
+    if (view.running > 0 || view.waiting > 0) this.sightings.exchangedAtWork++;
+    bus.unsubscribe(pattern, subscriberId);
+    this.#subscribe(bus, this.#buses.indexOf(bus), wanted);
   }
 
   #pause(bus: EventBus): void {

@@ -5,7 +5,9 @@ import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { PAYLOAD_BYTES_MAX } from "../../src/limits.ts";
 import { event as eventMessage } from "../../src/message/lineage.ts";
 import type { JournalEntry, Settlement } from "../../src/store/journal.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { rejected } from "../../src/store/rejection.ts";
 import type { Store } from "../../src/store/store.ts";
 import { recorder, setup, withFaults } from "./bus-setup.ts";
 
@@ -183,6 +185,52 @@ describe("publishing", () => {
     expect((await store.count()).pending).toBe(2);
   });
 
+  for (const bound of ["allowed", "of the journal"] as const) {
+    test(`[J47] and the others keep their place, whatever was sent after them (more than is ${bound})`, async () => {
+      const { act, host, another } = setup();
+      const bytes = bound === "allowed" ? 100 : PAYLOAD_BYTES_MAX;
+      const store = memoryStore({ host, disk: new MemoryDisk({ payloadBytesMax: bytes }) });
+      const bus = another({ store });
+      const seen: unknown[] = [];
+      bus.subscribe("tick", ({ payload }) => void seen.push(payload), { subscriberId: "s", serialBy: () => "k" });
+      await act(() => bus.start());
+      const tooLarge = "x".repeat(bytes);
+      const publishing = Array.from({ length: 300 }, (_, n) =>
+        refusal(bus.publish("tick", "clock", n === 5 ? tooLarge : n)),
+      );
+      const many = bus.publishMany([300, 301].map((payload) => ({ topic: "tick", source: "clock", payload })));
+      await Promise.resolve();
+      const later = bus.publish("tick", "clock", 302);
+      const outcomes = await act(() => Promise.all(publishing));
+      expect(outcomes.map((outcome, n) => (outcome === "published" ? "" : `${n} ${outcome}`)).join("")).toBe(
+        "5 BUS_REFUSED",
+      );
+      expect([await many, await later]).toEqual([[300, 301], 302]);
+      expect(seen).toEqual(Array.from({ length: 303 }, (_, n) => n).filter((n) => n !== 5));
+    });
+  }
+
+  test("[J47] of what the store could not write nothing is stored later, after what was sent meanwhile", async () => {
+    const { act, another, store: inner } = setup();
+    let isBusy = true;
+    const store = withFaults(inner, {
+      append: async (entries, leaveOut) => {
+        if (isBusy) return rejected("failed", "store-busy", "too much waits");
+        return inner.append(entries, leaveOut);
+      },
+    });
+    const bus = another({ store });
+    const publish = (n: number) => refusal(bus.publish("tick", "clock", n));
+    const first = [publish(1), publish(2)];
+    await act(async () => {
+      await Promise.resolve();
+      isBusy = false;
+      await Promise.all([...first, publish(3)]);
+    });
+    expect(await Promise.all(first)).toEqual(["BUS_NOT_STORED", "BUS_NOT_STORED"]);
+    expect((await inner.query({ limit: 9 })).map(({ message }) => message?.data)).toEqual([3]);
+  });
+
   test("[J47] an aborted signal keeps an event from being sent", async () => {
     const { bus, act, store } = setup();
     const signal = AbortSignal.abort(new Error("never mind"));
@@ -245,5 +293,28 @@ describe("publishing", () => {
     expect(asked.indexOf("append out")).toBeGreaterThan(-1);
     expect(settled).toBeGreaterThan(asked.indexOf("append out"));
     await host.run(() => bus.stop());
+  });
+
+  test("[J55] what a handler emits is there when its event is settled, also beside something too large", async () => {
+    const { act, another, store: inner } = setup();
+    const seen: unknown[] = [];
+    const store = withFaults(inner, {
+      settle: async (settlements, urgency) => {
+        const before = await inner.query({ topic: "out", limit: 9 });
+        seen.push([settlements.map(({ id }) => id), before.length]);
+        return inner.settle(settlements, urgency);
+      },
+    });
+    const bus = another({ store });
+    const refusals: unknown[] = [];
+    const emits = (_event: unknown, context: { emit(topic: string, payload: unknown): Promise<number> }) => {
+      void context.emit("out", 1);
+      void refusal(context.emit("out", "x".repeat(PAYLOAD_BYTES_MAX))).then((code) => refusals.push(code));
+    };
+    bus.subscribe("in", emits, { subscriberId: "s" });
+    await act(() => bus.start());
+    await act(() => bus.publish("in", "test", 1));
+    expect(refusals).toEqual(["BUS_REFUSED"]);
+    expect(seen).toEqual([[[1], 1]]);
   });
 });

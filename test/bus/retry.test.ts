@@ -193,6 +193,34 @@ describe("retries, timeouts, requeueing", () => {
     expect(await row(id)).toMatchObject({ status: "failed", error: "a: no" });
   });
 
+  test("[J61] the wait before the next try is kept when the event is given back before its last handler", async () => {
+    const { bus, act, host, row } = setup();
+    const inside = deferred();
+    const calls: string[] = [];
+    const fails = ({ id }: { id: number }, { attempt }: { attempt: number }) => {
+      calls.push(`a${id}/${attempt}`);
+      if (attempt === 1) throw new Error("no");
+    };
+    const waits = ({ id }: { id: number }) => {
+      calls.push(`b${id}`);
+      return id === 1 ? inside.promise : undefined;
+    };
+    bus.subscribe("tick", fails, { subscriberId: "a", retry: { attempts: 2, backoff: { startMs: 60_000 } } });
+    bus.subscribe("tick", waits, { subscriberId: "b", concurrency: 1 });
+    await act(() => bus.start());
+    await act(() => bus.publish("tick", "clock", 1));
+    const id = await act(() => bus.publish("tick", "clock", 2));
+    await act(async () => bus.pause());
+    expect(await row(id)).toMatchObject({ status: "pending", error: "a: no" });
+    await act(async () => bus.resume());
+    await act(async () => inside.resolve());
+    await host.advance(29_000);
+    expect(calls).toEqual(["a1/1", "b1", "a2/1"]);
+    await host.advance(60_000);
+    expect(calls.slice(3).toSorted()).toEqual(["a1/2", "a2/2", "b2"]);
+    expect((await row(id)).status).toBe("done");
+  });
+
   test("[J75] a try that was due to a subscriber who is gone has failed with its event, and is no reason to try others", async () => {
     const { bus, act, host, another, row } = setup();
     const calls: string[] = [];

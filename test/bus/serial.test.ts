@@ -1,10 +1,14 @@
 import { describe, expect, test } from "#test";
-import type { EventBus } from "../../src/bus/event-bus.ts";
+import { EventBus } from "../../src/bus/event-bus.ts";
+import { EventRun } from "../../src/bus/event-run.ts";
+import { SerialOrder } from "../../src/bus/serial-order.ts";
+import { Subscription } from "../../src/bus/subscription.ts";
+import { Subscriptions } from "../../src/bus/subscriptions.ts";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
-import { LEASE_MS, WATCH_PAUSE_MS } from "../../src/limits.ts";
+import { BLOCKERS_UNASKED_MAX, LEASE_MS, WATCH_PAUSE_MS } from "../../src/limits.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
-import { deferred, setup } from "./bus-setup.ts";
+import { deferred, setup, withFaults } from "./bus-setup.ts";
 
 interface Keyed {
   readonly key: string;
@@ -179,6 +183,97 @@ describe("serial keys", () => {
     expect(log).toEqual([]);
     await host.advance(2 * LEASE_MS);
     expect(log).toEqual([1, 2]);
+  });
+
+  test("[J64] a subscription that is made later waits for what was unsettled when it came", async () => {
+    const { bus, act, host } = setup();
+    const log: number[] = [];
+    const once = (_event: unknown, { attempt }: { attempt: number }) => {
+      if (attempt === 1) throw new Error("not yet");
+    };
+    bus.subscribe("other", () => {}, { subscriberId: "s", serialBy: () => "k" });
+    bus.subscribe("step", once, { subscriberId: "p", retry: { attempts: 2, backoff: { startMs: 10_000 } } });
+    await act(() => bus.start());
+    await act(() => bus.publish("other", "x", 1));
+    await act(() => bus.publish("step", "x", { key: "k", n: 1 }));
+    bus.subscribe("step", (event) => void log.push(event.id), { subscriberId: "t", serialBy });
+    await act(() => bus.publish("step", "x", { key: "k", n: 2 }));
+    await act(() => bus.publish("step", "x", { key: "free", n: 3 }));
+    expect(log).toEqual([4]);
+    await host.advance(60_000);
+    expect(log).toEqual([4, 2, 3]);
+  });
+
+  test("[J64] so does one that is made while the journal is being asked", async () => {
+    const { act, another, host, store } = setup();
+    const answer = deferred();
+    const query: Store["query"] = (which) => answer.promise.then(() => store.query(which));
+    const bus = another({ store: withFaults(store, { query }) });
+    const log: number[] = [];
+    const once = (_event: unknown, { attempt }: { attempt: number }) => {
+      if (attempt === 1) throw new Error("not yet");
+    };
+    bus.subscribe("other", () => {}, { subscriberId: "s", serialBy: () => "k" });
+    bus.subscribe("step", once, { subscriberId: "p", retry: { attempts: 2, backoff: { startMs: 10_000 } } });
+    await act(() => bus.start());
+    await act(() => bus.publish("other", "x", 1));
+    await act(() => bus.publish("step", "x", { key: "k", n: 1 }));
+    // An id that is not held here has to be asked for.
+    await act(() => bus.publish("unheard", "x", 0));
+    await act(() => bus.publish("other", "x", 2));
+    bus.subscribe("step", (event) => void log.push(event.id), { subscriberId: "t", serialBy });
+    await act(async () => answer.resolve());
+    await act(() => bus.publish("step", "x", { key: "k", n: 2 }));
+    await host.advance(60_000);
+    expect(log).toEqual([2, 5]);
+  });
+
+  test("[J64] the first one that wants order waits for what is in hand already, and no longer", async () => {
+    const { act, another, host, store } = setup();
+    // Nothing tells of other processes' writes, and the poll is far away.
+    const bus = another({ store: withFaults(store, { watch: () => () => undefined }) });
+    const gate = deferred();
+    const log: string[] = [];
+    bus.subscribe("step", () => gate.promise, { subscriberId: "p", concurrency: 1 });
+    await act(() => bus.start());
+    await act(() => bus.publish("step", "x", { key: "k", n: 1 }));
+    bus.subscribe("step", (event) => void log.push(`t${event.id}`), { subscriberId: "t", serialBy });
+    bus.unsubscribe("step", "p");
+    await act(() => bus.publish("step", "x", { key: "k", n: 2 }));
+    expect(log).toEqual([]);
+    await act(async () => gate.resolve());
+    await host.advance(10);
+    expect(log).toEqual(["t2"]);
+    bus.checkInvariants();
+  });
+
+  test("[J67] of other processes' events it is not remembered for ever that they were unsettled", async () => {
+    const { act, host, store } = setup();
+    const subscriptions = new Subscriptions();
+    const plain = { kind: "plain", handler: () => undefined } as const;
+    subscriptions.add(new Subscription("step", plain, { subscriberId: "s", serialBy }, 1_000));
+    const order = new SerialOrder({ host, store, subscriptions, observe: () => undefined });
+    const publisher = new EventBus({ host, store });
+    const others = Array.from({ length: BLOCKERS_UNASKED_MAX }, (_, n) => {
+      return { topic: "step", source: "x", payload: { key: `k${n}`, n } };
+    });
+    await act(() => publisher.publishMany(others));
+    const id = await act(() => publisher.publish("step", "x", { key: "mine", n: 0 }));
+    const [row] = await store.query({ id, limit: 1 });
+    const { topic, source, message } = row!;
+    const claim = { lease: 9, attempt: 1, deliveries: [] };
+    const run = new EventRun({ id, topic, source, message: message! }, claim, subscriptions.stepsFor(topic));
+    order.arrive(run);
+    await act(async () => expect(order.mayStart(run)).toBe(false));
+    expect([order.mayStart(run), order.blockers]).toEqual([true, BLOCKERS_UNASKED_MAX]);
+    const { lease } = await store.openLease(LEASE_MS);
+    const claims = await store.claim({ lease, limit: BLOCKERS_UNASKED_MAX, kinds: ["event"] });
+    await store.settle(
+      claims.map((one) => ({ id: one.row.id, lease, attempt: one.attempt, outcome: { kind: "done" } })),
+    );
+    await act(async () => order.recheck());
+    expect(order.blockers).toBe(0);
+    order.checkInvariants();
   });
 
   test("[J65] a key that cannot be had fails that share only", async () => {

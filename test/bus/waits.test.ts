@@ -1,5 +1,6 @@
 /** Waits that several subscribers, or several troubles of the store, have to agree on. */
 import { describe, expect, test } from "#test";
+import { TIMER_DELAY_MS_MAX } from "../../src/limits.ts";
 import { recorder, setup, withFaults } from "./bus-setup.ts";
 
 describe("an event that several subscribers want again", () => {
@@ -22,6 +23,32 @@ describe("an event that several subscribers want again", () => {
     expect(calls).toEqual(["soon", "late"]);
     await host.advance(30_001);
     expect(calls).toEqual(["soon", "late", "soon", "late"]);
+  });
+});
+
+describe("waits that cannot be counted", () => {
+  test("[J61] no wait is none, however often it is doubled, and one without end is as long as a timer reaches", async () => {
+    const { bus, act, host, row } = setup();
+    let calls = 0;
+    const often = () => {
+      if (++calls < 1_100) throw new Error("not yet");
+    };
+    const never = () => {
+      throw new Error("not yet");
+    };
+    bus.subscribe("often", often, { subscriberId: "s", retry: { attempts: 2_000, backoff: { startMs: 0 } } });
+    const backoff = { startMs: 1, factor: 1e300, maxMs: 1e300 };
+    bus.subscribe("never", never, { subscriberId: "s", retry: { attempts: 9, backoff } });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("often", "clock", 1));
+    expect((await row(id)).status).toBe("done");
+    expect(calls).toBe(1_100);
+    const late = await act(() => bus.publish("never", "clock", 1));
+    await host.advance(10);
+    const { attempts, nextAttemptAtMs = 0 } = await row(late);
+    expect(attempts).toBe(2);
+    const waitMs = nextAttemptAtMs - host.now();
+    expect(waitMs > TIMER_DELAY_MS_MAX / 3 && waitMs <= TIMER_DELAY_MS_MAX).toBe(true);
   });
 });
 

@@ -5,16 +5,21 @@ import { type Rejection, rejected } from "../rejection.ts";
 import { jsonBytes } from "./json-copy.ts";
 import type { MemoryDisk } from "./memory-disk.ts";
 
+export function findTooLarge({ message }: JournalEntry, payloadBytesMax: number): Rejection | undefined {
+  const { id, timestamp, correlation, causation, ...further } = message.metadata;
+  const bytes = Math.max(jsonBytes(message.data), jsonBytes(further));
+  if (bytes <= payloadBytesMax) return undefined;
+  const what = `message ${id} has ${bytes} bytes of data or further metadata`;
+  return rejected("refused", "too-large", `${what}; at most ${payloadBytesMax} fit in a journal row`);
+}
+
 export function findRefusal(
   entries: readonly JournalEntry[],
   { journal, horizonMs, payloadBytesMax }: Pick<MemoryDisk, "journal" | "horizonMs" | "payloadBytesMax">,
 ): Rejection | undefined {
-  for (const { message } of entries) {
-    const { id, timestamp, correlation, causation, ...further } = message.metadata;
-    const bytes = Math.max(jsonBytes(message.data), jsonBytes(further));
-    if (bytes <= payloadBytesMax) continue;
-    const what = `message ${id} has ${bytes} bytes of data or further metadata`;
-    return rejected("refused", "too-large", `${what}; at most ${payloadBytesMax} fit in a journal row`);
+  for (const entry of entries) {
+    const tooLarge = findTooLarge(entry, payloadBytesMax);
+    if (tooLarge !== undefined) return tooLarge;
   }
   const nameOf = ({ message: { kind, metadata } }: JournalEntry) => ({ kind, messageId: metadata.id });
   const old = horizonMs === 0 ? undefined : outlivedEntry(entries.map(nameOf), horizonMs, (id) => journal.has(id));

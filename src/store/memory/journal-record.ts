@@ -12,8 +12,8 @@ export interface JournalState {
   readonly attempts: number;
   /** How often its holder's lease ran out under it since it was last settled or requeued; of a suspect, after its handling had begun. */
   readonly deaths: number;
-  /** Whether its holder has said that the handling begins. */
-  readonly begun: boolean;
+  /** What its holder has said: that the handling of a suspect begins, or that he stops and leaves a handler behind. */
+  readonly said: "nothing" | "begun" | "left";
   /** Set while `processing`. */
   readonly lease: number | undefined;
   /** Set while `pending` after a retry; not claimable until it is released. */
@@ -85,7 +85,7 @@ const PENDING: JournalState = {
   status: "pending",
   attempts: 0,
   deaths: 0,
-  begun: false,
+  said: "nothing",
   lease: undefined,
   nextAttemptAtMs: undefined,
   processedAtMs: undefined,
@@ -114,7 +114,7 @@ export function isSettled(state: JournalState): boolean {
 }
 
 export function claimed(state: JournalState, lease: number): JournalState {
-  return { ...state, status: "processing", attempts: state.attempts + 1, begun: false, lease };
+  return { ...state, status: "processing", attempts: state.attempts + 1, said: "nothing", lease };
 }
 
 /** Back to pending because its holder has given it up. The attempt counts: it may have been what brought the holder down. */
@@ -122,10 +122,18 @@ export function abandoned(state: JournalState): JournalState {
   return { ...state, status: "pending", lease: undefined };
 }
 
-/** Back to pending because its holder's lease has run out. What is a suspect already may be innocent until its handling has begun. */
+/** Back to pending because its holder's lease has run out. */
 export function orphaned(state: JournalState): JournalState {
-  const counts = state.begun || state.deaths < EVENT_SUSPECT_DEATHS;
-  return { ...abandoned(state), deaths: state.deaths + (counts ? 1 : 0) };
+  return { ...abandoned(state), deaths: deathsAfter(state) };
+}
+
+/**
+ * What is a suspect already may be innocent until its handling has begun. A holder that stopped in good order has not died of it; but whoever gets it next
+ * is to know that a handler may have begun.
+ */
+function deathsAfter({ said, deaths }: JournalState): number {
+  if (said === "left") return Math.max(deaths, 1);
+  return said === "begun" || deaths < EVENT_SUSPECT_DEATHS ? deaths + 1 : deaths;
 }
 
 export function requeued(state: JournalState): JournalState {
@@ -142,7 +150,8 @@ export function settled(state: JournalState, outcome: Settlement["outcome"], now
     case "partial":
       return state;
     case "begun":
-      return { ...state, begun: true };
+    case "left":
+      return { ...state, said: outcome.kind };
     case "done":
       return { ...PENDING, status: "done", attempts, processedAtMs: nowMs, error: outcome.note };
     case "failed":

@@ -206,6 +206,10 @@ export class JournalTable {
     return removed;
   }
 
+  get lastId(): number {
+    return this.#lastId;
+  }
+
   get size(): number {
     return this.#records.size;
   }

@@ -21,6 +21,8 @@ import type {
   Settlement,
   VerifyReport,
 } from "../journal.ts";
+import { withLeftOut } from "../left-out.ts";
+import type { Rejection } from "../rejection.ts";
 import {
   checkCommit,
   checkCount,
@@ -47,7 +49,7 @@ import {
   type StoreStats,
 } from "../store.ts";
 import { ChangeWatcher } from "./change-watcher.ts";
-import { findRefusal } from "./entry-refusal.ts";
+import { findRefusal, findTooLarge } from "./entry-refusal.ts";
 import { jsonBytes, operationBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
@@ -131,12 +133,27 @@ class MemoryStore implements Store {
     return this.#disk.space(space).basis(nodes);
   }
 
-  async append(entries: readonly JournalEntry[]): Promise<AppendOutcome> {
+  async append(entries: readonly JournalEntry[], leaveOut?: "too-large"): Promise<AppendOutcome> {
     this.#requireOpen();
     checkEntries(entries);
     this.#jobs++;
     const refusal = findRefusal(entries, this.#disk);
-    if (refusal !== undefined) return refusal;
+    if (refusal?.reason === "too-large" && leaveOut === "too-large") return this.#appendFitting(entries, refusal);
+    return refusal ?? this.#append(entries);
+  }
+
+  #appendFitting(entries: readonly JournalEntry[], refusal: Rejection): AppendOutcome {
+    const leftOut = new Map<number, Rejection>();
+    for (const [at, entry] of entries.entries()) {
+      const tooLarge = findTooLarge(entry, this.#disk.payloadBytesMax);
+      if (tooLarge !== undefined) leftOut.set(at, tooLarge);
+    }
+    const fitting = entries.filter((_, at) => !leftOut.has(at));
+    const other = fitting.length === 0 ? refusal : findRefusal(fitting, this.#disk);
+    return other ?? withLeftOut(this.#append(fitting), leftOut);
+  }
+
+  #append(entries: readonly JournalEntry[]): AppendOutcome {
     const { journal } = this.#disk;
     const before = journal.size;
     const ids = journal.append(entries, this.#host.now());
@@ -220,6 +237,11 @@ class MemoryStore implements Store {
     this.#requireOpen();
     checkCount("a limit", query.limit);
     return this.#disk.journal.query(query);
+  }
+
+  async lastId(): Promise<number> {
+    this.#requireOpen();
+    return this.#disk.journal.lastId;
   }
 
   async count(): Promise<Readonly<Record<JournalStatus, number>>> {

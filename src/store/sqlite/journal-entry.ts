@@ -24,22 +24,39 @@ export interface EncodedEntry extends SignedColumns {
 }
 
 export type Encoded =
-  | { readonly kind: "encoded"; readonly entries: readonly EncodedEntry[]; readonly bytes: number }
+  | {
+      readonly kind: "encoded";
+      readonly entries: readonly EncodedEntry[];
+      readonly bytes: number;
+      /** Why some were left out, by their places. */
+      readonly leftOut?: ReadonlyMap<number, Rejection> | undefined;
+    }
   | Rejection;
 
-export function encodeEntries(entries: readonly JournalEntry[], nowMs: number, payloadBytesMax: number): Encoded {
+export function encodeEntries(
+  entries: readonly JournalEntry[],
+  nowMs: number,
+  payloadBytesMax: number,
+  leaveOut?: "too-large",
+): Encoded {
   const encoded: EncodedEntry[] = [];
   let bytes = 0;
-  for (const entry of entries) {
-    const one = encodeEntry(entry, nowMs);
+  let leftOut: Map<number, Rejection> | undefined;
+  for (let at = 0; at < entries.length; at++) {
+    const one = encodeEntry(entries[at]!, nowMs);
     if (one.bytes > payloadBytesMax) {
-      const what = `message ${entry.message.metadata.id} has ${one.bytes} bytes`;
-      return rejected("refused", "too-large", `${what}; a journal row takes ${payloadBytesMax}`);
+      const what = `message ${one.messageId} has ${one.bytes} bytes`;
+      const refusal = rejected("refused", "too-large", `${what}; a journal row takes ${payloadBytesMax}`);
+      // One that is alone is refused, as it would be in any case.
+      if (leaveOut === undefined || (encoded.length === 0 && at === entries.length - 1)) return refusal;
+      leftOut ??= new Map();
+      leftOut.set(at, refusal);
+      continue;
     }
     encoded.push(one);
     bytes += one.bytes;
   }
-  return { kind: "encoded", entries: encoded, bytes };
+  return { kind: "encoded", entries: encoded, bytes, leftOut };
 }
 
 function encodeEntry({ message, topic, source, as }: JournalEntry, nowMs: number): EncodedEntry {

@@ -21,6 +21,14 @@ export function queryJournal(connection: Connection, query: JournalQuery): Journ
   return rows.map((row) => journalRow(row, deliveries.get(Number(row["id"])) ?? []));
 }
 
+/** The greatest id in the journal or ever removed from it, by whomever; as the writer counts on (`journal-table.ts`). */
+export function lastJournalId(connection: Connection): number {
+  const sql =
+    "SELECT max((SELECT coalesce(max(id), 0) FROM event_journal), " +
+    "(SELECT coalesce(max(CAST(seq AS INTEGER)), 0) FROM sqlite_sequence WHERE name IN ('event_journal', 'journal_head'))) AS id";
+  return Number(connection.cached(sql).get()?.["id"]);
+}
+
 export function countJournal(connection: Connection): Record<JournalStatus, number> {
   const counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
   // Unsettled rows from their small index; the rest of the table is done.

@@ -52,6 +52,7 @@ export function journalStatements(connection: Connection) {
         "WHERE id BETWEEN ? AND ?",
     ),
     begin: prepare(`UPDATE event_journal SET begun = 1 WHERE ${HELD}`),
+    leave: prepare(`UPDATE event_journal SET begun = 2 WHERE ${HELD}`),
     held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
     settle: prepare(
       `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL, deaths = 0 WHERE ${HELD}`,
@@ -77,7 +78,8 @@ export function journalStatements(connection: Connection) {
         "WHERE status = 'processing' AND status <> 'done' AND lease = ?",
     ),
     abandonUnheld: prepare(
-      `UPDATE event_journal SET status = 'pending', lease = NULL, deaths = deaths + (begun OR deaths < ${EVENT_SUSPECT_DEATHS}) ` +
+      "UPDATE event_journal SET status = 'pending', lease = NULL, " +
+        `deaths = CASE begun WHEN 2 THEN max(deaths, 1) ELSE deaths + (begun OR deaths < ${EVENT_SUSPECT_DEATHS}) END ` +
         "WHERE status = 'processing' AND status <> 'done' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
     ),
     doneAfterAll: prepare(

@@ -247,6 +247,8 @@ export class JournalTable implements TableCache {
         return this.#sql.held.get(id, lease, attempt) !== undefined;
       case "begun":
         return this.#sql.begin.run(id, lease, attempt) > 0;
+      case "left":
+        return this.#sql.leave.run(id, lease, attempt) > 0;
       case "done":
         return this.#sql.settle.run("done", now, outcome.note ?? null, null, id, lease, attempt) > 0;
       case "failed":

@@ -219,7 +219,7 @@ DROP TABLE node_by_input;
 DROP TABLE basis;
 `;
 
-/** Whether the handling of a suspect has begun under its present claim (decision 0005, "Events that kill"). */
+/** 1: the handling of a suspect has begun under its present claim (decision 0005, "Events that kill"). 2: its holder has stopped and left a handler behind. */
 const VERSION_9 = `ALTER TABLE event_journal ADD COLUMN begun INTEGER NOT NULL DEFAULT 0`;
 
 /** Forward only. A migration that has been released is never edited: files that had it will not have it again. */

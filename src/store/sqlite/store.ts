@@ -20,8 +20,9 @@ import type {
   Settlement,
   VerifyReport,
 } from "../journal.ts";
+import { withLeftOut } from "../left-out.ts";
 import type { Rejection } from "../rejection.ts";
-import { checkCount, checkForget, checkName, checkRef, checkTime } from "../request-check.ts";
+import { checkCount, checkDueChanges, checkForget, checkName, checkRef, checkTime } from "../request-check.ts";
 import {
   type AppendOutcome,
   type CommitListener,
@@ -46,7 +47,7 @@ import { DocumentReads } from "./document-reads.ts";
 import { encodeDueChange } from "./due-table.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { encodeEntries } from "./journal-entry.ts";
-import { countJournal, queryJournal } from "./journal-query.ts";
+import { countJournal, lastJournalId, queryJournal } from "./journal-query.ts";
 import { JournalRetention, startRetention } from "./journal-retention.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { PatientReads } from "./patient-reads.ts";
@@ -154,13 +155,15 @@ export class SqliteStore implements Store {
 
   // Journal ------------------------------------------------------------------------------------------------------------
 
-  append(entries: readonly JournalEntry[]): Promise<AppendOutcome> {
+  append(entries: readonly JournalEntry[], leaveOut?: "too-large"): Promise<AppendOutcome> {
     return this.#submit(() => {
-      const encoded = encodeEntries(entries, this.#host.now(), this.#options.tuning.payloadBytesMax);
+      const encoded = encodeEntries(entries, this.#host.now(), this.#options.tuning.payloadBytesMax, leaveOut);
       if (encoded.kind === "rejected") return encoded;
-      const work = () => {
+      const { leftOut } = encoded;
+      const work = (): AppendOutcome => {
         this.#news.journal();
-        return this.#tables.append(encoded.entries);
+        const outcome = this.#tables.append(encoded.entries);
+        return leftOut === undefined ? outcome : withLeftOut(outcome, leftOut);
       };
       return { bytes: encoded.bytes, work };
     });
@@ -233,6 +236,10 @@ export class SqliteStore implements Store {
     return this.#read(() => queryJournal(this.#connection, query));
   }
 
+  async lastId(): Promise<number> {
+    return this.#read(() => lastJournalId(this.#connection));
+  }
+
   async count(): Promise<Readonly<Record<JournalStatus, number>>> {
     return this.#read(() => countJournal(this.#connection));
   }
@@ -260,8 +267,9 @@ export class SqliteStore implements Store {
     do {
       const from = run;
       [run, horizonMs] = await this.#write("nothing", () => () => {
-        // It looks at rows of documents, which a commit of the same batch may have moved.
+        // It looks at rows of documents and of the journal, which a commit or a settle of the same batch may have moved.
         this.#tables.documents.flush();
+        this.#tables.journal.flush();
         return [this.#forgetting.advance(from), this.#tables.receipts.horizonMs] as const;
       });
     } while (run.phase !== "finished");
@@ -278,6 +286,7 @@ export class SqliteStore implements Store {
 
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {
     return this.#write("journal", () => {
+      checkDueChanges(changes);
       const own = changes.map(encodeDueChange);
       return () => changeInOrder(own, (change) => this.#tables.due.change(change));
     });

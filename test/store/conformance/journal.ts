@@ -256,6 +256,21 @@ export function journalCases(open: OpenStore): void {
       expect(await idsFor(at.store, { limit: 0 })).toEqual([]);
     });
 
+    test("[J96] the last id is told, also when its row is gone, and one that was refused is none", async () => {
+      await using at = await open();
+      expect(await at.store.lastId()).toBe(0);
+      await append(at.store, ...entries(3).map((one) => ({ ...one, as: { status: "done" } as const })));
+      expect(await at.store.lastId()).toBe(3);
+      expect(await at.store.retain({ keepSettled: 0, limit: 9 })).toBe(3);
+      expect(await at.store.lastId()).toBe(3);
+      const [known, other] = entries(2);
+      await append(at.store, known!);
+      const conflict = { ...other!, message: { ...other!.message, metadata: known!.message.metadata } };
+      expect(await at.store.append([other!, { ...conflict, topic: "other" }])).toMatchObject({ kind: "rejected" });
+      expect(await at.store.append([known!])).toMatchObject({ ids: [4] });
+      expect(await at.store.lastId()).toBe(4);
+    });
+
     test("[J30] retention by age removes what was settled before the time, and nothing unsettled", async () => {
       await using at = await open();
       await append(at.store, entry(), entry(), ...settledEntries(2));

@@ -140,6 +140,27 @@ export function leaseCases(open: OpenStore): void {
       expect(await deaths()).toEqual([EVENT_SUSPECT_DEATHS + 1, EVENT_SUSPECT_DEATHS]);
     });
 
+    test("[J87] holders that leave it in good order count for one, and only where nobody has died of it", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(1));
+      const lose = async (...said: readonly ("begun" | "left")[]) => {
+        const { lease } = await at.store.openLease(LEASE_MS);
+        const [claim] = await at.store.claim({ lease, limit: 1, kinds: EVENTS });
+        const before = await rowOf(at.store, 1);
+        for (const kind of said) expect(await at.store.settle([settlement(claim!, { kind })])).toEqual(["settled"]);
+        expect(await rowOf(at.store, 1)).toEqual(before);
+        at.host.stepClock(LEASE_MS);
+        await at.store.recover();
+        return (await rowOf(at.store, 1)).deaths;
+      };
+      expect(await lose("left")).toBe(1);
+      expect(await lose("left")).toBe(1);
+      expect(await lose()).toBe(2);
+      expect(await lose("begun", "left")).toBe(2);
+      // It was left under an earlier claim, not under this one.
+      expect(await lose("begun")).toBe(3);
+    });
+
     test("[J87] what has begun stays with its claimant, and does not begin for another", async () => {
       await using at = await open();
       await append(at.store, ...entries(1));

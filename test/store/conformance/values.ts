@@ -145,6 +145,22 @@ export function valueCases(open: OpenStore): void {
       expect(committed(await at.store.commit(commitBy("s", 1))).replayed).toBe(false);
     });
 
+    test("[S15] what is no JSON is misuse in a commit and in changeDue, and nothing of it is stored", async () => {
+      await using at = await open();
+      const deep = Array.from({ length: 100 }).reduce<unknown>((inner) => [inner], 1);
+      const impure = [{ n: Number.NaN }, { n: Number.POSITIVE_INFINITY }, new Date(0), -0, { a: undefined }, deep];
+      for (const [n, value] of impure.entries()) {
+        const patches = [set("doc", [], value as Json)];
+        await expect(at.store.commit(commitBy("s", n + 1, { patches }))).rejects.toMatchObject({
+          code: "STORE_MISUSE",
+        });
+        const due = { op: "put", kind: "k", key: "a", dueAtMs: 1, data: value as Json } as const;
+        await expect(at.store.changeDue([due])).rejects.toMatchObject({ code: "STORE_MISUSE" });
+      }
+      expect(await currentValue(at.store, "doc")).toBeUndefined();
+      expect(await at.store.dueRows(10, 10)).toEqual([]);
+    });
+
     test("[S15] NUL and lone surrogates are misuse in append and changeDue; others beside them succeed", async () => {
       await using at = await open();
       for (const bad of UNCLEAN) {
@@ -172,6 +188,30 @@ export function valueCases(open: OpenStore): void {
       expect((await at.store.count()).pending).toBe(1);
       for (const wrong of [0, 1.5, Number.NaN, PAYLOAD_BYTES_MAX + 1])
         await expect(open({ payloadBytesMax: wrong })).rejects.toMatchObject({ code: "STORE_MISUSE" });
+    });
+
+    test("[J12] what is too large is left out if so asked, and the others are journaled in order; alone it is refused", async () => {
+      await using at = await open({ payloadBytesMax: 10 });
+      const tooLarge = { kind: "rejected", class: "refused", reason: "too-large" };
+      const [a, b, c, large] = [
+        entry({ data: 1 }),
+        entry({ data: 2 }),
+        entry({ data: 3 }),
+        entry({ data: "x".repeat(9) }),
+      ];
+      const outcome = await at.store.append([large, a, { ...large, topic: "other" }, b], "too-large");
+      if (outcome.kind === "rejected") throw new Error(outcome.message);
+      expect(outcome.ids).toEqual([0, 1, 0, 2]);
+      expect([...(outcome.leftOut ?? [])]).toMatchObject([
+        [0, tooLarge],
+        [2, tooLarge],
+      ]);
+      expect((await at.store.query({ limit: 9 })).map(({ message }) => message?.data)).toEqual([1, 2]);
+      expect(await at.store.append([c], "too-large")).toEqual({ kind: "appended", ids: [3] });
+      expect(await at.store.append([large], "too-large")).toMatchObject(tooLarge);
+      expect(await at.store.append([large, large], "too-large")).toMatchObject(tooLarge);
+      expect(await at.store.append([a, large])).toMatchObject(tooLarge);
+      expect((await at.store.count()).pending).toBe(3);
     });
 
     test("[J12] data of 1 MiB of JSON text is journaled; one byte more is refused, alone and in a commit", async () => {

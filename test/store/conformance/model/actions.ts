@@ -41,7 +41,18 @@ export type EntryPick = typeof entry extends fc.Arbitrary<infer T> ? T : never;
 const settlement = fc.record({
   /** Counted from the newest claim back. */
   claim: fc.nat(3),
-  outcome: fc.constantFrom("partial", "begun", "done", "noted", "failed", "failed", "retry", "retry", "release"),
+  outcome: fc.constantFrom(
+    "partial",
+    "begun",
+    "left",
+    "done",
+    "noted",
+    "failed",
+    "failed",
+    "retry",
+    "retry",
+    "release",
+  ),
   inMs: ms,
   mistake: fc.oneof(
     { weight: 8, arbitrary: fc.constant("none" as const) },

@@ -26,8 +26,8 @@ export class JournalModel {
   #lastLease = 0;
   /** Expiry of each lease that has not ended. */
   readonly leases = new Map<number, number>();
-  /** Rows whose handling has begun under their present claim. */
-  readonly #begun = new Set<number>();
+  /** What holders have said of their rows under the present claim. */
+  readonly #said = new Map<number, "begun" | "left">();
 
   append(entries: readonly JournalEntry[], nowMs: number): AppendOutcome {
     const before = { rows: [...this.rows], lastId: this.#lastId };
@@ -78,8 +78,10 @@ export class JournalModel {
     for (const [lease, expiresAtMs] of [...this.leases]) if (expiresAtMs <= nowMs) this.leases.delete(lease);
     return this.#abandon((row) => {
       const isOrphan = !this.leases.has(row.lease!);
-      const deaths = row.deaths ?? 0;
-      if (isOrphan && (deaths < EVENT_SUSPECT_DEATHS || this.#begun.has(row.id))) row.deaths = deaths + 1;
+      const { deaths = 0 } = row;
+      const said = this.#said.get(row.id);
+      if (isOrphan && said === "left") row.deaths = Math.max(deaths, 1);
+      else if (isOrphan && (deaths < EVENT_SUSPECT_DEATHS || said === "begun")) row.deaths = deaths + 1;
       return isOrphan;
     });
   }
@@ -99,7 +101,7 @@ export class JournalModel {
     return offered.slice(0, limit).map((row) => {
       row.status = "processing";
       row.attempts++;
-      this.#begun.delete(row.id);
+      this.#said.delete(row.id);
       row.lease = lease;
       return { row: structuredClone(row), lease, attempt: row.attempts };
     });
@@ -118,8 +120,8 @@ export class JournalModel {
       row.deliveries = [...others, { ...delivery }];
     }
     const { outcome } = settlement;
-    if (outcome.kind === "begun") this.#begun.add(row.id);
-    if (outcome.kind === "partial" || outcome.kind === "begun") return "settled";
+    if (outcome.kind === "begun" || outcome.kind === "left") this.#said.set(row.id, outcome.kind);
+    if (outcome.kind === "partial" || outcome.kind === "begun" || outcome.kind === "left") return "settled";
     delete row.lease;
     if (outcome.kind === "release") {
       row.status = "pending";

@@ -1,0 +1,150 @@
+/** A transactional handler that is run again begins like any other: within the bounds, and only for who holds the event. */
+import { describe, expect, test } from "#test";
+import type { Host } from "../../src/host/host.ts";
+import { LEASE_MS, STALE_WINDOW_MS } from "../../src/limits.ts";
+import { SHARED_SCOPE } from "../../src/store/document.ts";
+import { Replica } from "../../src/store/replica.ts";
+import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
+
+const document = (id: string) => ({ scope: SHARED_SCOPE, id });
+
+/** A replica that has nothing in memory of documents `a`, `b` and `c`, and whose loads wait for a gate. */
+async function unloaded(options: Parameters<typeof setup>[0] = {}) {
+  const all = setup(options);
+  const { host, store: inner } = all;
+  const writer = await all.replica();
+  for (const id of ["a", "b", "c"]) {
+    const transaction = writer.transaction();
+    transaction.write(document(id), [], 1);
+    await host.run(() => transaction.commit().outcome);
+  }
+  const gate = deferred();
+  const store = withFaults(inner, {
+    load: async (space, refs) => {
+      if (refs.some(({ id }) => id.length === 1)) await gate.promise;
+      return inner.load(space, refs);
+    },
+  });
+  const replica = await host.run(() => Replica.open({ store, host: host as Host, space: "home" }));
+  return { ...all, replica, load: () => all.act(async () => gate.resolve()) };
+}
+
+describe("transactional handlers that are run again", () => {
+  for (const bound of ["bus", "subscription"] as const) {
+    test(`[J51] [J68] [J58] keep to the bound of the ${bound}`, async () => {
+      const { bus, act, host, store, replica, load } = await unloaded(bound === "bus" ? { concurrency: 1 } : {});
+      let [now, most] = [0, 0];
+      bus.subscribe(
+        "tick",
+        async ({ payload }, tx) => {
+          most = Math.max(most, ++now);
+          tx.read(document(String(payload)));
+          await new Promise<void>((resolve) => host.timer(100, resolve));
+          now--;
+        },
+        { subscriberId: "s", space: replica, ...(bound === "bus" ? {} : { concurrency: 1 }) },
+      );
+      await act(() => bus.start());
+      const publications = ["a", "b", "c"].map((payload) => ({ topic: "tick", source: "clock", payload }));
+      await act(() => bus.publishMany(publications));
+      await host.advance(1_000);
+      await load();
+      await host.advance(1_000);
+      expect((await store.count()).done).toBe(3);
+      expect(most).toBe(1);
+    });
+  }
+
+  test("[J58] do not have the time counted that they wait for a slot", async () => {
+    const { bus, act, host, row, replica, load } = await unloaded({ concurrency: 1 });
+    let runs = 0;
+    bus.subscribe("tick", (_event, tx) => void tx.read(document(runs++ === 0 ? "a" : "b")), {
+      subscriberId: "s",
+      space: replica,
+    });
+    bus.subscribe("slow", () => new Promise<void>((resolve) => host.timer(2 * STALE_WINDOW_MS, resolve)), {
+      subscriberId: "s",
+    });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await act(() => bus.publish("slow", "clock", 1));
+    await load();
+    await host.advance(3 * STALE_WINDOW_MS);
+    expect(runs).toBe(3);
+    expect((await row(id)).status).toBe("done");
+  });
+
+  test("[J73] are not once the bus has stopped without them", async () => {
+    const { bus, act, host, row, replica, load } = await unloaded();
+    const calls: string[] = [];
+    const reads = (_event: unknown, tx: { read(ref: ReturnType<typeof document>): unknown }) => {
+      calls.push("called");
+      tx.read(document("a"));
+    };
+    bus.subscribe("tick", reads, { subscriberId: "s", space: replica });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    await act(() => bus.stop({ graceMs: 1_000 }));
+    calls.push("stopped");
+    await load();
+    await host.advance(1_000);
+    expect(calls).toEqual(["called", "stopped"]);
+    expect((await row(id)).status).toBe("processing");
+  });
+
+  test("[J73] are while it waits for them, and settled", async () => {
+    const { bus, act, row, replica, load } = await unloaded();
+    bus.subscribe("tick", (_event, tx) => void tx.read(document("a")), { subscriberId: "s", space: replica });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    const stopping = bus.stop();
+    await load();
+    await act(() => stopping);
+    expect((await row(id)).status).toBe("done");
+  });
+
+  test("[J71] are not when somebody else has taken the event over", async () => {
+    const { bus, act, host, row, store, another, replica, load } = await unloaded();
+    let calls = 0;
+    const { ids, handler } = recorder();
+    const reads = (_event: unknown, tx: { read(ref: ReturnType<typeof document>): unknown }) => {
+      calls++;
+      tx.read(document("a"));
+    };
+    bus.subscribe("tick", reads, { subscriberId: "s", space: replica });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "clock", 1));
+    // As the other does when this process was away for too long.
+    await act(async () => store.closeLease((await row(id)).lease!));
+    const other = another();
+    other.subscribe("tick", handler, { subscriberId: "s" });
+    await act(() => other.start());
+    await host.advance(LEASE_MS);
+    expect([calls, ids]).toEqual([1, [id]]);
+    await load();
+    await host.advance(1_000);
+    expect([calls, ids]).toEqual([1, [id]]);
+  });
+
+  test("[J64] let an earlier event of their key go first that was requeued meanwhile", async () => {
+    const { bus, act, host, store, replica, load } = await unloaded();
+    const order: unknown[] = [];
+    let fails = true;
+    const reads = ({ id, payload }: { id: number; payload: unknown }, tx: { read(ref: object): unknown }) => {
+      if (payload === "first" && fails) throw new Error("not yet");
+      tx.read(document(payload === "first" ? "b" : "a") as never);
+      order.push(id);
+    };
+    bus.subscribe("tick", reads as never, { subscriberId: "s", space: replica, serialBy: () => "k" });
+    await act(() => bus.start());
+    const first = await act(() => bus.publish("tick", "clock", "first"));
+    const second = await act(() => bus.publish("tick", "clock", "second"));
+    fails = false;
+    await act(() => bus.requeue(first));
+    await load();
+    await host.advance(1_000);
+    expect(await store.count()).toMatchObject({ done: 2, failed: 0 });
+    expect(order.at(-1)).toBe(second);
+    expect(order).toContain(first);
+  });
+});
