@@ -1,13 +1,14 @@
 /**
  * NDJSON over a Unix socket. The socket lies in a directory that only its owner may enter (0700) and is his alone (0600). A socket
- * that a dead kernel left is replaced; one behind which somebody answers is not.
+ * that a dead kernel left is replaced; one behind which somebody answers is not. At the end its file goes, and no other that has come to its
+ * place since.
  *
  * ```
  *   open ──quiet(): no new clients, no new requests──> quiet ──close(): answers out──> closed
  * ```
  * SPEC: N. One client's bytes and answers are `NdjsonConnection`'s business.
  */
-import { chmodSync, existsSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, mkdirSync, renameSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Host } from "../host/host.ts";
@@ -54,6 +55,8 @@ export class UnixSocket implements AdapterLife {
   readonly #connections = new Map<NdjsonConnection, Socket>();
   readonly #share = new FairShare();
   #detach: () => void = () => undefined;
+  /** The file it was bound to. The system keeps its number while the socket is open, also when it was removed. */
+  #file: FileIdentity | undefined;
   #serverClosed: Promise<void> | undefined;
 
   static async open(options: UnixSocketOptions): Promise<UnixSocket> {
@@ -104,6 +107,7 @@ export class UnixSocket implements AdapterLife {
       const backlog = Math.min(Math.max(BACKLOG_MIN, this.#connectionsMax), BACKLOG_MAX);
       this.#server.listen({ path: this.path, backlog }, () => {
         chmodSync(this.path, 0o600);
+        this.#file = identityOf(this.path);
         resolve();
       });
       process.umask(umask);
@@ -138,8 +142,18 @@ export class UnixSocket implements AdapterLife {
 
   /** The first half of a good end: no new clients, no new requests; what was asked is still answered. */
   quiet(): void {
-    this.#serverClosed ??= new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#serverClosed ??= new Promise<void>((resolve) => this.#closeServer(resolve));
     for (const connection of this.#connections.keys()) connection.stopReading();
+  }
+
+  /** The runtime removes whatever is at the path as it closes, in this call: what is another's now is out of its way meanwhile. */
+  #closeServer(closed: () => void): void {
+    const found = identityOf(this.path);
+    const isOurs = found === undefined || (found.device === this.#file?.device && found.inode === this.#file.inode);
+    const aside = `${this.path}.${process.pid}`;
+    if (!isOurs) renameSync(this.path, aside);
+    this.#server.close(closed);
+    if (!isOurs) renameSync(aside, this.path);
   }
 
   /** Takes no more connections, writes what is ready, and closes; clients that do not read are cut off after the grace. */
@@ -153,6 +167,16 @@ export class UnixSocket implements AdapterLife {
     timer.cancel();
     this.#detach();
   }
+}
+
+interface FileIdentity {
+  readonly device: bigint;
+  readonly inode: bigint;
+}
+
+function identityOf(path: string): FileIdentity | undefined {
+  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && { device: found.dev, inode: found.ino };
 }
 
 /** What is wrong with the length of a path, which the system says nothing useful of. */

@@ -1,5 +1,6 @@
 /** The connection of a talking verb to the kernel of this directory, and what its options mean. */
 
+import { text } from "node:stream/consumers";
 import { Client } from "../client/client.ts";
 import { ClientError } from "../client/client-error.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
@@ -65,13 +66,15 @@ export async function askGraph(call: VerbCall): Promise<GraphView> {
   return view;
 }
 
-/** The data of a message as given on the command line; null when there is none. */
-export function readData(text: string | undefined): Json {
-  if (text === undefined) return null;
+/** The data of a message as given on the command line, or on the standard input for `-`; null when there is none. */
+export async function readData(word: string | undefined): Promise<Json> {
+  if (word === undefined) return null;
   try {
-    return JSON.parse(text);
+    return JSON.parse(word === "-" ? await text(process.stdin) : word);
   } catch (error) {
     const why = thrownText(error);
-    throw new UsageError(`the data is not JSON (${why}); put it in single quotes: '{"key": "/a"}'`);
+    const how =
+      word === "-" ? "the standard input has to have one JSON value" : 'put it in single quotes: \'{"key": "/a"}\'';
+    throw new UsageError(`the data is not JSON (${why}); ${how}`);
   }
 }

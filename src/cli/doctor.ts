@@ -8,8 +8,8 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemHost } from "../host/system-host.ts";
-import { dataDirectory, directoryProblem } from "../kernel/data-directory.ts";
-import { InstanceLock } from "../kernel/instance-lock.ts";
+import { type DataDirectory, dataDirectory, directoryProblem } from "../kernel/data-directory.ts";
+import { InstanceLock, runningIn } from "../kernel/instance-lock.ts";
 import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
@@ -104,7 +104,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
     return [
       checkSchema(facts),
       checkPermissions(databaseFile, facts),
-      await checkLeases(store, InstanceLock.isHeld(directory)),
+      await checkLeases(store, directory),
       checkReceipts(receiptFacts(databaseFile), systemHost().now()),
       await checkJournal(store, databaseFile),
     ];
@@ -126,11 +126,13 @@ function checkPermissions(file: string, { mode }: StoreFacts): Finding {
   return { check: "permissions", ok, found: `mode ${mode.toString(8)}: ${found}` };
 }
 
-/** Rows that are in somebody's hands, and whether anybody is there. */
-async function checkLeases(store: KernelStore, running: boolean): Promise<Finding> {
+/** Rows that are in somebody's hands, and whether anybody is there, who can be reached. */
+async function checkLeases(store: KernelStore, directory: DataDirectory): Promise<Finding> {
+  const running = InstanceLock.isHeld(directory);
   const held = await store.query({ status: "processing", limit: HELD_ROWS_MAX });
   const leases = new Set(held.map(({ lease }) => lease));
   const { pending, failed } = await store.count();
+  if (running && !existsSync(directory.socketFile)) return { check: "leases", ok: false, found: runningIn(directory) };
   const who = running
     ? `a kernel is running and holds ${held.length}`
     : held.length === 0

@@ -2,13 +2,13 @@
  * Says which files of an app below a folder change. Every folder is watched by itself and not its files, because a watch on a file ends when an
  * editor puts a new file in its place, which is how many of them save; the runtime's own recursive watch misses what comes after that.
  * Folders that come later are watched too, and are a change, because files may have come with them. Hidden folders, `node_modules` and `dist` are not the app's; nor are files that are neither code nor
- * settings, because an app that wrote a log or a database beside itself would be started again for ever.
+ * settings, because an app that wrote a log, a database or some JSON beside itself would be started again for ever.
  */
 import { type FSWatcher, readdirSync, watch } from "node:fs";
 import { join, relative } from "node:path";
 
 const NOT_WATCHED = /^(?:node_modules|dist|\..*)$/;
-const OF_THE_APP = /\.(?:[cm]?[jt]sx?|json|ya?ml)$/;
+const OF_THE_APP = /\.[cm]?[jt]sx?$|^millrace\.config\.|^package\.json$|^manifest\.yaml$/;
 
 export class FolderWatch implements Disposable {
   readonly #root: string;

@@ -31,5 +31,5 @@ export function sayHelp(verbs: readonly Verb[], terminal: Terminal): void {
     "MILLRACE_DIR says where the files are (default .millrace), MILLRACE_FILE which other store file to look at;",
   );
   terminal.line("NO_COLOR is honoured.");
-  terminal.line("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 kernel not reachable.");
+  terminal.line("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 kernel not reachable, 130 ended by a second signal.");
 }

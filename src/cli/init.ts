@@ -47,6 +47,7 @@ function files(folder: string): Record<string, string> {
 const COMPILER_OPTIONS = {
   target: "esnext",
   module: "nodenext",
+  types: ["node"],
   strict: true,
   noEmit: true,
   skipLibCheck: true,
@@ -73,10 +74,12 @@ function packageJson(folder: string): string {
     name,
     private: true,
     type: "module",
-    scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts" },
+    scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts", types: "tsc --noEmit" },
     dependencies: { millrace: dependency(folder) },
-    // The command finds this Node beside the package when the one in the path is too old.
-    devDependencies: { node: "^24.0.0" },
+    // The command finds this Node beside the package when the one in the path is too old; `npx node` runs it.
+    devDependencies: { "@types/node": "^24.0.0", node: "^24.0.0", typescript: "^7.0.0" },
+    // Its install script fetches the binary of this platform, and npm warns of one that is not named here.
+    allowScripts: { node: true },
   };
   return `${JSON.stringify(content, null, 2)}\n`;
 }

@@ -13,6 +13,11 @@ export function troubleOf(row: Row): string {
   return row.error ?? row.unreadable ?? "";
 }
 
+/** `1 event`, `2 events`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** Columns as wide as their widest cell, as it is shown. */
 export function table(texts: readonly (readonly string[])[]): string[] {
   const rows = texts.map((cells) => cells.map(visibleLine));

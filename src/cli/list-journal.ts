@@ -2,6 +2,8 @@
 import { systemHost } from "../host/system-host.ts";
 import type { PendingView } from "../kernel/inspect-capability.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
+import { JOURNAL_PAGE_ROWS } from "../limits.ts";
+import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
@@ -17,6 +19,7 @@ export const events: Listing<Row> = {
     const status = readStatus(call);
     return rows(call, status === undefined ? {} : { status });
   },
+  meant: meantTopic,
   cells: cellsOf,
 };
 
@@ -24,6 +27,7 @@ export const failures: Listing<Row> = {
   head: HEAD,
   takes: ["topic", "limit"],
   find: (call) => rows(call, { status: "failed" }),
+  meant: meantTopic,
   cells: cellsOf,
 };
 
@@ -81,6 +85,16 @@ async function rows(call: VerbCall, filter: Partial<Parameters<KernelStore["quer
   const limit = readLimit(call);
   await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, call.environment));
   return store.query({ ...filter, limit, order: "descending", ...(typeof topic === "string" ? { topic } : {}) });
+}
+
+/** Of the topics that the last rows have. */
+async function meantTopic({ options, environment }: VerbCall): Promise<string | undefined> {
+  const { topic } = options;
+  if (typeof topic !== "string") return undefined;
+  await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
+  const last = await store.query({ limit: JOURNAL_PAGE_ROWS, order: "descending" });
+  const near = nearWord(topic, [...new Set(last.map((row) => row.topic))]);
+  return near === topic ? undefined : near;
 }
 
 function cellsOf(row: Row): string[] {

@@ -11,6 +11,8 @@ export interface Listing<Item> {
   /** Options that mean something here. */
   readonly takes: readonly string[];
   find(call: VerbCall): Promise<readonly Item[]>;
+  /** What may have been meant where nothing was found; nothing where that is not known. */
+  meant?(call: VerbCall): Promise<string | undefined>;
   cells(item: Item): string[];
 }
 

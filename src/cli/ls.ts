@@ -62,7 +62,9 @@ async function run(call: VerbCall): Promise<ExitCode> {
       throw new UsageError(`--${name} says nothing about ${kind}; usage: millrace ls ${kind} [--json]`);
   const items = await listing.find(call);
   if (options["json"]) for (const item of items) terminal.line(JSON.stringify(item));
-  else if (items.length === 0) terminal.line(`no ${kind}`);
-  else for (const line of table([listing.head, ...items.map((item) => listing.cells(item))])) terminal.line(line);
+  else if (items.length === 0) {
+    const meant = await listing.meant?.(call);
+    terminal.line(meant === undefined ? `no ${kind}` : `no ${kind}; did you mean ${meant}?`);
+  } else for (const line of table([listing.head, ...items.map((item) => listing.cells(item))])) terminal.line(line);
   return EXIT.ok;
 }

@@ -4,6 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { ClientError } from "../client/client-error.ts";
+import { thrownWhere } from "../kernel/faults.ts";
 import { unknownVariables } from "../kernel/settings.ts";
 import { MessageTypeError } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
@@ -94,7 +95,7 @@ function meantWord(word: string, known: readonly string[], prefix = ""): string 
 function readArguments(verb: Verb, args: readonly string[]) {
   const { options } = verb;
   try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const { values, positionals } = parseArgs({ args: withNumbers(options, args), options, allowPositionals: true });
     if (positionals.length > verb.wordsMax)
       throw new UsageError(`one word too many: ${JSON.stringify(positionals[verb.wordsMax])}`);
     // A variable of the shell that is not set, most likely.
@@ -109,6 +110,18 @@ function readArguments(verb: Verb, args: readonly string[]) {
   }
 }
 
+/** A negative number after an option is its value, which is then refused in the option's own words, and no option itself. */
+function withNumbers(options: Verb["options"], args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const word of args) {
+    const before = joined.at(-1);
+    const isValue = before !== undefined && options[before.slice(2)]?.type === "string" && before.startsWith("--");
+    if (isValue && !joined.includes("--") && /^-\d/.test(word)) joined[joined.length - 1] = `${before}=${word}`;
+    else joined.push(word);
+  }
+  return joined;
+}
+
 /** Expected errors carry a code and say what to do; anything else is a bug and shows where it comes from. */
 function explain(error: unknown, terminal: Terminal): ExitCode {
   if (error instanceof UsageError || error instanceof MessageTypeError) {
@@ -116,12 +129,9 @@ function explain(error: unknown, terminal: Terminal): ExitCode {
     return EXIT.usage;
   }
   if (error instanceof ClientError && error.code === "NOT_REACHABLE") {
-    const isForbidden = (error.cause as NodeJS.ErrnoException | undefined)?.code === "EACCES";
-    const advice = isForbidden ? "it is its owner's alone" : "start one with: npm start, or millrace start app.ts";
-    terminal.complain(`not reachable: ${error.message}; ${advice}`);
+    terminal.complain(`not reachable: ${error.message}`);
     return EXIT.unreachable;
   }
-  if (error instanceof Error && "code" in error) terminal.complain(error.message);
-  else terminal.complain(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  terminal.complain(error instanceof Error && "code" in error ? error.message : thrownWhere(error));
   return EXIT.failed;
 }

@@ -6,7 +6,7 @@ import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import type { Row } from "./journal-lines.ts";
+import { counted, type Row } from "./journal-lines.ts";
 import { type PurgeBounds, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -45,13 +45,13 @@ async function run(call: VerbCall): Promise<ExitCode> {
       }
       return gone;
     });
-    terminal.line(options["json"] ? JSON.stringify({ removed }) : `${removed} settled rows removed`);
+    terminal.line(options["json"] ? JSON.stringify({ removed }) : `${counted(removed, "settled row")} removed`);
     return EXIT.ok;
   }
   await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
   const { rows, settled } = await countRemovable(store, bounds, terminal.progress);
   if (options["json"]) terminal.line(JSON.stringify({ removable: rows, settled, removed: 0 }));
-  else terminal.line(`${rows} of ${settled} settled rows would be removed; add --yes to do it`);
+  else terminal.line(`${rows} of ${counted(settled, "settled row")} would be removed; add --yes to do it`);
   return EXIT.ok;
 }
 

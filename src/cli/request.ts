@@ -15,7 +15,7 @@ const OPTIONS: Verb["options"] = {
   timeout: { type: "string", value: "MS", about: "wait for the answer so many milliseconds at most" },
   json: JSON_OPTION,
 };
-const USAGE = "<Type> [json] [--timeout MS] [--json]";
+const USAGE = "<Type> [json | -] [--timeout MS] [--json]";
 
 /** Nobody handles the type, or the handler did not find what it was asked about. */
 const NOT_FOUND = 404;
@@ -72,7 +72,7 @@ async function run(call: VerbCall, make: Make, missing: string): Promise<ExitCod
   const { words, options, terminal } = call;
   const [type, text] = words;
   if (type === undefined) throw new UsageError(missing);
-  const message = inConversation(make(type, readData(text)));
+  const message = inConversation(make(type, await readData(text)));
   await using client = await connect(call);
   const host = systemHost();
   const began = host.monotonic();

@@ -7,6 +7,7 @@ import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingDatabaseFile } from "./database-file.ts";
+import { counted } from "./journal-lines.ts";
 import { inRequests, type JournalOwner, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -39,11 +40,11 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const { ids, commands } = named.length > 0 ? { ids: named, commands: 0 } : await find(call);
   if (commands > 0 && !options["json"])
     terminal.line(
-      `${commands} failed commands are left; put one back by its id, if whoever sent it has not sent it again`,
+      `${counted(commands, "failed command")} ${commands === 1 ? "is" : "are"} left; put one back by its id, if whoever sent it has not sent it again`,
     );
   if (named.length === 0 && !options["yes"]) {
     if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, commands, requeued: 0 }));
-    else terminal.line(`${ids.length} failed events would be put back; add --yes to do it`);
+    else terminal.line(`${counted(ids.length, "failed event")} would be put back; add --yes to do it`);
     return EXIT.ok;
   }
   const done = ids.length === 0 ? [] : await withOwner(call, (owner) => putBack(owner, ids, terminal.progress));

@@ -1,6 +1,6 @@
 /**
- * `millrace start [app]`: a kernel that stays up. A first SIGINT, SIGTERM or SIGHUP ends it in good order, the same again at once; so does
- * `Syscall.Shutdown` over the socket. SPEC: K14, K22.
+ * `millrace start [app]`: a kernel that stays up, until it is ended (`stop-signals.ts`) or told `Syscall.Shutdown` over its socket.
+ * SPEC: K14, K22, K60.
  */
 
 import { systemHost } from "../host/system-host.ts";
@@ -12,9 +12,10 @@ import { Kernel } from "../kernel/kernel.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { openStore } from "../kernel/open-store.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
-import { thrownText } from "../message/error-data.ts";
+import { counted } from "./journal-lines.ts";
+import { StopSignals } from "./stop-signals.ts";
 import type { Terminal } from "./terminal.ts";
-import { END_SIGNALS, EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
+import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
 import { packageVersion } from "./version.ts";
 
 /** Pieces that could not be taken up again and are named one by one; `Kernel.Health` has all of them. */
@@ -33,26 +34,27 @@ export const start: Verb = {
 async function run({ words: [appPath], environment, terminal }: VerbCall): Promise<ExitCode> {
   const host = systemHost();
   const began = host.monotonic();
-  const stops = new StopSignals(terminal);
+  const faults = new FaultLines(host, (text) => terminal.complain(text));
+  const stops = new StopSignals(host, terminal, faults);
   const directory = dataDirectory(environment);
   if (makeDataDirectory(directory))
     terminal.complain(`${directory.path} was open to others; it is its owner's alone now`);
   using _lock = InstanceLock.take(directory);
   const settings = await readSettings({ environment, folder: process.cwd(), code: { app: appPath } });
-  const configured = await configuredOptions(settings, directory);
+  const configured = await loaded(terminal, settings, configuredOptions(settings, directory));
   const store = await openStore(host, directory.databaseFile, {
     durability: settings.durability.value,
     payloadBytesMax: settings.payloadBytesMax.value,
   });
   const kernel = await Kernel.open({
     ...{ ...configured, host, store, socketPath: directory.socketFile, trace: true, alone: true },
-    ...{ observeFaults: new FaultLines(host, (text) => terminal.complain(text)).observe, signal: stops.boot },
+    ...{ observeFaults: faults.observe, signal: stops.boot },
   }).catch((error: unknown) => {
     if (error !== stops.boot.reason) throw error;
   });
   if (kernel === undefined) {
     terminal.line("stopped before it was ready");
-    return EXIT.ok;
+    return stops.exitCode;
   }
   // Before anybody can know that it is there.
   stops.end(kernel);
@@ -61,7 +63,23 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
     terminal.line("  no app was named: only what every kernel has is on; millrace start app.ts");
   await kernel.closed();
   terminal.line("stopped");
-  return EXIT.ok;
+  return stops.exitCode;
+}
+
+/** The app's module may await what never comes. When nothing else is left to do, nothing will: Node would blame the command. */
+async function loaded<T>(terminal: Terminal, { app }: Settings, loading: Promise<T>): Promise<T> {
+  const stuck = () => {
+    terminal.complain(
+      `${app.value} never finished loading: it awaits, outside of any function, something that does not come`,
+    );
+    process.exit(EXIT.failed);
+  };
+  process.once("beforeExit", stuck);
+  try {
+    return await loading;
+  } finally {
+    process.off("beforeExit", stuck);
+  }
 }
 
 interface Ready {
@@ -86,51 +104,10 @@ function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: 
     `  routes ${routes}   subscriptions ${subscriptions}   actors ${Object.keys(actors).length}   nodes ${nodes} (${liveNodes} live)${running}${loaded}`,
   );
   terminal.line(`  socket ${directory.socketFile}   pid ${process.pid}`);
-  if (recovered > 0) terminal.line(`  ${recovered} events that an earlier kernel had in hand are delivered again`);
+  const again = `that an earlier kernel had in hand ${recovered === 1 ? "is" : "are"} delivered again`;
+  if (recovered > 0) terminal.line(`  ${counted(recovered, "event")} ${again}`);
   for (const { id, reason } of piecesLeft.slice(0, PIECES_NAMED_MAX))
     terminal.complain(`piece ${id} does not run: ${reason}`);
   if (piecesLeft.length > PIECES_NAMED_MAX)
     terminal.complain(`and ${piecesLeft.length - PIECES_NAMED_MAX} more; see: millrace query Kernel.Health`);
-}
-
-/**
- * A first signal ends a boot or a kernel in good order, the same again the process at once. Another one is no second wish: what a terminal
- * sends to all, `millrace dev` hears as well, and ends us with a signal of its own; service managers send two in a row.
- */
-class StopSignals {
-  readonly #terminal: Terminal;
-  readonly #boot = new AbortController();
-  #kernel: Kernel | undefined;
-  readonly #heard = new Set<string>();
-
-  constructor(terminal: Terminal) {
-    this.#terminal = terminal;
-    for (const signal of END_SIGNALS) process.on(signal, () => this.#stop(signal));
-    // Started by `millrace dev`: when that is gone, nobody would end this one.
-    process.once("disconnect", () => this.#stop("disconnect"));
-    // The channel alone does not keep a kernel that has closed.
-    process.channel?.unref();
-  }
-
-  /** Aborted by a signal that comes before the kernel is there. */
-  get boot(): AbortSignal {
-    return this.#boot.signal;
-  }
-
-  /** From now on a signal ends this kernel. */
-  end(kernel: Kernel): void {
-    this.#kernel = kernel;
-  }
-
-  #stop(why: string): void {
-    if (this.#heard.has(why)) process.exit(EXIT.ok);
-    this.#heard.add(why);
-    if (this.#heard.size > 1) return;
-    this.#terminal.line("stopping: work under way finishes first; once more ends it at once");
-    if (this.#kernel === undefined) return this.#boot.abort();
-    this.#kernel.close().catch((error: unknown) => {
-      this.#terminal.complain(thrownText(error));
-      process.exit(EXIT.failed);
-    });
-  }
 }

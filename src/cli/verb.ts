@@ -3,7 +3,8 @@
  */
 import type { Terminal } from "./terminal.ts";
 
-export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3 } as const;
+/** Interrupted: ended at once by a second signal, as a shell says of one that Ctrl-C has ended. */
+export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, interrupted: 130 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** What ends a verb that goes on until it is ended: Ctrl-C, `kill`, and a terminal that is closed. */

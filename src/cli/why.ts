@@ -3,9 +3,10 @@
  * one runs, and reads the file in any case: what it knows of a stopped kernel is what the file says. SPEC: K42.
  */
 import { systemHost } from "../host/system-host.ts";
-import type { PendingView, WhyView } from "../kernel/inspect-capability.ts";
+import type { GraphView, PendingView, WhyView } from "../kernel/inspect-capability.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { Failure } from "../message/error-data.ts";
+import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { type Explanation, explainNode, explainPending, explainRecordedNode, explainRow } from "./explanation.ts";
@@ -30,7 +31,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
   const explanation = await explain(call, store, name);
   if (!explanation) {
     terminal.complain(
-      `nothing is called ${name}: no event or request in the journal, and no node that is known (a stopped kernel's only if their last run was recorded); see "millrace ls"`,
+      `nothing is called ${name}: no event or request in the journal, and no node that is known (a stopped kernel's only if their last run was recorded); ${await meantNode(call, name)}see "millrace ls"`,
     );
     return EXIT.failed;
   }
@@ -52,6 +53,12 @@ async function explain(call: VerbCall, store: KernelStore, name: string): Promis
   const node = waiting && (await askAboutNode(call, name));
   if (waiting) return node && explainNode(node);
   return explainRecordedNode(store, name);
+}
+
+async function meantNode(call: VerbCall, name: string): Promise<string> {
+  const graph = await askIfRunning<GraphView>(call, "Kernel.Graph");
+  const near = nearWord(name, graph?.nodes.map(({ id }) => id) ?? []);
+  return near === undefined ? "" : `did you mean ${near}? `;
 }
 
 async function findRow(store: KernelStore, name: string): Promise<Row | undefined> {

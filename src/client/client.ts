@@ -181,7 +181,7 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
   async close(): Promise<void> {
     this.#end.abort();
     this.#reconnect?.cancel();
-    for (const waiting of [...this.#waiting]) waiting.fail(closedError());
+    for (const waiting of [...this.#waiting]) waiting.fail(closedError(waiting));
     this.#link?.end();
     this.#link = undefined;
   }
@@ -215,6 +215,8 @@ function isForTheMoment(answer: Message): boolean {
   return code === 409 || code === 503;
 }
 
-function closedError(): ClientError {
-  return new ClientError("CLOSED", "the client is closed; connect a new one");
+/** What was asked before has perhaps been done; what is asked afterwards was not sent. */
+function closedError(waiting?: WaitingRequest): ClientError {
+  const when = waiting ? `was closed while ${waiting.type} waited for its answer (id ${waiting.id})` : "is closed";
+  return new ClientError("CLOSED", `the client ${when}; connect a new one`);
 }

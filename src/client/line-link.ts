@@ -27,7 +27,10 @@ export class LineLink {
     return new Promise((resolve, reject) => {
       const socket = connect(path);
       const refused = (cause: Error & { readonly code?: string }) => {
-        const why = cause.code === "EACCES" ? `this user may not use ${path}` : `no kernel on ${path}`;
+        const why =
+          cause.code === "EACCES"
+            ? `this user may not use ${path}; it is its owner's alone`
+            : `no kernel on ${path}; start one with: npm start, or millrace start app.ts`;
         reject(new ClientError("NOT_REACHABLE", why, { cause }));
       };
       socket.once("error", refused);

@@ -29,7 +29,11 @@ export class FaultLines {
 
   readonly observe: Observer = (observation) => {
     const text = faultText(observation);
-    if (text === undefined) return;
+    if (text !== undefined) this.say(text);
+  };
+
+  /** Of what nobody observes, like what nobody has caught. */
+  say(text: string): void {
     const nowMs = this.#host.monotonic();
     const before = this.#shown.get(text);
     if (before !== undefined && nowMs - before.atMs < PAUSE_MS) {
@@ -39,7 +43,7 @@ export class FaultLines {
     this.#remember(text, nowMs);
     const leftOut = before?.leftOut ?? 0;
     this.#show(leftOut === 0 ? text : `${text} (left out since it was last shown: ${leftOut})`);
-  };
+  }
 
   #remember(text: string, atMs: number): void {
     this.#shown.delete(text);

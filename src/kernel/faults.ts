@@ -101,9 +101,13 @@ function only(where: string, names: Json | undefined): string {
   return Array.isArray(names) && names.length > 0 ? `; only ${where}: ${names.join(", ")}` : "";
 }
 
+/** What was thrown, and where in the user's code. */
+export function thrownWhere(thrown: unknown): string {
+  return whereAndWhy({ reason: thrownText(thrown), ...stackOf(thrown) });
+}
+
 /** Frames of Node and of this package say nothing about the mistake, where there are others. */
-const isForeign = (frame: string) =>
-  frame.includes("node:internal") || PACKAGE.some((folder) => frame.includes(folder));
+const isForeign = (frame: string) => /[ (]node:/.test(frame) || PACKAGE.some((folder) => frame.includes(folder));
 /** Where its code runs, and where frames point to when source maps are used. */
 const PACKAGE = ["../../dist/", "../../src/"].map((folder) => new URL(folder, import.meta.url).pathname);
 

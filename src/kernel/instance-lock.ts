@@ -1,9 +1,10 @@
 /**
  * One kernel for each data directory: an exclusive lock that the operating system releases when the process ends, however it ends.
- * It is SQLite's own lock on an empty file, because Node has none of its own; a file with a process id would outlive a kill. SPEC: K22.
+ * It is SQLite's own lock on an empty file, because Node has none of its own; a file with a process id would outlive a kill. There is one
+ * all the same, which is believed while the lock is held: it says whom to end where the socket is gone. SPEC: K22.
  */
 
-import { chmodSync, existsSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { thrownText } from "../message/error-data.ts";
@@ -17,9 +18,11 @@ export class KernelRunningError extends Error {
 
 export class InstanceLock implements Disposable {
   readonly #database: DatabaseSync;
+  readonly #directory: DataDirectory;
 
   /** Throws `KernelRunningError` while another kernel holds the directory, `FolderError` where there can be no lock. */
-  static take({ path }: DataDirectory): InstanceLock {
+  static take(directory: DataDirectory): InstanceLock {
+    const { path } = directory;
     const file = join(path, "kernel.lock");
     let database: DatabaseSync | undefined;
     try {
@@ -27,13 +30,11 @@ export class InstanceLock implements Disposable {
       // Nothing is ever written, so no journal file is wanted beside it.
       database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
       chmodSync(file, 0o600);
-      return new InstanceLock(database);
+      writeFileSync(processFile(directory), `${process.pid}\n`, { mode: 0o600 });
+      return new InstanceLock(database, directory);
     } catch (error) {
       database?.close();
-      if (isBusy(error))
-        throw new KernelRunningError(
-          `a kernel is running in ${path}; stop it with: millrace send Syscall.Shutdown, or set MILLRACE_DIR`,
-        );
+      if (isBusy(error)) throw new KernelRunningError(`${runningIn(directory)}, or set MILLRACE_DIR`);
       const why = thrownText(error);
       throw new FolderError(
         `${file} cannot be locked: ${why}; remove it if it is in the way, or name another directory in MILLRACE_DIR`,
@@ -59,13 +60,37 @@ export class InstanceLock implements Disposable {
     }
   }
 
-  private constructor(database: DatabaseSync) {
+  private constructor(database: DatabaseSync, directory: DataDirectory) {
     this.#database = database;
+    this.#directory = directory;
   }
 
   [Symbol.dispose](): void {
+    // Another's, where the directory was removed and made again under us.
+    if (holderOf(this.#directory) === process.pid) rmSync(processFile(this.#directory), { force: true });
     this.#database.close();
   }
+}
+
+/** That a kernel holds the directory, and how to end it: asked over its socket, or by its process where that is gone. */
+export function runningIn(directory: DataDirectory): string {
+  const { path, socketFile } = directory;
+  const pid = holderOf(directory);
+  if (existsSync(socketFile))
+    return `a kernel is running in ${path}${pid === undefined ? "" : ` (pid ${pid})`}; stop it with: millrace send Syscall.Shutdown`;
+  const end = pid === undefined ? "end its process" : `end it with: kill ${pid}`;
+  return `a kernel is running in ${path} without ${socketFile}: it is starting or ending, or somebody removed that; ${end}`;
+}
+
+function processFile({ path }: DataDirectory): string {
+  return join(path, "kernel.pid");
+}
+
+/** The process that holds the lock, if the lock is held; undefined where its file was removed. */
+function holderOf(directory: DataDirectory): number | undefined {
+  const file = processFile(directory);
+  const pid = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0;
+  return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
 }
 
 function isBusy(error: unknown): boolean {

@@ -18,6 +18,7 @@ import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import { SYSTEM_SUBSCRIBER } from "../extensions/system-topics.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
@@ -46,6 +47,7 @@ import { journalCapability } from "./journal-capability.ts";
 import { KernelClosedError, KernelLife } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
+import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
 import { RunLog } from "./run-log.ts";
 
@@ -95,6 +97,7 @@ export class Kernel implements AsyncDisposable {
   async #boot(options: KernelOptions): Promise<void> {
     const host = this.#host;
     const { store, socketPath, requestTimeoutMs, leaseMs, retention, observe, clearance, version } = options;
+    requireStore(store);
     this.#store = store;
     this.#opened.note("store", () => store.close());
     const limits = limitsByPart(options.limits);
@@ -258,17 +261,14 @@ export class Kernel implements AsyncDisposable {
     const { table, actors } = this.#loop;
     const nodes = this.#space.scheduler.getGraphSnapshot();
     const extensions = this.#extensions?.statuses ?? [];
-    const declared = extensions.reduce(
-      (sum, { state, subscribes }) => sum + (state === "ERROR" ? 0 : subscribes.length),
-      0,
-    );
+    const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
     return {
       // Who asks while it boots is one of its own capabilities, which run.
       state: state === "booting" ? "running" : state,
       quiescent: this.quiescent,
       recovered: this.#recovered,
       routes: [...table.routes()].length,
-      subscriptions: [...table.subscribedTypes()].reduce((sum, [, names]) => sum + names.length, declared),
+      subscriptions: subscriptions.length,
       actors: Object.fromEntries([...actors].map(([name, { state }]) => [name, state])),
       connections: this.#socket?.connections ?? 0,
       extensions,

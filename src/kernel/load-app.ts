@@ -3,10 +3,11 @@
  * more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; `version`,
  * with which what it computes is kept over a restart; and `clearance`, what clients of its socket may know.
  */
-import { statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { existsSync, statSync } from "node:fs";
+import { basename, dirname, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Pattern } from "../cells/pattern.ts";
+import { thrownText } from "../message/error-data.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 
 export interface App extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
@@ -19,6 +20,13 @@ export class AppError extends Error {
   readonly code = "APP_INVALID";
 }
 
+/** Of modules that an app may mean without saying so. */
+const EXTENSIONS = ["ts", "mts", "js", "mjs", "cjs"];
+const EXAMPLE = "export default (parts) => ({ name: capability({ ... }) })";
+
+type Made = Exclude<App["capabilities"], Factory>;
+type Factory = Extract<App["capabilities"], (parts: never) => unknown>;
+
 export async function loadApp(path: string): Promise<App> {
   const file = resolve(path);
   const found = statSync(file, { throwIfNoEntry: false });
@@ -26,15 +34,27 @@ export async function loadApp(path: string): Promise<App> {
   if (!found.isFile()) throw new AppError(`${path} is no file; name the module of your app, like app.ts`);
   const { default: app, extensions, patterns, version, clearance } = await importModule(path, file);
   if (typeof app !== "function" && (typeof app !== "object" || app === null))
-    throw new AppError(`${path} has no app; write: export default (parts) => ({ name: capability({ ... }) })`);
+    throw new AppError(`${path} has no app; write: ${EXAMPLE}`);
   return {
-    capabilities: app as App["capabilities"],
+    capabilities: typeof app === "function" ? made(path, app as Factory) : (app as Made),
     ...(isGiven(path, "extensions", extensions, isText, '"extensions"')
       ? { extensions: resolve(dirname(file), extensions) }
       : {}),
     ...(isGiven(path, "patterns", patterns, isPatterns, "[pattern(...)]") ? { patterns } : {}),
     ...(isGiven(path, "version", version, isText, '"1"') ? { version } : {}),
     ...(isGiven(path, "clearance", clearance, isNames, '["name"]') ? { clearance } : {}),
+  };
+}
+
+/** What the app's function makes, now or later; `return` is easily forgotten. */
+function made(path: string, factory: Factory): Factory {
+  const checked = (capabilities: unknown): Made => {
+    if (typeof capabilities === "object" && capabilities !== null) return capabilities as Made;
+    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${EXAMPLE}`);
+  };
+  return (parts) => {
+    const given: unknown = factory(parts);
+    return given instanceof Promise ? (given.then(checked) as never) : checked(given);
   };
 }
 
@@ -45,6 +65,11 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
   } catch (error) {
     if (isPackageMissing(error))
       throw new AppError(`${error.message}; install what the app needs first: npm install`, { cause: error });
+    const meant = meantFile(error);
+    if (meant !== undefined)
+      throw new AppError(`${thrownText(error)}; an import names the file with its extension: ${meant}`, {
+        cause: error,
+      });
     if (!(error instanceof SyntaxError)) throw error;
     const [first = ""] = (error.stack ?? "").split("\n");
     const place = /:\d+$/.test(first) ? ` (${first})` : "";
@@ -55,6 +80,16 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
 /** A module that is missing may be a slip in a path, which the engine's own words tell. */
 function isPackageMissing(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("Cannot find package ");
+}
+
+/** The file beside one that is missing whose name differs by its extension alone. */
+function meantFile(error: unknown): string | undefined {
+  const { code, url } = (error ?? {}) as { code?: unknown; url?: unknown };
+  if (code !== "ERR_MODULE_NOT_FOUND" || typeof url !== "string" || !url.startsWith("file:")) return undefined;
+  const missing = fileURLToPath(url);
+  const stem = missing.replace(/\.[cm]?js$/, "");
+  const found = EXTENSIONS.map((extension) => `${stem}.${extension}`).find((file) => existsSync(file));
+  return found && basename(found);
 }
 
 /** Whether an export is there; one that is there and cannot be it is refused with an example. */

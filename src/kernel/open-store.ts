@@ -3,7 +3,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { openSqliteStore } from "../store/sqlite/index.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, StoreError } from "../store/store.ts";
 import { given } from "./given.ts";
 
 /** What an acknowledged write survives; `docs/decisions/0002-the-store.md`. */
@@ -27,4 +27,16 @@ export function openStore(host: Host, path: string, choices: StoreChoices = {}):
 /** Looks at a file without changing it, also while a kernel has it open. */
 export function openStoreForReading(host: Host, path: string): Promise<KernelStore> {
   return openSqliteStore({ path, host, durability: DURABILITY, readOnly: true });
+}
+
+/** Throws where what was given for a store is none: the `await` before what opens one is easily forgotten. */
+export function requireStore(store: Store): void {
+  const { then, recover, close } = (store ?? {}) as Partial<Store> & { then?: unknown };
+  if (typeof then === "function")
+    throw new StoreError(
+      "STORE_MISUSE",
+      "store: this is the promise of one; write store: await openSqliteStore({ … })",
+    );
+  if (typeof recover !== "function" || typeof close !== "function")
+    throw new StoreError("STORE_MISUSE", "store: this is none; write store: await openSqliteStore({ … })");
 }

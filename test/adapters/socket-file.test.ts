@@ -1,7 +1,16 @@
 /** The socket as a file: who may enter, and what may lie at its path. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { UnixSocket } from "../../src/adapters/unix-socket.ts";
@@ -64,6 +73,19 @@ describe("the socket file", () => {
     expect(existsSync(path)).toBe(false);
     const again = await UnixSocket.open({ host: systemHost(), loop, path });
     await again.close();
+  });
+
+  test("[N11] one that another has put in its place since is left to him", async () => {
+    const { path, socket } = await serve();
+    unlinkSync(path);
+    const { connect } = await serve(undefined, { path });
+    const { ino } = statSync(path);
+    await socket.close();
+    expect(statSync(path).ino).toBe(ino);
+    const client = await connect();
+    client.say(ping("q", 1));
+    expect((await client.hears(1)).map(short)).toEqual(["reply q 1"]);
+    expect(readdirSync(dirname(path))).toEqual(["kernel.sock"]);
   });
 });
 

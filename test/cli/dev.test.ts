@@ -95,11 +95,16 @@ describe("dev", () => {
     await dev.said(/app\.ts changed; starting again[\s\S]*socket .*pid \d+/);
     expect(await ask("Greeter.Summary")).toBe("1 people greeted");
     // What was computed is taken up again where the code is the same: nobody is told of nothing first.
-    writeFileSync(join(cwd, "app", "app.log"), "what an app writes is no reason");
-    writeFileSync(join(cwd, "app", "notes.json"), "{}");
-    await dev.said(/notes\.json changed; starting again[\s\S]*socket .*pid \d+/);
-    expect(dev.output.split("notes.json changed")[1]).not.toContain("0 people greeted");
-    expect(dev.output).not.toContain("app.log");
+    for (const name of ["app.log", "state.json", "state.yaml"])
+      writeFileSync(join(cwd, "app", name), "what an app writes is no reason");
+    writeFileSync(join(cwd, "app", "notes.ts"), "");
+    await dev.said(/notes\.ts changed; starting again[\s\S]*socket .*pid \d+/);
+    expect(dev.output.split("notes.ts changed")[1]).not.toContain("0 people greeted");
+    expect(dev.output).not.toMatch(/app\.log|state\./);
+    for (const name of ["package.json", "manifest.yaml", "millrace.config.json"]) {
+      writeFileSync(join(cwd, "app", name), "{}");
+      await dev.said(new RegExp(`${name} changed; starting again[\\s\\S]*socket .*pid \\d+`));
+    }
     dev.child.kill("SIGINT");
     await dev.gone();
     expect(dev.child.exitCode).toBe(0);

@@ -42,7 +42,15 @@ describe("a running kernel", () => {
       expect(await millrace("ls", kind), kind).toMatchObject({ code: 0, stdout: expect.stringMatching(line) });
       expect((await json("ls", kind)).length, kind).toBeGreaterThan(0);
     }
+    expect((await millrace("ls", "types")).stdout).toMatch(
+      /^Kernel\.Requeue +command +inspector +puts failed events back$/m,
+    );
     expect(await millrace("ls", "extensions")).toMatchObject({ code: 0, stdout: "no extensions\n" });
+    for (const [topic, said] of [
+      ["Order.Plced", "no events; did you mean Order.Placed?\n"],
+      ["Another.Thing", "no events\n"],
+    ] as const)
+      expect(await millrace("ls", "events", "--topic", topic)).toMatchObject({ code: 0, stdout: said });
     expect((await millrace("ls", "nodes", "--topic", "x")).code).toBe(2);
     await client.close();
   });
@@ -85,8 +93,9 @@ describe("a running kernel", () => {
     );
     expect(await millrace("why", "nothing-of-that-name")).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^millrace: nothing is called nothing-of-that-name: .*\n$/),
+      stderr: expect.stringMatching(/^millrace: nothing is called nothing-of-that-name: [^?]*\n$/),
     });
+    expect((await millrace("why", "averge")).stderr).toMatch(/; did you mean average\? see "millrace ls"\n$/);
     await client.close();
   });
 

@@ -54,7 +54,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     await client.close();
     if (where !== "a running kernel") await kernel.stop();
     expect((await millrace("requeue", "--topic", "Shop.Order")).stdout).toBe(
-      "1 failed commands are left; put one back by its id, if whoever sent it has not sent it again\n" +
+      "1 failed command is left; put one back by its id, if whoever sent it has not sent it again\n" +
         "0 failed events would be put back; add --yes to do it\n",
     );
     expect(await json("requeue", "--all", "--yes")).toEqual([{ failed: 0, commands: 1, requeued: 0, ids: [] }]);
@@ -77,6 +77,10 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     expect(await json("purge", "--older", "1d")).toMatchObject([{ removable: 0, removed: 0 }]);
     expect(await json("purge", "--keep", "1", "--yes")).toEqual([{ removed: removable }]);
     expect(await json("ls", "events")).toHaveLength(1);
+    expect((await millrace("purge", "--keep", "1")).stdout).toBe(
+      "0 of 1 settled row would be removed; add --yes to do it\n",
+    );
+    expect((await millrace("purge", "--keep", "0", "--yes")).stdout).toBe("1 settled row removed\n");
     expect(await millrace("verify")).toMatchObject({ code: 0, stderr: "" });
   });
 });

@@ -85,7 +85,7 @@ describe("requests", () => {
     const path = join(scratchFolder(), "kernel.sock");
     await expect(Client.connect({ path })).rejects.toMatchObject({
       code: "NOT_REACHABLE",
-      message: `no kernel on ${path}`,
+      message: `no kernel on ${path}; start one with: npm start, or millrace start app.ts`,
     });
     expect(existsSync(path)).toBe(false);
   });
@@ -114,8 +114,15 @@ describe("requests", () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     const client = await kernel.connect();
     const waiting = client.command("Gate.Hold", null);
-    await Promise.all([client.close(), client.close(), expect(waiting).rejects.toMatchObject({ code: "CLOSED" })]);
-    await expect(client.query("Syscall.Ping", 1)).rejects.toMatchObject({ code: "CLOSED" });
+    const named = expect.stringMatching(/^the client was closed while Gate\.Hold waited for its answer \(id .*\); /);
+    await Promise.all([
+      client.close(),
+      client.close(),
+      expect(waiting).rejects.toMatchObject({ code: "CLOSED", message: named }),
+    ]);
+    await expect(client.query("Syscall.Ping", 1)).rejects.toMatchObject({
+      ...{ code: "CLOSED", message: "the client is closed; connect a new one" },
+    });
   });
 });
 

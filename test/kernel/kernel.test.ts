@@ -16,6 +16,7 @@ import { transactional } from "../../src/loop/transactional.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/index.ts";
 import { scratchFolder } from "../repo/program.ts";
 
 async function open(options: Partial<KernelOptions> = {}): Promise<Kernel> {
@@ -48,6 +49,16 @@ describe("boot", () => {
   test("[H21] a kernel without a host has that of the process", async () => {
     await using kernel = await Kernel.open({ store: memoryStore(), capabilities: { echo: echo() } });
     expect(await kernel.query("Echo.Say", "hello")).toBe("hello");
+  });
+
+  test("[K20] what is no store is refused with what to write", async () => {
+    const promise = openSqliteStore({ path: join(scratchFolder(), "kernel.db"), durability: "process" });
+    await expect(Kernel.open({ store: promise as never })).rejects.toMatchObject({
+      code: "STORE_MISUSE",
+      message: "store: this is the promise of one; write store: await openSqliteStore({ … })",
+    });
+    await (await promise).close();
+    await expect(Kernel.open({ store: undefined as never })).rejects.toMatchObject({ code: "STORE_MISUSE" });
   });
 
   test("[K20] what capabilities are built from is open before them", async () => {
@@ -136,7 +147,8 @@ describe("life", () => {
   test("[K21] health tells what is on", async () => {
     const kernel = await open({
       socketPath: join(scratchFolder(), "millrace", "kernel.sock"),
-      capabilities: ({ space }) => {
+      capabilities: ({ space, bus }) => {
+        bus.subscribe("some.*", () => undefined, { subscriberId: "by-itself" });
         const source = space.cell<number>("source");
         const watched = space.computed("watched", () => (source.get() ?? 0) * 2);
         space.computed("dormant", () => (source.get() ?? 0) * 3);
@@ -151,7 +163,7 @@ describe("life", () => {
     await client.query("Echo.Say", 1);
     await kernel.idle();
     const { actors, ...health } = kernel.health();
-    expect(health).toMatchObject({ state: "running", quiescent: true, subscriptions: 1, connections: 1 });
+    expect(health).toMatchObject({ state: "running", quiescent: true, subscriptions: 2, connections: 1 });
     expect(health).toMatchObject({ nodes: 3, liveNodes: 2, recovered: 0 });
     expect(new Set(Object.values(actors))).toEqual(new Set(["running"]));
     expect(Object.keys(actors)).toEqual(expect.arrayContaining(["syscall", "timer", "memory", "journal", "echo"]));

@@ -1,5 +1,5 @@
 /** The `millrace` command as a user meets it: a real process, real files, what it prints and how it ends. */
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -67,10 +68,13 @@ describe("start", () => {
     const held = client.command("Gate.Hold", null).catch(() => "never answered");
     await kernel.said(/holding/);
     kernel.signal("SIGTERM");
-    await kernel.said(/stopping/);
+    await kernel.said(/stopping: work under way finishes first \(Gate\.Hold\); once more ends it at once\n/);
     kernel.signal("SIGTERM");
-    expect(await kernel.ended()).toBe(0);
+    expect(await kernel.ended()).toBe(130);
     expect(kernel.output).not.toMatch(/stopped/);
+    expect(kernel.complaints).toBe(
+      "millrace: ended at once: Gate.Hold did not finish; the next start takes up what the journal has\n",
+    );
     await client.close();
     expect(await held).toBe("never answered");
   });
@@ -116,12 +120,118 @@ describe("start", () => {
     const kernel = await KernelProcess.start(cwd);
     const refused = await millrace(["start"]);
     expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toMatch(/^millrace: a kernel is running in \.millrace; .*\n$/);
+    expect(refused.stderr).toMatch(/^millrace: a kernel is running in \.millrace \(pid \d+\); .*\n$/);
     await using client = await kernel.connect();
     expect(await client.query("Syscall.Ping", "still there")).toBe("still there");
     await kernel.kill();
     // Nothing of a killed one is in the way.
     await KernelProcess.start(cwd);
+  });
+
+  test("[K22] [N11] a kernel whose directory was removed takes nothing from the next one as it ends", async () => {
+    const { cwd, millrace } = setup();
+    const first = await KernelProcess.start(cwd);
+    rmSync(join(cwd, ".millrace"), { recursive: true });
+    const second = await KernelProcess.start(cwd);
+    await first.stop();
+    expect(await millrace(["query", "Syscall.Ping", "1"])).toMatchObject({ code: 0 });
+    expect(await second.stop()).toBe(0);
+  });
+
+  test("[K22] [K51] a kernel whose socket is gone is named with its process, by start and by doctor", async () => {
+    const { cwd, millrace } = setup();
+    const kernel = await KernelProcess.start(cwd);
+    const [, pid] = /pid (\d+)/.exec(kernel.output) ?? [];
+    expect((await millrace(["start"])).stderr).toBe(
+      `millrace: a kernel is running in .millrace (pid ${pid}); stop it with: millrace send Syscall.Shutdown, or set MILLRACE_DIR\n`,
+    );
+    rmSync(kernel.socketPath);
+    expect((await millrace(["start"])).stderr).toBe(
+      `millrace: a kernel is running in .millrace without .millrace/kernel.sock: it is starting or ending, or somebody removed that; end it with: kill ${pid}, or set MILLRACE_DIR\n`,
+    );
+    const doctor = await millrace(["doctor"]);
+    expect(doctor.code).toBe(1);
+    expect(doctor.stdout).toMatch(new RegExp(`^wrong leases .* without .*; end it with: kill ${pid}$`, "m"));
+    expect(await kernel.stop()).toBe(0);
+    expect(readdirSync(join(cwd, ".millrace")).sort()).toEqual(["kernel.db", "kernel.lock"]);
+  });
+
+  const uncaught: readonly (readonly [name: string, thrower: string, complaint: RegExp])[] = [
+    [
+      "a promise that nobody awaits",
+      'Promise.reject(new Error("floating"))',
+      /^millrace: a promise was not awaited, and nobody caught what it was rejected with; the kernel ends: Error: floating\n {2}at .*app\.mjs:2:\d+\)\n$/,
+    ],
+    [
+      "an error in a callback",
+      'setImmediate(() => { throw "loose"; })',
+      /^millrace: an error was thrown that nobody caught; the kernel ends: loose\n$/,
+    ],
+  ];
+  test.for(uncaught)(
+    "[K60] %s ends it in good order with 1, and is told with its line",
+    async ([, thrower, complaint]) => {
+      const { cwd } = setup();
+      const definition = JSON.stringify(join(ROOT, "src", "loop", "define-capability.ts"));
+      writeFileSync(
+        join(cwd, "app.mjs"),
+        `import { capability } from ${definition};
+       const handle = () => { ${thrower}; return 1; };
+       export default { loose: capability({ description: "loses", commands: { "Loose.End": { handle } } }) };`,
+      );
+      const kernel = await KernelProcess.start(cwd, "app.mjs");
+      await using client = await kernel.connect();
+      expect(await client.command("Loose.End", null)).toBe(1);
+      expect(await kernel.ended()).toBe(1);
+      expect(kernel.complaints).toMatch(complaint);
+      expect(kernel.output).toMatch(/\nstopping: .*\nstopped\n$/);
+      expect(readdirSync(join(cwd, ".millrace")).sort()).toEqual(["kernel.db", "kernel.lock"]);
+    },
+  );
+
+  test("[K60] an app that listens to what nobody caught decides itself what it means", async () => {
+    const { cwd } = setup();
+    writeFileSync(
+      join(cwd, "app.mjs"),
+      `process.on("unhandledRejection", ({ message }) => console.log("heard", message));
+       Promise.reject(new Error("floating"));
+       export default {};`,
+    );
+    const kernel = await KernelProcess.start(cwd, "app.mjs");
+    await kernel.said(/heard floating/);
+    expect(await kernel.stop()).toBe(0);
+    expect(kernel.complaints).toBe("");
+  });
+
+  const failing: readonly (readonly [app: string, complaint: RegExp])[] = [
+    ['throw new Error("at import");', /^millrace: Error: at import\n {2}at .*app\.mjs:1:7\n$/],
+    ['export default () => { throw new Error("made"); };', /^millrace: Error: made\n {2}at .*app\.mjs:1:30\)?\n$/],
+    [
+      "export default () => undefined;",
+      /^millrace: the function that app\.mjs exports returns no capabilities; write: export default \(parts\) => .*\n$/,
+    ],
+    [
+      "export default async () => undefined;",
+      /^millrace: the function that app\.mjs exports returns no capabilities; .*\n$/,
+    ],
+    [
+      "await new Promise(() => undefined);",
+      /^millrace: app\.mjs never finished loading: it awaits, outside of any function, something that does not come\n$/,
+    ],
+    [
+      'import "./other"; export default {};',
+      /^millrace: Cannot find module .*; an import names the file with its extension: other\.ts\n$/,
+    ],
+    ['import "./other.js"; export default {};', /^millrace: Cannot find module .*extension: other\.ts\n$/],
+    ['import "./another"; export default {};', /^millrace: Cannot find module '.*another' imported from .*\n$/],
+  ];
+  test.for(failing)("[K14] an app that cannot be used is told with what is its own: %s", async ([app, complaint]) => {
+    const { cwd, millrace } = setup();
+    writeFileSync(join(cwd, "other.ts"), "");
+    writeFileSync(join(cwd, "app.mjs"), app);
+    const ended = await millrace(["start", "app.mjs"]);
+    expect(ended).toMatchObject({ code: 1, stdout: "" });
+    expect(ended.stderr).toMatch(complaint);
   });
 
   test("[K14] an app that is not there, or is none, is a clear complaint", async () => {
@@ -159,6 +269,15 @@ describe("talking", () => {
     expect(JSON.parse(listed.stdout).message).toMatchObject({ kind: "event", data: { n: 1 } });
     const types = await millrace(["ls", "types"]);
     expect(types.stdout).toMatch(/^Ledger\.Add +command +ledger +adds up$/m);
+  });
+
+  test("[K17] - is data from the standard input", async () => {
+    const { cwd } = setup();
+    await KernelProcess.start(cwd);
+    const told = spawnSync(process.execPath, [MAIN, "query", "Syscall.Ping", "-"], {
+      ...{ cwd, env: { ...process.env, ...COMPILE_CACHE }, input: '{"from": "a pipe"}\n', encoding: "utf8" },
+    });
+    expect(told).toMatchObject({ status: 0, stdout: expect.stringMatching(/^reply {2}\{"from":"a pipe"\} /) });
   });
 
   test("[K43] graph says so where there is nothing of the user's to draw", async () => {
@@ -393,7 +512,9 @@ describe("calls", () => {
   const wrong: readonly (readonly [args: string[], complaint: RegExp])[] = [
     [["frobnicate"], /^millrace: there is no verb "frobnicate"; "millrace --help" lists them\n$/],
     [["sned"], /^millrace: there is no verb "sned"; did you mean send\? "millrace --help" lists them\n$/],
-    [["ls", "events", "--limit", "-1"], /^millrace: Option '--limit' argument is ambiguous; usage: .*\n$/],
+    [["ls", "events", "--limit", "-1"], /^millrace: --limit is a whole number from 1 to 10000, not "-1"\n$/],
+    [["send", "Memory.Set", "--timeout", "-1"], /^millrace: --timeout is a whole number from 1 to .*, not "-1"\n$/],
+    [["send", "Memory.Set", "-"], /^millrace: the data is not JSON \(.*\); the standard input has to have .*\n$/],
     [["emit"], /^millrace: name a type of event, like Email\.Received\n$/],
     [["show", "document"], /^millrace: name the document by its id: millrace show document <id>\n$/],
     [["start", "app.ts", "now"], /^millrace: one word too many: "now"; usage: millrace start \[app\]\n$/],
