@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ROOT } from "../repo/program.ts";
+import { ROOT, runProgram } from "../repo/program.ts";
 import { codeBlocks, saidOutput } from "./code-block.ts";
 import { PAGES } from "./documentation.ts";
-import { UserProject } from "./user-project.ts";
+import { TSC, UserProject } from "./user-project.ts";
 
 const examples = readdirSync(join(ROOT, "examples")).filter((name) => name.endsWith(".ts"));
 const blocks = PAGES.flatMap((page) => codeBlocks(page, readFileSync(join(ROOT, page), "utf8")));
@@ -13,8 +13,10 @@ const programs = [
   ...examples.map((name) => ({ place: `examples/${name}`, code: readFileSync(join(ROOT, "examples", name), "utf8") })),
   ...blocks.filter(({ use }) => use.kind === "program"),
 ].map((program) => ({ ...program, file: fileOf(program.place) }));
-/** Files of pages are run by `pages.test.ts`; here they are type-checked. */
-const files = blocks.filter(({ use }) => use.kind === "file" && use.name.endsWith(".ts"));
+/** Files of pages are run by `pages.test.ts`; here they are type-checked, those of a page beside each other. */
+const files = blocks.flatMap(({ page, use, code }) =>
+  use.kind === "file" && use.name.endsWith(".ts") ? [{ file: join("pages", page, use.name), code }] : [],
+);
 
 function fileOf(place: string): string {
   return `${place.replaceAll(/\W/g, "-")}.ts`;
@@ -23,8 +25,7 @@ function fileOf(place: string): string {
 let project: UserProject;
 beforeAll(async () => {
   project = await UserProject.build();
-  for (const { file, code } of programs) project.write(file, code);
-  for (const { place, code } of files) project.write(fileOf(place), code);
+  for (const { file, code } of [...programs, ...files]) project.write(file, code);
 });
 afterAll(() => project?.[Symbol.dispose]());
 
@@ -95,6 +96,17 @@ describe("the package", () => {
   test("[K6] the installed command runs", async () => {
     const ended = await project.run(join("node_modules", "millrace", "bin", "millrace.mjs"), "--version");
     expect(ended).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/), stderr: "" });
+  });
+
+  test("[K46] the app that it makes compiles with the settings that come with it, and so does a program that uses Node", async () => {
+    const made = await project.run(join("node_modules", "millrace", "bin", "millrace.mjs"), "init", "app");
+    expect(made).toMatchObject({ code: 0, stderr: "" });
+    project.write(join("app", "program.ts"), 'import { pid } from "node:process";\nconsole.log(pid, process.pid);\n');
+    const { scripts, devDependencies } = JSON.parse(readFileSync(join(project.folder, "app", "package.json"), "utf8"));
+    expect(scripts.types).toBe("tsc --noEmit");
+    expect(Object.keys(devDependencies)).toEqual(["@types/node", "node", "typescript"]);
+    const ended = await runProgram(TSC, ["--noEmit"], { cwd: join(project.folder, "app") });
+    expect(ended).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 });
 

@@ -27,8 +27,10 @@ describe("pages", () => {
   });
 
   test.for(followed)("[K7] $page can be followed", async ({ page, blocks }) => {
-    const folder = join(project.folder, page.replaceAll(/\W/g, "-"));
-    mkdirSync(folder);
+    // The pages of the tutorial are read one after the other, in one directory.
+    const isTutorial = page.startsWith(join("docs", "tutorial"));
+    const folder = join(project.folder, isTutorial ? "tutorial" : page.replaceAll(/\W/g, "-"));
+    mkdirSync(folder, { recursive: true });
     const app = join(project.folder, "back-office", "app.ts");
     await using session = new ShellSession(folder, join(project.packageFolder, "bin", "millrace.mjs"), app);
     for (const { place, code, use } of blocks) {
@@ -42,6 +44,13 @@ describe("pages", () => {
         if (!matches) expect(printed, `${place}: ${exchange.command}`).toBe(exchange.expected);
       }
     }
+    if (!isTutorial) return;
+    // A kernel that is left running is in the way of the next page.
+    const text = blocks.map(({ code }) => code).join("");
+    expect(text.lastIndexOf("Syscall.Shutdown"), "where the page stops its kernel").toBeGreaterThan(
+      text.lastIndexOf("$ npx millrace start"),
+    );
+    await session.kernelEnded();
   });
 
   test("[K7] what a page says is compared, but for what differs from run to run", async () => {

@@ -103,6 +103,11 @@ export class ShellSession implements AsyncDisposable {
     return lines.length === 0 ? "" : running.output;
   }
 
+  /** Resolves when the kernel has ended, as the page told it to. */
+  async kernelEnded(): Promise<void> {
+    await this.#kernel?.all();
+  }
+
   async #waitForAll(): Promise<string> {
     const others = this.#running.filter((running) => running !== this.#kernel && !running.isOver);
     const outputs = await Promise.all(others.map((running) => running.all()));

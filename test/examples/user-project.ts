@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type Ended, ROOT, runProgram } from "../repo/program.ts";
 
 export const TSC = join(ROOT, "node_modules", ".bin", "tsc");
@@ -54,11 +54,15 @@ export class UserProject implements Disposable {
       symlinkSync(join(ROOT, "node_modules", scope), join(project.folder, "node_modules", scope));
     }
     project.write("package.json", JSON.stringify({ name: "project", private: true, type: "module" }));
-    project.write("tsconfig.json", JSON.stringify({ compilerOptions: COMPILER_OPTIONS, include: ["*.ts"] }));
+    project.write(
+      "tsconfig.json",
+      JSON.stringify({ compilerOptions: COMPILER_OPTIONS, include: ["*.ts", "pages/**/*.ts"] }),
+    );
     return project;
   }
 
   write(name: string, text: string): void {
+    mkdirSync(dirname(join(this.folder, name)), { recursive: true });
     writeFileSync(join(this.folder, name), text);
   }
 
