@@ -34,8 +34,13 @@ export function commandBus(options: Omit<EventBusOptions, "kind">): EventBus {
   return new EventBus({ ...options, ...unbounded, kind: "command" });
 }
 
-export function commandsOver(bus: EventBus): CommandJournal {
+/** `noteFailed` notes that a command has failed which no capability has handled. */
+export function commandsOver(
+  bus: EventBus,
+  noteFailed: (message: Message, error: unknown) => Promise<void>,
+): CommandJournal {
   return {
+    refused: (message, reason) => void noteFailed(message, new Failure(404, reason)),
     keep: (message, capability) => refusedAs422(bus.keep(message, capability)),
     find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
     take(type, capability, deliver) {

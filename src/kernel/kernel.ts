@@ -123,7 +123,10 @@ export class Kernel implements AsyncDisposable {
     const own = { ...this.#builtIn(clearance), timer: timerCapability(store, limits.timer), ...ofApp };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
-      ...{ events: this.#journal(), commands: commandsOver(this.#commands) },
+      ...{
+        events: this.#journal(),
+        commands: commandsOver(this.#commands, this.#noteFailed("kernel", watched.observe)),
+      },
       ...limits.loop,
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
@@ -182,12 +185,15 @@ export class Kernel implements AsyncDisposable {
       topicOf: this.#topicOf,
       commitWith: (entries, commit) => this.#bus.commitWith(entries, commit),
     };
-    const noteFailed = (source: string) => failuresNoted({ store: this.#store, source, observe });
     const wired = (one: Capability): Capability => ({
       ...one,
-      spawn: (context) => one.spawn({ ...context, ...given, noteFailed: noteFailed(context.name) }),
+      spawn: (context) => one.spawn({ ...context, ...given, noteFailed: this.#noteFailed(context.name, observe) }),
     });
     return Object.fromEntries(Object.entries(capabilities).map(([name, one]) => [name, wired(one)]));
+  }
+
+  #noteFailed(source: string, observe: BusObserver): NonNullable<SpawnContext["noteFailed"]> {
+    return failuresNoted({ store: this.#store, source, observe });
   }
 
   #journal(): EventJournal {

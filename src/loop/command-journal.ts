@@ -13,6 +13,8 @@ export interface CommandJournal {
   keep(message: Message, capability: string): Promise<KeptBefore | undefined>;
   /** What has become of a command that was kept, by its id; undefined where the journal has it no more. */
   find(id: string): Promise<KeptBefore | undefined>;
+  /** Notes that a command was refused of which nobody else hears: it is among the failures, and can be put back. */
+  refused?(message: Message, reason: string): void;
   /**
    * `deliver` is called for every command of the type, with the number of processes that died while they held it, and resolves when it was
    * handled; what it throws fails the command, and a `Failure` of 503 brings it back later.

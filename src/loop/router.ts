@@ -31,6 +31,7 @@ export class Router {
   readonly #deliveries: EventDeliveries;
   readonly #circles: CircleWatch;
   #kept: KeptCommands | undefined;
+  #commands: CommandJournal | undefined;
 
   constructor(loop: EventLoop, { host, events, requestTimeoutMs }: EventLoopOptions) {
     this.#loop = loop;
@@ -47,6 +48,7 @@ export class Router {
 
   /** From now on commands are kept that have to be; the actors are there. */
   keepCommands(journal: CommandJournal): void {
+    this.#commands = journal;
     const post = (inbound: Sent, entry: PendingRequest) => this.#post(inbound, entry);
     this.#kept = new KeptCommands({ host: this.#host, loop: this.#loop, journal, deliveries: this.#deliveries, post });
   }
@@ -144,6 +146,12 @@ export class Router {
     const { id } = message.metadata;
     if (origin.kind === "actor" && !origin.actor.awaits(id))
       this.#deliveries.kept(id, `${message.type} was refused: ${reason}`);
+    // Whoever set a timer was told that it is set. What is refused for the moment is sent again.
+    if (origin.kind === "relay" && code !== 503) {
+      if (message.kind === "command") this.#commands?.refused?.(message, reason);
+      const fault = { capability: origin.actor.name, reason, code, type: message.type };
+      this.#loop.observations.tell("Sys.ActorFault", fault, message);
+    }
     this.#loop.refuse(inbound, code, reason);
   }
 

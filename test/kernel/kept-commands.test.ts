@@ -15,7 +15,10 @@ import { memoryStore } from "../../src/store/memory/memory-store.ts";
 
 type Capabilities = (parts: KernelParts) => Record<string, Capability>;
 
-async function open(capabilities: Capabilities, options: Pick<KernelOptions, "limits"> = {}): Promise<Kernel> {
+async function open(
+  capabilities: Capabilities,
+  options: Pick<KernelOptions, "limits" | "observeFaults"> = {},
+): Promise<Kernel> {
   const host = systemHost();
   const kernel = await Kernel.open({
     host,
@@ -295,5 +298,17 @@ describe("a transactional command that fails", () => {
     const again = { ...asked, metadata: { ...metadata, timestamp: metadata.timestamp + 60_000, correlation: "retry" } };
     expect(await kernel.request(again)).toMatchObject({ kind: "reply", data: "paid" });
     expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
+  });
+});
+
+describe("a timer's command", () => {
+  test("[T9] [K53] that nobody handles is among the failures, and told", async () => {
+    const told = Promise.withResolvers<Json>();
+    const kernel = await open(() => ({}), { observeFaults: ({ data }) => told.resolve(data) });
+    await kernel.command("Timer.Set", { delayMs: 0, message: { kind: "command", type: "Work.Undo", data: 1 } });
+    const error = "nobody handles command Work.Undo";
+    expect(await told.promise).toMatchObject({ capability: "timer", type: "Work.Undo", reason: error });
+    await kernel.idle();
+    expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Undo", source: "kernel", status: "failed", error }]);
   });
 });
