@@ -82,11 +82,10 @@ export class CellTransaction implements Disposable {
 
   /** Nodes may run in between: what the transaction has written they do not see. */
   #bring(address: Address, shallow: boolean): void {
-    if (this.#closure === undefined) {
-      this.#closure = this.#reads.closure();
-      this.#reads.refresh();
-    }
+    this.#closure ??= this.#reads.closure();
     if (this.#closure.shows(address, shallow)) return;
+    // Each time: what plain code has written since the last read is news too.
+    this.#reads.refresh();
     if (!this.#reads.isBusy && this.#closure.require(address, shallow)) return;
     this.#behind ??= { address, shallow };
     throw notUpToDate(address);

@@ -158,12 +158,10 @@ export class Cell<T = unknown> extends Place {
 
   /** Calls back with the value, now and whenever it has changed, until cancelled. */
   sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
-    const { scheduler } = this;
     const { default: own, above } = this.#options;
     const hasStandIn = own !== undefined || above !== undefined;
     const run = hasStandIn ? this.#unlessEqual(callback) : () => callback(this.get());
-    const node = scheduler.register({ kind: "effect", id: `sink of ${this.address}`, run, ...options });
-    return () => scheduler.remove(node);
+    return this.targets.observe({ kind: "effect", id: `sink of ${this.address}`, run, ...options });
   }
 
   /**

@@ -5,6 +5,7 @@
 import { LINK_HOPS_MAX } from "../limits.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
+import type { NodeSpec } from "../scheduler/node.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
@@ -17,6 +18,8 @@ export interface LinkTargets {
   replica(space: string): Replica;
   /** The cell that reads what lies at an address and is made of links: a list, the result of a piece. */
   readerOf(address: Address): Cell<unknown> | undefined;
+  /** Registers an effect that ends with the space; the returned function ends it before. */
+  observe(spec: NodeSpec): () => void;
 }
 
 /** The value at an address, through links, registered as read. */

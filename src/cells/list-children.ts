@@ -35,12 +35,12 @@ export interface Child<R> {
 }
 
 export class Children<E, R> {
+  readonly id: string;
   readonly #space: Space;
-  readonly #id: string;
-  readonly #each: Each<E, R>;
-  readonly #options: ListOptions<E>;
+  #each: Each<E, R>;
+  #options: ListOptions<E>;
   /** Of the children's computations. */
-  readonly #childOptions: NodeOptions | undefined;
+  #childOptions: NodeOptions | undefined;
   readonly #byKey = new Map<string, Child<R>>();
   /** Children without an element that were still looked at. They sleep when nobody does, and go with the next update. */
   readonly #leaving = new Map<string, Child<R>>();
@@ -52,10 +52,32 @@ export class Children<E, R> {
 
   constructor(space: Space, id: string, each: Each<E, R>, options: ListOptions<E>) {
     this.#space = space;
-    this.#id = id;
+    this.id = id;
     this.#each = each;
     this.#options = options;
     this.#childOptions = space.madeOf("child", each);
+  }
+
+  /** The list was made again by the run that had made it: these count now. */
+  serve(each: Each<E, R>, options: ListOptions<E>): void {
+    const before = this.#each;
+    // Positions and keys may be other ones.
+    if (options.key !== this.#options.key) this.#movable = false;
+    this.#options = options;
+    if (each === before) return;
+    this.#each = each;
+    this.#childOptions = this.#space.madeOf("child", each);
+    const all = [...this.#byKey.values(), ...this.#leaving.values()];
+    if (each.length > 1 === before.length > 1) for (const child of all) this.#compute(child.key, child);
+    else this.#stopAll(all);
+  }
+
+  /** They have a cell for their position, or have none, and cannot change that. */
+  #stopAll(children: readonly Child<R>[]): void {
+    for (const child of children) this.#stop(child);
+    this.#byKey.clear();
+    this.#elements = [];
+    this.#children = [];
   }
 
   /** One child per element, in the list's order; those without an element stop once nobody looks at them. */
@@ -126,7 +148,7 @@ export class Children<E, R> {
   #identity(element: Json): string | undefined {
     const link = asLink(element);
     if (link) return JSON.stringify([link.space ?? "", link.scope, link.id, ...link.path]);
-    return this.#options.key && String(this.#options.key(element as E));
+    return this.#options.key && nameOf(String(this.#options.key(element as E)));
   }
 
   #place(key: string, kept: Child<R> | undefined, element: Json): Child<R> {
@@ -137,14 +159,11 @@ export class Children<E, R> {
   }
 
   #start(key: string, element: Json): Child<R> {
-    const id = `${this.#id}/${key}`;
+    const id = `${this.id}/${key}`;
     const holder = this.#space.cell<Json>(`${id}/element`);
     this.#space.scheduler.derive(holder.address, element);
-    const each = this.#each;
-    const cell = new Cell<E>(holder.address, this.#space);
-    const index = each.length > 1 ? this.#space.cell<number>(`${id}/index`) : undefined;
-    const run = () => each(cell, index as Cell<number>) as never;
-    const result = this.#space.computed<R>(id, run, this.#childOptions) as Computed<R>;
+    const index = this.#each.length > 1 ? this.#space.cell<number>(`${id}/index`) : undefined;
+    const result = this.#compute(key, { element: holder, index });
     // Nobody could load them, and the child may read them whenever it runs.
     this.#space.scheduler.keepFor(result.node, holder.address);
     if (index !== undefined) this.#space.scheduler.keepFor(result.node, index.address);
@@ -152,6 +171,13 @@ export class Children<E, R> {
     const child = { key, result, element: holder, index, link };
     this.#byKey.set(key, child);
     return child;
+  }
+
+  #compute(key: string, { element, index }: Pick<Child<R>, "element" | "index">): Computed<R> {
+    const each = this.#each;
+    const cell = new Cell<E>(element.address, this.#space);
+    const run = () => each(cell, index as Cell<number>) as never;
+    return this.#space.computed<R>(`${this.id}/${key}`, run, this.#childOptions) as Computed<R>;
   }
 
   /** Its element is gone. Whoever shows the list has yet to hear of it, and somebody may have opened the child by itself. */
@@ -173,4 +199,9 @@ export class Children<E, R> {
     this.#leaving.delete(child.key);
     child.result.discard();
   }
+}
+
+/** A key as part of an id: apart from what stands beside its child (`/element`, `/index`) and from the number of a repeated one (`~1`). */
+function nameOf(key: string): string {
+  return key.replaceAll("~", "~~").replaceAll("/", "~s");
 }

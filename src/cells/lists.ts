@@ -6,6 +6,7 @@
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
+import type { RunHandle } from "../scheduler/run-handle.ts";
 import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
 import { Cell, type ReadCell } from "./cell.ts";
@@ -73,6 +74,27 @@ function listOf<R>({ node, address }: Computed<unknown>, space: Space): List<R> 
   return list;
 }
 
+/** Their children, which stay when a run makes its list again. */
+const kept = new WeakMap<SchedulerNode, object>();
+
+function childrenOf<E, R>(
+  node: SchedulerNode,
+  space: Space,
+  id: string,
+  each: Each<E, R>,
+  options: ListOptions<E>,
+): Children<E, R> {
+  const known = kept.get(node) as Children<E, R> | undefined;
+  // Those of another name are of another kind of list.
+  if (known?.id === id) {
+    known.serve(each, options);
+    return known;
+  }
+  const children = new Children<E, R>(space, id, each, options);
+  kept.set(node, children);
+  return children;
+}
+
 /** The list whose output lies at an address. */
 export function listAt({ parent, home }: Address): List<unknown> | undefined {
   const node = parent === null ? home.computation : undefined;
@@ -86,8 +108,10 @@ export function map<E, R>(
   each: Each<E, R>,
   options: ListOptions<E> = {},
 ): List<R> {
-  const children = new Children<E, R>(space, id, each, options);
-  const update = () => children.update(elementsOf(list)).map(({ link }) => link);
+  const update = ({ node }: RunHandle) => {
+    const children = childrenOf(node, space, id, each, options);
+    return children.update(elementsOf(list)).map(({ link }) => link);
+  };
   const links = space.computed(id, update, space.madeOf("map", each));
   return listOf<R>(links, space);
 }
@@ -99,14 +123,14 @@ export function filter<E>(
   keep: Each<E, boolean>,
   options: ListOptions<E> = {},
 ): List<E> {
-  const children = new Children<E, boolean>(space, `${id}/keep`, keep, options);
-  const update = () => {
+  const update = ({ node }: RunHandle) => {
+    const children = childrenOf(node, space, `${id}/keep`, keep, options);
     const elements = elementsOf(list);
     const verdicts = children.update(elements);
     return elements.filter((_, index) => verdicts[index]?.result.get());
   };
-  const kept = space.computed(id, update, space.madeOf("filter", keep));
-  return listOf<E>(kept, space);
+  const found = space.computed(id, update, space.madeOf("filter", keep));
+  return listOf<E>(found, space);
 }
 
 export function flatMap<E, R>(
@@ -116,8 +140,10 @@ export function flatMap<E, R>(
   each: Each<E, readonly R[]>,
   options: ListOptions<E> = {},
 ): List<R> {
-  const children = new Children<E, readonly R[]>(space, `${id}/each`, each, options);
-  const update = () => children.update(elementsOf(list)).flatMap(({ result }) => result.get() ?? []);
+  const update = ({ node }: RunHandle) => {
+    const children = childrenOf(node, space, `${id}/each`, each, options);
+    return children.update(elementsOf(list)).flatMap(({ result }) => result.get() ?? []);
+  };
   const all = space.computed(id, update, space.madeOf("flatMap", each));
   return listOf<R>(all, space);
 }

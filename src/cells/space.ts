@@ -33,7 +33,7 @@ import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 import { Stream } from "./stream.ts";
-import { type TransactOptions, transact } from "./transact.ts";
+import { type TransactOptions, transact, transactInside } from "./transact.ts";
 
 export interface SpaceOptions {
   readonly store: Store;
@@ -85,6 +85,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly #receipts: ReceiptKeeper | undefined;
   /** Only where computed values are kept. */
   readonly #fingerprints: Fingerprints | undefined;
+  /** Effects that end with the space; of a scheduler of its own all do. */
+  readonly #observers = new Set<SchedulerNode>();
   #effects = 0;
   #closing: Promise<void> | undefined;
 
@@ -146,8 +148,12 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A value derived from others: recomputed when somebody looks and something it read has changed, never else. */
   computed<T>(id: string, compute: (run: RunHandle) => T | Promise<T>, options?: NodeOptions): Computed<Awaited<T>> {
     const known = this.scheduler.computationOf(this.#replica, id);
-    if (known) return new Computed<Awaited<T>>(this.#madeAgain(known, id), this);
+    if (known) this.#requireMadeHere(known, id);
     const persisted = options?.persist === false ? undefined : this.#fingerprints?.of(compute, options?.fingerprint);
+    if (known) {
+      this.scheduler.remake(known, compute, persisted);
+      return new Computed<Awaited<T>>(known, this);
+    }
     const spec: NodeSpec = { kind: "computation", id, run: compute, outputIn: this.#replica, persisted };
     const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
     return new Computed<Awaited<T>>(node, this);
@@ -170,9 +176,9 @@ export class Space implements LinkTargets, AsyncDisposable {
    * A node that runs again makes its children again; those of the same name are there already. A second one of anybody else would write
    * where the first does.
    */
-  #madeAgain(known: SchedulerNode, id: string): SchedulerNode {
+  #requireMadeHere(known: SchedulerNode, id: string): void {
     const parent = this.scheduler.running;
-    if (parent !== undefined && known.parent === parent) return known;
+    if (parent !== undefined && known.parent === parent) return;
     throw new ComputedError(
       "COMPUTED_TWICE",
       `"${id}" of space "${this.name}" is computed already, and a place has one computation: give this one another id, or dispose() the first`,
@@ -182,8 +188,17 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** Runs now and whenever something it read has changed, until cancelled. */
   effect(run: (run: RunHandle) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
     const { id = `effect ${++this.#effects}`, ...rest } = options;
-    const node = this.scheduler.register(specOf({ kind: "effect", id, run }, rest));
-    return () => this.scheduler.remove(node);
+    return this.observe(specOf({ kind: "effect", id, run }, rest));
+  }
+
+  observe(spec: NodeSpec): () => void {
+    const node = this.scheduler.register(spec);
+    // What runs have made goes with those that made it.
+    if (!this.#ownsScheduler && node.parent === undefined) this.#observers.add(node);
+    return () => {
+      this.#observers.delete(node);
+      this.scheduler.remove(node);
+    };
   }
 
   /** An input with one handler; see `stream.ts`. */
@@ -275,6 +290,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     const clearance = ambientClearance();
     // It may run again when whoever called it is gone.
     const within = clearance === undefined ? code : () => withClearance(clearance, code);
+    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, this.#replica, within);
     return transact(this.#host, this.scheduler, this.#replica, this.#reads, within, options);
   }
 
@@ -356,10 +372,19 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#pieces.close();
     scheduler.closeStreams(this.#replica);
     if (this.#ownsScheduler) scheduler.abandon();
+    else this.#removeNodes();
     const unanswered = await this.#replica.close(grace);
     if (unanswered > 0)
       scheduler.report(gaveUp(`the store had not answered ${unanswered} commits when space "${this.name}" closed`));
+    if (!this.#ownsScheduler) scheduler.detach(this.#replica);
     this.#unlisten?.();
+  }
+
+  /** Others go on with the scheduler, without what was here. */
+  #removeNodes(): void {
+    for (const node of this.#observers) this.scheduler.remove(node);
+    this.#observers.clear();
+    this.scheduler.removeWritersOf(this.#replica);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -8,13 +8,12 @@
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
-import type { Address } from "../scheduler/address.ts";
+import type { Address, DocumentIndex } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { ReadBehind, ReadTentative, ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
 import { type Rejection, rejected, retryRule } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
-import type { ReplicaDocument } from "../store/replica-document.ts";
 
 export interface TransactOptions {
   /** Subscribers of this group are not told: they made the change themselves. */
@@ -37,6 +36,17 @@ export class TransactionError extends Error {
 
 /** Runs of the code in one turn, each because of computed values that the one before had not looked at. */
 const ATTEMPTS_AT_ONCE = 10;
+
+/** As a part of what is under way: what that waits for is not its own to wait for. */
+export function transactInside<T>(scheduler: Scheduler, replica: Replica, code: () => T): Promise<T> {
+  try {
+    return Promise.resolve(scheduler.transact(replica, code).result);
+  } catch (error) {
+    // Whoever is run again by this must not go on without what the code had yet to do, and it tells people nothing.
+    if (typeof error === "symbol") throw error;
+    return Promise.reject(error);
+  }
+}
 
 export async function transact<T>(
   host: Host,
@@ -68,11 +78,14 @@ export async function transact<T>(
         continue;
       }
       const { end, commit, standing, missing } = attempted;
-      for (const document of missing ?? []) held.push(replica.observe(document));
+      for (const { replica: of, document } of missing ?? []) held.push(of.observe(document));
       if (commit === undefined && missing !== undefined && !isOver()) {
-        await loaded(replica, missing);
+        // Where nothing is loaded any more, it ends with the window.
+        if (!(await loaded(missing))) await pause(host, TRANSACT_PAUSE_MS);
         continue;
       }
+      // It has read what it needed: while the store takes its time, it demands nothing.
+      closure.release();
       const outcome = await (commit?.outcome ?? standing);
       if (outcome === undefined || outcome.kind === "committed") return end();
       const mayRunAgain = commit === undefined || retryRule(outcome) === "run-again";
@@ -114,8 +127,9 @@ function notInTime(address: Address, windowMs: number): Rejection {
   return rejected("stale", "read-moved", `${address} was not up to date within ${windowMs} ms: ${why}`);
 }
 
-/** Resolves when they are here; throws where one of them cannot be loaded. */
-async function loaded(replica: Replica, documents: ReadonlySet<ReplicaDocument>): Promise<void> {
-  await replica.loadsSettled();
-  for (const document of documents) if (document.loadError !== undefined) throw document.loadError;
+/** Resolves when they have arrived, or will not, and says whether they are here; throws where one of them cannot be loaded. */
+async function loaded(homes: ReadonlySet<DocumentIndex>): Promise<boolean> {
+  await Promise.all([...homes].map(({ replica }) => replica.loadsSettled()));
+  for (const { document } of homes) if (document.loadError !== undefined) throw document.loadError;
+  return [...homes].every(({ document }) => document.isKnown);
 }

@@ -2,25 +2,33 @@
  * Which attempt runs now, so that what is launched is tied to it: the handler of a send, or a transaction of plain code. The lineage of a
  * transaction is made by the first launch in it and follows its commit. SPEC: I10.
  */
+import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
+import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Closure } from "./closure.ts";
-import { Lineage } from "./lineage.ts";
+import { isCommitted, Lineage } from "./lineage.ts";
+import type { Background } from "./run-commits.ts";
 import type { Runner } from "./runner.ts";
-import type { Transacted, Turns } from "./turns.ts";
+import { synchronous, type Transacted, type Turns } from "./turns.ts";
 
 export class Attempts {
   readonly #runner: Runner;
   readonly #turns: Turns;
+  readonly #host: Host;
+  readonly #background: Background;
   /** What the transaction that runs now has launched. */
   #transaction: Lineage | undefined;
 
-  constructor(runner: Runner, turns: Turns) {
-    this.#runner = runner;
-    this.#turns = turns;
+  constructor(parts: { host: Host; runner: Runner; turns: Turns; background: Background }) {
+    this.#host = parts.host;
+    this.#runner = parts.runner;
+    this.#turns = parts.turns;
+    this.#background = parts.background;
   }
 
   /** Undefined for plain code and for nodes: effects run again as they like, and what they launch is nobody's. */
@@ -39,9 +47,30 @@ export class Attempts {
     return current?.label ?? handling?.label ?? this.#turns.label;
   }
 
-  /** Runs code as one commit; what it launches follows that. One inside another is part of it. */
+  /** Whether a transaction that begins now is a part of what runs: of a node's run, a handling or another transaction. */
+  get isUnderWay(): boolean {
+    const { current, handling } = this.#runner;
+    return current !== null || handling !== null || this.#turns.isTransacting;
+  }
+
+  /** Runs code as a part of what is under way: if it throws, nothing of it has happened. */
+  transactInside<T>(replica: Replica, code: () => T): T {
+    const { current, handling } = this.#runner;
+    const launched = (handling?.lineage ?? this.#transaction)?.launched ?? 0;
+    const part = () => synchronous(code);
+    try {
+      if (current !== null) return this.#runner.atomically(current, part);
+      return handling === null ? this.#turns.atomically(replica, part) : handling.atomically(part);
+    } catch (error) {
+      const lineage = handling?.lineage ?? this.#transaction;
+      if (current === null) lineage?.cancelFrom(launched, `the transaction threw: ${thrownText(error)}`);
+      throw error;
+    }
+  }
+
+  /** Runs code as one commit; what it launches follows that. */
   transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
-    if (this.#turns.isTransacting) return this.#turns.transact(replica, code, changeGroup);
+    if (this.isUnderWay) return { result: this.transactInside(replica, code), commit: undefined };
     try {
       const transacted = this.#turns.transact(replica, code, changeGroup, closure);
       this.#transacted(transacted);
@@ -60,7 +89,39 @@ export class Attempts {
     if (commit === undefined && missing !== undefined) return lineage.fail("it read documents before they were loaded");
     if (commit === undefined) return standing === undefined ? lineage.confirm() : follow(lineage, standing);
     lineage.applied({ session: commit.session, localSequence: commit.localSequence });
-    follow(lineage, commit.outcome);
+    this.#follow(lineage, commit);
+  }
+
+  /** The lineage of a commit that somebody has made. It may be over, or may have written nothing: its outcome alone decides. */
+  lineageOf(replica: Replica, commit: Commit): Lineage {
+    const lineage = new Lineage(replica);
+    this.#follow(lineage, commit);
+    return lineage;
+  }
+
+  #follow(lineage: Lineage, commit: Commit): void {
+    commit.outcome.then((answer) => {
+      if (answer.kind === "committed") lineage.confirm();
+      else if (answer.class === "unknown") this.#background.background(this.#findOut(lineage, commit, answer.message));
+      else lineage.fail(answer.message);
+    });
+  }
+
+  /** Asks the store whether a commit is there that it gave no answer to; until then what was launched waits. */
+  async #findOut(lineage: Lineage, commit: Commit, message: string): Promise<void> {
+    const until = this.#host.monotonic() + SEND_WINDOW_MS;
+    let isThere: boolean | undefined;
+    try {
+      while (isThere === undefined && this.#host.monotonic() < until) {
+        await pause(this.#host, this.#host.random() * STALE_BACKOFF_MAX_MS);
+        isThere = await isCommitted(lineage.replica, commit);
+      }
+    } catch {
+      // The space has closed: nobody will know, and nobody is there to do it.
+      isThere = false;
+    }
+    if (isThere) lineage.confirm();
+    else lineage.fail(message);
   }
 
   #take(): Lineage | undefined {
@@ -68,13 +129,6 @@ export class Attempts {
     this.#transaction = undefined;
     return lineage;
   }
-}
-
-/** The lineage of a commit that somebody has made. It may be over, or may have written nothing: its outcome alone decides. */
-export function lineageOf(replica: Replica, commit: Commit): Lineage {
-  const lineage = new Lineage(replica);
-  follow(lineage, commit.outcome);
-  return lineage;
 }
 
 function follow(lineage: Lineage, outcome: Promise<CommitOutcome>): void {

@@ -122,7 +122,7 @@ export function settingsOf(
 /** What somebody has set since the registration; what the policy has set is its own affair. */
 function gateSettings(gate: GateState, declared: Required<GateSettings>): JsonObject | undefined {
   const { throttleMs, noAutoDebounce } = gate;
-  const debounceMs = gate.autoDebounce ? declared.debounceMs : gate.debounceMs;
+  const debounceMs = gate.debouncedBy === "policy" ? declared.debounceMs : gate.debounceMs;
   const settings = {
     ...(debounceMs === declared.debounceMs ? {} : { debounceMs }),
     ...(throttleMs === declared.throttleMs ? {} : { throttleMs }),

@@ -1,15 +1,15 @@
 /**
  * What the handler of one send, or a transaction, reads that nodes write: a demand for as long as the send is at the head of its queue (Scheduler v2
  * §7.5), or the transaction is open. The consistency gate is inverted: nothing walks up from what is read. Work that is ready runs by height, as it does inside
- * a node's read; only nodes that a gate holds back are followed downstream to see whether they lead here. Where nothing waits to
- * run and what is read is live, none of this is needed, and a read costs a few comparisons.
+ * a node's read; only nodes that a gate holds back, and where there are materializers those that are left, are followed downstream to see whether they
+ * lead here. Where nothing waits to run and what is read is live, none of this is needed, and a read costs a few comparisons.
  */
 import { overlap } from "../store/path-operation.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
-import type { Gates } from "./gates.ts";
+import { type Gates, isUnsettling } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import { readersOf } from "./graph-walk.ts";
+import { linkedEdges, readersOf } from "./graph-walk.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Runner } from "./runner.ts";
@@ -43,16 +43,21 @@ export class Closure {
   #node: SchedulerNode | undefined;
   /** When all of it was up to date. */
   #upToDateAt = 0;
+  /** Whether nodes that do not settle hold it up too. */
+  readonly #waitsForUnsettling: boolean;
 
-  constructor(parts: ClosureParts, of: { toString(): string }) {
+  constructor(parts: ClosureParts, of: { toString(): string }, { waitsForUnsettling = false } = {}) {
     this.#parts = parts;
     this.#of = of;
+    this.#waitsForUnsettling = waitsForUnsettling;
   }
 
   /** Brings up to date what is not; false where that has to wait. */
   require(address: Address, shallow: boolean): boolean {
     const node = this.#demand(address, shallow);
-    if (!this.#parts.work.finishBefore(node) || this.#isHeldUp(node)) return false;
+    do {
+      if (!this.#parts.work.finishBefore(node) || this.#isHeldUp(node)) return false;
+    } while (this.#putBefore(node));
     this.#upToDateAt = this.#parts.graph.tick;
     return true;
   }
@@ -70,7 +75,7 @@ export class Closure {
    * run, a transaction cannot wait for the end of that.
    */
   #isApart({ writers }: DocumentIndex): boolean {
-    const { agenda, gates, runner, work } = this.#parts;
+    const { agenda, gates, graph, runner, work } = this.#parts;
     if (!agenda.idle.isEmpty || gates.held.size > 0 || work.hasUntold) return false;
     const { first } = agenda.primary;
     for (const writer of writers) {
@@ -78,6 +83,9 @@ export class Closure {
         return false;
     }
     for (const run of runner.awaited) if (writers.some((writer) => leadsTo(run, writer))) return false;
+    // Heights say nothing of what materializers may write.
+    if (!graph.hasEnvelopes) return true;
+    for (const queued of agenda.primary) if (writers.some((writer) => leadsTo(queued, writer))) return false;
     return true;
   }
 
@@ -118,35 +126,50 @@ export class Closure {
     for (const [address, shallow] of this.#wanted ?? []) this.#parts.runner.read(address, shallow);
   }
 
+  /** What does not settle holds up no send (I6): its value is seen as it is. Who can be refused, a transaction, is. */
   #isHeldUp(node: SchedulerNode): boolean {
     for (const held of this.#parts.gates.held) {
-      if (held.status !== "clean" && held.live && (leadsTo(held, node) || this.#coversRead(held))) return true;
+      const counts = held.status !== "clean" && held.live && (this.#waitsForUnsettling || !isUnsettling(held));
+      if (counts && leadsTo(held, node)) return true;
     }
     return false;
   }
 
-  #coversRead({ envelope }: SchedulerNode): boolean {
-    if (envelope === undefined) return false;
-    for (const { home, path } of this.#wanted?.keys() ?? []) {
-      if (envelope.some((place) => place.home === home && overlap(place.path, path))) return true;
+  /** Puts what is left to run and leads here before the node; true if there was any. What is left after heights have decided leads here over envelopes. */
+  #putBefore(node: SchedulerNode): boolean {
+    const { agenda, graph } = this.#parts;
+    if (agenda.isEmpty || !graph.hasEnvelopes) return false;
+    const before = [...agenda.idle, ...agenda.primary].filter((queued) => queued !== node && leadsTo(queued, node));
+    for (const queued of before) {
+      graph.heights.order(node, queued);
+      if (queued.envelope !== undefined && !queued.promoted) agenda.promote(queued);
     }
-    return false;
+    return before.length > 0;
   }
 }
 
-/** Whether nothing that writes there has anything left to do; most sends read nothing else, and need no closure. */
-export function isCurrent({ agenda, gates, work }: ClosureParts, { writers }: DocumentIndex): boolean {
-  if (writers.length === 0 && agenda.idle.isEmpty && gates.held.size === 0) return true;
+/** Whether nothing that writes there, or may, has anything left to do; most sends read nothing else, and need no closure. */
+export function isCurrent({ agenda, gates, graph, work }: ClosureParts, home: DocumentIndex): boolean {
+  const { writers } = home;
+  if (writers.length === 0 && !graph.isInEnvelope(home)) return true;
   if (!agenda.isEmpty || gates.held.size > 0 || work.isUnsettled) return false;
   return writers.every((writer) => writer.live && writer.status === "clean");
 }
 
-/** Whether what a node writes reaches another, over any number of nodes. */
-function leadsTo(from: SchedulerNode, to: SchedulerNode): boolean {
+/** Whether what a node writes, or may write, reaches another, over any number of nodes. */
+export function leadsTo(from: SchedulerNode, to: SchedulerNode): boolean {
   const seen = new Set([from]);
   for (const node of seen) {
     if (node === to) return true;
     for (const reader of readersOf(node)) seen.add(reader);
+    for (const place of node.envelope ?? NOTHING) for (const reader of readersInside(place)) seen.add(reader);
   }
   return false;
 }
+
+function* readersInside({ home, path }: Address): Iterable<SchedulerNode> {
+  if (home.liveAddresses === 0) return;
+  for (const { node, address } of linkedEdges(home.root)) if (overlap(path, address.path)) yield node;
+}
+
+const NOTHING: readonly Address[] = Object.freeze([]);

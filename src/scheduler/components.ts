@@ -5,6 +5,7 @@
 import type { Host } from "../host/host.ts";
 import { Agenda } from "./agenda.ts";
 import { Attempts } from "./attempts.ts";
+import { Authors } from "./authors.ts";
 import { Dispatch } from "./dispatch.ts";
 import { Documents } from "./documents.ts";
 import { Episode } from "./episode.ts";
@@ -42,7 +43,8 @@ export function compose(host: Host) {
   const agenda = new Agenda(gates);
   const graph = new Graph(agenda);
   const invalidation = new Invalidation(graph, agenda, gates, trace);
-  const introspection = new Introspection({ host, gates, registry, trace });
+  const authors = new Authors();
+  const introspection = new Introspection({ host, gates, registry, trace, authors });
   const documents = new Documents({ registry, graph, invalidation });
   const turns = new Turns(host, invalidation, introspection, trace.commit);
   const base = { host, trace, registry, gates, agenda, graph, invalidation, introspection, documents, turns };
@@ -52,7 +54,7 @@ export function compose(host: Host) {
   const persistence = new Persistence(base);
   const precedence = new Precedence(base);
   const quiescence = new Quiescence(base);
-  const commits = new RunCommits({ ...base, background: quiescence });
+  const commits = new RunCommits({ ...base, authors, background: quiescence });
   const reads = new RunReads({ ...base, precedence, persistence, flow });
   const writes = new RunWrites({ ...base, flow, commits });
   const timing = new RunTiming(host, gates);
@@ -62,12 +64,12 @@ export function compose(host: Host) {
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };
   const settle = new Settle({ ...base, ...running });
   const lifecycle = new Lifecycle({ ...base, ...running, settle });
-  const pull = new Pull({ lifecycle, documents, quiescence });
+  const pull = new Pull({ lifecycle, documents, quiescence, gates, runner });
 
   // Handling sends.
   const answers = new SendAnswers({ host, introspection, work: settle });
   const dispatch = new Dispatch({ ...base, runner, answers, work: settle, passes: settle });
-  const attempts = new Attempts(runner, turns);
+  const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const reading = { registry, graph, agenda, gates, runner, work: settle };
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 

@@ -73,14 +73,14 @@ export class Documents {
   claim(node: SchedulerNode, { outputs, outputIn, id }: NodeSpec): void {
     if (node.output !== undefined) this.#takeOver(node, node.output);
     for (const output of outputs ?? NOTHING) this.#graph.addWriter(node, output.home);
-    for (const place of node.envelope ?? NOTHING) place.hold();
+    for (const place of node.envelope ?? NOTHING) this.#graph.addEnvelope(place);
     if (outputIn !== undefined && node.output === undefined) this.#placeUnlessUnseen(node, outputIn, id);
   }
 
   /** The node is not registered any more: what it wrote, and may have written, is anybody's. */
   release(node: SchedulerNode): void {
     for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
-    for (const place of node.envelope ?? NOTHING) place.letGo();
+    for (const place of node.envelope ?? NOTHING) this.#graph.removeEnvelope(place);
     if (this.#keptFor.size === 0) return;
     for (const address of this.#keptFor.get(node) ?? NOTHING) address.letGo();
     this.#keptFor.delete(node);
@@ -119,6 +119,11 @@ export class Documents {
       this.#invalidation.arrived(home);
     }
     document.derived = true;
+  }
+
+  /** The space has closed. */
+  forget(replica: Replica): void {
+    this.#replicas.delete(replica);
   }
 
   // Spaces ---------------------------------------------------------------------------------------------------------------

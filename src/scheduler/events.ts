@@ -13,7 +13,7 @@ import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Address } from "./address.ts";
-import { type Attempts, lineageOf } from "./attempts.ts";
+import type { Attempts } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
 import { callerEventId, EventStem, originHash } from "./event-id.ts";
 import type { FallListener } from "./invalidation.ts";
@@ -146,7 +146,8 @@ export class Events implements FallListener {
   send(stream: StreamRecord, value: unknown, options: SendOptions): Sent {
     this.#requireSender(stream);
     const attempt = this.#attempts.current;
-    const origin = options.origin === undefined ? attempt : lineageOf(stream.queue.replica, options.origin);
+    const origin =
+      options.origin === undefined ? attempt : this.#attempts.lineageOf(stream.queue.replica, options.origin);
     const { onOutcome } = options;
     const { label } = this.#attempts;
     const name = this.#nameOf(stream, options, label);

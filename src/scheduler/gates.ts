@@ -1,7 +1,7 @@
 /**
  * Time gates (Scheduler v2 §8): debounce, throttle and backoff are one number per node, the time at which it becomes eligible,
  * and one timer for the earliest of them. A gated node stays invalid and is told of nothing; when its gate opens it is offered
- * like any other.
+ * like any other. Changes and runs are dated for nodes that have, or have had, a gate, and for no others: the clock costs as much as a run.
  */
 import type { Host, Timer } from "../host/host.ts";
 import {
@@ -18,14 +18,14 @@ import type { TraceLog } from "./trace.ts";
 /** Times are of the host's monotonic clock. */
 export interface GateState {
   debounceMs: number;
-  /** Set by the policy, not by a person; goes when the person says otherwise. */
-  autoDebounce: boolean;
+  /** Who has said so since the registration. What a person says, the policy leaves. */
+  debouncedBy: "nobody" | "policy" | "person";
   noAutoDebounce: boolean;
   throttleMs: number;
-  /** No run before this: the last invalidation plus the debounce. */
-  debounceReadyAt: number;
-  /** No run before this: the last run plus the throttle. */
-  throttleReadyAt: number;
+  /** The last invalidation: no run before the debounce has passed since. `NEVER` where nobody has looked at the clock. */
+  changedAt: number;
+  /** The end of the last run: no other before the throttle has passed since; likewise. */
+  ranAt: number;
   backoffUntil: number;
   /** How often in a row the node exhausted its budget. */
   exhaustions: number;
@@ -41,9 +41,18 @@ export interface GateState {
   slowRuns: number;
 }
 
+const NEVER = Number.NEGATIVE_INFINITY;
+
+/** Whether the node has exhausted its budget and not settled since: it is one of an episode. */
+export function isUnsettling({ gate }: SchedulerNode): boolean {
+  return gate !== undefined && gate.exhaustions > 0;
+}
+
 /** What the gates do with a node whose time has come. */
 export interface GateHome {
   gateOpened(node: SchedulerNode): void;
+  /** One that waits is stopped: nobody waits for it any more. */
+  gateStopped(): void;
 }
 
 export class Gates {
@@ -71,7 +80,7 @@ export class Gates {
   eligibleAt({ gate }: SchedulerNode): number {
     if (gate === undefined) return 0;
     if (gate.stopped || gate.catchingUp) return Number.POSITIVE_INFINITY;
-    return Math.max(gate.debounceReadyAt, gate.throttleReadyAt, gate.backoffUntil);
+    return Math.max(gate.changedAt + gate.debounceMs, gate.ranAt + gate.throttleMs, gate.backoffUntil);
   }
 
   /** How long a node still has to wait. */
@@ -111,8 +120,9 @@ export class Gates {
   /** A value that the node had read has changed. */
   invalidated(node: SchedulerNode): void {
     const { gate } = node;
-    if (gate === undefined || gate.debounceMs === 0) return;
-    gate.debounceReadyAt = this.#host.monotonic() + gate.debounceMs;
+    if (gate === undefined) return;
+    const isDated = gate.debounceMs > 0 || gate.throttleMs > 0 || gate.changedAt !== NEVER;
+    if (isDated) gate.changedAt = this.#host.monotonic();
   }
 
   /** First runs are not delayed, there is nothing to show yet; but nobody may ever look at what a run has created. */
@@ -123,16 +133,17 @@ export class Gates {
   /** A run has ended. */
   ran(node: SchedulerNode, durationMs: number): void {
     const { gate } = node;
-    if (gate !== undefined && gate.throttleMs > 0) gate.throttleReadyAt = this.#host.monotonic() + gate.throttleMs;
+    if (gate !== undefined && (gate.throttleMs > 0 || gate.ranAt !== NEVER)) gate.ranAt = this.#host.monotonic();
     if (node.kind === "effect" && durationMs >= AUTO_DEBOUNCE_FROM_MS) this.#slow(node);
   }
 
   #slow(node: SchedulerNode): void {
     const gate = this.state(node);
     gate.slowRuns++;
-    if (gate.noAutoDebounce || gate.debounceMs > 0 || gate.slowRuns < AUTO_DEBOUNCE_AFTER_RUNS) return;
+    const isDecided = gate.noAutoDebounce || gate.debouncedBy === "person" || gate.debounceMs > 0;
+    if (isDecided || gate.slowRuns < AUTO_DEBOUNCE_AFTER_RUNS) return;
     gate.debounceMs = AUTO_DEBOUNCE_MS;
-    gate.autoDebounce = true;
+    gate.debouncedBy = "policy";
   }
 
   /** The node ran as often as one pass allows and is invalid again. */
@@ -173,40 +184,45 @@ export class Gates {
 
   // Control ------------------------------------------------------------------------------------------------------------
 
+  /** Counted from the change that the node waits after; where that is not dated, it has just been: without a gate nobody waits long. */
   setDebounce(node: SchedulerNode, debounceMs: number): void {
     const gate = this.state(node);
-    gate.debounceReadyAt = readyAfter(gate.debounceReadyAt, gate.debounceMs, requireDuration(debounceMs, "a debounce"));
-    gate.debounceMs = debounceMs;
-    gate.autoDebounce = false;
+    gate.debounceMs = requireDuration(debounceMs, "a debounce");
+    gate.debouncedBy = "person";
+    if (debounceMs > 0 && gate.changedAt === NEVER && node.status === "invalid")
+      gate.changedAt = this.#host.monotonic();
     this.#reconsider(node);
   }
 
+  /** Counted from the last run; where that is not dated, from now: it may have been a moment ago. */
   setThrottle(node: SchedulerNode, throttleMs: number): void {
     const gate = this.state(node);
-    gate.throttleReadyAt = readyAfter(gate.throttleReadyAt, gate.throttleMs, requireDuration(throttleMs, "a throttle"));
-    gate.throttleMs = throttleMs;
+    gate.throttleMs = requireDuration(throttleMs, "a throttle");
+    if (throttleMs > 0 && gate.ranAt === NEVER && node.runs > 0) gate.ranAt = this.#host.monotonic();
     this.#reconsider(node);
   }
 
   setNoAutoDebounce(node: SchedulerNode, off: boolean): void {
     const gate = this.state(node);
     gate.noAutoDebounce = off;
-    if (off && gate.autoDebounce) this.setDebounce(node, 0);
+    if (off && gate.debouncedBy === "policy") this.setDebounce(node, 0);
+    if (!off && gate.debounceMs === 0) gate.debouncedBy = "nobody";
   }
 
   setBreakpoint(node: SchedulerNode, on: boolean): void {
     this.state(node).stopped = on;
     this.#reconsider(node);
+    if (on) this.#home?.gateStopped();
   }
 
   state(node: SchedulerNode): GateState {
     node.gate ??= {
       debounceMs: 0,
-      autoDebounce: false,
+      debouncedBy: "nobody",
       noAutoDebounce: false,
       throttleMs: 0,
-      debounceReadyAt: 0,
-      throttleReadyAt: 0,
+      changedAt: NEVER,
+      ranAt: NEVER,
       backoffUntil: 0,
       exhaustions: 0,
       conflicts: 0,
@@ -265,11 +281,6 @@ export class Gates {
     }
     if (next < Number.POSITIVE_INFINITY) this.#arm(next);
   }
-}
-
-/** When a gate opens that was to open then, counted from the same change or run with another wait; 0: there was none to count from. */
-function readyAfter(readyAt: number, waitMs: number, newWaitMs: number): number {
-  return newWaitMs === 0 || readyAt === 0 ? 0 : readyAt - waitMs + newWaitMs;
 }
 
 function backoffMs(times: number): number {

@@ -51,13 +51,17 @@ export function isDerived({ writers, root }: DocumentIndex): boolean {
 }
 
 /** The reads of documents that are not derived which a derived one goes back to. */
-export function* sourceReads(derived: DocumentIndex): Iterable<Edge> {
-  const seen = new Set([derived]);
-  for (const index of seen) {
+export function sourceReads(derived: DocumentIndex): Iterable<Edge> {
+  return sourcesOf(new Set([derived]));
+}
+
+/** The same of several, each way once; those that are met on the way are added to the set. */
+export function* sourcesOf(derived: Set<DocumentIndex>): Iterable<Edge> {
+  for (const index of derived) {
     for (const writer of index.writers) {
       enterReads(writer);
       for (let edge = writer.reads; edge !== null; edge = edge.next) {
-        if (isDerived(edge.address.home)) seen.add(edge.address.home);
+        if (isDerived(edge.address.home)) derived.add(edge.address.home);
         else yield edge;
       }
     }

@@ -38,6 +38,8 @@ export class Graph {
   /** Nodes that have just lost a demand. */
   readonly #suspects: SchedulerNode[] = [];
   #isSettling = false;
+  /** Documents that materializers may write into, and at how many declared places. */
+  readonly #envelopes = new Map<DocumentIndex, number>();
 
   constructor(agenda: Agenda) {
     this.#agenda = agenda;
@@ -178,6 +180,28 @@ export class Graph {
     index.writers = index.writers.filter((writer) => writer !== node);
     index.root.letGo();
     for (const edge of linkedEdges(index.root)) if (edge.node !== node) node.demand--;
+  }
+
+  /** A materializer came that may write there: it is no writer, since nobody is ordered or demanded by that alone. */
+  addEnvelope(place: Address): void {
+    place.hold();
+    this.#envelopes.set(place.home, (this.#envelopes.get(place.home) ?? 0) + 1);
+  }
+
+  removeEnvelope(place: Address): void {
+    place.letGo();
+    const places = (this.#envelopes.get(place.home) ?? 0) - 1;
+    if (places > 0) this.#envelopes.set(place.home, places);
+    else this.#envelopes.delete(place.home);
+  }
+
+  get hasEnvelopes(): boolean {
+    return this.#envelopes.size > 0;
+  }
+
+  /** Whether a materializer may write into the document. */
+  isInEnvelope(index: DocumentIndex): boolean {
+    return this.#envelopes.size > 0 && this.#envelopes.has(index);
   }
 
   #linkNew(edge: Edge): void {

@@ -17,11 +17,12 @@ import { event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import { handOut } from "../store/admit.ts";
+import type { Precondition } from "../store/commit.ts";
 import { isWithin, join, type Label, labelOf } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import { requireAbsent } from "../store/receipt.ts";
 import type { Replica } from "../store/replica.ts";
-import type { Commit, Transaction } from "../store/transaction.ts";
+import type { Commit, Transaction, TransactionMark } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { Closure, type ClosureParts, isCurrent } from "./closure.ts";
@@ -133,6 +134,19 @@ export class Handling implements WriteTarget {
     }
   }
 
+  /** Runs code that is a part of the handling: if it throws, what it has written is taken back, and nothing else. */
+  atomically<T>(code: () => T): T {
+    const mark = this.transaction.mark();
+    const others = new Map([...(this.#others ?? NONE)].map(([replica, other]) => [replica, other.mark()]));
+    try {
+      return code();
+    } catch (error) {
+      this.transaction.backTo(mark);
+      for (const [replica, other] of this.#others ?? NONE) other.backTo(others.get(replica) ?? UNWRITTEN);
+      throw error;
+    }
+  }
+
   /** An id that follows from the event: every attempt, anywhere, gets the same. */
   newId(name?: string): string {
     return name === undefined ? `${this.send.id}#${++this.#ids}` : `${this.send.id}/${name}`;
@@ -171,7 +185,15 @@ export class Handling implements WriteTarget {
     this.end();
     this.letGoOfOthers();
     this.lineage.fail(why);
-    return this.transaction.commitReads(requireAbsent(receiptOf(this.send.id)));
+    const origin = this.originCondition;
+    const absent = requireAbsent(receiptOf(this.send.id));
+    return origin === undefined ? this.transaction.commitReads(absent) : this.transaction.commitReads(absent, origin);
+  }
+
+  /** What its commit needs to come after that of who sent, as long as that is not confirmed. */
+  get originCondition(): Precondition | undefined {
+    const { origin } = this.send;
+    return origin?.state === "applied" && origin.commit ? { kind: "originCommitted", ...origin.commit } : undefined;
   }
 
   /** Nothing of it happens. */
@@ -311,3 +333,6 @@ function over({ stream }: Send): StreamError {
 }
 
 const NONE: readonly never[] = [];
+
+/** Of a transaction that was not there. */
+const UNWRITTEN: TransactionMark = { operations: NONE, extras: undefined };

@@ -11,23 +11,26 @@ import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { isRefusal } from "../store/label.ts";
 import type { Address } from "./address.ts";
+import type { Authors } from "./authors.ts";
 import { enterReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
-import type { SchedulerNode } from "./node.ts";
+import { type Edge, RUNNING, type SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Run } from "./run.ts";
-import type { Sent } from "./send.ts";
+import type { Send, SendOutcome, Sent } from "./send.ts";
 import type { StreamRecord } from "./stream-record.ts";
 import type { Trace, TraceEntry } from "./trace.ts";
 
 export type WhyStep =
   | { readonly kind: "ran"; readonly node: string; readonly because: readonly string[] }
   | { readonly kind: "first-run"; readonly node: string }
-  /** A document that no node writes: somebody's commit changed it. */
+  /** No node has changed it, or so long ago that nobody knows: somebody's commit has. */
   | { readonly kind: "written"; readonly address: string };
 
 export type WhyNot =
   | { readonly kind: "unknown" }
+  /** In the middle of a run, mostly an asynchronous one. */
+  | { readonly kind: "running"; readonly message: string; readonly because: readonly string[] }
   | { readonly kind: "clean"; readonly message: string }
   | { readonly kind: "dormant"; readonly message: string; readonly because: readonly string[] }
   | { readonly kind: "gated"; readonly message: string; readonly forMs: number; readonly because: readonly string[] }
@@ -77,13 +80,15 @@ export class Introspection {
   readonly #errorListeners = new Set<ErrorListener>();
   readonly #consoleListeners = new Set<(line: string) => void>();
   readonly #trace: Trace;
+  readonly #authors: Authors;
   readonly #notIdempotent = new Set<SchedulerNode>();
 
-  constructor(parts: { host: Host; gates: Gates; registry: Registry; trace: Trace }) {
+  constructor(parts: { host: Host; gates: Gates; registry: Registry; trace: Trace; authors: Authors }) {
     this.#host = parts.host;
     this.#gates = parts.gates;
     this.#registry = parts.registry;
     this.#trace = parts.trace;
+    this.#authors = parts.authors;
   }
 
   // What happens -----------------------------------------------------------------------------------------------------
@@ -108,15 +113,15 @@ export class Introspection {
 
   /** Sent by a node, by the handler of an event, or by plain code. */
   sent(stream: StreamRecord, sent: Sent, by: string | undefined): void {
-    const { send, handled } = this.#trace;
-    const because = by === undefined ? NOTHING : [by];
-    if (send.on) send.note({ node: stream, kind: "sent", because, detail: sent.id });
-    if (handled.on) void this.#noteOutcome(stream, sent);
+    const { send } = this.#trace;
+    if (send.on) send.note({ node: stream, kind: "sent", because: by === undefined ? NOTHING : [by], detail: sent.id });
   }
 
-  async #noteOutcome(stream: StreamRecord, { id, outcome }: Sent): Promise<void> {
-    const { kind } = await outcome;
-    this.#trace.handled.note({ node: stream, kind: "over", because: [id], detail: kind });
+  /** A send comes to its end, whenever it was sent. */
+  over(send: Send, kind: SendOutcome["kind"]): void {
+    const { handled } = this.#trace;
+    if (!handled.on || send.state === "over") return;
+    handled.note({ node: send.stream, kind: "over", because: [send.id], detail: kind });
   }
 
   nonSettling(node: SchedulerNode, circle: readonly SchedulerNode[], delayMs: number): void {
@@ -206,18 +211,33 @@ export class Introspection {
       }
       steps.push({ kind: "ran", node: node.id, because: causes.map(String) });
       for (const cause of causes) {
-        const { writers } = cause.home;
-        if (writers.length === 0) steps.push({ kind: "written", address: String(cause) });
-        open.push(...writers);
+        const author = this.#authorOf(node, cause);
+        if (author === undefined) steps.push({ kind: "written", address: String(cause) });
+        else open.push(author);
       }
     }
     return steps;
+  }
+
+  /** Who made the last change that a reader has seen there. */
+  #authorOf(reader: SchedulerNode, cause: Address): SchedulerNode | undefined {
+    if (cause.home.computation !== undefined) return cause.home.computation;
+    const reads = readsOf(reader).filter(({ address }) => address === cause);
+    const isShallow = reads.length > 0 && reads.every(({ shallow }) => shallow);
+    const author = this.#authors.of(isShallow ? cause.shape : cause.stamp);
+    return author === undefined ? undefined : this.#registry.find(author);
   }
 
   /** Why a node does not run now. */
   whyNot(id: string): WhyNot {
     const node = this.#registry.find(id);
     if (!node) return { kind: "unknown" };
+    if (node.slot === RUNNING) {
+      // By its own causes it has run already; what came since makes it run again.
+      const because = node.causes.map(String);
+      const again = because.length === 0 ? "" : ` It runs again because of ${because.join(", ")}.`;
+      return { kind: "running", message: `runs now: its run has not ended.${again}`, because };
+    }
     if (!node.live) {
       const moved = movedReads(node);
       const state =
@@ -270,7 +290,7 @@ export class Introspection {
       live: node.live,
       height: node.height,
       runs: node.runs,
-      reads: readsOf(node).map(String),
+      reads: readsOf(node).map(({ address }) => String(address)),
       writes: writesOf(node).map(String),
       ...(node.parent ? { parent: node.parent.id } : {}),
       ...(node.error === undefined ? {} : { error: String(node.error) }),
@@ -280,10 +300,10 @@ export class Introspection {
 
 const NOTHING: readonly Address[] = [];
 
-function readsOf(node: SchedulerNode): Address[] {
-  const reads: Address[] = [];
+function readsOf(node: SchedulerNode): Edge[] {
+  const reads: Edge[] = [];
   enterReads(node);
-  for (let edge = node.reads; edge !== null; edge = edge.next) reads.push(edge.address);
+  for (let edge = node.reads; edge !== null; edge = edge.next) reads.push(edge);
   return reads;
 }
 

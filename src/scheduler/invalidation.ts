@@ -53,8 +53,7 @@ export class Invalidation {
   readonly #trace: TraceLog;
   readonly #commitTrace: TraceLog;
   readonly #listeners = new Map<Replica, NotificationListener>();
-
-  readonly #detach: (() => void)[] = [];
+  readonly #detach = new Map<Replica, () => void>();
 
   constructor(graph: Graph, agenda: Agenda, gates: Gates, trace: Trace) {
     this.#graph = graph;
@@ -73,7 +72,14 @@ export class Invalidation {
     if (this.#listeners.has(replica)) return;
     const listener: NotificationListener = (notification) => this.#notified(replica, notification);
     this.#listeners.set(replica, listener);
-    this.#detach.push(replica.subscribe(listener));
+    this.#detach.set(replica, replica.subscribe(listener));
+  }
+
+  /** Listens no longer. */
+  detach(replica: Replica): void {
+    this.#detach.get(replica)?.();
+    this.#detach.delete(replica);
+    this.#listeners.delete(replica);
   }
 
   /** The listener of a replica, for whoever has told the changes directly already. */
@@ -83,8 +89,7 @@ export class Invalidation {
   }
 
   dispose(): void {
-    for (const detach of this.#detach.splice(0)) detach();
-    this.#listeners.clear();
+    for (const replica of [...this.#detach.keys()]) this.detach(replica);
   }
 
   #notified(replica: Replica, notification: Notification): void {

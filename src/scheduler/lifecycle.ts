@@ -3,13 +3,17 @@
  * removing takes them out again, with what their runs have created.
  */
 import type { Agenda } from "./agenda.ts";
+import { restoreCauses } from "./causes.ts";
 import type { Documents } from "./documents.ts";
 import { type Gates, requireDuration } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import type { NodeSpec, SchedulerNode } from "./node.ts";
+import { type Edge, type NodeSpec, type SchedulerNode, UNKNOWN } from "./node.ts";
+import type { Persisted } from "./node-record.ts";
 import type { Persistence } from "./persistence.ts";
 import type { ProvisionalDemand } from "./provisional-demand.ts";
 import type { Registry } from "./registry.ts";
+import type { Run } from "./run.ts";
+import type { RunReads } from "./run-reads.ts";
 import type { Runner } from "./runner.ts";
 import type { Settle } from "./settle.ts";
 
@@ -25,6 +29,9 @@ export class Lifecycle {
   readonly #persistence: Persistence;
   readonly #provisional: ProvisionalDemand;
   readonly #settle: Settle;
+  readonly #reads: RunReads;
+  /** How far the reads of the last run that made something were looked at. */
+  readonly #look: { run: number; tail: Edge | null; stamp: number } = { run: 0, tail: null, stamp: 0 };
 
   constructor(parts: {
     registry: Registry;
@@ -36,6 +43,7 @@ export class Lifecycle {
     persistence: Persistence;
     provisional: ProvisionalDemand;
     settle: Settle;
+    reads: RunReads;
   }) {
     this.#registry = parts.registry;
     this.#graph = parts.graph;
@@ -46,6 +54,7 @@ export class Lifecycle {
     this.#persistence = parts.persistence;
     this.#provisional = parts.provisional;
     this.#settle = parts.settle;
+    this.#reads = parts.reads;
   }
 
   register(spec: NodeSpec): SchedulerNode {
@@ -58,7 +67,10 @@ export class Lifecycle {
     const node = this.#registry.create(parent === undefined ? spec : { ...spec, parent });
     if (parent !== undefined) node.height = Math.max(node.height, parent.height + 1);
     // That it is there, and what it has caught in its function, is what the run knows.
-    if (run !== null) node.label = run.label;
+    if (run !== null) {
+      node.label = run.label;
+      node.madeBy(run.id, run.node.status === "clean" ? this.#graph.tick : UNKNOWN);
+    }
     if (spec.debounceMs) this.#gates.state(node).debounceMs = spec.debounceMs;
     if (spec.throttleMs) this.#gates.state(node).throttleMs = spec.throttleMs;
     if (spec.noAutoDebounce) this.#gates.state(node).noAutoDebounce = true;
@@ -69,6 +81,55 @@ export class Lifecycle {
     if (node.kind === "effect" || node.envelope !== undefined) this.#graph.root(node);
     else if (creator?.live) this.#provisional.grant(node);
     return node;
+  }
+
+  /**
+   * The run of its creator makes a computation again: the function that has caught what this run knows is the one that counts. What came of the
+   * last one counts as long as nothing has changed that the run has read so far: then the function has caught the same. In one run the first one counts.
+   */
+  remake(node: SchedulerNode, compute: NodeSpec["run"], persisted: Persisted | undefined): void {
+    const run = this.#runner.current;
+    if (run === null || run.rehearsal || node.madeIn === run.id) return;
+    const before = node.caughtAt;
+    const isSame = node.run === compute;
+    const isOtherCode = node.record !== undefined && this.#persistence.remade(node, node.record, persisted);
+    const newest = isSame ? before : this.#newestKnown(run);
+    const isOutdated = isOtherCode || newest === UNKNOWN || before < newest;
+    // Later than all that the other function had caught, also for what the node makes in turn.
+    if (isOutdated && newest !== UNKNOWN) node.madeBy(run.id, ++this.#graph.tick);
+    else node.madeBy(run.id, isOutdated ? UNKNOWN : before);
+    if (isSame) return;
+    node.run = compute;
+    node.label = run.label;
+    if (isOutdated) this.#outdated(node, run);
+  }
+
+  /** What it came to is of another function. */
+  #outdated(node: SchedulerNode, run: Run): void {
+    if (node.record !== undefined && this.#persistence.isKept(node, node.record)) return;
+    if (node.status === "never-ran") return;
+    node.status = "invalid";
+    restoreCauses(node, run.node.lastReason);
+    this.#gates.invalidated(node);
+    if (!node.live) return;
+    this.#agenda.offer(node);
+    if (node.height < run.node.height) this.#reads.finishRemade(run);
+  }
+
+  /** The newest stamp of what the run knows so far: its own function, and what it has read. Unknown where something of that has changed since. */
+  #newestKnown({ id, node, tail }: Run): number {
+    const look = this.#look;
+    if (look.run !== id) {
+      look.run = id;
+      look.tail = null;
+      look.stamp = node.caughtAt;
+    }
+    let edge = look.tail === null ? node.reads : look.tail.next;
+    for (; look.tail !== tail && edge !== null; edge = edge.next) {
+      look.tail = edge;
+      look.stamp = Math.max(look.stamp, edge.shallow ? edge.address.shape : edge.address.stamp);
+    }
+    return node.status === "clean" && node.caughtAt !== UNKNOWN ? look.stamp : UNKNOWN;
   }
 
   /** Removes a node, and what its runs have created. */

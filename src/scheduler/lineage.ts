@@ -55,6 +55,16 @@ export class Lineage {
     else this.#launches.push(launch);
   }
 
+  /** How much it has launched so far. */
+  get launched(): number {
+    return this.#launches.length;
+  }
+
+  /** The part of the attempt that has launched what came after so much was taken back. */
+  cancelFrom(launched: number, why: string): void {
+    for (const launch of this.#launches.splice(launched)) launch.cancelled(why);
+  }
+
   applied(commit: CommitIdentity): void {
     if (this.state !== "open") return;
     this.state = "applied";
@@ -85,4 +95,16 @@ export class Lineage {
     this.#launches = NOTHING;
     return launches;
   }
+}
+
+/** A commit of nothing that may be made only if the other was. Undefined where the store does not say. */
+export async function isCommitted(
+  replica: Replica,
+  { session, localSequence }: CommitIdentity,
+): Promise<boolean | undefined> {
+  const question = replica.transaction();
+  question.preconditions.push({ kind: "originCommitted", session, localSequence });
+  const answer = await question.commit().outcome;
+  if (answer.kind === "committed") return true;
+  return answer.reason === "origin-not-committed" ? false : undefined;
 }

@@ -28,7 +28,8 @@ export interface GateSettings {
 }
 
 export class NodeRecord {
-  readonly fingerprint: string;
+  /** Another one once its creator has made the node again from other code. */
+  fingerprint: string;
   /** What the registration said of the gates. */
   readonly declared: Required<GateSettings>;
   phase: "asked" | "restored" | "missed" | "here" = "here";

@@ -74,6 +74,9 @@ export interface NodeSpec {
 
 const NO_ADDRESSES: readonly Address[] = Object.freeze([]);
 
+/** Before every stamp: whatever there is has changed since. */
+export const UNKNOWN = -1;
+
 /** The slot of a node that is not queued. */
 export const UNQUEUED = -1;
 /** The slot of a node that runs, or awaits its asynchronous run: it is not queued before that has ended. */
@@ -96,6 +99,9 @@ class Particulars {
   record: NodeRecord | undefined;
   /** A materializer that primary work waits for: it stands in the primary queue (§4.3). */
   promoted = false;
+  /** The run of its creator that made it, or made it again, last; and the graph's tick as of which its function has caught what it has, or `UNKNOWN`. */
+  madeIn = 0;
+  caughtAt = 0;
 }
 
 /**
@@ -113,7 +119,8 @@ export class SchedulerNode {
   met = 0;
   /** What its function gets; made by the first run. */
   handle: RunHandle | null = null;
-  readonly run: (run: RunHandle) => unknown;
+  /** Another one once its creator has made the node again. */
+  run: (run: RunHandle) => unknown;
   /** What it has read, in that order; owned by graph. */
   reads: Edge | null = null;
   /** Where a computation's result goes; undefined also while nobody has looked at it (`outputIn`). */
@@ -223,6 +230,21 @@ export class SchedulerNode {
 
   set promoted(promoted: boolean) {
     this.#particular().promoted = promoted;
+  }
+
+  get madeIn(): number {
+    return this.particulars?.madeIn ?? 0;
+  }
+
+  get caughtAt(): number {
+    return this.particulars?.caughtAt ?? 0;
+  }
+
+  /** A run of its creator has made it, or made it again. */
+  madeBy(run: number, caughtAt: number): void {
+    const particulars = this.#particular();
+    particulars.madeIn = run;
+    particulars.caughtAt = caughtAt;
   }
 
   /** Documents it writes: the output first, then static side-write targets. */

@@ -11,11 +11,12 @@ import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Documents } from "./documents.ts";
+import { enterReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { Introspection } from "./introspection.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
-import { type GateSettings, isResumed, NodeRecord } from "./node-record.ts";
+import { type GateSettings, isResumed, NodeRecord, type Persisted } from "./node-record.ts";
 import { Resume } from "./resume.ts";
 import type { Turns } from "./turns.ts";
 import { WriteBehind } from "./write-behind.ts";
@@ -79,6 +80,32 @@ export class Persistence {
     if (this.#batch === undefined) return;
     node.record.phase = "asked";
     this.#batch.push(node);
+  }
+
+  /** A node was made again by its creator; true if from other code. */
+  remade(node: SchedulerNode, record: NodeRecord, persisted: Persisted | undefined): boolean {
+    if (persisted === undefined || persisted.fingerprint === record.fingerprint) return false;
+    record.fingerprint = persisted.fingerprint;
+    // The row is of the other code; one that is yet to come is told apart by its fingerprint.
+    if (record.phase === "restored") this.#disown(node, record);
+    return true;
+  }
+
+  /**
+   * What a node came to is of another function than the one that its creator has made now. True where it is what the node was resumed with, and the
+   * creator's first run was merely repeated: what that had read in between was not here, and is not another since it was stored.
+   */
+  isKept(node: SchedulerNode, record: NodeRecord): boolean {
+    if (node.runs === 0 && node.parent?.runs === 0 && record.phase !== "missed") return true;
+    if (record.phase === "restored") this.#disown(node, record);
+    return false;
+  }
+
+  /** It has to run, whatever its row says. */
+  #disown(node: SchedulerNode, record: NodeRecord): void {
+    enterReads(node);
+    record.observation = undefined;
+    record.phase = "missed";
   }
 
   /** What the code registers is resumed; resolves when it is installed. Until then nothing runs. */
@@ -201,6 +228,12 @@ export class Persistence {
   /** Writes what can be written now. */
   async flush(): Promise<void> {
     await Promise.all([...this.#spaces.values()].map((space) => space.flush()));
+  }
+
+  /** The space has closed. */
+  forget(replica: Replica): void {
+    this.#spaces.get(replica)?.close();
+    this.#spaces.delete(replica);
   }
 
   get written(): number {

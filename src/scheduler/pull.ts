@@ -1,51 +1,92 @@
 /**
- * One look at values that nobody observes (Scheduler v2 §13, `pullOnce`): demands what is read, waits until that is loaded and up to date,
- * and lets go.
+ * One look at values that nobody observes (Scheduler v2 §13, `pullOnce`): demands what is read, waits until that is loaded and up to date, gates
+ * that hold it up included, and lets go. SPEC: R23.
  */
+import { leadsTo } from "./closure.ts";
 import type { Documents } from "./documents.ts";
+import { type Gates, isUnsettling } from "./gates.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import type { SchedulerNode } from "./node.ts";
 import type { Quiescence } from "./quiescence.ts";
+import type { Run } from "./run.ts";
+import { START_OVER } from "./run-reads.ts";
+import type { Runner } from "./runner.ts";
 import { SchedulerError } from "./scheduler-error.ts";
 
 export class Pull {
   readonly #lifecycle: Lifecycle;
   readonly #documents: Documents;
   readonly #quiescence: Quiescence;
+  readonly #gates: Gates;
+  readonly #runner: Runner;
 
-  constructor(parts: { lifecycle: Lifecycle; documents: Documents; quiescence: Quiescence }) {
+  constructor(parts: {
+    lifecycle: Lifecycle;
+    documents: Documents;
+    quiescence: Quiescence;
+    gates: Gates;
+    runner: Runner;
+  }) {
     this.#lifecycle = parts.lifecycle;
     this.#documents = parts.documents;
     this.#quiescence = parts.quiescence;
+    this.#gates = parts.gates;
+    this.#runner = parts.runner;
+  }
+
+  /**
+   * What does not settle is taken as it is (I6), and so is what somebody has stopped: who looks on takes no part.
+   */
+  #isHeldUp(node: SchedulerNode): boolean {
+    for (const held of this.#gates.held) {
+      const isPassing = held.status !== "clean" && held.live && !held.gate?.stopped && !isUnsettling(held);
+      if (isPassing && leadsTo(held, node)) return true;
+    }
+    return false;
   }
 
   async once<T>(read: () => T, clearance?: readonly string[]): Promise<T> {
-    let value: { readonly of: T } | undefined;
+    let end: (() => T) | undefined;
     const node = this.#lifecycle.register({
       kind: "effect",
       id: "pull",
       noAutoDebounce: true,
       ...(clearance === undefined ? {} : { clearance }),
       run: () => {
-        value = undefined;
-        value = { of: read() };
+        end = undefined;
+        end = this.#look(read);
       },
     });
     try {
-      await this.#upToDate();
-      if (value !== undefined) return value.of;
+      await this.#upToDate(() => this.#isHeldUp(node));
+      if (end !== undefined) return end();
       throw node.error ?? new SchedulerError("SCHEDULER_CLOSED", "the scheduler was closed before it could be pulled");
     } finally {
       this.#lifecycle.remove(node);
     }
   }
 
+  /** Who pulls is told what it throws at last, and nobody else: before what it reads is here, that means nothing. */
+  #look<T>(read: () => T): () => T {
+    const run = this.#runner.current as Run;
+    try {
+      const value = this.#runner.atomically(run, read);
+      return () => value;
+    } catch (error) {
+      if (error === START_OVER) throw error;
+      return () => {
+        throw error;
+      };
+    }
+  }
+
   /** What arrives may lead to more that has to be loaded. Sends are not waited for: a handler may be who pulls. */
-  async #upToDate(): Promise<void> {
+  async #upToDate(isHeldUp: () => boolean): Promise<void> {
     for (let before = -1; before !== this.#documents.loadGeneration; ) {
       before = this.#documents.loadGeneration;
-      await this.#quiescence.quiet();
+      await this.#quiescence.quiet(isHeldUp);
       await this.#documents.loadsSettled();
-      await this.#quiescence.quiet();
+      await this.#quiescence.quiet(isHeldUp);
     }
   }
 }

@@ -5,7 +5,7 @@
  *   quiet   no pass, nothing queued, told of everything, no background work, no first run behind a gate
  *   idle    quiet, and no send that can be handled now
  * ```
- * Whoever ends something looks here; gates of nodes that have run do not count.
+ * Whoever ends something looks here; gates of nodes that have run do not count, and neither do breakpoints: who looks on takes no part (P10).
  */
 import type { Agenda } from "./agenda.ts";
 import type { Gates } from "./gates.ts";
@@ -34,7 +34,7 @@ export class Quiescence implements Background {
   #sends: PendingSends | undefined;
   #idleWaiters: (() => void)[] = [];
   /** Those who do not wait for sends. */
-  #quietWaiters: (() => void)[] = [];
+  #quietWaiters: { readonly resolve: () => void; readonly isHeldUp: () => boolean }[] = [];
   #disposed = false;
 
   constructor(parts: { agenda: Agenda; gates: Gates; turns: Turns }) {
@@ -58,11 +58,11 @@ export class Quiescence implements Background {
     });
   }
 
-  /** Like `idle`, for whoever may be called by a handler: it does not wait for sends. */
-  quiet(): Promise<void> {
-    if (this.#isQuiet) return Promise.resolve();
+  /** Like `idle`, for whoever may be called by a handler: it does not wait for sends. It waits for those gates that hold it up. */
+  quiet(isHeldUp: () => boolean): Promise<void> {
+    if (this.#isQuiet && (this.#disposed || !isHeldUp())) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#quietWaiters.push(resolve);
+      this.#quietWaiters.push({ resolve, isHeldUp });
     });
   }
 
@@ -78,9 +78,16 @@ export class Quiescence implements Background {
 
   /** Something has ended: it may have been the last. */
   check(): void {
-    if (this.#quietWaiters.length > 0 && this.#isQuiet) for (const resolve of this.#quietWaiters.splice(0)) resolve();
+    if (this.#quietWaiters.length > 0 && this.#isQuiet) this.#tellQuiet();
     if (this.#idleWaiters.length === 0 || !this.isIdle) return;
     for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+
+  #tellQuiet(): void {
+    for (const waiter of this.#quietWaiters.splice(0)) {
+      if (this.#disposed || !waiter.isHeldUp()) waiter.resolve();
+      else this.#quietWaiters.push(waiter);
+    }
   }
 
   /** Nothing begins any more; only what is awaited still counts. */
@@ -104,9 +111,10 @@ export class Quiescence implements Background {
     );
   }
 
-  /** A demanded node whose first run waits for a gate; windows of nodes that have run do not count. */
+  /** A demanded node whose first run waits for a gate; windows of nodes that have run do not count, nor does a breakpoint. */
   #hasDeferredFirstRun(): boolean {
-    for (const node of this.#gates.held) if (node.status === "never-ran" && node.live) return true;
+    for (const { status, live, gate } of this.#gates.held)
+      if (status === "never-ran" && live && !gate?.stopped) return true;
     return false;
   }
 }

@@ -123,6 +123,15 @@ export class RunReads {
     }
   }
 
+  /** Runs what has to come before what the run reads next, since it has made a computation again: that is not news to it either. */
+  finishRemade(run: Run): void {
+    const { node } = run;
+    this.#finishBelow(run);
+    if (node.status !== "invalid") return;
+    for (const cause of [...node.causes])
+      if (cause.deepRun !== run.id && cause.shallowRun !== run.id) this.#disregard(node, cause);
+  }
+
   // What is not loaded ---------------------------------------------------------------------------------------------------
 
   /** A document that is not loaded reads as absent, and arrives as a change; the output of a resumed node is waited for. */

@@ -293,6 +293,18 @@ export class Runner implements RunHome {
     }
   }
 
+  /** Runs code that is a part of the run: if it throws, what it has written is taken back, and nothing else. */
+  atomically<T>(run: Run, code: () => T): T {
+    const { unit } = run;
+    if (unit !== null) return unit.atomically(code);
+    try {
+      return code();
+    } catch (error) {
+      this.#writes.takeBack(run);
+      throw error;
+    }
+  }
+
   /** Its node may be queued again, and has to be if something it read has changed meanwhile. */
   #ended(run: Run): void {
     const { node } = run;

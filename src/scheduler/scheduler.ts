@@ -30,6 +30,7 @@ import type { Handling } from "./handling.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
 import type { Launch } from "./lineage.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
+import type { Persisted } from "./node-record.ts";
 import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
 import type { EventHandler, HandlerOptions } from "./stream-record.ts";
@@ -128,9 +129,13 @@ export class Scheduler implements Disposable {
     return run === null ? null : (run.unit ?? run.tail);
   }
 
-  /** Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. Inside a node's run it is part of that run's commit. */
+  /** Whether a transaction that begins now is a part of what runs: of a node's run, a handling or another transaction. */
+  get isUnderWay(): boolean {
+    return this.#components.attempts.isUnderWay;
+  }
+
+  /** Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. What is under way it is a part of. */
   transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
-    if (this.#runner.current !== null || this.#runner.handling !== null) return { result: code(), commit: undefined };
     return this.#components.attempts.transact(replica, code, changeGroup, closure);
   }
 
@@ -209,6 +214,11 @@ export class Scheduler implements Disposable {
     return this.#components.lifecycle.register(spec);
   }
 
+  /** The run of its creator makes a computation again, with another function. */
+  remake(node: SchedulerNode, compute: NodeSpec["run"], persisted: Persisted | undefined): void {
+    this.#components.lifecycle.remake(node, compute, persisted);
+  }
+
   /** Removes a node, and what its runs have created. */
   remove(node: SchedulerNode): void {
     this.#components.lifecycle.remove(node);
@@ -225,6 +235,21 @@ export class Scheduler implements Disposable {
    */
   resume<T>(build: () => T): Promise<T> {
     return this.#components.persistence.resume(build);
+  }
+
+  /** Removes the nodes that write into a space, which is about to close. */
+  removeWritersOf(replica: Replica): void {
+    const { lifecycle, registry } = this.#components;
+    for (const node of [...registry.all()]) if (writesInto(node, replica)) lifecycle.remove(node);
+  }
+
+  /** A space has closed: nothing happens there any more. */
+  detach(replica: Replica): void {
+    const { documents, invalidation, persistence, turns } = this.#components;
+    documents.forget(replica);
+    invalidation.detach(replica);
+    persistence.forget(replica);
+    turns.forget(replica);
   }
 
   /** Tells the error listeners what keeps a space from being settled, which is about to close all the same. */
@@ -395,4 +420,9 @@ export class Scheduler implements Disposable {
   onConsole(listener: (line: string) => void): () => void {
     return this.#components.introspection.onConsole(listener);
   }
+}
+
+function writesInto({ outputIn, outputs, envelope }: SchedulerNode, replica: Replica): boolean {
+  if (outputIn === replica) return true;
+  return [...outputs, ...(envelope ?? [])].some(({ home }) => home.replica === replica);
 }

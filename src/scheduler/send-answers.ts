@@ -24,6 +24,7 @@ import { pullStored } from "../store/stored-value.ts";
 import { receiptOf } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
+import { isCommitted } from "./lineage.ts";
 import type { Background } from "./run-commits.ts";
 import type { Send, SendFailure, SendOutcome } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
@@ -63,6 +64,7 @@ export class SendAnswers {
     queue.lasted();
     lineage.confirm();
     if (send.isAwaited) return this.#end(queue, send, { kind: "handled", id: send.id, result });
+    this.#introspection.over(send, "handled");
     this.#takeOut(queue, send);
     send.endUnheard(result);
   }
@@ -79,7 +81,7 @@ export class SendAnswers {
 
   /**
    * A handler that threw has failed only if what it had read stands: values of two moments may not fit together, and a commit that it
-   * stood on may fall. And only if the send was not handled before: then it may have thrown because of that.
+   * stood on may fall. And only if the send was not handled before: then it may have thrown because of that. What fell with its origin was never sent.
    */
   threw(queue: SendQueue, handling: Handling, error: unknown): void {
     const { send } = handling;
@@ -89,7 +91,8 @@ export class SendAnswers {
     const { outcome } = handling.commitReads("the handler threw");
     const decide = (answer: CommitOutcome) => {
       queue.inFlight--;
-      if (answer.kind === "committed") this.failWith(queue, send, "threw", error);
+      if (send.origin?.state === "failed") this.drop(queue, send, "origin-failed", send.origin.why);
+      else if (answer.kind === "committed") this.failWith(queue, send, "threw", error);
       else if (answer.class === "unknown") this.#again(queue, send, answer);
       else this.rejected(queue, send, answer);
       this.#work.wake();
@@ -149,7 +152,7 @@ export class SendAnswers {
     send.wait = { kind: "retry" };
     while (this.#hasTime(queue, send, rejection)) {
       await this.#catchUp(queue, send);
-      const isThere = await this.#isCommitted(handling);
+      const isThere = lineage.commit !== undefined && (await isCommitted(handling.replica, lineage.commit));
       if (send.state === "over") return;
       if (isThere) return this.#handled(queue, handling, result);
       if (isThere === false) {
@@ -159,16 +162,6 @@ export class SendAnswers {
       send.attempts++;
     }
     lineage.fail(rejection.message);
-  }
-
-  /** A commit of nothing that may be made only if the other was. Undefined where the store does not say. */
-  async #isCommitted({ replica, lineage }: Handling): Promise<boolean | undefined> {
-    if (lineage.commit === undefined) return false;
-    const question = replica.transaction();
-    question.preconditions.push({ kind: "originCommitted", ...lineage.commit });
-    const answer = await question.commit().outcome;
-    if (answer.kind === "committed") return true;
-    return answer.reason === "origin-not-committed" ? false : undefined;
   }
 
   // Ends -----------------------------------------------------------------------------------------------------------------
@@ -213,6 +206,7 @@ export class SendAnswers {
   }
 
   #end(queue: SendQueue, send: Send, outcome: SendOutcome): void {
+    this.#introspection.over(send, outcome.kind);
     this.#takeOut(queue, send);
     try {
       send.end(outcome);

@@ -85,10 +85,8 @@ export class SendCommit {
     const { send, transaction, lineage } = handling;
     handling.letGoOfOthers();
     const receipt = send.receipt(result);
-    const { origin } = send;
-    if (origin?.state === "applied" && origin.commit) {
-      transaction.preconditions.push({ kind: "originCommitted", ...origin.commit });
-    }
+    const origin = handling.originCondition;
+    if (origin !== undefined) transaction.preconditions.push(origin);
     transaction.leave(receipt);
     labelReceipt(handling, transaction, receipt);
     if (handling.label.length > 0) labelEvents(handling.label, transaction.entries);

@@ -117,6 +117,10 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     this.#quiescence.check();
   }
 
+  gateStopped(): void {
+    this.#quiescence.check();
+  }
+
   /** Settles what is synchronous, now. */
   flush(): void {
     this.#begin(false);
@@ -268,6 +272,13 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   }
 
   finishBefore(node: SchedulerNode): boolean {
+    const isFinished = this.#finishBefore(node);
+    // No pass ends that would see to it.
+    if (!this.#passing) this.#provisional.expire();
+    return isFinished;
+  }
+
+  #finishBefore(node: SchedulerNode): boolean {
     for (;;) {
       if (this.isWaiting) return false;
       if (this.#turns.hasUntold) this.#turns.publish();

@@ -39,7 +39,7 @@ export class TransactionReads {
 
   /** A demand for what the transaction reads that nodes write. */
   closure(): Closure {
-    return new Closure(this.#components.reading, "a transaction");
+    return new Closure(this.#components.reading, "a transaction", { waitsForUnsettling: true });
   }
 
   /**

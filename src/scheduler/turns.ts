@@ -9,16 +9,16 @@ import type { OpenTurn } from "../store/document-table.ts";
 import { join, type Label, PUBLIC } from "../store/label.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
-import type { ReplicaDocument } from "../store/replica-document.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
-import type { Address } from "./address.ts";
+import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen, requireWritable } from "./address-label.ts";
 import type { Waker } from "./agenda.ts";
 import type { Closure } from "./closure.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import type { Invalidation } from "./invalidation.ts";
 import type { SchedulerNode } from "./node.ts";
+import { ReadsElsewhere } from "./reads-elsewhere.ts";
 import type { TraceLog } from "./trace.ts";
 import { type UntoldWrites, WriteUnit } from "./write-unit.ts";
 
@@ -49,7 +49,7 @@ export interface Transacted<T> {
   /** Whether what it has read stands, where it wrote nothing and read what is not confirmed yet. */
   readonly standing?: Promise<CommitOutcome> | undefined;
   /** Documents that it has taken for absent because they are not here; they are being loaded. */
-  readonly missing?: ReadonlySet<ReplicaDocument> | undefined;
+  readonly missing?: ReadonlySet<DocumentIndex> | undefined;
   /** What it has read is labelled with, where it was one of its own. */
   readonly label?: Label;
 }
@@ -57,9 +57,9 @@ export interface Transacted<T> {
 /** A transaction threw after it had looked at documents that are not here, which may be why. Nothing of it has happened. */
 export class ReadTooEarly extends Error {
   override readonly name = "ReadTooEarly";
-  readonly missing: ReadonlySet<ReplicaDocument>;
+  readonly missing: ReadonlySet<DocumentIndex>;
 
-  constructor(cause: unknown, missing: ReadonlySet<ReplicaDocument>) {
+  constructor(cause: unknown, missing: ReadonlySet<DocumentIndex>) {
     super("a transaction threw that had read documents before they were loaded", { cause });
     this.missing = missing;
   }
@@ -106,6 +106,8 @@ export class Turns implements UntoldWrites {
   /** What nodes write that the transaction reads, and what of it was not up to date. */
   #closure: Closure | undefined;
   #behind: Map<Address, boolean> | undefined;
+  /** What it has read in other spaces. */
+  #elsewhere: ReadsElsewhere | undefined;
 
   constructor(host: Host, invalidation: Invalidation, lostWrites: LostWrites, trace: TraceLog) {
     this.#host = host;
@@ -172,14 +174,19 @@ export class Turns implements UntoldWrites {
     const unit = this.#transacting?.unit;
     if (unit === undefined) return;
     if (address.document.labels !== undefined) unit.label = join(unit.label, labelSeen(address, shallow));
-    if (unit.replica !== address.home.replica) return;
-    if (!isDerived(address.home)) return unit.read(address, shallow);
     // It may not run anything itself, since nodes would see what it has written so far. It goes on, so as to find all that it needs, for nothing.
     if (this.#closure?.shows(address, shallow) === false) {
       this.#behind ??= new Map();
       this.#behind.set(address, shallow && this.#behind.get(address) !== false);
     }
-    for (const edge of sourceReads(address.home)) unit.read(edge.address, edge.shallow);
+    if (!isDerived(address.home)) return this.#restOn(unit, address, shallow);
+    for (const edge of sourceReads(address.home)) this.#restOn(unit, edge.address, edge.shallow);
+  }
+
+  #restOn(unit: WriteUnit, address: Address, shallow: boolean): void {
+    if (unit.replica === address.home.replica) return unit.read(address, shallow);
+    this.#elsewhere ??= new ReadsElsewhere();
+    this.#elsewhere.read(address, shallow);
   }
 
   #turn(replica: Replica): AmbientTurn {
@@ -191,6 +198,12 @@ export class Turns implements UntoldWrites {
     }
     this.#latest = turn;
     return turn;
+  }
+
+  /** The space has closed: nothing is written there any more. */
+  forget(replica: Replica): void {
+    this.#turns.delete(replica);
+    if (this.#latest?.replica === replica) this.#latest = undefined;
   }
 
   get hasUntold(): boolean {
@@ -231,9 +244,6 @@ export class Turns implements UntoldWrites {
   /** Runs code as one commit of its own. With a closure, what has read something of nodes that was not up to date is undone: `ReadBehind`. */
   transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
     const turn = this.#turn(replica);
-    // A transaction inside a transaction is part of it.
-    if (this.#transacting === turn) return { result: code(), commit: undefined };
-    if (this.#transacting !== undefined) this.#transactionUnit(turn, replica);
     this.seal(replica);
     const unit = new WriteUnit(replica);
     turn.unit = unit;
@@ -241,28 +251,38 @@ export class Turns implements UntoldWrites {
     this.#transacting = turn;
     this.#closure = closure;
     let result: T;
+    let elsewhere: ReadsElsewhere | undefined;
     try {
-      result = code();
-      if (result instanceof Promise) throw asynchronous(result);
+      result = synchronous(code);
       if (this.#behind !== undefined) throw new ReadBehind(this.#behind);
+      // By what is missing in its own space its commit would be stale; by what is missing elsewhere it would not.
+      if (this.#elsewhere?.missing !== undefined) throw notLoaded(this.#elsewhere.missing);
       if (unit.label.length > 0)
         for (const address of unit.addresses()) requireWritable(unit.label, address, "a transaction");
     } catch (error) {
       unit.undo();
       if (this.#behind !== undefined) throw new ReadBehind(this.#behind);
-      if (unit.missing !== undefined) throw new ReadTooEarly(error, unit.missing);
-      const standing = replica.standingOf(unit.seal().reads);
+      const missing = [...(unit.missing ?? NO_DOCUMENTS), ...(this.#elsewhere?.missing ?? NO_DOCUMENTS)];
+      if (missing.length > 0) throw new ReadTooEarly(error, new Set(missing));
+      const standing = standingOf(unit, this.#elsewhere);
       throw standing === undefined ? error : new ReadTentative(error, standing);
     } finally {
+      elsewhere = this.#elsewhere;
       turn.unit = undefined;
       this.#ready = undefined;
       this.#transacting = undefined;
       this.#closure = undefined;
       this.#behind = undefined;
+      this.#elsewhere = undefined;
     }
     const commit = this.commit(unit, undefined, changeGroup);
-    const standing = commit === undefined ? replica.standingOf(unit.seal().reads) : undefined;
+    const standing = commit === undefined ? standingOf(unit, elsewhere) : undefined;
     return { result, commit, standing, missing: unit.missing, label: unit.label };
+  }
+
+  /** Runs code as a part of the transaction that runs now, which must be one of the same space. */
+  atomically<T>(replica: Replica, code: () => T): T {
+    return this.#transactionUnit(this.#turn(replica), replica).atomically(code);
   }
 
   /** Tells readers of a unit's writes and hands them to the replica; nothing when it wrote nothing. */
@@ -287,11 +307,32 @@ export class Turns implements UntoldWrites {
   }
 }
 
-/** What it does after an await nobody could undo or commit with the rest. */
-function asynchronous(promise: Promise<unknown>): StoreError {
+const NO_DOCUMENTS: ReadonlySet<DocumentIndex> = new Set();
+
+/** Whether what a transaction has read stands, in all spaces; undefined where all of it is confirmed. */
+function standingOf(unit: WriteUnit, elsewhere: ReadsElsewhere | undefined): Promise<CommitOutcome> | undefined {
+  const here = unit.replica.standingOf(unit.seal().reads);
+  const others = elsewhere?.standings();
+  if (others === undefined || others.length === 0) return here;
+  const all = here === undefined ? others : [here, ...others];
+  return Promise.all(all).then((outcomes) => {
+    return outcomes.find(({ kind }) => kind === "rejected") ?? (outcomes[0] as CommitOutcome);
+  });
+}
+
+/** Told only if it does not come in time. */
+function notLoaded(missing: ReadonlySet<DocumentIndex>): Error {
+  const places = [...missing].map(({ root, replica }) => `${root} of space "${replica.space}"`);
+  return new Error(`a transaction has read ${places.join(", ")}, which was not loaded in time`);
+}
+
+/** What code of a transaction gives. What it did after an await nobody could undo or commit with the rest. */
+export function synchronous<T>(code: () => T): T {
+  const result = code();
+  if (!(result instanceof Promise)) return result;
   // What becomes of it is told nobody: it has no part in the transaction.
-  promise.catch(() => undefined);
-  return new StoreError(
+  result.catch(() => undefined);
+  throw new StoreError(
     "STORE_MISUSE",
     "the code of a transaction must not be asynchronous: what it writes after an await would not be part of it; use begin() for a transaction that waits",
   );

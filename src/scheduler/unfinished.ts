@@ -5,17 +5,19 @@
 import type { Replica } from "../store/replica.ts";
 import type { Components } from "./components.ts";
 import type { QueueSnapshot } from "./events.ts";
+import { isUnsettling } from "./gates.ts";
+import type { SchedulerNode } from "./node.ts";
 import { SchedulerError } from "./scheduler-error.ts";
 
 export function tellUnfinished(components: Components, { space }: Replica, graceMs: number): void {
-  const { runner, events, episode, introspection, quiescence } = components;
+  const { runner, events, gates, introspection, quiescence } = components;
   if (quiescence.isIdle) return;
   const when = `when space "${space}" closed after a grace of ${graceMs} ms`;
   const queue = events.snapshot().find((one) => one.space === space && one.waiting > 0);
   for (const node of runner.awaited) {
     introspection.report(gaveUp(`its run had not ended ${when}; what it still does is dropped`), node);
   }
-  if (queue !== undefined) introspection.report(gaveUp(textOf(queue, when, episode.nodes)), undefined);
+  if (queue !== undefined) introspection.report(gaveUp(textOf(queue, when, gates.held)), undefined);
   if (runner.awaited.size > 0 || queue !== undefined) return;
   introspection.report(gaveUp(`documents were being loaded, or work went on in the background, ${when}`), undefined);
 }
@@ -26,11 +28,13 @@ export function letGoOfRuns({ lifecycle, runner, settle }: Components): void {
   settle.letGo();
 }
 
-function textOf({ waiting, head }: QueueSnapshot, when: string, nonSettling: readonly string[]): string {
+function textOf({ waiting, head }: QueueSnapshot, when: string, held: ReadonlySet<SchedulerNode>): string {
   const sends = waiting === 1 ? "1 send was" : `${waiting} sends were`;
   const wait = head?.waitsFor === undefined ? "its handler had not ended" : `it waited for ${head.waitsFor}`;
-  const restless = nonSettling.length > 0 ? ` (not at rest: ${nonSettling.join(", ")})` : "";
-  return `${sends} not handled ${when}; the first is ${head?.id} to ${head?.stream}: ${wait}${restless}`;
+  // What does not settle holds up nobody.
+  const gated = [...held].filter((node) => !isUnsettling(node)).map(({ id }) => id);
+  const names = head?.waitsFor === "nodes" && gated.length > 0 ? ` (gated: ${gated.join(", ")})` : "";
+  return `${sends} not handled ${when}; the first is ${head?.id} to ${head?.stream}: ${wait}${names}`;
 }
 
 export function gaveUp(message: string): SchedulerError {

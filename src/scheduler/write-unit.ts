@@ -14,7 +14,7 @@ import { sequenceSeen } from "../store/commit-request.ts";
 import { type Label, PUBLIC } from "../store/label.ts";
 import { narrow, narrowIncoming } from "../store/narrow.ts";
 import { applyOperation, PatchError } from "../store/patch.ts";
-import type { PathOperation } from "../store/path-operation.ts";
+import { movesElements, type PathOperation } from "../store/path-operation.ts";
 import type { Replica, Share } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import { StoreError } from "../store/store.ts";
@@ -58,7 +58,7 @@ export class WriteUnit implements WriteTarget {
   /** Labels that go with the writes. */
   labels: readonly LabelWrite[] = NO_LABELS;
   /** Documents that it rests on and that are not here. */
-  missing: Set<ReplicaDocument> | undefined;
+  missing: Set<DocumentIndex> | undefined;
   /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
   readonly #id = ++lastUnit;
   readonly #records: WriteRecord[] = [];
@@ -74,6 +74,9 @@ export class WriteUnit implements WriteTarget {
    * meanwhile, since an open turn is sealed before others write in its space.
    */
   #again: WriteRecord | null = null;
+  /** Records that were there when the innermost transaction inside of this one began, and what they were before it wrote there again. */
+  #kept = 0;
+  #rewritten: { readonly at: number; readonly value: Json | undefined }[] | undefined;
   /** Hears what is to be told before the commit; of a unit that tells when it is committed, nobody. */
   readonly #teller: UntoldWrites | null;
 
@@ -112,6 +115,7 @@ export class WriteUnit implements WriteTarget {
       return;
     }
     const record = this.#records[address.turnRecord] as WriteRecord;
+    if (address.turnRecord < this.#kept) this.#keep(address.turnRecord, record);
     if (level === 0) home.document.value = after;
     else this.#apply(home, { op: "set", path: record.operation.path, value: after });
     record.value = after;
@@ -137,6 +141,8 @@ export class WriteUnit implements WriteTarget {
     const differences = narrow(path, before, after);
     if (differences) return this.#setDifferences(address, differences);
     if (level > 0) this.#claimContainer(address.parent as Address, before);
+    // Taken back, it leaves what was put above it before.
+    if (this.#kept > 0) this.#keepAbove(address);
     const operation: PathOperation = { op: "set", path, value: after };
     this.#record(address, operation, this.#apply(home, operation), before, after);
   }
@@ -163,8 +169,11 @@ export class WriteUnit implements WriteTarget {
     // Frozen, so that it stays what readers were told when the splice makes another.
     const before = handOut(address.value);
     if (!Array.isArray(before)) throw misuse(`cannot splice ${address}: there is no array`);
-    const items = insert.map((item, i) => admit(item, before[index + i]));
-    this.#claim(address, "shallow");
+    if (!isCount(index) || !isCount(remove) || index + remove > before.length)
+      throw misuse(`cannot splice ${address} at ${index} over ${remove}: it has ${before.length} elements`);
+    // A hole is no value, and `map` would pass over it.
+    const items = Array.from(insert, (item, i) => admit(item, before[index + i]));
+    this.#claim(address, movesElements(before, index, remove, insert) ? "deep" : "shallow");
     this.#keepAbove(address);
     const operation: PathOperation = { op: "splice", path: address.path, index, remove, insert: items };
     this.#record(address, operation, this.#apply(address.home, operation), before, address.value);
@@ -218,6 +227,50 @@ export class WriteUnit implements WriteTarget {
     this.#again = null;
   }
 
+  /** Runs code that is a part of the whole: if it throws, what it has written is taken back, and nothing else. */
+  atomically<T>(code: () => T): T {
+    const { labels } = this;
+    const [records, untold, outer] = [this.#records.length, this.#untold.length, this.#kept];
+    const rewritten = this.#rewritten?.length ?? 0;
+    this.#kept = records;
+    // What was written before is not merely assigned to any more.
+    this.#again = null;
+    try {
+      return code();
+    } catch (error) {
+      this.#undoTo(records, rewritten);
+      this.#untold.length = untold;
+      this.labels = labels;
+      throw error;
+    } finally {
+      this.#kept = outer;
+      if (outer === 0) this.#rewritten = undefined;
+    }
+  }
+
+  #keep(at: number, { value }: WriteRecord): void {
+    this.#rewritten ??= [];
+    this.#rewritten.push({ at, value });
+  }
+
+  /** Nobody was told of any of it: a unit that tells before its commit has no parts. */
+  #undoTo(length: number, rewritten: number): void {
+    for (const { address, inverse } of this.#records.splice(length).reverse()) {
+      this.#apply(address.home, inverse);
+      if (address.turnRecord >= length) address.turn = 0;
+      address.home.turnLevel = -1;
+    }
+    for (const { at, value } of this.#rewritten?.splice(rewritten).reverse() ?? []) {
+      const record = this.#records[at];
+      if (record === undefined) continue;
+      this.#apply(record.address.home, { op: "set", path: record.operation.path, value: value as Json });
+      record.value = value;
+    }
+    this.#again = null;
+    // It may have been left out as lying in what is not there any more.
+    this.#reached = undefined;
+  }
+
   /** What becomes the commit: operations by document, with frozen values, and what they rest on. */
   seal(): { shares: Map<ReplicaDocument, Share>; reads: readonly ReadClaim[] } {
     const shares = new Map<ReplicaDocument, Share>();
@@ -242,6 +295,7 @@ export class WriteUnit implements WriteTarget {
     const { home } = address;
     for (const operation of differences) {
       const at = home.root.at(operation.path);
+      if (this.#kept > 0) this.#keepAbove(at);
       const before = operation.op === "splice" ? handOut(at.value) : at.value;
       const inverse = this.#apply(home, operation);
       this.#record(at, operation, inverse, before, at.value);
@@ -310,10 +364,10 @@ export class WriteUnit implements WriteTarget {
     this.#claims.push({ scope, id, path, depth, sequence: sequenceSeen(home.document, this.replica.position) });
   }
 
-  #ask({ replica, document }: DocumentIndex): void {
-    if (document.state === "absent") replica.touch(document);
+  #ask(home: DocumentIndex): void {
+    if (home.document.state === "absent") home.replica.touch(home.document);
     this.missing ??= new Set();
-    this.missing.add(document);
+    this.missing.add(home);
   }
 
   #apply(home: DocumentIndex, operation: PathOperation): PathOperation {
@@ -334,6 +388,10 @@ function frozenOf(operation: PathOperation, value: Json | undefined): PathOperat
   if (operation.op === "set") return { ...operation, value: handOut(value as Json) };
   if (operation.op === "splice") for (const item of operation.insert) handOut(item);
   return operation;
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
 }
 
 function misuse(message: string): StoreError {

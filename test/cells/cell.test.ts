@@ -1,6 +1,8 @@
 import { describe, expect, test } from "#test";
 import type { StandardSchema } from "../../src/cells/schema.ts";
+import { Space } from "../../src/cells/space.ts";
 import type { ComputedError } from "../../src/scheduler/computed-error.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 import { Gate } from "../store/faulty-store.ts";
@@ -277,6 +279,81 @@ describe("cells", () => {
     expect(await double.pull()).toBe(40);
     expect(double.node.live).toBe(false);
     other.scheduler.checkInvariants();
+  });
+
+  test("[R20] a splice past the end says so, in plain code, transactions and handlers", async () => {
+    const { space, host } = await setup();
+    const list = space.cell<number[]>("list");
+    list.set([1, 2]);
+    await host.run(() => space.settled());
+    const message = /cannot splice .*list at 1 over 2: it has 2 elements/;
+    expect(() => list.splice(1, 2)).toThrow(message);
+    expect(() => list.splice(-1, 0)).toThrow("at -1 over 0");
+    await expect(host.run(() => space.transact(() => list.splice(1, 2)))).rejects.toThrow(message);
+    const stream = space.stream("stream");
+    stream.handle(() => list.splice(1, 2));
+    const { outcome } = stream.send(1);
+    expect(await host.run(() => outcome)).toMatchObject({ kind: "failed", message: expect.stringMatching(message) });
+    expect(list.get()).toEqual([1, 2]);
+  });
+
+  test("[R23] pull waits for the gates of what it depends on, and not for what is stopped or does not settle", async () => {
+    const { space, scheduler, host } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    for (const gate of ["debounceMs", "throttleMs"] as const) {
+      const gated = space.computed(`gated ${gate}`, () => a.get(), { [gate]: 1000 });
+      const above = space.computed(`above ${gate}`, () => gated.get());
+      const observed = gate === "debounceMs" ? gated.sink(() => undefined) : () => undefined;
+      await host.run(() => above.pull());
+      a.update((value = 0) => value + 1);
+      await host.advance(1);
+      // It says so itself, and what it advises helps.
+      expect(() => space.begin().get(above)).toThrow("pull it first, and begin again");
+      const from = host.monotonic();
+      expect(await host.run(() => above.pull())).toBe(a.get());
+      expect(host.monotonic() - from).toBe(999);
+      scheduler.setBreakpoint(gated.node, true);
+      a.update((value = 0) => value + 1);
+      expect(await host.run(() => above.pull())).toBe((a.get() ?? 0) - 1);
+      scheduler.setBreakpoint(gated.node, false);
+      observed();
+    }
+    const one = space.computed<number>("one", () => (space.cell<number>("two").get() ?? 0) + 1);
+    space.computed("two", () => (space.cell<number>("one").get() ?? 0) + 1);
+    expect(await host.run(() => one.pull())).toBeGreaterThan(1);
+  });
+
+  test("[R23] [R48] a pull that waits for a gate ends with the space", async () => {
+    const { space, host } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const gated = space.computed("gated", () => a.get(), { debounceMs: 60_000 });
+    gated.sink(() => undefined);
+    await host.advance(1);
+    a.set(2);
+    const pulled = gated.pull();
+    await host.advance(1);
+    await host.run(() => space.close());
+    expect(await pulled).toBe(1);
+  });
+
+  test("[R23] [R19] what a pull throws before what it reads is here is told nobody", async () => {
+    const { space, host, disk } = await setup();
+    space.cell("far").set({ x: 1 });
+    await host.run(() => space.settled());
+    const told = new Calls();
+    const there = await Space.open({ store: memoryStore({ host, disk }), host, name: "s", onError: told.note });
+    const far = there.cell<{ x: number }>("far");
+    const x = () => (far.get() as { x: number }).x;
+    expect(await host.run(() => there.scheduler.pullOnce(x))).toBe(1);
+    const log = there.cell<number>("log");
+    const failing = () => {
+      log.set(x());
+      throw new Error("never");
+    };
+    await expect(host.run(() => there.scheduler.pullOnce(failing))).rejects.toThrow("never");
+    expect([told.take(), log.get()]).toEqual([[], undefined]);
   });
 
   test("[R23] pullOnce gives what its function gives, or throws what it throws", async () => {

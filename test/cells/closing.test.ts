@@ -1,8 +1,11 @@
 /** The end of a space: what is under way has the grace to finish, and then it is over, whatever does not end. */
 import { describe, expect, test } from "#test";
+import { Space } from "../../src/cells/space.ts";
 import { DRAIN_MS, LAST_ANSWERS_MS } from "../../src/limits.ts";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
-import { setup } from "../scheduler/scheduler-setup.ts";
+import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { Calls, setup } from "../scheduler/scheduler-setup.ts";
 import { Gate } from "../store/faulty-store.ts";
 
 const forever = new Promise<never>(() => undefined);
@@ -134,19 +137,27 @@ describe("closing a space", () => {
     expect(await host.run(() => next.space.cell("handled").pull())).toEqual([1, 2]);
   });
 
-  test("[R48] a send behind nodes that do not come to rest is given up with what it waits for", async () => {
+  test("[R48] a send behind a closed gate is given up with what it waits for; what does not settle holds up nobody", async () => {
     const { space, host, errors, closedWithin } = await site();
     const next = (id: string) => () => (space.cell<number>(id).get() ?? 0) + 1;
     const left = space.computed("left", next("right"));
     space.computed("right", next("left"));
     left.sink(() => undefined);
+    const source = space.cell<number>("source");
+    const slow = space.computed("slow", () => source.get(), { throttleMs: 60_000 });
+    slow.sink(() => undefined);
     await host.advance(0);
-    const stream = space.stream<number>("orders");
-    stream.handle(() => space.cell("total").set(left.get()));
-    const { outcome } = stream.send(1);
+    const [orders, bills] = [space.stream<number>("orders"), space.stream<number>("bills")];
+    orders.handle(() => space.cell("total").set(left.get()));
+    bills.handle(() => space.cell("bill").set(slow.get()));
+    source.set(1);
+    const outcomes = [orders.send(1).outcome, bills.send(1).outcome];
     expect(await closedWithin(5_000, space.close({ graceMs: 5_000 }))).toBe(true);
-    expect(await host.run(() => outcome)).toMatchObject({ kind: "dropped", reason: "closed" });
-    expect(errors.join("\n")).toMatch(/1 send .*stream orders.*waited for nodes .not at rest: right/);
+    expect(await host.run(() => Promise.all(outcomes))).toMatchObject([
+      { kind: "handled" },
+      { kind: "dropped", reason: "closed" },
+    ]);
+    expect(errors.join("\n")).toMatch(/1 send .*stream bills.*waited for nodes \(gated: slow\)/);
   });
 
   test("[R48] a commit without an answer is given up, and its sender told that nobody knows", async () => {
@@ -199,5 +210,44 @@ describe("closing a space", () => {
     await Promise.all(closings);
     expect(errors).toHaveLength(1);
     await space.close();
+  });
+});
+
+describe("closing one of several spaces of a scheduler", () => {
+  test("[R48] what was registered through it is gone, and the others go on", async () => {
+    const { space, host, scheduler } = await setup();
+    const disk = new MemoryDisk();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const seen = new Calls();
+    a.sink(seen.note);
+    await host.run(() => space.settled());
+    const before = scheduler.getStats().nodes;
+    const runs = new Calls();
+    const heard = new Calls();
+    for (let times = 1; times <= 3; times++) {
+      const other = await Space.open({ store: memoryStore({ host, disk }), host, name: "t", scheduler });
+      const b = other.cell<number>("b");
+      const list = other.cell<number[]>("list");
+      const sum = other.computed("sum", () => (a.get() ?? 0) + (b.get() ?? 0));
+      sum.sink(heard.note);
+      other.map("double", list, (element) => (element.get() ?? 0) * 2).sink(heard.note);
+      other.effect(() => runs.note(a.get()));
+      space.effect(() => runs.note(["here", sum.get()]))();
+      b.set(times);
+      list.set([1, times]);
+      await host.run(() => other.settled());
+      expect(heard.take().at(-1)).toEqual([2, times * 2]);
+      await host.run(() => other.close());
+      expect(scheduler.getStats().nodes).toBe(before);
+    }
+    runs.take();
+    heard.take();
+    a.set(2);
+    await host.run(() => space.settled());
+    expect([seen.take(), runs.take(), heard.take()]).toEqual([[1, 2], [], []]);
+    scheduler.checkInvariants();
+    expect(scheduler.runDiagnosis().contradiction).toBeUndefined();
+    await host.run(() => space.close());
   });
 });

@@ -97,6 +97,33 @@ describe("lists", () => {
     scheduler.checkInvariants();
   });
 
+  test("[R27] keys that look like the list's own names, or like repeated ones, are kept apart; ordinary ones are the child's name", async () => {
+    const { space, scheduler } = await setup();
+    const errors = new Calls();
+    scheduler.onError(errors.note);
+    const list = space.cell<readonly Item[]>("keyed");
+    const ids = ["docs", "docs/element", "docs/index", "a", "a", "a~1", "a~", "~1", "/", "~s", "~"];
+    list.set(ids.map((id, n) => ({ id, n })));
+    const shown = space.map("shown", list, (item, index) => [item.get()?.id, item.get()?.n, index.get()] as never, {
+      key: ({ id }) => id,
+    });
+    const seen = new Calls();
+    shown.sink(seen.note);
+    space.flush();
+    const right = (order: readonly string[]) => order.map((id, n) => [id, n, n]);
+    expect(seen.take()).toEqual([right(ids)]);
+    const turned = ids.toReversed();
+    list.set(turned.map((id, n) => ({ id, n })));
+    space.flush();
+    expect([seen.take().at(-1), errors.take()]).toEqual([right(turned), []]);
+    expect(["shown/docs", "shown/a", "shown/a~1"].map((id) => scheduler.find(id)?.id)).toEqual([
+      "shown/docs",
+      "shown/a",
+      "shown/a~1",
+    ]);
+    scheduler.checkInvariants();
+  });
+
   test("[R27] equal elements keep runs of their own", async () => {
     const { space, list, show, runs } = await items("a", "b");
     const names = space.map("names", list, (item) => {

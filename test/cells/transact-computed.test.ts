@@ -2,8 +2,10 @@
 import { describe, expect, test } from "#test";
 import { transactional } from "../../src/loop/transactional.ts";
 import { ComputedError } from "../../src/scheduler/computed-error.ts";
+import { rejected } from "../../src/store/rejection.ts";
 import { command, setup as loopSetup } from "../loop/loop-setup.ts";
 import { setup } from "../scheduler/scheduler-setup.ts";
+import { Gate } from "../store/faulty-store.ts";
 
 async function tenfold() {
   const site = await setup();
@@ -294,5 +296,76 @@ describe("transactional handlers and computed values", () => {
     }
     expect(one.received.map(({ data }) => data)).toEqual([true, false, false]);
     expect(spent.get()).toBe(60);
+  });
+});
+
+describe("what a transaction has looked at", () => {
+  test("[R29] [I6] may be looked at any number of times, also after each write of plain code", async () => {
+    const { space, scheduler, a, total } = await tenfold();
+    const lines: string[] = [];
+    scheduler.onConsole((line) => lines.push(line));
+    using tx = space.begin();
+    const seen = Array.from({ length: 30 }, (_, i) => {
+      a.set(i);
+      return tx.get(total);
+    });
+    expect([seen.at(-1), lines, scheduler.runDiagnosis().nonSettling]).toEqual([290, [], []]);
+    tx.abort();
+  });
+
+  test("[I2] [R8] sleeps again when it has ended, and so does what was made on the way", async () => {
+    for (const how of ["begin", "transact"] as const) {
+      const { space, scheduler, host } = await setup();
+      const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
+      a.set(1);
+      b.set(1);
+      let runs = 0;
+      const child = () => {
+        runs++;
+        return b.get() ?? 0;
+      };
+      const whole = space.computed("whole", () => (a.get() ?? 0) + (space.computed("child", child).get() ?? 0));
+      await host.run(() => space.settled());
+      if (how === "begin") {
+        using tx = space.begin();
+        expect(tx.get(whole)).toBe(2);
+        tx.abort();
+      } else expect(await host.run(() => space.transact(() => whole.get()))).toBe(2);
+      expect([how, scheduler.find("child")?.live]).toEqual([how, false]);
+      b.set(2);
+      await host.run(() => space.settled());
+      expect([how, runs]).toEqual([how, 1]);
+      scheduler.checkInvariants();
+    }
+  });
+
+  test("[I2] does not run while the store has the commit, and is up to date if the code runs again", async () => {
+    const { space, host, line, quiet } = await setup();
+    const [a, out] = [space.cell<number>("a"), space.cell<number>("out")];
+    a.set(1);
+    out.set(0);
+    await host.run(() => space.settled());
+    let runs = 0;
+    const total = space.computed("total", () => {
+      runs++;
+      return (a.get() ?? 0) * 10;
+    });
+    const gate = new Gate();
+    let isFirst = true;
+    line.plan = ({ method }) => {
+      if (method !== "commit" || !isFirst) return {};
+      isFirst = false;
+      return { answered: gate.opened, instead: rejected("stale", "read-moved", "somebody was faster") };
+    };
+    const done = space.transact(() => out.set(total.get() ?? -1));
+    await quiet();
+    for (let value = 2; value < 6; value++) {
+      a.set(value);
+      await quiet();
+    }
+    expect(runs).toBe(1);
+    gate.open();
+    await host.run(() => done);
+    expect([out.get(), runs]).toEqual([50, 2]);
   });
 });

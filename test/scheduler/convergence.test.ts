@@ -1,4 +1,5 @@
 import { describe, expect, test } from "#test";
+import type { Space } from "../../src/cells/space.ts";
 import { PASS_RUN_BUDGET } from "../../src/limits.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
@@ -176,6 +177,67 @@ describe("what does not converge is bounded", () => {
     expect(host.monotonic()).toBe(0);
   });
 
+  test("[I6] [I4] a send whose handler reads a value in a circle is handled with what that is, and idle is reached", async () => {
+    const { space, scheduler, host, quiet, a } = await chase();
+    a.sink(() => undefined);
+    await space.idle();
+    const stream = space.stream<number>("stream");
+    stream.handle(() => typeof a.get(), { reads: [a] });
+    const seen = new Calls<unknown>();
+    for (let i = 0; i < 3; i++) stream.send(i, { onOutcome: ({ kind }) => seen.note(kind) });
+    void space.idle().then(() => seen.note("idle"));
+    // Only behind its own gate does the circle go on.
+    await quiet();
+    expect(seen.take().sort()).toEqual(["handled", "handled", "handled", "idle"]);
+    await host.advance(10_000);
+    stream.send(3, { onOutcome: (outcome) => seen.note(outcome) });
+    await quiet();
+    expect(seen.take()).toMatchObject([{ kind: "handled", result: "number" }]);
+    scheduler.checkInvariants();
+  });
+
+  test("[I6] [R28] [R29] a transaction does not take a value in a circle for up to date", async () => {
+    const { space, host, a } = await chase();
+    a.sink(() => undefined);
+    await space.idle();
+    using open = space.begin();
+    expect(() => open.get(a)).toThrow(expect.objectContaining({ code: "COMPUTED_BEHIND" }));
+    const ended = space.transact(() => a.get()).catch((error: Error) => error.message);
+    await host.advance(60_000);
+    expect(await ended).toMatch(/a was not up to date within/);
+  });
+
+  /** Another two that chase each other, observed. */
+  function another(space: Space, [left, right]: readonly [string, string]): () => void {
+    const one = space.computed(left, () => (space.cell<number>(right).get() ?? 0) + 1);
+    space.computed(right, () => (one.get() ?? 0) + 1);
+    return one.sink(() => undefined);
+  }
+
+  test("[I6] [R18] each of two circles is reported, once, with its own path", async () => {
+    const { space, scheduler, a, said, host } = await chase();
+    a.sink(() => undefined);
+    await host.advance(5_000);
+    another(space, ["c", "d"]);
+    await host.advance(20_000);
+    expect(said).toHaveLength(2);
+    expect(said[0]).toMatch(/circle (a -> b -> a|b -> a -> b);/);
+    expect(said[1]).toMatch(/circle (c -> d -> c|d -> c -> d);/);
+    expect(scheduler.runDiagnosis().nonSettling).toHaveLength(2);
+  });
+
+  test("[I6] [R18] a circle that nobody observes any more is over, and does not hide the next", async () => {
+    const { space, scheduler, a, said, host } = await chase();
+    const stop = a.sink(() => undefined);
+    await host.advance(100);
+    expect(scheduler.runDiagnosis().nonSettling).not.toEqual([]);
+    stop();
+    expect(scheduler.runDiagnosis().nonSettling).toEqual([]);
+    another(space, ["c", "d"]);
+    await host.advance(100);
+    expect(said).toHaveLength(2);
+  });
+
   test("[I6] a node that reads what it keeps writing elsewhere is bounded too", async () => {
     const { space, scheduler, quiet } = await setup();
     const [ping, pong] = [space.cell<number>("ping"), space.cell<number>("pong")];
@@ -184,7 +246,10 @@ describe("what does not converge is bounded", () => {
     await quiet();
     space.effect(() => pong.set((ping.get() ?? 0) + 1), { id: "left" });
     space.effect(() => ping.set((pong.get() ?? 0) + 1), { id: "right" });
+    const said = new Calls<string>();
+    scheduler.onConsole(said.note);
     await space.idle();
+    expect(said.take()).toHaveLength(1);
     for (const id of ["left", "right"]) {
       expect(scheduler.find(id)?.runs).toBeLessThanOrEqual(3 * PASS_RUN_BUDGET);
     }

@@ -149,6 +149,74 @@ describe("time gates", () => {
     });
   }
 
+  describe("a gate that is set where there was none", () => {
+    /** A node that has run at 1,000 ms, with the times of its runs. */
+    async function observed(gates: { readonly throttleMs?: number } = {}) {
+      const { space, scheduler, host } = await setup();
+      const a = space.cell<number>("a");
+      a.set(0);
+      await host.advance(1_000);
+      const ran: number[] = [];
+      const run = () => {
+        a.get();
+        ran.push(host.monotonic());
+      };
+      const node = scheduler.register({ kind: "effect", id: "node", run, ...gates });
+      await space.idle();
+      return { space, scheduler, host, a, node, ran };
+    }
+
+    test("[R2] a first throttle counts from when it is set", async () => {
+      const { scheduler, host, a, node, ran } = await observed();
+      scheduler.setThrottle(node, 500);
+      await host.advance(10);
+      a.set(1);
+      await host.advance(2_000);
+      a.set(2);
+      await host.advance(2_000);
+      expect(ran).toEqual([1_000, 1_500, 3_010]);
+    });
+
+    test("[R2] a throttle that is taken away and set again counts from the last run, with or without it", async () => {
+      const { scheduler, host, a, node, ran } = await observed({ throttleMs: 500 });
+      scheduler.clearThrottle(node);
+      await host.advance(10);
+      scheduler.setThrottle(node, 500);
+      a.set(1);
+      await host.advance(490);
+      expect(ran).toEqual([1_000, 1_500]);
+      scheduler.clearThrottle(node);
+      a.set(2);
+      await host.advance(100);
+      scheduler.setThrottle(node, 500);
+      a.set(3);
+      await host.advance(2_000);
+      expect(ran).toEqual([1_000, 1_500, 1_500, 2_000]);
+    });
+
+    test("[R1] a debounce of a node that waits for its throttle counts from the change", async () => {
+      const { scheduler, host, a, node, ran } = await observed({ throttleMs: 100 });
+      await host.advance(10);
+      a.set(1);
+      await host.advance(10);
+      scheduler.setDebounce(node, 500);
+      await host.advance(2_000);
+      expect(ran).toEqual([1_000, 1_510]);
+      scheduler.checkInvariants();
+    });
+
+    test("[R1] a first debounce of a node that has to run counts from when it is set", async () => {
+      const { scheduler, host, a, node, ran } = await observed();
+      scheduler.setBreakpoint(node, true);
+      a.set(1);
+      await host.advance(10);
+      scheduler.setDebounce(node, 500);
+      scheduler.setBreakpoint(node, false);
+      await host.advance(2_000);
+      expect(ran).toEqual([1_000, 1_510]);
+    });
+  });
+
   test("[R1] a debounce that is changed before anything was delays nothing", async () => {
     const { space, scheduler, host } = await setup();
     const a = space.cell<number>("a");
@@ -213,6 +281,36 @@ describe("time gates", () => {
     scheduler.setNoAutoDebounce(effect, true);
     expect(debounce("effect")).toBe(0);
     expect(optedOut.runs).toBe(6);
+  });
+
+  test("[R3] what a person says of a debounce holds, however slow the effect stays; unless the policy is asked for again", async () => {
+    const { space, scheduler, host } = await setup();
+    const a = space.cell<number>("a");
+    a.set(0);
+    const effect = scheduler.register({
+      kind: "effect",
+      id: "effect",
+      run: () => {
+        a.get();
+        host.elapse(60);
+      },
+    });
+    const debounce = () => scheduler.getActionStats().find(({ id }) => id === "effect")?.debounceMs;
+    const change = async (times: number) => {
+      for (let i = 0; i < times; i++) {
+        a.update((value = 0) => value + 1);
+        await host.advance(1_000);
+      }
+    };
+    await change(4);
+    expect(debounce()).toBe(AUTO_DEBOUNCE_MS);
+    scheduler.clearDebounce(effect);
+    await change(4);
+    expect(debounce()).toBe(0);
+    scheduler.setNoAutoDebounce(effect, false);
+    // Looked at again once in a while.
+    await change(32);
+    expect(debounce()).toBe(AUTO_DEBOUNCE_MS);
   });
 
   test("[R3] a pull is not debounced, however slow", async () => {

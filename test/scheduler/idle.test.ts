@@ -32,6 +32,33 @@ describe("idle, settled and the end", () => {
     await space.idle();
   });
 
+  test("[R6] [R5] nobody waits for a node that a breakpoint stops, also if it has not run", async () => {
+    const { space, scheduler, host, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const runs = new Calls();
+    const before = scheduler.register({ kind: "effect", id: "before", run: () => runs.note("before") });
+    scheduler.setBreakpoint(before, true);
+    await host.run(() => Promise.all([space.idle(), space.settled()]));
+    expect(await host.run(() => a.pull())).toBe(1);
+    // One that is stopped while somebody waits for its first run lets him go.
+    space.effect(() => {
+      space.computed("child", () => runs.note("child"), { debounceMs: 60_000 });
+    });
+    const idle = watch(space.idle());
+    await quiet();
+    expect(idle.done).toBe(false);
+    const child = scheduler.find("child");
+    if (child === undefined) throw new Error("there is no child");
+    scheduler.setBreakpoint(child, true);
+    await quiet();
+    expect([idle.done, runs.count]).toEqual([true, 0]);
+    scheduler.setBreakpoint(before, false);
+    scheduler.setBreakpoint(child, false);
+    await host.advance(60_000);
+    expect(runs.take()).toEqual(["before", "child"]);
+  });
+
   test("[R6] idle does not wait for the server; settled does", async () => {
     const { space, line, quiet } = await setup();
     const gate = new Gate();
@@ -135,14 +162,14 @@ describe("idle, settled and the end", () => {
     const a = space.cell<number>("a");
     a.set(1);
     const runs = new Calls();
+    // One and the same: it has caught nothing of what the effect reads.
+    const five = () => {
+      runs.note(1);
+      return 5;
+    };
     space.effect(() => {
       a.get();
-      space
-        .computed("child", () => {
-          runs.note(1);
-          return 5;
-        })
-        .get();
+      space.computed("child", five).get();
     });
     await space.idle();
     const { nodes } = scheduler.getStats();

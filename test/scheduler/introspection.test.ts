@@ -1,5 +1,6 @@
 import { describe, expect, test } from "#test";
 import type { SchedulerNode } from "../../src/scheduler/node.ts";
+import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
 describe("the idempotency check", () => {
@@ -95,6 +96,47 @@ describe("what can be seen", () => {
     expect(scheduler.why("nobody")).toEqual([]);
   });
 
+  test("[R17] why names who has made the change, declared or not, and not who else may write there", async () => {
+    const { space, scheduler, quiet, open } = await setup();
+    const [a, target, list] = [space.cell<number>("a"), space.cell<number>("target"), space.cell<number[]>("list")];
+    a.set(1);
+    list.set([]);
+    scheduler.register({
+      kind: "computation",
+      id: "declared",
+      outputs: [space.cell("out").address, target.address],
+      run: () => {
+        target.set(a.get() ?? 0);
+        return a.get() ?? 0;
+      },
+    });
+    space.effect(() => list.set(Array(a.get() ?? 0).fill(0)), { id: "undeclared" });
+    target.sink(() => {});
+    list.sink(() => {});
+    await quiet();
+    a.set(2);
+    await quiet();
+    const because = (node: string, place: string) => ({ kind: "ran", node, because: [place] });
+    expect(scheduler.why("sink of target")).toEqual([
+      because("sink of target", "target"),
+      because("declared", "a"),
+      { kind: "written", address: "a" },
+    ]);
+    expect(scheduler.why("sink of list")).toEqual([
+      because("sink of list", "list"),
+      because("undeclared", "a"),
+      { kind: "written", address: "a" },
+    ]);
+    // From outside: here, and by another process.
+    target.set(9);
+    const there = await open();
+    await there.space.cell("list").pull();
+    there.space.cell<number[]>("list").push(7);
+    await quiet();
+    expect(scheduler.why("sink of target").slice(1)).toEqual([{ kind: "written", address: "target" }]);
+    expect(scheduler.why("sink of list").slice(1)).toEqual([{ kind: "written", address: "list" }]);
+  });
+
   test("[R17] whyNot tells that a node is up to date, unobserved and since what, gated, about to run, or unknown", async () => {
     const { space, scheduler, a, b, c } = await chain();
     expect(scheduler.whyNot("c")).toMatchObject({
@@ -117,6 +159,37 @@ describe("what can be seen", () => {
     space.flush();
     expect(scheduler.whyNot("b")).toMatchObject({ kind: "gated", forMs: 100, because: ["a /x"] });
     expect(scheduler.whyNot("nobody")).toEqual({ kind: "unknown" });
+  });
+
+  test("[R17] whyNot tells that a node is in the middle of a run, and whether it will run again", async () => {
+    const { space, scheduler, open, quiet } = await setup();
+    const a = space.cell<number>("a");
+    a.set(1);
+    const gate = new Gate();
+    space.effect(
+      async () => {
+        a.get();
+        await gate.opened;
+      },
+      { id: "long" },
+    );
+    await quiet();
+    expect(scheduler.whyNot("long")).toEqual({
+      kind: "running",
+      message: "runs now: its run has not ended.",
+      because: [],
+    });
+    const there = await open();
+    there.space.cell<number>("a").set(2);
+    await quiet();
+    expect(scheduler.whyNot("long")).toMatchObject({
+      kind: "running",
+      message: "runs now: its run has not ended. It runs again because of a.",
+      because: ["a"],
+    });
+    gate.open();
+    await quiet();
+    expect(scheduler.whyNot("long").kind).toBe("clean");
   });
 
   test("[R17] a snapshot shows every node with its reads, writes, parent and error", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { Cell } from "../../src/cells/cell.ts";
 import type { Computed } from "../../src/cells/computed.ts";
+import { Gate, type LineCall } from "../store/faulty-store.ts";
 import { type Life, setup } from "./restart-setup.ts";
 
 interface Shop {
@@ -70,6 +71,28 @@ describe("restart", () => {
     await at.host.advance(1_000);
     expect(seen).toEqual(["sum 3"]);
     expect(life.ran).toEqual([]);
+  });
+
+  test("[I7] [R11] what an effect writes upon a clean node lasts, though what that rests on is not loaded", async () => {
+    const at = setup();
+    (await firstLife(at)).kill();
+    const life = await at.begin();
+    const { label } = await life.space.restore(() => shop(life));
+    const note = life.space.cell<string>("note");
+    const slow = new Gate();
+    const ofPrices = (call: LineCall) => call.refs?.some(({ id }) => id === "prices");
+    life.line.plan = (call) => (ofPrices(call) ? { answered: slow.opened } : {});
+    life.space.effect(() => note.set(`${label.get()}!`));
+    await at.host.advance(1_000);
+    slow.open();
+    await at.host.advance(1_000);
+    expect(note.get()).toBe("sum 3!");
+    expect(life.ran).toEqual([]);
+    // One that came too early, and was not made again before that was loaded.
+    expect(life.line.arrived.filter(({ patches }) => patches.some(({ id }) => id === "note"))).toHaveLength(2);
+    life.kill();
+    const next = await at.begin();
+    expect(await at.host.run(() => next.space.cell("note").pull())).toBe("sum 3!");
   });
 
   test("[I7] a later change runs exactly what it concerns, once", async () => {

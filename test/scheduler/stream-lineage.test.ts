@@ -38,6 +38,84 @@ class Told implements Launch {
 }
 
 describe("lineage of what handlers launch", () => {
+  test("[I10] what a handling sent that nobody knows of is not said to have failed before that is known", async () => {
+    const { space, host, line } = await setup();
+    const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
+    const x = space.cell<number>("x");
+    const outcomes = new Calls<string>();
+    parent.handle((value) => {
+      x.set(value);
+      child.send(value, { onOutcome: ({ kind }) => outcomes.note(kind) });
+    });
+    child.handle(() => {
+      throw new Error("thrown upon what was never sent");
+    });
+    let commits = 0;
+    line.plan = ({ method }) =>
+      method === "commit" && ++commits === 1 ? { instead: rejected("unknown", "no-answer", "nobody knows") } : {};
+    parent.send(1);
+    await host.advance(30_000);
+    // The first was never sent; the parent, handled again, has sent another.
+    expect(outcomes.take()).toEqual(["dropped", "failed"]);
+  });
+
+  test("[I10] what a transaction sent whose answer was lost is handled if its commit is there, and dropped if not", async () => {
+    for (const isThere of [true, false]) {
+      const { space, host, line, there } = await twoSpaces();
+      const a = space.cell<number>("a");
+      a.set(0);
+      await host.run(() => space.settled());
+      const stream = there.stream<number>("stream");
+      const handled = new Calls();
+      stream.handle(handled.note);
+      const outcomes = new Calls<SendOutcome>();
+      let commits = 0;
+      const unknown = rejected("unknown", "no-answer", "nobody knows");
+      line.plan = ({ method }) => {
+        if (method !== "commit" || ++commits > 2) return {};
+        // The question is lost too, the first time.
+        return isThere || commits === 2 ? { loseAnswer: true } : { instead: unknown };
+      };
+      const code = () => {
+        a.set(1);
+        stream.send(7, { onOutcome: outcomes.note });
+      };
+      await expect(space.transact(code)).rejects.toThrow();
+      await host.advance(30_000);
+      const expected = isThere ? [[7], ["handled"]] : [[], ["dropped"]];
+      expect([handled.take(), outcomes.take().map(({ kind }) => kind)]).toEqual(expected);
+    }
+  });
+
+  test("[I10] what a failed handling sent is dropped also if its handler threw, whoever is answered first", async () => {
+    for (const answers of ["the origin", "the reads"] as const) {
+      const { space, line, quiet } = await setup();
+      const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];
+      const x = space.cell<number>("x");
+      const outcomes: SendOutcome[] = [];
+      parent.handle((value) => {
+        x.set(value);
+        child.send(value, { onOutcome: (outcome) => outcomes.push(outcome) });
+      });
+      child.handle(() => {
+        throw new Error("thrown upon what was never sent");
+      });
+      const gate = new Gate();
+      let commits = 0;
+      line.plan = ({ method }) => {
+        if (method !== "commit" || ++commits > 1) return {};
+        const held = answers === "the origin" ? { answered: gate.opened } : { arrives: gate.opened };
+        return { ...held, instead: REFUSED };
+      };
+      parent.send(1);
+      await quiet();
+      gate.open();
+      await quiet();
+      expect([answers, outcomes.map(({ kind }) => kind), commits]).toEqual([answers, ["dropped"], 2]);
+      expect(outcomes).toMatchObject([{ reason: "origin-failed" }]);
+    }
+  });
+
   test("[I10] what a failed handling sent is dropped also where it stands aside, and does not come back", async () => {
     const { space, scheduler, line, quiet } = await setup();
     const [parent, child] = [space.stream<number>("parent"), space.stream<number>("child")];

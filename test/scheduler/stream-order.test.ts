@@ -1,4 +1,6 @@
 import { describe, expect, test } from "#test";
+import type { Cell } from "../../src/cells/cell.ts";
+import type { Space } from "../../src/cells/space.ts";
 import { SENDS_ASIDE_MAX } from "../../src/limits.ts";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
 import { rejected } from "../../src/store/rejection.ts";
@@ -147,6 +149,82 @@ describe("order and consistency of sends", () => {
     stream.send(0);
     await quiet();
     expect(seen.take()).toEqual([200]);
+  });
+
+  const behind = {
+    synchronous: (a: Cell<number>, space: Space) => space.computed("c", () => a.get() ?? 0),
+    debounced: (a: Cell<number>, space: Space) => space.computed("c", () => a.get() ?? 0, { debounceMs: 100 }),
+    asynchronous: (a: Cell<number>, space: Space) =>
+      space.computed("c", async (run) => {
+        await Promise.resolve();
+        return run.within(() => a.get() ?? 0);
+      }),
+  };
+  for (const [how, computed] of Object.entries(behind)) {
+    test(`[I4] [R14] so does what that materializer is computed from and is still to run: ${how}`, async () => {
+      const { space, scheduler, host } = await setup();
+      const [a, board] = [space.cell<number>("a"), space.cell<number>("board")];
+      a.set(1);
+      const c = computed(a, space);
+      scheduler.register({
+        kind: "computation",
+        id: "painter",
+        envelope: [board.address],
+        run: () => board.set((c.get() as number) * 10),
+      });
+      await host.advance(1_000);
+      const [write, read] = [space.stream<number>("write"), space.stream<number>("read")];
+      write.handle((value) => a.set(value));
+      read.handle(() => board.get());
+      // By another handler, by plain code, and by plain code whose readers know of it.
+      write.send(2);
+      expect(await host.run(() => read.send(0).outcome)).toMatchObject({ result: 20 });
+      a.set(3);
+      expect(await host.run(() => read.send(0).outcome)).toMatchObject({ result: 30 });
+      a.set(4);
+      space.flush();
+      expect(await host.run(() => read.send(0).outcome)).toMatchObject({ result: 40 });
+      scheduler.checkInvariants();
+    });
+  }
+
+  test("[I4] [R14] what is computed from a materializer's writes waits for what that is computed from, over several of them", async () => {
+    const { space, scheduler, host } = await setup();
+    const [a, low, high] = [space.cell<number>("a"), space.cell<number>("low"), space.cell<number>("high")];
+    a.set(1);
+    // Readers first, so that heights have to move; no two nodes on the way are both queued from the start.
+    const top = space.computed("top", () => high.get());
+    const envelope = (id: string, to: Cell<number>, run: () => void) =>
+      scheduler.register({ kind: "computation", id, envelope: [to.address], run });
+    const middle = space.computed("middle", () => low.get());
+    envelope("upper", high, () => high.set((middle.get() ?? 0) + 1));
+    const source = space.computed("source", () => a.get());
+    envelope("lower", low, () => low.set((source.get() ?? 0) * 10));
+    top.sink(() => {});
+    await host.advance(1_000);
+    const [write, read] = [space.stream<number>("write"), space.stream<number>("read")];
+    write.handle((value) => a.set(value));
+    read.handle(() => top.get());
+    write.send(2);
+    expect(await host.run(() => read.send(0).outcome)).toMatchObject({ result: 21 });
+    scheduler.checkInvariants();
+  });
+
+  test("[I4] [R14] a send beside the envelope does not wait for a materializer, and runs nothing for it", async () => {
+    const { space, scheduler, host, quiet } = await setup();
+    const [a, board] = [space.cell<number>("a"), space.cell<Record<string, number>>("board")];
+    a.set(1);
+    board.set({ mine: 7, theirs: 0 });
+    const slow = space.computed("slow", () => a.get(), { debounceMs: 60_000 });
+    const theirs = board.key("theirs");
+    const run = () => theirs.set(slow.get() ?? 0);
+    scheduler.register({ kind: "computation", id: "painter", envelope: [theirs.address], run });
+    await quiet();
+    const stream = space.stream<number>("stream");
+    stream.handle(() => board.key("mine").get());
+    a.set(2);
+    expect(await host.run(() => stream.send(0).outcome)).toMatchObject({ result: 7 });
+    expect(theirs.get()).toBe(1);
   });
 
   test("[I4] documents that are still being loaded park the send; it runs once when they are here", async () => {

@@ -113,4 +113,25 @@ describe("the trace", () => {
     await quiet();
     expect(told("send")[2]?.slice(0, 3)).toEqual([name("first"), "sent", ["sends"]]);
   });
+
+  test("[R17] handled tells the ends of sends that were sent before it was on, once each", async () => {
+    const { space, told, quiet, scheduler } = await doubled({ topics: [] });
+    const [waits, drops] = [space.stream<number>("waits"), space.stream<number>("drops")];
+    const asked = waits.send(1);
+    void asked.outcome;
+    const unasked = waits.send(2);
+    const dropped = drops.send(3);
+    await quiet();
+    scheduler.setTraceEnabled("handled", true);
+    waits.handle(() => {});
+    await quiet();
+    const name = (stream: string) => `stream ${stream} of space "s"`;
+    expect(told("handled")).toEqual([
+      [name("waits"), "over", [asked.id], "handled"],
+      [name("waits"), "over", [unasked.id], "handled"],
+    ]);
+    scheduler.dispose();
+    await quiet();
+    expect(told("handled").slice(2)).toEqual([[name("drops"), "over", [dropped.id], "dropped"]]);
+  });
 });

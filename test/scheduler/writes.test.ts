@@ -108,6 +108,43 @@ describe("what nodes write besides their output", () => {
     scheduler.checkInvariants();
   });
 
+  test("[R11] what a run has read through computed values it rests on too: it runs again when that has moved", async () => {
+    const { space, host, open, line, quiet, scheduler } = await setup();
+    const [a, x, m] = [space.cell<number>("a"), space.cell<number>("x"), space.cell<number>("m")];
+    a.set(1);
+    x.set(0);
+    const twice = space.computed("twice", () => (a.get() ?? 0) * 2);
+    const same = space.computed("same", () => twice.get());
+    const runs = new Calls();
+    space.effect(() => {
+      runs.note([same.get(), x.get()]);
+      m.set((same.get() ?? 0) * 10 + (x.get() ?? 0));
+    });
+    await host.run(() => space.settled());
+    expect(line.arrived.at(-1)?.reads.map(({ id, depth }) => [id, depth])).toEqual([
+      ["x", "deep"],
+      ["a", "deep"],
+    ]);
+    const feed = new Gate();
+    line.plan = ({ method }) => (method === "changesSince" ? { arrives: feed.opened } : {});
+    const there = await open();
+    there.space.cell<number>("a").set(2);
+    await host.run(() => there.space.settled());
+    x.set(5);
+    await quiet();
+    // Computed from an `a` that is gone: never to be seen by the other side.
+    expect(await there.space.cell("m").pull()).toBe(20);
+    feed.open();
+    await quiet();
+    expect(m.get()).toBe(45);
+    expect(runs.take()).toEqual([
+      [2, 0],
+      [2, 5],
+      [4, 5],
+    ]);
+    scheduler.checkInvariants();
+  });
+
   test("[R11] a commit that can never be made is reported, and the node rests until something changes", async () => {
     const { space, line, quiet, scheduler } = await setup();
     const [a, b] = [space.cell<number>("a"), space.cell<number>("b")];
@@ -357,6 +394,31 @@ describe("materializers", () => {
     input.set(1);
     await quiet();
     expect(order.take()).toEqual(["beside -1 undefined", "materializer"]);
+  });
+
+  test("[R14] [R28] a transaction beside an asynchronous run waits for what leads to what it reads over an envelope", async () => {
+    const { space, scheduler, host, open, quiet } = await setup();
+    const [a, board] = [space.cell<number>("a"), space.cell<number>("board")];
+    a.set(1);
+    const shown = space.computed("shown", () => board.get());
+    shown.sink(() => {});
+    await quiet();
+    // Registered later, it stands higher than what reads it.
+    const source = space.computed("source", () => a.get());
+    const run = () => board.set((source.get() ?? 0) * 10);
+    scheduler.register({ kind: "computation", id: "painter", envelope: [board.address], run });
+    await quiet();
+    expect(shown.get()).toBe(10);
+    const gate = new Gate();
+    space.effect(() => gate.opened);
+    await quiet();
+    const there = await open();
+    there.space.cell<number>("a").set(2);
+    await quiet();
+    const seen = space.transact(() => shown.get());
+    await quiet();
+    gate.open();
+    expect(await host.run(() => seen)).toBe(20);
   });
 
   test("[R14] the envelope itself makes nobody invalid: only what is written does", async () => {
