@@ -12,15 +12,14 @@
  */
 
 import type { Host } from "../host/host.ts";
-import { causationOf, checkMessage, isId, type Message } from "../message/envelope.ts";
+import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, type Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
-import { DATA_LIMITS, type Json, type JsonObject } from "../message/json.ts";
-import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
+import type { Json } from "../message/json.ts";
 import { error, type Lineage } from "../message/lineage.ts";
-import { problemText, within } from "../message/problem.ts";
 import { Callers } from "./callers.ts";
 import type { Capability } from "./capability.ts";
 import type { CommandJournal } from "./command-journal.ts";
+import { copyMessage, Emissions } from "./emissions.ts";
 import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
 import {
@@ -71,6 +70,7 @@ export class EventLoop implements ActorHome {
   readonly #router: Router;
   readonly #turns: Turns;
   readonly #callers: Callers;
+  readonly #emissions: Emissions;
   #stopped = false;
 
   /** Validates, indexes, then spawns and listens to every actor. Where anything is wrong, nothing is left running. */
@@ -100,6 +100,7 @@ export class EventLoop implements ActorHome {
     this.observationSubscribers = new ObservationSubscribers({ host: options.host, table });
     this.#router = new Router(this, options);
     this.#callers = new Callers(options.host, this);
+    this.#emissions = new Emissions(this.#router);
     this.#turns = new Turns({
       ...{ host: options.host, observations: this.observations, router: this.#router },
       limits: this.#limits,
@@ -305,35 +306,12 @@ export class EventLoop implements ActorHome {
 
   // Actors -------------------------------------------------------------------------------------------------------------------
 
-  emitted(actor: SupervisedActor, data: unknown, thrown?: unknown): Failure | undefined {
-    try {
-      const checked = checkMessage(data);
-      if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
-      // A copy: whatever the actor does with it from now on, this is what it said.
-      return this.#router.emission(actor, this.copy(checked.message), thrown);
-    } catch (error) {
-      return this.#router.badEmission(actor, envelopeIn(data), thrownText(error));
-    }
+  emitted(actor: SupervisedActor, data: unknown): Failure | undefined {
+    return this.#emissions.take(actor, data);
   }
 
   emittedMade(actor: SupervisedActor, said: MadeMessageEvent): Failure | undefined {
-    try {
-      return this.#takeMade(actor, said);
-    } catch (error) {
-      return this.#router.badEmission(actor, said.data, thrownText(error));
-    }
-  }
-
-  #takeMade(actor: SupervisedActor, said: MadeMessageEvent): Failure | undefined {
-    const { thrown, request } = said;
-    const message = said.data as Message;
-    const { kind, type, metadata } = message;
-    // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
-    if (!isOwnMetadata(metadata)) return this.emitted(actor, message, thrown);
-    const clone = cloneJson(message.data, DATA_LIMITS);
-    if (clone.kind === "impure")
-      return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
-    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, thrown, request);
+    return this.#emissions.takeMade(actor, said);
   }
 
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
@@ -365,8 +343,7 @@ export class EventLoop implements ActorHome {
 
   /** Each receiver its own: nothing that one does to a message is seen by another (§6.3). */
   copy(message: Message): Message {
-    const { kind, type, data, metadata } = message;
-    return { kind, type, data: copyJson(data), metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
+    return copyMessage(message);
   }
 
   // Life ---------------------------------------------------------------------------------------------------------------------
@@ -415,25 +392,4 @@ export class EventLoop implements ActorHome {
   get stopping(): readonly string[] {
     return [...this.actors.values()].filter(({ state }) => state === "stopping").map(({ name }) => name);
   }
-}
-
-/** What is read of a message whose data, or the check of it, throws; nothing where that throws too. */
-function envelopeIn(data: unknown): Partial<Message> | null {
-  try {
-    const { kind, type, metadata } = data as Message;
-    return { kind, type, metadata };
-  } catch {
-    return null;
-  }
-}
-
-/** Whether metadata is what the makers make of valid messages: ids and trace context, all of it text. A label is looked at. */
-function isOwnMetadata({ correlation, causation, traceparent, tracestate, label }: Message["metadata"]): boolean {
-  return (
-    label === undefined &&
-    isId(causation) &&
-    (correlation === undefined || isId(correlation)) &&
-    (traceparent === undefined || typeof traceparent === "string") &&
-    (tracestate === undefined || typeof tracestate === "string")
-  );
 }
