@@ -13,7 +13,7 @@ import type { LabelWrite, ReadClaim } from "../store/commit.ts";
 import { sequenceSeen } from "../store/commit-request.ts";
 import { type Label, PUBLIC } from "../store/label.ts";
 import { narrow, narrowIncoming } from "../store/narrow.ts";
-import { applyOperation, PatchError } from "../store/patch.ts";
+import { applyOperation, isRange, PatchError } from "../store/patch.ts";
 import { movesElements, type PathOperation } from "../store/path-operation.ts";
 import type { Replica, Share } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
@@ -169,7 +169,7 @@ export class WriteUnit implements WriteTarget {
     // Frozen, so that it stays what readers were told when the splice makes another.
     const before = handOut(address.value);
     if (!Array.isArray(before)) throw misuse(`cannot splice ${address}: there is no array`);
-    if (!isCount(index) || !isCount(remove) || index + remove > before.length)
+    if (!isRange(index, remove, before.length))
       throw misuse(`cannot splice ${address} at ${index} over ${remove}: it has ${before.length} elements`);
     // A hole is no value, and `map` would pass over it.
     const items = Array.from(insert, (item, i) => admit(item, before[index + i]));
@@ -388,10 +388,6 @@ function frozenOf(operation: PathOperation, value: Json | undefined): PathOperat
   if (operation.op === "set") return { ...operation, value: handOut(value as Json) };
   if (operation.op === "splice") for (const item of operation.insert) handOut(item);
   return operation;
-}
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
 }
 
 function misuse(message: string): StoreError {

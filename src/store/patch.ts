@@ -99,7 +99,7 @@ function splice(container: Container, operation: PathOperation & { op: "splice" 
 }
 
 /** Whether there are so many elements from there on. */
-function isRange(index: number, count: number, length: number): boolean {
+export function isRange(index: number, count: number, length: number): boolean {
   return (
     Number.isSafeInteger(index) && Number.isSafeInteger(count) && index >= 0 && count >= 0 && index + count <= length
   );

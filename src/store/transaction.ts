@@ -16,7 +16,7 @@ import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
 import { NONE, withOne } from "./few.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
-import { type Container, childOf } from "./patch.ts";
+import { type Container, childOf, isRange } from "./patch.ts";
 import { movesElements, ownPath, type PathOperation } from "./path-operation.ts";
 import { ReadLog } from "./read-log.ts";
 import type { Receipt } from "./receipt.ts";
@@ -144,7 +144,7 @@ export class Transaction {
     const part = this.#reading(ref, path, "shallow");
     const array = this.#peek(part, path);
     if (!Array.isArray(array)) throw misuse(`cannot splice ${show(ref, path)}: there is no array`);
-    if (!isCount(index) || !isCount(remove) || index + remove > array.length) {
+    if (!isRange(index, remove, array.length)) {
       throw misuse(`cannot splice ${show(ref, path)} at ${index} over ${remove}: it has ${array.length} elements`);
     }
     if (movesElements(array, index, remove, insert)) this.#reading(ref, path, "deep");
@@ -377,10 +377,6 @@ function copyOf(extras: CommitExtras): CommitExtras {
     basisRemoved: [...extras.basisRemoved],
     labels: [...extras.labels],
   };
-}
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
 }
 
 function show(ref: DocumentRef, path: Path): string {
