@@ -36,5 +36,5 @@ function install(): string | undefined {
   process.stderr.write("bench: installing the peers of bench/package.json (only the first time)\n");
   const shell = process.platform === "win32";
   const npm = spawnSync("npm", INSTALL, { cwd: HERE, stdio: ["ignore", 2, 2], shell, timeout: INSTALL_MS_MAX });
-  return npm.status === 0 ? undefined : `"npm ${INSTALL[0]}" in bench/ failed; check the network`;
+  return npm.status === 0 ? undefined : `"npm ${INSTALL[0]}" in bench/ failed, with the reason above`;
 }
