@@ -1,6 +1,9 @@
 import { defineConfig } from "vitest/config";
+import { plainFields } from "./scripts/plain-fields.ts";
 
 export default defineConfig({
+  // What is tested is what the package is made of.
+  plugins: [plainFields()],
   test: {
     include: ["test/**/*.test.ts"],
     // No test measures time; the limits only end what hangs, on a machine that does twenty other things.

@@ -1,12 +1,14 @@
 /** What a user of the bus does, measured: publishing, and publishing until it is handled and done. */
-import { EventBus } from "../src/bus/event-bus.ts";
-import type { Publication } from "../src/bus/publisher.ts";
-import { systemHost } from "../src/host/system-host.ts";
-import type { Json } from "../src/message/json.ts";
-import { SHARED_SCOPE } from "../src/store/document.ts";
-import type { JournalEntry } from "../src/store/journal.ts";
-import { Replica } from "../src/store/replica.ts";
-import type { Store } from "../src/store/store.ts";
+import {
+  EventBus,
+  type JournalEntry,
+  type Json,
+  type Publication,
+  Replica,
+  SHARED_SCOPE,
+  type Store,
+  systemHost,
+} from "millrace";
 import type { Sample } from "./harness/benchmark.ts";
 import { elapsedMs, percentile } from "./harness/timing.ts";
 import { makeEntries, pieces, TOPIC } from "./store/events.ts";

@@ -2,7 +2,7 @@
  * Requests and replies: through the kernel's socket beside a bare server that parses and prints each line, and inside one process
  * through lanes, pending table and mailbox. Goals: `design/performance.md`, "Loop and socket".
  */
-import { Client } from "../src/client/client.ts";
+import { Client } from "millrace/client";
 import type { Benchmark, Sample, Scene, Target, Workload } from "./harness/benchmark.ts";
 import { exchange, startMoleculer, startServer } from "./loop/client.ts";
 import { measureConnections } from "./loop/connections.ts";

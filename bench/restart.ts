@@ -5,10 +5,8 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { Space } from "../src/cells/space.ts";
-import { systemHost } from "../src/host/system-host.ts";
-import { openSqliteStore } from "../src/store/sqlite/index.ts";
-import type { Store } from "../src/store/store.ts";
+import { Space, type Store, systemHost } from "millrace";
+import { openSqliteStore } from "millrace/sqlite";
 import type { Benchmark, Sample, Scene } from "./harness/benchmark.ts";
 import { elapsedMs } from "./harness/timing.ts";
 

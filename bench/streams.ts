@@ -3,13 +3,9 @@
  * with hand-written statements: for each send a receipt and a patch of a document, as many in a transaction as are on their way at once.
  * In memory there is no limit to compare with; the replica's own transactions stand beside it for orientation.
  */
-import { Space } from "../src/cells/space.ts";
-import { systemHost } from "../src/host/system-host.ts";
+import { Replica, SHARED_SCOPE, Space, type Store, systemHost } from "millrace";
 import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../src/limits.ts";
-import { SHARED_SCOPE } from "../src/store/document.ts";
 import { Receipt } from "../src/store/receipt.ts";
-import { Replica } from "../src/store/replica.ts";
-import type { Store } from "../src/store/store.ts";
 import type { Benchmark, Metric, Sample, Scale, Workload } from "./harness/benchmark.ts";
 import { perSecond } from "./harness/timing.ts";
 import { BareSqlite } from "./store/bare-sqlite.ts";

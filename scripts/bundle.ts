@@ -9,6 +9,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
 import manifest from "../package.json" with { type: "json" };
+import { plainFields } from "./plain-fields.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const [folder = "dist"] = process.argv.slice(2);
@@ -20,6 +21,7 @@ await build({
   cwd: root,
   input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
   platform: "node",
+  plugins: [plainFields()],
   external: [/^node:/, ...Object.keys(manifest.dependencies)],
   // The oldest runtime that the package is for; tsconfig.json names the same language.
   transform: { target: "node22.18" },

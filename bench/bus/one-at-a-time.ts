@@ -3,9 +3,7 @@
  * the store is (`../store/one-at-a-time.ts`): with a log of full length, and beside the bare engine by turns.
  */
 import { join } from "node:path";
-import { EventBus } from "../../src/bus/event-bus.ts";
-import { systemHost } from "../../src/host/system-host.ts";
-import type { Store } from "../../src/store/store.ts";
+import { EventBus, type Store, systemHost } from "millrace";
 import { BULK, publications, publish } from "../bus-runs.ts";
 import type { Sample, Scene } from "../harness/benchmark.ts";
 import type { BareSqlite } from "../store/bare-sqlite.ts";

@@ -1,13 +1,18 @@
 /**
- * The peers' packages. They are dependencies of `bench/package.json`, not of Millrace: installed the first time a benchmark
+ * The peers' packages. They are dependencies of `bench/peers/package.json`, not of Millrace: installed the first time a benchmark
  * runs, so that nobody who only tests or uses Millrace pays for them. Without network the peers are left out, with the reason.
+ *
+ * They have a folder of their own, so that what lies beside it belongs to the package and can import it by its name, as its users do: what
+ * is measured is what they get. A link leads to them from where they are imported.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = dirname(dirname(fileURLToPath(import.meta.url)));
+const PEERS = join(HERE, "peers");
+const LINK = join(HERE, "node_modules");
 const INSTALL = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
 const INSTALL_MS_MAX = 120_000;
 
@@ -20,7 +25,7 @@ export function whyPeerMissing(name: string): string | undefined {
   if (versionOf(name) !== undefined) return undefined;
   if (installed === "not tried") installed = install();
   if (installed !== undefined) return installed;
-  return versionOf(name) === undefined ? `${name} is not in bench/package.json` : undefined;
+  return versionOf(name) === undefined ? `${name} is not in bench/peers/package.json` : undefined;
 }
 
 export function leaveOutPeers(): void {
@@ -33,8 +38,12 @@ function versionOf(name: string): string | undefined {
 }
 
 function install(): string | undefined {
-  process.stderr.write("bench: installing the peers of bench/package.json (only the first time)\n");
+  process.stderr.write("bench: installing the peers of bench/peers/package.json (only the first time)\n");
   const shell = process.platform === "win32";
-  const npm = spawnSync("npm", INSTALL, { cwd: HERE, stdio: ["ignore", 2, 2], shell, timeout: INSTALL_MS_MAX });
-  return npm.status === 0 ? undefined : `"npm ${INSTALL[0]}" in bench/ failed, with the reason above`;
+  const npm = spawnSync("npm", INSTALL, { cwd: PEERS, stdio: ["ignore", 2, 2], shell, timeout: INSTALL_MS_MAX });
+  if (npm.status !== 0) return `"npm ${INSTALL[0]}" in bench/peers failed, with the reason above`;
+  // A link that leads nowhere, or what an older checkout has installed here.
+  rmSync(LINK, { recursive: true, force: true });
+  symlinkSync(join(PEERS, "node_modules"), LINK, "junction");
+  return undefined;
 }

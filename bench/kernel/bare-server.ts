@@ -6,7 +6,7 @@
 import { createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { openSqliteStore } from "millrace/sqlite";
 
 const [, directory = ""] = process.argv.slice(2);
 /** As long as a real one. */

@@ -3,13 +3,9 @@
  * does and one thing more. Prints `ready` when it listens; ends when its input does.
  */
 import { join } from "node:path";
-import type { Space } from "../../src/cells/space.ts";
-import { systemHost } from "../../src/host/system-host.ts";
-import { Kernel } from "../../src/kernel/kernel.ts";
-import type { Capability } from "../../src/loop/capability.ts";
-import { capability } from "../../src/loop/define-capability.ts";
-import { transactional } from "../../src/loop/transactional.ts";
-import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { type Capability, capability, type Space, systemHost, transactional } from "millrace";
+import { Kernel } from "millrace/kernel";
+import { openSqliteStore } from "millrace/sqlite";
 
 const [, directory = ""] = process.argv.slice(2);
 

@@ -4,9 +4,9 @@
  */
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { systemHost } from "../../src/host/system-host.ts";
-import { Kernel } from "../../src/kernel/kernel.ts";
-import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { systemHost } from "millrace";
+import { Kernel } from "millrace/kernel";
+import { openSqliteStore } from "millrace/sqlite";
 import { startBroker } from "./moleculer.ts";
 
 const [mode = "", directory = ""] = process.argv.slice(2);

@@ -1,7 +1,5 @@
 /** Ours: one space on the memory store, settled with `flush()`. What it commits goes to the store when the thread is let go. */
-import { Space } from "../../src/cells/space.ts";
-import { systemHost } from "../../src/host/system-host.ts";
-import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { memoryStore, Space, systemHost } from "millrace";
 import type { Fields, Graph, Item } from "./graph.ts";
 
 export async function open(): Promise<Graph> {

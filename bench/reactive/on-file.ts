@@ -3,9 +3,8 @@
  * the disk in), and what a change costs until it and all that was derived from it are durable.
  */
 import { join } from "node:path";
-import { Space } from "../../src/cells/space.ts";
-import { systemHost } from "../../src/host/system-host.ts";
-import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { Space, systemHost } from "millrace";
+import { openSqliteStore } from "millrace/sqlite";
 import type { Sample, Scene } from "../harness/benchmark.ts";
 import { elapsedMs } from "../harness/timing.ts";
 import { pace } from "./pace.ts";

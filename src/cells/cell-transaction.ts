@@ -7,6 +7,7 @@
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { LINK_HOPS_MAX, TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { Address, DocumentIndex } from "../scheduler/address.ts";
@@ -159,6 +160,10 @@ export class CellTransaction implements Disposable {
 
   [Symbol.dispose](): void {
     this.abort();
+  }
+
+  [INSPECT](): string {
+    return `CellTransaction of space ${this.#space}`;
   }
 
   /** Joins what a read saw; refuses what is above the clearance. */

@@ -1,4 +1,5 @@
 /** The output of a computation: a cell that only its node writes. */
+import { INSPECT } from "../message/inspect.ts";
 import type { Address } from "../scheduler/address.ts";
 import { setComputed } from "../scheduler/computed-error.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
@@ -35,6 +36,10 @@ export class Computed<T = unknown> extends Cell<T> {
 
   override label(_names: readonly string[]): never {
     throw new LabelError("LABEL_MISUSE", `${this} is computed and carries the labels of what it reads; label that`);
+  }
+
+  override [INSPECT](): string {
+    return `${this.constructor.name} ${this.node.id}`;
   }
 
   /** Unregisters the computation; its last value stays. */

@@ -11,6 +11,7 @@
 
 import { equal } from "../message/equality.ts";
 import { thrownText } from "../message/error-data.ts";
+import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
@@ -128,6 +129,10 @@ export class Piece<Parts extends PieceParts = PieceParts> {
 
   get state(): "building" | "running" | "stopped" {
     return this.#state;
+  }
+
+  [INSPECT](): string {
+    return `Piece ${this.id} of ${this.pattern}, ${this.#state}`;
   }
 
   /** What the pattern gave: the cells and streams themselves, for use in this process. */

@@ -3,6 +3,7 @@
  * either: one that only places lead to is dropped when memory is short (decision 0006), and the first use after that finds the place
  * again, like a place in a document that was never here.
  */
+import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
@@ -54,5 +55,9 @@ export class Place {
 
   toString(): string {
     return String(this.address);
+  }
+
+  [INSPECT](): string {
+    return `${this.constructor.name} ${this.#address}`;
   }
 }

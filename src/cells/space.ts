@@ -6,6 +6,7 @@ import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { DRAIN_MS } from "../limits.ts";
 import { equal } from "../message/equality.ts";
+import { INSPECT } from "../message/inspect.ts";
 import type { Address } from "../scheduler/address.ts";
 import { ComputedError } from "../scheduler/computed-error.ts";
 import { Fingerprints } from "../scheduler/fingerprint.ts";
@@ -389,6 +390,10 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  [INSPECT](): string {
+    return `Space ${this.name}`;
   }
 }
 

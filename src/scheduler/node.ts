@@ -8,6 +8,7 @@
  * A node runs when it is not clean, live, eligible, and has budget left in the pass. Dormant nodes keep their reads as
  * (address, tick seen) and are told of nothing; they are verified when demand comes.
  */
+import { INSPECT } from "../message/inspect.ts";
 import { type Label, labelOf, PUBLIC } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Address } from "./address.ts";
@@ -180,6 +181,10 @@ export class SchedulerNode {
   #particular(): Particulars {
     this.particulars ??= new Particulars();
     return this.particulars;
+  }
+
+  [INSPECT](): string {
+    return `${this.kind} ${this.id}, ${this.status}`;
   }
 
   /** Addresses whose changes made it invalid. */

@@ -13,6 +13,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
+import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
 import { narrowed } from "../store/clearance.ts";
 import type { DocumentRef } from "../store/document.ts";
@@ -273,6 +274,10 @@ export class Scheduler implements Disposable {
 
   [Symbol.dispose](): void {
     this.dispose();
+  }
+
+  [INSPECT](): string {
+    return `Scheduler of ${this.#components.registry.size} nodes`;
   }
 
   // Demand and flow ------------------------------------------------------------------------------------------------------

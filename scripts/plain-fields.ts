@@ -1,0 +1,123 @@
+/**
+ * What the package is made of, where the engine is concerned: the fields and methods that the sources call `#name` become ordinary ones, and a
+ * field that the constructor sets is not first declared as nothing. The sources keep what a reader and the compiler need; the engine gets what
+ * it compiles best. A private name is looked up in its class's scope at each use and then compared, and a field that was nothing before
+ * it was something holds anything. Together with the bundle that takes a fifth from a run of a node (`docs/decisions/0006`).
+ *
+ * A name gets that of its class, so that a class and the one that it extends do not meet. Lines stay where they are. The tests on Node run
+ * what is made here, those on Deno and Bun the sources.
+ */
+import { parseSync, Visitor } from "rolldown/utils";
+
+/** In place of the characters from `start` to before `end`. */
+interface Edit {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+interface ClassScope {
+  readonly name: string;
+  /** Its private names. */
+  readonly hidden: ReadonlySet<string>;
+  /** Fields that its constructor sets whatever happens; of a private one with the `#`. */
+  readonly set: ReadonlySet<string>;
+}
+
+type VisitorObject = ConstructorParameters<typeof Visitor>[0];
+type Class = Parameters<NonNullable<VisitorObject["ClassDeclaration"]>>[0];
+type Member = Class["body"]["body"][number];
+type Method = Parameters<NonNullable<VisitorObject["MethodDefinition"]>>[0];
+type Statement = NonNullable<Method["value"]["body"]>["body"][number];
+
+/** The rooms in which nanoseconds count. Objects of the others show nothing of what is private where they are printed. */
+const SOURCES = /\/src\/(cells|loop|scheduler)\/.*\.ts$/;
+
+/** For the bundler and for Vitest. */
+export function plainFields() {
+  return {
+    name: "plain-fields",
+    enforce: "pre" as const,
+    transform: {
+      filter: { id: SOURCES },
+      handler: (code: string) => ({ code: withPlainFields(code), map: null }),
+    },
+  };
+}
+
+export function withPlainFields(code: string): string {
+  let plain = "";
+  let at = 0;
+  for (const { start, end, text } of editsOf(code).toSorted((a, b) => a.start - b.start)) {
+    plain += code.slice(at, start) + text;
+    at = end;
+  }
+  return plain + code.slice(at);
+}
+
+function editsOf(code: string): readonly Edit[] {
+  const { program, errors } = parseSync("source.ts", code);
+  if (errors.length > 0) throw new SyntaxError(errors[0]?.message);
+  const edits: Edit[] = [];
+  const scopes: ClassScope[] = [];
+  let unnamed = 0;
+  const enter = (one: Class) => {
+    const scope = scopeOf(one, one.id?.name ?? `class${++unnamed}`);
+    scopes.push(scope);
+    for (const member of one.body.body) {
+      if (!isSetAnyway(member, scope)) continue;
+      const { start, end } = member;
+      edits.push({ start, end, text: code.slice(start, end).replaceAll(/[^\n]/g, "") });
+    }
+  };
+  const leave = () => void scopes.pop();
+  const isGone = (start: number) => edits.some((edit) => edit.start <= start && start < edit.end);
+  new Visitor({
+    ClassDeclaration: enter,
+    "ClassDeclaration:exit": leave,
+    ClassExpression: enter,
+    "ClassExpression:exit": leave,
+    BinaryExpression({ left, start, end }) {
+      // Of a kind that the types do not know here.
+      if (String(left.type) === "PrivateIdentifier")
+        throw new SyntaxError(`${code.slice(start, end)} has no plain form`);
+    },
+    PrivateIdentifier({ name, start, end }) {
+      const home = scopes.findLast(({ hidden }) => hidden.has(name));
+      if (home === undefined) throw new SyntaxError(`no class has #${name}`);
+      if (!isGone(start)) edits.push({ start, end, text: `$${home.name}_${name}` });
+    },
+  }).visit(program);
+  return edits;
+}
+
+function scopeOf({ body }: Class, name: string): ClassScope {
+  const hidden = body.body.map(privateName).filter((one) => one !== undefined);
+  const set = body.body.flatMap((member) =>
+    member.type === "MethodDefinition" && member.kind === "constructor" ? setBy(member.value.body?.body ?? []) : [],
+  );
+  return { name, hidden: new Set(hidden), set: new Set(set) };
+}
+
+function privateName(member: Member): string | undefined {
+  return "key" in member && member.key.type === "PrivateIdentifier" ? member.key.name : undefined;
+}
+
+/** The fields that the statements of a constructor set, one after the other. */
+function setBy(statements: readonly Statement[]): string[] {
+  return statements.flatMap((statement) => {
+    if (statement.type !== "ExpressionStatement" || statement.expression.type !== "AssignmentExpression") return [];
+    const { left, operator } = statement.expression;
+    if (operator !== "=" || left.type !== "MemberExpression" || left.object.type !== "ThisExpression") return [];
+    if (left.property.type === "PrivateIdentifier") return [`#${left.property.name}`];
+    return !left.computed && left.property.type === "Identifier" ? [left.property.name] : [];
+  });
+}
+
+/** A field that is declared without a value, and that the constructor gives one. */
+function isSetAnyway(member: Member, { set }: ClassScope): boolean {
+  if (member.type !== "PropertyDefinition" || member.value !== null || member.static || member.computed) return false;
+  const { key } = member;
+  if (key.type === "PrivateIdentifier") return set.has(`#${key.name}`);
+  return key.type === "Identifier" && set.has(key.name);
+}
