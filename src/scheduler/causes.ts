@@ -111,6 +111,6 @@ export function dropCause(node: Reasoned, cause: Address): boolean {
   return others.length === 0;
 }
 
-function isList(reason: Address | readonly Address[]): reason is readonly Address[] {
+export function isList(reason: Address | readonly Address[]): reason is readonly Address[] {
   return Array.isArray(reason);
 }

@@ -14,14 +14,11 @@ export class Heights {
   readonly #agenda: Agenda;
   /** Live nodes with a read that could not be ordered. While there are none there is no circle. */
   readonly #unordered = new Set<SchedulerNode>();
+  /** Whether there may be circles: then counting alone does not tell who is live. Every run asks. */
+  hasCircles = false;
 
   constructor(agenda: Agenda) {
     this.#agenda = agenda;
-  }
-
-  /** Whether there may be circles: then counting alone does not tell who is live. */
-  get hasCircles(): boolean {
-    return this.#unordered.size > 0;
   }
 
   isUnordered(node: SchedulerNode): boolean {
@@ -30,7 +27,9 @@ export class Heights {
 
   /** Puts a reader above a writer. */
   order(reader: SchedulerNode, writer: SchedulerNode): void {
-    if (!this.#above(reader, writer)) this.#unordered.add(reader);
+    if (this.#above(reader, writer)) return;
+    this.#unordered.add(reader);
+    this.hasCircles = true;
   }
 
   /** Tries again to order a node above what it reads; true if it, or what it reads, has moved. */
@@ -42,13 +41,14 @@ export class Heights {
       if (this.#above(node, writer)) hasMoved = true;
       else isOrdered = false;
     }
-    if (isOrdered) this.#unordered.delete(node);
+    if (isOrdered) this.forget(node);
     return hasMoved;
   }
 
   /** The node is dormant or gone: it reads nothing. */
   forget(node: SchedulerNode): void {
     this.#unordered.delete(node);
+    this.hasCircles = this.#unordered.size > 0;
   }
 
   /** False where that closes a circle; then nothing has moved. */

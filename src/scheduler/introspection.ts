@@ -19,7 +19,7 @@ import type { Registry } from "./registry.ts";
 import type { Run } from "./run.ts";
 import type { Send, SendOutcome, Sent } from "./send.ts";
 import type { StreamRecord } from "./stream-record.ts";
-import type { Trace, TraceEntry } from "./trace.ts";
+import type { Trace, TraceEntry, TraceLog } from "./trace.ts";
 
 export type WhyStep =
   | { readonly kind: "ran"; readonly node: string; readonly because: readonly string[] }
@@ -80,6 +80,7 @@ export class Introspection {
   readonly #errorListeners = new Set<ErrorListener>();
   readonly #consoleListeners = new Set<(line: string) => void>();
   readonly #trace: Trace;
+  readonly #runTrace: TraceLog;
   readonly #authors: Authors;
   readonly #notIdempotent = new Set<SchedulerNode>();
 
@@ -88,6 +89,7 @@ export class Introspection {
     this.#gates = parts.gates;
     this.#registry = parts.registry;
     this.#trace = parts.trace;
+    this.#runTrace = parts.trace.run;
     this.#authors = parts.authors;
   }
 
@@ -95,7 +97,7 @@ export class Introspection {
 
   ran(run: Run): void {
     this.runs++;
-    if (this.#trace.run.on) this.#note(run.node, "ran", run.causes);
+    if (this.#runTrace.on) this.#note(run.node, "ran", run.causes);
   }
 
   failed(run: Run, error: unknown): void {

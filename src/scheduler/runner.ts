@@ -221,7 +221,7 @@ export class Runner implements RunHome {
   /** What is more to do for an effect, and for a node about which something is particular; gives when it began if it is timed. */
   #beginOther(run: Run): number {
     const { node } = run;
-    if (node.lastReason !== null && isProcess(node)) this.#flow.triggered(run);
+    if (isProcess(node)) this.#flow.triggered(run);
     return this.#timing.begin(node);
   }
 

@@ -22,18 +22,21 @@ export class WorkQueue {
   #head = LINE_START;
   #tail = LINE_START;
   readonly #heap: SchedulerNode[] = [];
+  /** How many are queued. Every run asks several times whether there are any. */
+  #size = 0;
 
   constructor() {
     for (let at = 0; at < LINE_START; at++) this.#line.push(undefined);
   }
 
   get isEmpty(): boolean {
-    return this.#head === this.#tail && this.#heap.length === 0;
+    return this.#size === 0;
   }
 
   get first(): SchedulerNode | undefined {
+    if (this.#size === 0) return undefined;
     if (this.#heap.length > 0) return this.#firstOfBoth(this.#heap[0] as SchedulerNode);
-    return this.#head === this.#tail ? undefined : this.#line[this.#head];
+    return this.#line[this.#head];
   }
 
   #firstOfBoth(inHeap: SchedulerNode): SchedulerNode {
@@ -44,6 +47,7 @@ export class WorkQueue {
 
   /** Queues a node that is not. */
   push(node: SchedulerNode): void {
+    this.#size++;
     if (this.#head !== this.#tail) return this.#joinOthers(node);
     this.#head = LINE_START;
     this.#tail = LINE_START + 1;
@@ -54,6 +58,7 @@ export class WorkQueue {
     const { slot } = node;
     if (slot < 0) return;
     node.slot = UNQUEUED;
+    this.#size--;
     if ((slot & 1) === 1) this.#leaveHeap(slot >> 1);
     else this.#leaveLine(slot >> 1);
   }
@@ -180,6 +185,7 @@ export class WorkQueue {
     const ensure = (holds: boolean, node: SchedulerNode, problem: string) => {
       if (!holds) throw new Error(`Scheduler: node ${node.id} ${problem}`);
     };
+    if ([...this].length !== this.#size) throw new Error("Scheduler: a work queue has counted wrong");
     let before: SchedulerNode | undefined;
     for (let at = this.#head; at < this.#tail; at++) {
       const node = this.#line[at];
