@@ -99,8 +99,8 @@ export class Turns implements UntoldWrites {
   /** The unit of the last write, as long as it is open: the next one in its space may just follow. */
   #ready: WriteUnit | undefined;
   #waker: Waker | undefined;
-  /** Units of plain code with writes that readers have not been told of. */
-  readonly #untold: WriteUnit[] = [];
+  /** Units of plain code with writes that readers have not been told of, the latest first; mostly one, so they are linked. */
+  #untold: WriteUnit | null = null;
   /** The turn whose unit is a transaction's: it ends with the transaction. Transactions are synchronous, so there is one. */
   #transacting: AmbientTurn | undefined;
   /** What nodes write that the transaction reads, and what of it was not up to date. */
@@ -207,17 +207,25 @@ export class Turns implements UntoldWrites {
   }
 
   get hasUntold(): boolean {
-    return this.#untold.length > 0;
+    return this.#untold !== null;
   }
 
   /** A unit of plain code has writes that readers do not know. */
   hasToTell(unit: WriteUnit): void {
-    this.#untold.push(unit);
+    if (unit.isListed) return;
+    unit.isListed = true;
+    unit.nextUntold = this.#untold;
+    this.#untold = unit;
   }
 
   /** Tells readers of what plain code has written so far. */
   publish(): void {
-    for (let unit = this.#untold.pop(); unit !== undefined; unit = this.#untold.pop()) unit.publish(this.#invalidation);
+    for (let unit = this.#untold; unit !== null; unit = this.#untold) {
+      this.#untold = unit.nextUntold;
+      unit.nextUntold = null;
+      unit.isListed = false;
+      unit.publish(this.#invalidation);
+    }
   }
 
   /** Tells and commits what plain code has written so far. */

@@ -30,6 +30,8 @@ interface WriteRecord {
   /** The value that readers know. */
   told: Json | undefined;
   untold: boolean;
+  /** The next that readers have to be told of, in the order of the writes. */
+  nextUntold: WriteRecord | null;
 }
 
 /** Where writes go: a unit that makes them in place, or a handling that keeps them until its commit. */
@@ -59,10 +61,15 @@ export class WriteUnit implements WriteTarget {
   labels: readonly LabelWrite[] = NO_LABELS;
   /** Documents that it rests on and that are not here. */
   missing: Set<DocumentIndex> | undefined;
+  /** Its place among the units that have something to tell; owned by `turns.ts`. */
+  isListed = false;
+  nextUntold: WriteUnit | null = null;
   /** Addresses remember the unit that wrote them last, so that a second write finds its record. */
   readonly #id = ++lastUnit;
   readonly #records: WriteRecord[] = [];
-  readonly #untold: WriteRecord[] = [];
+  /** What readers have to be told of, linked: arrays that are filled and emptied by each small change took a quarter of it. */
+  #firstUntold: WriteRecord | null = null;
+  #lastUntold: WriteRecord | null = null;
   readonly #claims: ReadClaim[] = [];
   /** What was claimed as read, so that reading in a loop claims once; made by the first claim. */
   #claimedDeep: Set<Address> | undefined;
@@ -204,33 +211,35 @@ export class WriteUnit implements WriteTarget {
 
   /** Tells readers what has changed since they were told last. */
   publish(invalidation: Invalidation, source?: object, changeGroup?: string): void {
-    const untold = this.#untold;
-    if (untold.length === 0) return;
-    for (const record of untold) {
+    let record = this.#firstUntold;
+    // Telling only marks and queues: nothing is written meanwhile.
+    this.#firstUntold = null;
+    this.#lastUntold = null;
+    while (record !== null) {
       const { told, address } = record;
       const now = address.value;
       record.untold = false;
       record.told = now;
       // What was changed and changed back is no news.
       if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
+      const next: WriteRecord | null = record.nextUntold;
+      record.nextUntold = null;
+      record = next;
     }
-    // Telling only marks and queues: nothing has been written meanwhile. One by one, since an array that is cut to nothing is made
-    // anew by the next write, which costs a third of a small change.
-    while (untold.length > 0) untold.pop();
   }
 
   /** Takes everything back. */
   undo(): void {
     for (const { address, inverse } of this.#records.toReversed()) this.#apply(address.home, inverse);
     this.#records.length = 0;
-    this.#untold.length = 0;
+    this.#tellUpTo(null);
     this.#again = null;
   }
 
   /** Runs code that is a part of the whole: if it throws, what it has written is taken back, and nothing else. */
   atomically<T>(code: () => T): T {
     const { labels } = this;
-    const [records, untold, outer] = [this.#records.length, this.#untold.length, this.#kept];
+    const [records, lastUntold, outer] = [this.#records.length, this.#lastUntold, this.#kept];
     const rewritten = this.#rewritten?.length ?? 0;
     this.#kept = records;
     // What was written before is not merely assigned to any more.
@@ -239,7 +248,7 @@ export class WriteUnit implements WriteTarget {
       return code();
     } catch (error) {
       this.#undoTo(records, rewritten);
-      this.#untold.length = untold;
+      this.#tellUpTo(lastUntold);
       this.labels = labels;
       throw error;
     } finally {
@@ -315,7 +324,7 @@ export class WriteUnit implements WriteTarget {
     const sameLevel = operation.op === "set" && (home.turn !== this.#id || home.turnLevel === level);
     home.turn = this.#id;
     home.turnLevel = sameLevel ? level : -1;
-    const record: WriteRecord = { address, operation, inverse, value, told, untold: false };
+    const record: WriteRecord = { address, operation, inverse, value, told, untold: false, nextUntold: null };
     this.#records.push(record);
     this.#again = sameLevel && level === 0 ? record : null;
     // Whoever is to be told of an earlier write here is told of what it has come to.
@@ -336,8 +345,21 @@ export class WriteUnit implements WriteTarget {
   #tellLater(record: WriteRecord): void {
     if (record.untold) return;
     record.untold = true;
-    if (this.#untold.length === 0) this.#teller?.hasToTell(this);
-    this.#untold.push(record);
+    const last = this.#lastUntold;
+    this.#lastUntold = record;
+    if (last !== null) {
+      last.nextUntold = record;
+      return;
+    }
+    this.#firstUntold = record;
+    this.#teller?.hasToTell(this);
+  }
+
+  /** What was to be told after that is taken back. */
+  #tellUpTo(last: WriteRecord | null): void {
+    this.#lastUntold = last;
+    if (last === null) this.#firstUntold = null;
+    else last.nextUntold = null;
   }
 
   /** A write goes into a container that is still there; one at the end of an array rests on where the end is. */
