@@ -34,20 +34,25 @@ import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Persisted } from "./node-record.ts";
 import type { Runner } from "./runner.ts";
 import type { SendOptions, Sent } from "./send.ts";
+import type { Settle } from "./settle.ts";
 import type { EventHandler, HandlerOptions } from "./stream-record.ts";
 import type { TraceEntry, TraceTopic } from "./trace.ts";
 import { TransactionReads } from "./transaction-reads.ts";
-import type { Transacted } from "./turns.ts";
+import type { Transacted, Turns } from "./turns.ts";
 import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 
 export class Scheduler implements Disposable {
   readonly #components: Components;
-  /** One step nearer: every read and every write goes there. */
+  /** One step nearer: every read, every write and every flush goes there. */
   readonly #runner: Runner;
+  readonly #turns: Turns;
+  readonly #settle: Settle;
 
   constructor({ host = systemHost() }: { host?: Host } = {}) {
     this.#components = compose(host);
     this.#runner = this.#components.runner;
+    this.#turns = this.#components.turns;
+    this.#settle = this.#components.settle;
   }
 
   // Addresses, reads and writes -----------------------------------------------------------------------------------------
@@ -284,9 +289,8 @@ export class Scheduler implements Disposable {
 
   /** Settles what is synchronous, now. */
   flush(): void {
-    if (this.#components.turns.isTransacting)
-      throw new StoreError("STORE_MISUSE", "a transaction settles nothing before it has ended; flush after it");
-    this.#components.settle.flush();
+    if (this.#turns.isTransacting) throw flushedInside();
+    this.#settle.flush();
   }
 
   /** Resolves when nothing can run now and nothing is about to; gates of nodes that have run do not count. */
@@ -430,4 +434,8 @@ export class Scheduler implements Disposable {
 function writesInto({ outputIn, outputs, envelope }: SchedulerNode, replica: Replica): boolean {
   if (outputIn === replica) return true;
   return [...outputs, ...(envelope ?? [])].some(({ home }) => home.replica === replica);
+}
+
+function flushedInside(): StoreError {
+  return new StoreError("STORE_MISUSE", "a transaction settles nothing before it has ended; flush after it");
 }
