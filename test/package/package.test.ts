@@ -1,5 +1,6 @@
 /** The package as npm gives it to users: packed, installed in an empty project without a network, run, and looked at by the usual tools. */
 import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { SourceMap } from "node:module";
 import { join } from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
@@ -99,6 +100,25 @@ describe("the packed package", () => {
     );
     const compiled = await runProgram(TSC, ["-p", "tsconfig.browser.json"], { cwd: project.folder });
     expect(compiled).toMatchObject({ code: 0, stdout: "" });
+  });
+
+  test("[K61] its maps lead from a field that was made plain to the line of the sources that has it", () => {
+    const folder = join(project.packageFolder, "dist", "chunks");
+    let fields = 0;
+    for (const file of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
+      const content = JSON.parse(readFileSync(join(folder, `${file}.map`), "utf8"));
+      const map = new SourceMap(content);
+      for (const [at, text] of readFileSync(join(folder, file), "utf8").split("\n").entries()) {
+        const found = /this\.\$[A-Za-z]+_(\w+)/.exec(text);
+        if (found === null) continue;
+        const entry = map.findEntry(at, found.index + "this.".length);
+        if (!("originalSource" in entry)) throw new Error(`${file}:${at + 1} leads nowhere`);
+        const source: string = content.sourcesContent[content.sources.indexOf(entry.originalSource)];
+        expect([text, source.split("\n")[entry.originalLine]]).toEqual([text, expect.stringContaining(`#${found[1]}`)]);
+        fields++;
+      }
+    }
+    expect(fields).toBeGreaterThan(1000);
   });
 
   test("[K48] holds the build, the command and the papers, and nothing else", async () => {
