@@ -28,7 +28,6 @@ export const DIFFERENCES: ReadonlySet<string> = new Set([
   "stream: U7",
   "stream: U8",
   "stream: U11",
-  "stream: U31",
   "stream: U38",
   "stream: U40",
   "stream: U41",
@@ -39,7 +38,6 @@ export const DIFFERENCES: ReadonlySet<string> = new Set([
   "transact: U18",
   "transact: U20",
   "transact: U21",
-  "transact: U30",
 ]);
 
 /** Where a case is tried: one entry point of one process, or of several. */
