@@ -15,6 +15,7 @@ import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
@@ -194,7 +195,7 @@ export class Runner implements RunHome {
       threw = true;
     }
     this.current = outer;
-    if (!threw && isPromise(result)) {
+    if (!threw && isThenable(result)) {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
@@ -230,7 +231,7 @@ export class Runner implements RunHome {
     return node.handle;
   }
 
-  async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
+  async #finishLater(run: Run, promise: PromiseLike<unknown>, wasNew: boolean): Promise<void> {
     const { node } = run;
     const handle = this.#handle(node);
     handle.awaited = run;
@@ -351,7 +352,7 @@ export class Runner implements RunHome {
     this.current = run;
     try {
       const result = node.run(this.#handle(node));
-      if (isPromise(result)) return;
+      if (isThenable(result)) return;
       const output = result === undefined ? undefined : admit(result, node.output?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
     } catch {
@@ -393,8 +394,4 @@ export class Runner implements RunHome {
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, node.lastReason);
   }
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
