@@ -298,8 +298,9 @@ export class Graph {
         const hasMoved =
           (shallow ? address.shape : address.stamp) > seen || (isUnverified(node) && address.document.isKnown);
         if (hasMoved && node.status !== "never-ran") this.#invalid(node, address);
-        if (node.status === "invalid" && isAgainstOrder(edge) && !isUnverified(node)) {
-          // It is about to read anew; what would move others for a read that may not come again goes.
+        if (node.status === "invalid" && node.slot !== RUNNING && isAgainstOrder(edge) && !isUnverified(node)) {
+          // The node is about to read anew: a read that may not come again must not move other nodes. Of a node that
+          // runs now the reads are in use: its run adds the next one behind its last.
           this.dropReads(node, last);
           break;
         }
