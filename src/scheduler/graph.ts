@@ -18,7 +18,7 @@ import { enterReads } from "./folded-reads.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
 import { Edge, RUNNING, type SchedulerNode } from "./node.ts";
-import { isUnverified } from "./node-record.ts";
+import { hasForeignOutput, isUnverified } from "./node-record.ts";
 import type { Run } from "./run.ts";
 
 const SPARE_EDGES_MAX = 1024;
@@ -307,6 +307,7 @@ export class Graph {
         this.#link(edge);
         last = edge;
       }
+      if (node.particulars !== null && hasForeignOutput(node)) this.#invalid(node, node.output as Address);
       if (node.status !== "clean") this.#agenda.offer(node);
     }
   }
