@@ -85,6 +85,13 @@ describe("beside a naive scheduler that recomputes everything", () => {
       steps: 60,
       what: "[R11] a commit that fell with another was given up",
     },
+    {
+      seed: 9063,
+      circles: true,
+      gates: false,
+      steps: 20,
+      what: "[R18] a node of a circle that fell asleep and woke during its own run lost a read",
+    },
   ];
   for (const { seed, what, ...options } of found) {
     test(what, async () => {

@@ -225,7 +225,7 @@ export class SpaceTable {
     const inputs = basis.inputs.map((input) =>
       input.sequence === THIS_COMMIT ? { ...input, sequence: this.#sequence } : input,
     );
-    return { ...basis, inputs };
+    return basis.output === THIS_COMMIT ? { ...basis, inputs, output: this.#sequence } : { ...basis, inputs };
   }
 
   #hasMoved(input: BasisInput): boolean {
