@@ -165,6 +165,7 @@ export class Graph {
   /** A node came to write a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
+    index.lookedAt = 0;
     index.root.hold();
     if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) {
@@ -298,8 +299,9 @@ export class Graph {
         const hasMoved =
           (shallow ? address.shape : address.stamp) > seen || (isUnverified(node) && address.document.isKnown);
         if (hasMoved && node.status !== "never-ran") this.#invalid(node, address);
-        if (node.status === "invalid" && isAgainstOrder(edge) && !isUnverified(node)) {
-          // It is about to read anew; what would move others for a read that may not come again goes.
+        const isDoubtful = isAgainstOrder(edge) || (!hasMoved && address.home.writers.length > 0);
+        if (node.status === "invalid" && isDoubtful && !isUnverified(node)) {
+          // It is about to read anew: a read that may not come again neither moves others nor makes them run.
           this.dropReads(node, last);
           break;
         }
