@@ -16,6 +16,7 @@ async function trials(options: TrialOptions): Promise<Sightings & { seeds: numbe
     rejections: 0,
     foreign: 0,
     dropped: 0,
+    reads: 0,
   };
   for (const seed of rounds(PART)) {
     total.seeds = seed;
