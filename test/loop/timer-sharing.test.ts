@@ -61,7 +61,7 @@ describe("timers that meet again", () => {
       else actor.reply(message);
     };
     const made = await setup(
-      { timer: timerCapability(store()), build: bare(() => actor, { takes: [["command", "Build.Run"]] }) },
+      { timer: timerCapability({ store: store() }), build: bare(() => actor, { takes: [["command", "Build.Run"]] }) },
       { host },
     );
     made.loop.receive(command("Timer.Set", "set", { delayMs: 10, message: template }), made.client());
