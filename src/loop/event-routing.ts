@@ -20,7 +20,7 @@ export class EventRouting {
   readonly #loop: EventLoop;
   readonly #host: Host;
   readonly #journal: EventJournal | undefined;
-  /** Relayed events whose relay waits until the subscribers have them, by id. */
+  /** Relayed events, by id, with a relay that waits until the subscribers have them. */
   readonly #unheard = new Map<string, { readonly names: Set<string>; readonly give: () => void }>();
 
   constructor(loop: EventLoop, host: Host, journal: EventJournal | undefined) {
@@ -55,8 +55,8 @@ export class EventRouting {
   }
 
   /**
-   * Resolves when each subscriber of this loop was given the event, or after a bounded time: a subscriber may be busy, or in another process. What
-   * a relay sends next then comes after the event, as RFC 0032 §12.4 orders `Timer.Fired` and its message. Undefined without subscribers.
+   * Resolves when each subscriber of this loop was given the event, or after a bounded time: a subscriber may be busy, or in another process. The
+   * next message of the relay then comes after the event, as RFC 0032 §12.4 orders `Timer.Fired` and its message. Undefined without subscribers.
    */
   #heardBySubscribers({ type, metadata: { id } }: Message): Promise<void> | undefined {
     const names = this.#loop.table.subscribers(type);

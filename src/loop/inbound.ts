@@ -25,12 +25,12 @@ export type Origin =
   | { readonly kind: "actor"; readonly actor: SupervisedActor }
   /** A caller in this process. */
   | { readonly kind: "caller"; answer(answer: Message): void }
-  /** An actor that sends messages of others, such as the timer: no requester waits, and the authority is the sender's. */
+  /** An actor that sends messages of others (the timer): no requester waits, and the authority is the sender's. */
   | { readonly kind: "relay"; readonly actor: SupervisedActor; readonly sender?: Sender | undefined }
   /** The loop itself: nobody waits. */
   | { readonly kind: "nobody" };
 
-/** Whose authority a relayed message has: that of one client, or of the kernel's own code. Without one it has none. */
+/** The authority of a relayed message: that of one client, or of the kernel's own code. Without a sender it has none. */
 export type Sender = { readonly kind: "client"; readonly id: string } | { readonly kind: "kernel" };
 
 export interface Sent {

@@ -30,13 +30,13 @@ import type { PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 import { circleClosedBy } from "./waiting-circle.ts";
 
-/** What is known of a message that an actor has emitted. */
+/** Facts about a message that an actor has emitted. */
 export interface Emission {
   /** Of an error answer: the value that the handler threw. */
   readonly thrown: unknown;
   /** Of an answer: the request, if the actor was given that. */
   readonly request: PendingRequest | undefined;
-  /** Of a relayed message: whose authority it has. */
+  /** Of a relayed message: its authority. */
   readonly sender: Sender | undefined;
 }
 

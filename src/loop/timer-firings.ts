@@ -36,7 +36,7 @@ export class TimerFirings {
   readonly #sending = new Map<string, Sending>();
   /** How many firings of each timer are sent. */
   readonly #ofTimer = new Map<string, number>();
-  /** Firings whose rows are to go with the next write. */
+  /** Firings to be removed with the next write. */
   #over: string[] = [];
   #isForgetting = false;
   #renewal: Timer | undefined;
@@ -81,7 +81,7 @@ export class TimerFirings {
       isTold = true;
       await this.#parts.fire(firing);
     });
-    // What a closed table has not finished is left to the next kernel.
+    // Unfinished firings of a closed table are left to the next kernel.
     if (this.#closed) return;
     this.#sending.delete(firing.id);
     this.#count(firing.timerId, -1);

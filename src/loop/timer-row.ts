@@ -22,7 +22,7 @@ export const FIRED_KIND = "timer-fired";
 /** The due table as timers use it. `watch` is there if several kernels may share it. */
 export type TimerRows = Pick<Store, "changeDue" | "dueRows" | "earliestDue"> & Partial<Pick<Store, "watch">>;
 
-/** What a timer sends, for which client, and how often. */
+/** The message of a timer, its sender, and its schedule. */
 export interface TimerData {
   readonly lineage: JsonObject;
   readonly template: Template;
@@ -31,7 +31,7 @@ export interface TimerData {
   readonly schedule?: Schedule;
   /** Slot that it waits for, if it has a schedule. */
   readonly slotMs?: number;
-  /** Whose authority its message has, and whose bound it counts for. */
+  /** The sender of the `Timer.Set`: its message has that authority, and it counts for that client. */
   readonly sender?: Sender;
   /** Of a delay: the clocks of the process that set it, so that a wall clock that is set back can be corrected for. */
   readonly clock?: ClockReading;

@@ -60,7 +60,7 @@ export class TimerTable {
   readonly #steps: ClockSteps;
   readonly #gone: (timer: ArmedTimer) => void;
   readonly #owner: string;
-  /** Ids of timers whose `Timer.Set` is not answered. */
+  /** Ids of timers with an unanswered `Timer.Set`. */
   readonly #setting = new Set<string>();
   /** Whether a timer is armed, by this kernel or another, as of the last look. */
   #isArmed = false;
@@ -71,9 +71,9 @@ export class TimerTable {
   #lookSoon: Timer | undefined;
   #unwatch: (() => void) | undefined;
   #closed = false;
-  /** Whose rows of firings are read in the next turn, besides those whose owner stopped renewing them. */
+  /** Rows of firings that the next turn takes over besides expired ones: all at the start, this table's own after a failed write. */
   #claims: "all" | "own" | "none" = "all";
-  /** Number of the latest look; what an earlier one finds is out of date. */
+  /** Number of the latest look; the result of an earlier one is out of date. */
   #looks = 0;
   /** Batches and cancellations, one after the other: a timer that is being armed for its next slot cannot be cancelled meanwhile. */
   #turns: Promise<unknown> = Promise.resolve();
@@ -124,7 +124,7 @@ export class TimerTable {
     });
   }
 
-  /** Whether anything is left to fire. The store is shared, so it is no count of this kernel's own timers. */
+  /** 1 if a timer or a firing is left. The store is shared, so it is no count of this kernel's own timers. */
   get scheduled(): number {
     return this.#isArmed || this.#setting.size > 0 || this.#firings.pausing > 0 ? 1 : 0;
   }
@@ -204,7 +204,7 @@ export class TimerTable {
     });
   }
 
-  /** Runs after everything that was queued before. */
+  /** Runs after all turns that were queued before. */
   #queue<Result>(run: () => Promise<Result>): Promise<Result> {
     const result = this.#turns.then(run);
     this.#turns = result.catch(() => undefined);
@@ -241,7 +241,7 @@ export class TimerTable {
     return { timer, changes, firing };
   }
 
-  /** Sends firings whose kernel is gone: it has stopped renewing their rows, or this table has just opened. */
+  /** Sends firings of kernels that are gone: their kernel has stopped renewing their rows, or this table has just opened. */
   async #takeOver(): Promise<number> {
     const claims = this.#claims;
     const now = this.#host.now();
@@ -269,7 +269,7 @@ function withoutOwner({ owner: _, ...firing }: Firing & { readonly owner: string
   return firing;
 }
 
-/** A store that takes nothing for the moment refuses with 503: the same request may be repeated later. */
+/** A store that takes no write for the moment is a 503: the same request may be repeated later. */
 async function asFailure<Result>(write: Promise<Result>): Promise<Result> {
   try {
     return await write;

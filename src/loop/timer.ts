@@ -86,7 +86,7 @@ export function timerCapability({ store, replica, ...given }: TimerOptions = {})
   };
 }
 
-/** What the handlers of one actor work with. */
+/** Components that the handlers of one actor use. */
 interface TimerParts {
   readonly host: Host;
   readonly limits: TimerLimits;
@@ -181,7 +181,7 @@ async function armOnce({ table, clients, arm }: TimerParts, message: Message, ti
 
 function dataOf(message: Message, template: Template, request: PendingRequest | undefined): TimerData {
   const sender = senderOf(request);
-  // Only a timeout needs the authority of its sender; a client's timers are counted whatever they send.
+  // Only a timeout needs the authority of its sender; but all timers of a client are counted.
   const isKept = sender?.kind === "client" || template.type === "Sys.RequestTimeout";
   return {
     lineage: causedBy(message) as JsonObject,
@@ -199,7 +199,7 @@ function requireNear(delayMs: number, { timerDelayMsMax }: TimerLimits, field: s
 /** Follows from the request, so that a repeated request names the same timer. */
 function timerIdOf({ metadata }: Message): string {
   const hash = contentId(["timer of", metadata.id]);
-  // A UUID of version 8, whose digits follow a rule of their maker.
+  // A UUID of version 8: its digits follow a rule of their maker.
   const [third, fourth] = [`8${hash.slice(13, 16)}`, `a${hash.slice(17, 20)}`];
   return [hash.slice(0, 8), hash.slice(8, 12), third, fourth, hash.slice(20, 32)].join("-");
 }
@@ -222,14 +222,14 @@ async function tell(host: Host, actor: MailboxActor, { id, timerId, slotMs, data
   await settled(actor.relay({ kind: "event", type: "Timer.Fired", data: told, metadata }, undefined));
 }
 
-/** Resolves when a request was answered, whatever the answer is, or when a command or an event is in the journal. */
+/** Resolves when a request was answered, or refused for good, or when a command or an event is in the journal. */
 async function fire(host: Host, actor: MailboxActor, firing: Firing): Promise<void> {
   const { lineage, template, sender } = firing.data;
   const message = messageOf(template, { ...lineage, id: messageIdOf(firing), timestamp: host.now() });
   await settled(actor.relay(message, sender));
 }
 
-/** A refusal for good is an end too: the router has reported it. What is refused for the moment is sent again. */
+/** A refusal for good is an end too: the router has reported it. After a 503 the message is sent again. */
 async function settled(answer: Promise<Json>): Promise<void> {
   await answer.catch((failure: Failure) => {
     if (failure.code === 503) throw failure;

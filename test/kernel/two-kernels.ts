@@ -46,7 +46,7 @@ export interface Sightings {
   stops: number;
   /** Rounds in which a single kernel was left. */
   alone: number;
-  /** Timers whose kernel was gone before they were due. */
+  /** Timers that outlived their kernel. */
   orphaned: number;
 }
 
@@ -119,7 +119,7 @@ export class TwoKernels {
     }
     this.#faultsPerMille = 0;
     for (const { process } of this.#living) process.resume();
-    // A kernel that starts would arm what others have left. The kernels that are there must do that too.
+    // A kernel that starts would arm the timers that others have left. The running kernels must do that too.
     if (this.#running().length === 0) await this.#spawn();
     for (let waited = 0; waited < REST_MS; waited += 100) {
       this.#askAgain();

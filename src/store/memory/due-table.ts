@@ -1,5 +1,5 @@
 /**
- * The due table in memory. SPEC: S30-S33. Rows stay until they are taken or cancelled; a passed deadline changes nothing here. Each kind
+ * The due table in memory. SPEC: S30-S33. Rows stay until they are taken or cancelled; a passed deadline does not change them. Each kind
  * has a heap of its own, so that setting, cancelling and finding the earliest row cost O(log n).
  */
 
