@@ -192,16 +192,16 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
   }
 }
 
-/** What was asked, whoever asks it and whenever. */
-function requestOf({ type, data }: Message): string {
+/** Identity of a request: its type and data, without its sender and time. */
+export function requestOf({ type, data }: Message): string {
   return contentId([type, data]);
 }
 
-/** What a receipt says of a command. */
-type ReceiptValue = { readonly request: string; readonly result: Json };
+/** Content of the receipt of a command. */
+export type ReceiptValue = { readonly request: string; readonly result: Json };
 
-/** The answer of the first time. An id that stands for something else must not be answered as if that were this. */
-function answerOf(receipt: Json | undefined, message: Message): Json {
+/** The answer of the first time; 409 if the id was used for another request. */
+export function answerOf(receipt: Json | undefined, message: Message): Json {
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
