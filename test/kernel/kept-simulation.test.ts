@@ -4,6 +4,11 @@ import { simulate } from "../../src/host/simulate.ts";
 import { KeptSimulation, type Sightings } from "./kept-simulation.ts";
 
 const SEEDS = process.env["TEST_LONG"] === "1" ? 500 : 10;
+/**
+ * Seeds that found a bug; they run in the short form too. 200: an interrupted command whose id was in use ran twice. 3324, 3594, 3974: a
+ * client was answered for an earlier request under its id.
+ */
+const FOUND = [200, 3324, 3594, 3974];
 const ROUNDS = 80;
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
@@ -21,7 +26,8 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 describe("kept commands among faults", () => {
   test("[L39] [L41] [L42] [L43] each is answered, done as often as its handler bears, settled in one row, and a seed repeats itself", async () => {
     const total: Record<string, number> = {};
-    for (let seed = 1; seed <= SEEDS; seed++) {
+    const seeds = new Set([...Array.from({ length: SEEDS }, (_, index) => index + 1), ...FOUND]);
+    for (const seed of seeds) {
       const first = await run(seed);
       if (seed <= 2) expect(await run(seed), `seed ${seed}`).toEqual(first);
       for (const [name, count] of Object.entries(first.value)) total[name] = (total[name] ?? 0) + count;
