@@ -225,6 +225,12 @@ export const TURNS_SLICE_MAX = 256;
 export const MAILBOX_BURST_MAX = 256;
 /** Due timers that are taken with one write: the write is short enough to hide between two commits. */
 export const TIMERS_FIRED_MAX = 256;
+/** Keys of `Memory.*`: each is a document, and `Memory.List` pages through them. */
+export const MEMORY_KEYS_MAX = 100_000;
+/** Values of `Memory.*` together, each rounded up to the unit below. */
+export const MEMORY_BYTES_MAX = 1_073_741_824;
+/** Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no count. */
+export const MEMORY_UNIT_BYTES = 4_096;
 /** Firings of one repeating timer that may wait to be handled; more slots are left out until one is. */
 export const TIMER_FIRINGS_MAX = 16;
 /** Rows of firings, or of timers, that are read at once: at the start, and after the clock was set back. */
@@ -332,6 +338,10 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 // Documents and replicas.
 
+/** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
+export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Documents in one page of `list`: a page is read in one go. */
+export const LIST_DOCUMENTS_MAX = 1_000;
 /** Values in one document: what one walk over it may cost, and the end of a graph of shared references that unfolds. */
 export const DOCUMENT_VALUES_MAX = 5_000_000;
 /** From this many children on, replacing a container is stored as the differences: below, the whole is as small. */

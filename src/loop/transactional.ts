@@ -182,7 +182,7 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
     if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
       const became =
         outcome.class === "unknown" ? "not known whether it was committed; repeat it under its id" : "not committed";
-      throw new Failure(outcome.class === "refused" ? 422 : 503, `${became}: ${outcome.message}`);
+      throw new Failure(codeOf(outcome), `${became}: ${outcome.message}`);
     }
     await replica.catchUp();
     await pause(host, TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random());
@@ -190,6 +190,12 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
     outcome = await committed;
     if (outcome.kind === "committed") return ended(handling, end);
   }
+}
+
+/** Of the error that answers a command whose commit was rejected. */
+function codeOf({ class: rejectionClass, reason }: Rejection): number {
+  if (reason === "too-large") return 413;
+  return rejectionClass === "refused" ? 422 : 503;
 }
 
 /** Identity of a request: its type and data, without its sender and time. */

@@ -78,6 +78,7 @@ CREATE TABLE document (
   snapshot_sequence INTEGER NOT NULL,  -- 0: no snapshot
   base              TEXT,              -- the operations of a small base; NULL where it is elsewhere
   base_sum          INTEGER,
+  present           INTEGER NOT NULL,  -- 1: it has a value; 0: a tombstone, or referenced only
   made_at           INTEGER,           -- of a receipt, ms (decision 0014); NULL for other documents and for receipts without an end
   UNIQUE (space, scope, name)
 );
