@@ -49,7 +49,10 @@ export class EventRouting {
         const reason = `not journaled: ${thrownText(thrown)}`;
         this.deliveries.kept(message.metadata.id, `${message.type} was ${reason}`);
         this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
-        this.#tellRelay(origin, message, thrown instanceof Failure ? thrown : new Failure(503, reason));
+        const failure = thrown instanceof Failure ? thrown : new Failure(503, reason);
+        this.#tellRelay(origin, message, failure);
+        if (origin.kind === "adapter")
+          this.#loop.tell(origin.connection, error(this.#host, message, fromError(failure)));
       },
     );
   }

@@ -7,7 +7,7 @@ import { causationOf, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
-import { refusalOf } from "./admission.ts";
+import { eventRefusal, refusalOf } from "./admission.ts";
 import { CircleWatch } from "./circle-watch.ts";
 import type { CommandJournal } from "./command-journal.ts";
 import type { EventDeliveries } from "./event-deliveries.ts";
@@ -98,11 +98,17 @@ export class Router {
       case "query":
         return this.#request(inbound);
       case "event":
-        return this.events.publish(inbound);
+        return this.#event(inbound);
       case "reply":
       case "error":
         return this.#outcome(inbound);
     }
+  }
+
+  #event(inbound: Inbound): void {
+    const problem = eventRefusal(inbound);
+    if (problem === undefined) this.events.publish(inbound);
+    else this.#loop.refuse(inbound, 403, problem);
   }
 
   stop(): void {
