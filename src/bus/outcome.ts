@@ -9,7 +9,7 @@
  * What a subscriber has failed at does not go well by his leaving: with him gone, nobody will try it again, and the event has failed.
  */
 import { NONE } from "../store/few.ts";
-import type { Claim, Delivery, Settlement } from "../store/journal.ts";
+import type { Claim, Delivery, Ending, Settlement } from "../store/journal.ts";
 import { DONE, type EventRun, type StepResult } from "./event-run.ts";
 
 /** The settlement of a run, with the results it has and, where given, one more. */
@@ -62,14 +62,14 @@ function settle(run: EventRun, outcome: Settlement["outcome"], deliveries: reado
 }
 
 const ALL_DONE: Settlement["outcome"] = { kind: "done" };
-/** Why an event is done that nobody has handled. */
-export const NO_SUBSCRIBER = "no subscriber";
-const NOBODY: Settlement["outcome"] = { kind: "done", note: NO_SUBSCRIBER };
+/** The end of an event without a subscriber. */
+export const UNHEARD: Ending = { outcome: "unheard", reason: "no subscriber" };
+const NOT_HEARD: Settlement["outcome"] = { kind: "done", ending: UNHEARD };
 /** A command wants exactly one: an application that was changed may have none for it any more. */
 const UNHANDLED: Settlement["outcome"] = { kind: "failed", error: "nobody handles it" };
 
 function outcomeOf(run: EventRun, results: readonly StepResult[], givenUp: readonly Delivery[]): Settlement["outcome"] {
-  if (run.isUnheard) return run.event.message.kind === "command" ? UNHANDLED : NOBODY;
+  if (run.isUnheard) return run.event.message.kind === "command" ? UNHANDLED : NOT_HEARD;
   const atMs = retryAtOf(results);
   if (atMs !== undefined) return { kind: "retry", atMs, error: errorsOf(run, results, givenUp) };
   let failed = givenUp.some(hasBeenTried);
@@ -77,7 +77,11 @@ function outcomeOf(run: EventRun, results: readonly StepResult[], givenUp: reado
     const result = results[at]!;
     if (result.kind === "failed" || failedBefore(run, at, result)) failed = true;
   }
-  return failed ? { kind: "failed", error: errorsOf(run, results, givenUp) } : ALL_DONE;
+  if (failed) return { kind: "failed", error: errorsOf(run, results, givenUp) };
+  // How it ended is the row's own only if it had one handler, as commands do.
+  const [only, second] = results;
+  const ending = second === undefined && only?.kind === "done" ? only.ending : undefined;
+  return ending === undefined ? ALL_DONE : { kind: "done", ending };
 }
 
 /** Not before any of its subscribers wants it again; undefined where none does. */

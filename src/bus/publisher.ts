@@ -27,7 +27,7 @@ import type { EmitOptions, Emitter } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { NO_SUBSCRIBER } from "./outcome.ts";
+import { UNHEARD } from "./outcome.ts";
 import type { Subscriptions } from "./subscriptions.ts";
 import type { Topics } from "./topics.ts";
 
@@ -77,7 +77,7 @@ export type HandOver = "all" | "half" | "none";
 /** Events in one call: short enough to share a transaction with others. */
 const PUBLISHED_TOGETHER_MAX = 256;
 const PENDING: JournalEntry["as"] = { status: "pending" };
-const UNHEARD: JournalEntry["as"] = { status: "done", note: NO_SUBSCRIBER };
+const NOT_HEARD: JournalEntry["as"] = { status: "done", ending: UNHEARD };
 /** A payload stands one level deep in its message, and the message is what is bounded. */
 const PAYLOAD_LIMITS: JsonLimits = { bytesMax: PAYLOAD_BYTES_MAX, depthMax: DEPTH_MAX - 1, keysMax: OBJECT_KEYS_MAX };
 
@@ -239,7 +239,7 @@ export class Publisher implements Emitter {
     for (let at = 0; at < entries.length; at++) {
       const entry = entries[at]!;
       if (entry.as.status !== "pending") continue;
-      if (this.#subscriptions.stepsFor(entry.topic).length === 0) entries[at] = { ...entry, as: UNHEARD };
+      if (this.#subscriptions.stepsFor(entry.topic).length === 0) entries[at] = { ...entry, as: NOT_HEARD };
       else pending++;
     }
     return pending;

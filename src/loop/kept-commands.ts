@@ -12,6 +12,7 @@
  * dispatched from here but what the journal delivers. Deliberately not here: claims, leases, retries (the bus).
  */
 
+import { Concluded } from "../bus/concluded.ts";
 import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
@@ -23,7 +24,7 @@ import type { Capability } from "./capability.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
 import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop } from "./event-loop.ts";
-import { NOBODY, type Origin, type Sent } from "./inbound.ts";
+import { isAwaited, isRefusalCode, NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
 import type { Kept, PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
@@ -64,8 +65,10 @@ class KeptCommand implements Kept {
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
     const { code, message } = answer.data as ErrorData;
-    // Who waits was told, and may ask again: it must not be handled behind his back.
-    this.#end.reject(requester.kind === "nobody" ? new Failure(code, message) : new Error(message));
+    // A waiting requester was told, and may ask again: the command must not be handled again by itself.
+    if (requester.kind === "nobody") this.#end.reject(new Failure(code, message));
+    else if (isRefusalCode(code)) this.#end.reject(new Concluded({ outcome: "refused", reason: message }));
+    else this.#end.reject(new Error(message));
   }
 }
 
@@ -268,17 +271,3 @@ export class KeptCommands {
 
 const INTERRUPTED =
   "interrupted: the process died while it was under way, and it may have been done in part; its capability is neither transactional nor idempotent";
-
-/** Whether somebody gets the answer. An actor that only sends does not, nor does whoever set a timer. */
-function isAwaited({ metadata }: Message, origin: Origin): boolean {
-  switch (origin.kind) {
-    case "adapter":
-    case "caller":
-      return true;
-    case "actor":
-      return origin.actor.awaits(metadata.id);
-    case "relay":
-    case "nobody":
-      return false;
-  }
-}

@@ -11,7 +11,7 @@ import { pause } from "../host/pause.ts";
 import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
-import { Failure, thrownText } from "../message/error-data.ts";
+import { Failure, fromError, thrownText } from "../message/error-data.ts";
 import { DATA_LIMITS, type Json } from "../message/json.ts";
 import { cloneJson, copyJson } from "../message/json-copy.ts";
 import { causedBy, event } from "../message/lineage.ts";
@@ -19,7 +19,7 @@ import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
-import { labelOfMessage } from "../store/label.ts";
+import { isRefusal, labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
@@ -30,8 +30,10 @@ import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { type End, endOf, outcomeOf } from "./handler-end.ts";
+import { isAwaited, isRefusalCode } from "./inbound.ts";
 import { AnswerLater, type HandlerContext, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
+import type { PendingRequest } from "./pending-table.ts";
 
 /** What a transactional handler may do: everything it does happens with its commit, or not at all. */
 export interface TransactionalContext {
@@ -71,8 +73,8 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
       const replica = space.replica(space.name);
       const answerQuery: MessageHandler = (message, context) =>
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
-      const handle: MessageHandler = (message, context) =>
-        message.kind === "command" ? handleOnce({ ...given, message }) : answerQuery(message, context);
+      const handle: MessageHandler = (message, context, request) =>
+        message.kind === "command" ? handleOnce({ ...given, message, request }) : answerQuery(message, context);
       return new MailboxActor(host, handle, rest.clearance);
     },
   };
@@ -90,6 +92,7 @@ interface Handling extends SpawnContext {
   readonly definition: CapabilityDefinition<TransactionalContext>;
   readonly outbound: MessageSchema;
   readonly message: Message;
+  readonly request: PendingRequest | undefined;
 }
 
 /** What a run of the handler comes to once its commit stands. One that threw ends in a commit of what it had read. */
@@ -148,10 +151,17 @@ async function attemptLater(handling: Handling, open: CellTransaction): Promise<
   return attempt(handling);
 }
 
-/** The journal tells of a failure before whoever asked is told. */
-async function ended({ message, noteFailed }: Handling, end: End): Promise<Json> {
-  if (end.threw) await noteFailed?.(message, end.error);
+/** The journal has the failure or refusal before the requester is told. */
+async function ended(handling: Handling, end: End): Promise<Json> {
+  if (end.threw) await handling.noteFailed?.(handling.message, end.error, failureKind(handling, end.error));
   return outcomeOf(end) ?? null;
+}
+
+/** A 4xx to a waiting requester is an answer, not a failure that an operator has to look at. SPEC: L51. */
+function failureKind({ message, request }: Handling, error: unknown): "failed" | "refused" {
+  // A handler may throw any object: its class is not asked for where the code says it all.
+  const isRefused = isRefusalCode(fromError(error).code) || isRefusal(error);
+  return isRefused && request !== undefined && isAwaited(message, request.origin) ? "refused" : "failed";
 }
 
 function begun({ clearance }: CapabilityDefinition<TransactionalContext>, message: Message): BeginOptions {

@@ -18,6 +18,7 @@ import type { DueChange, DueRow } from "./due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -92,6 +93,9 @@ export interface Store extends AsyncDisposable {
   /** Puts failed rows back to pending (their successful deliveries stay); resolves with the ids that were failed. */
   requeue(ids: readonly number[]): Promise<readonly number[]>;
 
+  /** Closes rows without handling them, and keeps the reason; resolves with the ids that were in the state of the conclusion. */
+  conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]>;
+
   /** Makes rows claimable whose `nextAttemptAt` has come; resolves with how many, and when the next one comes. */
   releaseRetries(nowMs: number): Promise<{ readonly released: number; readonly nextAtMs: number | undefined }>;
 
@@ -103,7 +107,7 @@ export interface Store extends AsyncDisposable {
   /** How many rows stand at each status. */
   count(): Promise<Readonly<Record<JournalStatus, number>>>;
 
-  /** Removes settled rows, at most `limit`; resolves with how many went. */
+  /** Removes done rows, at most `limit`; resolves with how many went. Dead letters stay. */
   retain(retention: Retention): Promise<number>;
 
   /**

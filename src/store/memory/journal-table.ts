@@ -5,6 +5,7 @@
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -17,13 +18,14 @@ import { matches } from "./journal-filter.ts";
 import {
   abandoned,
   claimed,
+  concluded,
   isClaimable,
-  isSettled,
   type JournalRecord,
   type JournalState,
   messageOf,
   newRecord,
   orphaned,
+  repeated,
   requeued,
   retryReleased,
   rowOf,
@@ -78,10 +80,8 @@ export class JournalTable {
     return entries.map((entry) => {
       const known = this.#byMessageId.get(entry.message.metadata.id);
       if (known !== undefined) {
-        if (entry.as.status === "done" && known.state.status === "failed") {
-          const { attempts } = known.state;
-          this.#move(known, { ...newRecord(known.id, entry, nowMs).state, attempts });
-        }
+        const state = repeated(known.state, entry.as, nowMs);
+        if (state !== undefined) this.#move(known, state);
         return known.id;
       }
       const record = newRecord(++this.#lastId, entry, nowMs);
@@ -159,6 +159,15 @@ export class JournalTable {
     });
   }
 
+  conclude(ids: readonly number[], conclusion: Conclusion, nowMs: number): number[] {
+    return ids.filter((id) => {
+      const record = this.#records.get(id);
+      if (record?.state.status !== conclusion.from) return false;
+      this.#move(record, concluded(record.state, conclusion, nowMs));
+      return true;
+    });
+  }
+
   releaseRetries(nowMs: number): { released: number; nextAtMs: number | undefined } {
     let released = 0;
     let nextAtMs: number | undefined;
@@ -189,12 +198,12 @@ export class JournalTable {
   }
 
   retain({ settledBeforeMs, keepSettled, limit }: Retention): number {
-    let overCount = keepSettled === undefined ? 0 : this.#counts.done + this.#counts.failed - keepSettled;
+    let overCount = keepSettled === undefined ? 0 : this.#counts.done - keepSettled;
     let removed = 0;
     for (const record of this.#records.values()) {
       if (removed >= limit) break;
       const { state } = record;
-      if (!isSettled(state)) continue;
+      if (state.status !== "done") continue;
       const isOld = settledBeforeMs !== undefined && state.processedAtMs! < settledBeforeMs;
       if (isOld || overCount > 0) {
         this.#remove(record);

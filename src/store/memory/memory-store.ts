@@ -13,6 +13,7 @@ import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -27,6 +28,7 @@ import {
   checkCommit,
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkEntries,
   checkForget,
   checkList,
@@ -232,6 +234,19 @@ class MemoryStore implements Store {
     const requeued = this.#disk.journal.requeue(ids);
     if (requeued.length > 0) this.#announceJournal();
     return requeued;
+  }
+
+  async conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    this.#requireOpen();
+    checkEnding(conclusion.ending);
+    this.#jobs++;
+    const concluded = this.#disk.journal.conclude(
+      ids,
+      { ...conclusion, ending: { ...conclusion.ending } },
+      this.#host.now(),
+    );
+    if (concluded.length > 0) this.#announceJournal();
+    return concluded;
   }
 
   async releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {

@@ -12,6 +12,7 @@ import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -25,6 +26,7 @@ import type { Rejection } from "../rejection.ts";
 import {
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkForget,
   checkList,
   checkName,
@@ -230,6 +232,14 @@ export class SqliteStore implements Store {
     return this.#write("journal", () => () => {
       this.#tables.leases.endDead(this.#host.now());
       return this.#tables.journal.abandonUnheld();
+    });
+  }
+
+  conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    return this.#write("journal", () => {
+      checkEnding(conclusion.ending);
+      const [own, how] = [[...ids], { ...conclusion, ending: { ...conclusion.ending } }];
+      return () => this.#tables.journal.conclude(own, how, this.#host.now());
     });
   }
 

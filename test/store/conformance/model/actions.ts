@@ -33,7 +33,7 @@ const entry = fc.record({
   ),
   which: small,
   kind: fc.constantFrom("event", "event", "event", "command", "query"),
-  as: fc.constantFrom("pending", "pending", "pending", "claimed", "done", "failed"),
+  as: fc.constantFrom("pending", "pending", "pending", "claimed", "done", "failed", "refused"),
   lease: small,
 });
 export type EntryPick = typeof entry extends fc.Arbitrary<infer T> ? T : never;
@@ -145,6 +145,14 @@ const action = fc.oneof(
   {
     weight: 2,
     arbitrary: fc.record({ kind: fc.constant("requeue" as const), ids: fc.array(fc.nat(12), { maxLength: 6 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("conclude" as const),
+      ids: fc.array(fc.nat(12), { maxLength: 6 }),
+      from: fc.constantFrom("failed", "pending"),
+    }),
   },
   {
     weight: 4,

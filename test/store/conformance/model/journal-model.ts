@@ -7,6 +7,8 @@ import type { Message } from "../../../../src/message/envelope.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
+  Ending,
   JournalEntry,
   JournalRow,
   JournalStatus,
@@ -43,18 +45,35 @@ export class JournalModel {
       if (known !== undefined) isRepeated = true;
       ids.push(known?.id ?? this.#insert(entry, nowMs));
     }
-    for (const [at, { as }] of entries.entries())
-      if (as.status === "done") this.#doneAfterAll(ids[at]!, as.note, nowMs);
+    for (const [at, { as }] of entries.entries()) this.#repeat(ids[at]!, as, nowMs);
     return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
   }
 
-  #doneAfterAll(id: number, note: string | undefined, nowMs: number): void {
-    const row = this.rows.find((one) => one.id === id);
-    if (row?.status !== "failed") return;
-    row.status = "done";
+  /** A success makes up for a failure or a refusal; a refusal or failure replaces a refusal. */
+  #repeat(id: number, as: JournalEntry["as"], nowMs: number): void {
+    const row = this.rows.find((one) => one.id === id)!;
+    const isSuccess = as.status === "done" && as.ending === undefined;
+    if (as.status !== "done" && as.status !== "failed") return;
+    if (row.outcome !== "refused" && !(row.status === "failed" && isSuccess)) return;
+    row.status = as.status;
     row.processedAtMs = nowMs;
-    delete row.error;
-    if (note !== undefined) row.error = note;
+    endAs(row, as.status === "done" ? as.ending : undefined);
+    if (as.status === "failed") row.error = as.error;
+  }
+
+  conclude(ids: readonly number[], { from, ending }: Conclusion, nowMs: number): number[] {
+    return ids.filter((id) => {
+      const row = this.rows.find((one) => one.id === id);
+      if (row?.status !== from) return false;
+      const { error } = row;
+      row.status = "done";
+      row.processedAtMs = nowMs;
+      endAs(row, ending);
+      if (from === "failed" && error !== undefined) row.error = error;
+      delete row.deaths;
+      delete row.nextAttemptAtMs;
+      return true;
+    });
   }
 
   openLease(durationMs: number, nowMs: number): Lease {
@@ -128,10 +147,9 @@ export class JournalModel {
       row.attempts--;
       return "settled";
     }
-    delete row.error;
     delete row.deaths;
-    const error = outcome.kind === "done" ? outcome.note : outcome.error;
-    if (error !== undefined) row.error = error;
+    endAs(row, outcome.kind === "done" ? outcome.ending : undefined);
+    if (outcome.kind !== "done") row.error = outcome.error;
     if (outcome.kind === "retry") {
       row.status = "pending";
       row.nextAttemptAtMs = outcome.atMs;
@@ -167,7 +185,7 @@ export class JournalModel {
   }
 
   retain({ settledBeforeMs, keepSettled, limit }: Retention): number {
-    const settled = this.rows.filter((row) => row.processedAtMs !== undefined);
+    const settled = this.rows.filter((row) => row.status === "done");
     const newest = keepSettled === undefined ? settled : settled.slice(Math.max(0, settled.length - keepSettled));
     const going = settled.filter(
       (row) => !newest.includes(row) || (settledBeforeMs !== undefined && row.processedAtMs! < settledBeforeMs),
@@ -192,6 +210,7 @@ export class JournalModel {
       row.lease = as.lease;
     }
     if (as.status === "failed") row.error = as.error;
+    if (as.status === "done") endAs(row, as.ending);
     if (as.status === "done" || as.status === "failed") row.processedAtMs = nowMs;
     this.rows.push(row);
     return id;
@@ -205,6 +224,14 @@ export class JournalModel {
     }
     return abandoned.length;
   }
+}
+
+/** How the row ended, in place of how it ended or failed before. */
+function endAs(row: Row, ending: Ending | undefined): void {
+  delete row.error;
+  delete row.outcome;
+  delete row.reason;
+  Object.assign(row, ending);
 }
 
 function sameContent(row: Row, { message, topic, source }: JournalEntry): boolean {

@@ -5,7 +5,7 @@
 import type { Json } from "../../../../src/message/json.ts";
 import type { CommitRequest } from "../../../../src/store/commit.ts";
 import type { DueChange } from "../../../../src/store/due.ts";
-import type { Claim, JournalEntry, Settlement } from "../../../../src/store/journal.ts";
+import type { Claim, Conclusion, JournalEntry, Settlement } from "../../../../src/store/journal.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { commitBy, message, ref } from "../requests.ts";
 import type { Action, DuePick, EntryPick, PreconditionPick, ReadPick, SettlementPick } from "./actions.ts";
@@ -100,6 +100,12 @@ export class World {
         return planned(journal.recover(nowMs), (store) => store.recover());
       case "requeue":
         return planned(journal.requeue(action.ids), (store) => store.requeue(action.ids));
+      case "conclude": {
+        const { ids, from } = action;
+        const outcome = from === "failed" ? "discarded" : "cancelled";
+        const conclusion: Conclusion = { from, ending: { outcome, reason: "given up" } };
+        return planned(journal.conclude(ids, conclusion, nowMs), (store) => store.conclude(ids, conclusion));
+      }
       case "release retries": {
         const atMs = nowMs + action.inMs;
         return planned(journal.releaseRetries(atMs), (store) => store.releaseRetries(atMs));
@@ -214,7 +220,9 @@ export class World {
         ? { status: "claimed", lease: this.#lease(lease) }
         : as === "failed"
           ? { status: "failed", error: "from the start" }
-          : { status: as };
+          : as === "refused"
+            ? { status: "done", ending: { outcome: "refused", reason: "not now" } }
+            : { status: as };
     const earlier = content === "new" ? undefined : this.#entries.at(-1 - which);
     if (earlier === undefined) {
       const id = `message ${this.#entries.length}`;
@@ -249,7 +257,7 @@ export class World {
   #outcome(kind: SettlementPick["outcome"], inMs: number): Settlement["outcome"] {
     switch (kind) {
       case "noted":
-        return { kind: "done", note: "a note" };
+        return { kind: "done", ending: { outcome: "unheard", reason: "a note" } };
       case "failed":
         return { kind, error: "it failed" };
       case "retry":
