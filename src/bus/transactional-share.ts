@@ -24,12 +24,13 @@ import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS, STALE_WINDOW_MS } from ".
 import { errorText } from "../message/error-data.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
 import { type Label, LabelError } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
@@ -93,11 +94,6 @@ type Verdict = ShareEnd | { readonly kind: "again"; readonly why: string };
 
 const AGAIN_LOADED: Verdict = { kind: "again", why: "its documents were being loaded" };
 const LOST: ShareEnd = { kind: "lost" };
-
-/** Where the receipt of a handling is: one document for each message and subscriber, ever. Its value is what the handler returned. */
-export function receiptOf(messageId: string, subscriber: string): DocumentRef {
-  return { scope: SHARED_SCOPE, id: `receipt:${messageId.length}:${messageId}:${subscriber}` };
-}
 
 export class TransactionalShare {
   readonly #host: Host;
@@ -166,7 +162,7 @@ export class TransactionalShare {
   #commit(handling: Handling, value: unknown): Verdict | undefined {
     const { run, step, transaction } = handling;
     const { label } = handling.context;
-    const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
+    const receipt = receiptOf({ kind: "event", id: run.event.message.metadata.id, subscriber: step.subscriber });
     const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
     try {
       const result = value === undefined || value === null ? NO_RESULT : admit(value, undefined);
@@ -198,7 +194,7 @@ export class TransactionalShare {
       transaction = call.replica.transaction();
     }
     // However old the event is: its row was in the journal all along, and so its receipt would be there.
-    const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
+    const receipt = receiptOf({ kind: "event", id: run.event.message.metadata.id, subscriber: step.subscriber });
     const commit = transaction.commitReads({ kind: "absent", ...receipt });
     const failed: ShareEnd =
       kind === "timeout"

@@ -19,9 +19,9 @@ import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS } from "..
 import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitOutcome } from "../store/commit.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
-import { receiptOf } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import { isCommitted } from "./lineage.ts";
@@ -175,7 +175,7 @@ export class SendAnswers {
     let result: Json | undefined;
     try {
       await replica.catchUp();
-      result = await pullStored(replica, receiptOf(send.id));
+      result = await pullStored(replica, receiptOf({ kind: "send", id: send.id }));
     } catch (error) {
       const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });

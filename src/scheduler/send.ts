@@ -11,11 +11,12 @@
 import type { Json } from "../message/json.ts";
 import { join, type Label, PUBLIC } from "../store/label.ts";
 import { Receipt } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Commit } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Closure } from "./closure.ts";
-import { type EventStem, receiptOf } from "./event-id.ts";
+import type { EventStem } from "./event-id.ts";
 import type { Lineage } from "./lineage.ts";
 import type { StreamRecord } from "./stream-record.ts";
 
@@ -152,7 +153,7 @@ export class Send implements Sent {
   /** The witness of its handling. */
   receipt(result: Json): Receipt {
     if (typeof this.#name === "number") return this.#minted().receipt(this.#name, result);
-    return new Receipt(receiptOf(this.#name), result);
+    return new Receipt(receiptOf({ kind: "send", id: this.#name }), result);
   }
 
   #minted(): EventStem {

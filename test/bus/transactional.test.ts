@@ -1,11 +1,13 @@
 import { describe, expect, test } from "#test";
 import type { TransactionalHandler } from "../../src/bus/handler.ts";
-import { receiptOf } from "../../src/bus/transactional-share.ts";
 import { STALE_WINDOW_MS } from "../../src/limits.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../../src/store/document.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { receiptOf as receiptNamed } from "../../src/store/receipt-name.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { deferred, type Setup, setup, withFaults } from "./bus-setup.ts";
+
+const receiptOf = (id: string, subscriber: string) => receiptNamed({ kind: "event", id, subscriber });
 
 const COUNTER = { scope: SHARED_SCOPE, id: "counter" };
 

@@ -19,7 +19,7 @@ import { type DocumentRef, documentKey } from "../document.ts";
 import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
-import { madeAt } from "../receipt.ts";
+import { madeAt } from "../receipt-name.ts";
 import type { AddressLabels, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
 import { ChangeLog, LoggedPatch, type WriteTrail } from "./change-log.ts";
 import type { CommitRecord } from "./commit-record.ts";
