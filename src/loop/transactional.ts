@@ -8,7 +8,7 @@ import type { Cell } from "../cells/cell.ts";
 import type { BeginOptions, CellTransaction } from "../cells/cell-transaction.ts";
 import type { Space } from "../cells/space.ts";
 import { pause } from "../host/pause.ts";
-import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS, TRANSACT_PAUSE_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
@@ -173,7 +173,7 @@ async function confirm(handling: Handling, { committed, end }: Attempt): Promise
 async function otherwise(handling: Handling, rejection: Rejection): Promise<Json> {
   const { host, space, message } = handling;
   const replica = space.replica(space.name);
-  const until = host.monotonic() + TRANSACT_WINDOW_MS;
+  const until = host.monotonic() + AWAITED_WINDOW_MS;
   let outcome: CommitOutcome = rejection;
   for (let tries = 1; ; tries++) {
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
