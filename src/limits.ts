@@ -85,8 +85,10 @@ export const BLOCKERS_UNASKED_MAX = 1_024;
 export const DISPATCH_BURST_MS = 10;
 /** Other processes' writes are looked for at most this often while we are busy: our own writes raise the same signal. */
 export const WATCH_PAUSE_MS = 20;
-/** How long a transactional handler whose reads keep moving is run again before its delivery fails. */
-export const STALE_WINDOW_MS = 30_000;
+/** How long a handler runs again after rejected commits, where no caller waits for it. */
+export const WORK_WINDOW_MS = 30_000;
+/** The same where a caller waits: shorter than most callers wait, so that they hear the reason. */
+export const AWAITED_WINDOW_MS = 10_000;
 /** First and longest wait between two such runs; each wait is drawn at random below it. */
 export const STALE_BACKOFF_START_MS = 2;
 export const STALE_BACKOFF_MAX_MS = 250;
@@ -174,8 +176,6 @@ export const WRITE_BEHIND_NODES_MAX = 1_000;
 export const WRITE_BEHIND_RETRY_MS = 1_000;
 /** Outputs that are loaded ahead when a run meets one that is not here; it doubles up to this. */
 export const PREFETCHED_MAX = 1_024;
-/** How long a stale transaction is run again before its author hears of it. */
-export const TRANSACT_WINDOW_MS = 10_000;
 /** The pause before the first repetition of a stale transaction, at most; it grows with each. */
 export const TRANSACT_PAUSE_MS = 5;
 /** Addresses of one document that nobody reads at; beyond, they are forgotten, and made again for whoever comes back. */
@@ -194,8 +194,6 @@ export const SENDS_ASIDE_MAX = 10_000;
 export const SENDS_IN_FLIGHT_MAX = 1_024;
 /** Sends dispatched in a row before nodes get to run: observers see their changes together. */
 export const SENDS_BURST = 64;
-/** How long a send whose commit is stale, or not taken, is handled again before its sender hears of it. */
-export const SEND_WINDOW_MS = 30_000;
 /** Entries kept by one trace. */
 export const TRACE_ENTRIES_MAX = 10_000;
 /** Commits of nodes of which it is known what they have changed, so that `why` can name their authors. */
