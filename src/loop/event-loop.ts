@@ -142,7 +142,6 @@ export class EventLoop implements ActorHome {
   disconnect(connection: Connection): void {
     this.pending.disconnect(connection);
     this.streams.disconnect(connection);
-    this.#router.disconnect(connection);
     this.#turns.disconnect(connection);
     this.#turns.checkRest();
   }

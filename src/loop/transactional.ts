@@ -24,12 +24,13 @@ import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { type End, endOf, outcomeOf } from "./handler-end.ts";
-import { AnswerLater, type HandlerContext, isPromise, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
+import { AnswerLater, type HandlerContext, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 
 /** What a transactional handler may do: everything it does happens with its commit, or not at all. */
@@ -81,7 +82,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
 function handleOnce(handling: Handling): AnswerLater | Promise<AnswerLater> {
   const answer = (made: Attempt) => new AnswerLater(confirm(handling, made));
   const tried = attempt(handling);
-  return isPromise(tried) ? tried.then(answer) : answer(tried);
+  return isThenable(tried) ? tried.then(answer) : answer(tried);
 }
 
 interface Handling extends SpawnContext {
@@ -104,7 +105,7 @@ function attempt(handling: Handling): Attempt | Promise<Attempt> {
   // A copy for each run: what is journaled, compared when the request is repeated, and handed to the next run is what was sent.
   const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
   const ended = endOf(() => dispatch(definition, own, contextOf(handling, tx)));
-  return isPromise(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
+  return isThenable(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
 }
 
 /** Commits what the handler did; runs it again if it looked at documents that were not here yet: what it saw proves nothing. */
@@ -181,7 +182,7 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
     if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
       const became =
         outcome.class === "unknown" ? "not known whether it was committed; repeat it under its id" : "not committed";
-      throw new Failure(outcome.class === "refused" ? 422 : 503, `${became}: ${outcome.message}`);
+      throw new Failure(codeOf(outcome), `${became}: ${outcome.message}`);
     }
     await replica.catchUp();
     await pause(host, TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random());
@@ -191,16 +192,22 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
   }
 }
 
-/** What was asked, whoever asks it and whenever. */
-function requestOf({ type, data }: Message): string {
+/** Of the error that answers a command whose commit was rejected. */
+function codeOf({ class: rejectionClass, reason }: Rejection): number {
+  if (reason === "too-large") return 413;
+  return rejectionClass === "refused" ? 422 : 503;
+}
+
+/** Identity of a request: its type and data, without its sender and time. */
+export function requestOf({ type, data }: Message): string {
   return contentId([type, data]);
 }
 
-/** What a receipt says of a command. */
-type ReceiptValue = { readonly request: string; readonly result: Json };
+/** Content of the receipt of a command. */
+export type ReceiptValue = { readonly request: string; readonly result: Json };
 
-/** The answer of the first time. An id that stands for something else must not be answered as if that were this. */
-function answerOf(receipt: Json | undefined, message: Message): Json {
+/** The answer of the first time; 409 if the id was used for another request. */
+export function answerOf(receipt: Json | undefined, message: Message): Json {
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
