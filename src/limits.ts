@@ -27,8 +27,12 @@ export const LINES_A_BURST_MIN = 4;
 export const BURSTS_SHARED_AFTER = 64;
 /** Per connection; a client that never reads stops being read, instead of growing our memory. */
 export const UNREAD_OUTPUT_BYTES_MAX = 4 * 1_048_576;
-/** Times the two bounds above, this is the most memory that all clients together can hold. */
+/** All connections together: answers under way may go above the bound of a connection, and there are many of them. */
+export const UNREAD_OUTPUT_ALL_BYTES_MAX = 256 * 1_048_576;
+/** Each may hold a line that has begun, besides its unread output. */
 export const CONNECTIONS_MAX = 256;
+/** A connection that was idle for so long is ended when another client needs its place. */
+export const CONNECTION_IDLE_MS = 60_000;
 /** Bytes of a socket's path: what every system has room for, and what Linux has. */
 export const SOCKET_PATH_BYTES_MAX = 103;
 export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
