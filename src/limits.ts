@@ -237,12 +237,24 @@ export const TIMER_RETRY_MS = 1_000;
 export const TIMER_RETRY_MAX_MS = 60_000;
 /** Timers that wait in memory, where no store keeps them; the next one is refused. */
 export const TIMERS_MAX = 100_000;
-/** Event streams of one connection; each is a reader of the journal. */
+/** Event streams of one connection. */
 export const STREAMS_MAX = 16;
-/** Events of the journal that a stream looks at in a row, wanted or not: some milliseconds of work, then timers and sockets get in. */
-export const STREAM_BURST_EVENTS = 128;
+/** Event streams of all connections: what is looked at before each page must stay far below a millisecond. */
+export const STREAMS_ALL_MAX = 1_024;
 /** Types and topics that one event stream may name. */
 export const STREAM_NAMES_MAX = 256;
+/** Types and topics of all event streams: a topic that was not met before is matched with every pattern, in one go. */
+export const STREAM_NAMES_ALL_MAX = 16_384;
+/** Topics and the patterns that match them, remembered for all event streams; beyond, they are matched again. */
+export const STREAM_MATCHES_REMEMBERED_MAX = 65_536;
+/** Work for all event streams together before timers and sockets get in, in ms: about the time of one command. */
+export const STREAM_SLICE_MS = 0.5;
+/** The same in events that are sent, and in patterns and streams that are looked at: no clock may pass in a simulation. */
+export const STREAM_SLICE_EVENTS_MAX = 128;
+export const STREAM_LOOKS_MAX = 16_384;
+/** Rows of one page for event streams. Pages that take longer than half a slice get shorter, down to the minimum. */
+export const STREAM_PAGE_ROWS_MAX = 128;
+export const STREAM_PAGE_ROWS_MIN = 4;
 /** A client that takes none of its events for this long has stopped reading. */
 export const STREAM_STALLED_MS = 30_000;
 

@@ -35,6 +35,7 @@ import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { Handler, TransactionalHandler } from "./handler.ts";
 import { HeldEvents } from "./held-events.ts";
+import { JournalFeed } from "./journal-feed.ts";
 import { JournalSignal } from "./journal-signal.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
@@ -292,6 +293,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** The journal from a position on, and if asked for what comes after. */
   tail(options: TailOptions = {}): AsyncGenerator<JournalRow, void, undefined> {
     return tail({ host: this.#host, store: this.#store, signal: this.#signal }, options);
+  }
+
+  /** The journal by pages, for a reader that follows it on behalf of several. */
+  get feed(): JournalFeed {
+    return new JournalFeed({ host: this.#host, store: this.#store, signal: this.#signal });
   }
 
   /** Everything that carries a correlation, as the tree of what caused what. */

@@ -21,6 +21,7 @@
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS, STALE_WINDOW_MS } from "../limits.ts";
+import { errorText } from "../message/error-data.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
@@ -33,9 +34,9 @@ import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Transaction } from "../store/transaction.ts";
+import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
 import { DONE, type EventRun } from "./event-run.ts";
 import { HandlerTransaction } from "./handler.ts";
-import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
@@ -133,7 +134,7 @@ export class TransactionalShare {
     const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
     run.handling = context;
     const handling = { run, step, call, transaction, context, round };
-    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs });
+    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs, cancellable: context });
     if (!(end instanceof Promise)) this.#ended(handling, end);
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
@@ -189,17 +190,21 @@ export class TransactionalShare {
   }
 
   /** What a handler that did not return has come to. One that takes too long still has its transaction, which must not go on. */
-  #commitReads(handling: Handling, { reason, error, thrown }: HandlerEnd & { kind: "failed" }): void {
+  #commitReads(handling: Handling, { kind, error }: HandlerEnd & { kind: "threw" | "timeout" }): void {
     const { run, step, call } = handling;
     let { transaction } = handling;
-    if (reason === "timeout") {
+    if (kind === "timeout") {
       transaction.abort();
       transaction = call.replica.transaction();
     }
     // However old the event is: its row was in the journal all along, and so its receipt would be there.
     const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
     const commit = transaction.commitReads({ kind: "absent", ...receipt });
-    whenOver(commit, (outcome) => this.#answered(handling, outcome, { kind: "failed", error, thrown }));
+    const failed: ShareEnd =
+      kind === "timeout"
+        ? { kind: "failed", error: error.message }
+        : { kind: "failed", error: errorText(error), thrown: error };
+    whenOver(commit, (outcome) => this.#answered(handling, outcome, failed));
   }
 
   #answered(handling: Handling, outcome: CommitOutcome, whenCommitted: ShareEnd): void {
@@ -277,9 +282,19 @@ function verdictOn(outcome: Rejection): Verdict {
 /** What a run comes to that needs no commit to say so. */
 function withoutCommit(run: EventRun, context: HandlerTransaction, end: HandlerEnd): Verdict | undefined {
   if (run.state === "over") return { kind: "lost" };
-  if (end.kind === "failed" && end.reason === "timeout") return undefined;
+  if (end.kind === "timeout") return undefined;
   if (context.sawUnloaded) return AGAIN_LOADED;
-  return end.kind === "failed" && end.reason === "stale" ? { kind: "again", why: end.error } : undefined;
+  return end.kind === "threw" && isStale(end.error) ? { kind: "again", why: errorText(end.error) } : undefined;
+}
+
+/** Whether a read or write of the transaction met a document that had moved. */
+function isStale(error: unknown): boolean {
+  try {
+    return error instanceof StoreError && error.code === "STORE_STALE";
+  } catch {
+    // A revoked proxy has no class.
+    return false;
+  }
 }
 
 function messageOf(error: unknown): string {

@@ -114,10 +114,9 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
   }
 }
 
-function checkSchema({ schema, schemaKnown, journalMode, bytes, logBytes }: StoreFacts): Finding {
-  const state = schema === schemaKnown ? "" : `, of ${schemaKnown}: "millrace start" brings it up to date`;
+function checkSchema({ schema, journalMode, bytes, logBytes }: StoreFacts): Finding {
   const size = `${Math.ceil(bytes / 1_024)} KiB and ${Math.ceil(logBytes / 1_024)} KiB of log`;
-  return { check: "schema", ok: journalMode === "wal", found: `version ${schema}${state}, ${journalMode}, ${size}` };
+  return { check: "schema", ok: journalMode === "wal", found: `version ${schema}, ${journalMode}, ${size}` };
 }
 
 function checkPermissions(file: string, { mode }: StoreFacts): Finding {

@@ -197,7 +197,7 @@ export class Kernel implements AsyncDisposable {
   }
 
   #journal(): EventJournal {
-    return journalOver({ bus: this.#bus, store: this.#store, topicOf: this.#topicOf });
+    return journalOver({ bus: this.#bus, topicOf: this.#topicOf });
   }
 
   #builtIn(clearance: readonly string[] | undefined): Record<string, Capability> {

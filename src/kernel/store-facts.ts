@@ -4,14 +4,12 @@
  */
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { APPLICATION_ID, SCHEMA_VERSION } from "../store/sqlite/schema.ts";
+import { APPLICATION_ID } from "../store/sqlite/schema.ts";
 
 export interface StoreFacts {
   readonly isOurs: boolean;
-  /** Migrations the file has had. */
+  /** The number of the file's format. */
   readonly schema: number;
-  /** Migrations that this version knows. */
-  readonly schemaKnown: number;
   readonly journalMode: string;
   readonly bytes: number;
   /** Of the log beside it, which the next checkpoint copies. */
@@ -20,7 +18,7 @@ export interface StoreFacts {
   readonly mode: number;
 }
 
-/** Of a file that has every migration. */
+/** The receipts of a store file. */
 export interface ReceiptFacts {
   readonly receipts: number;
   /** Those among them that go when the horizon has passed them. */
@@ -56,7 +54,6 @@ export function storeFacts(file: string): StoreFacts {
     return {
       isOurs: Number(pragma("application_id")) === APPLICATION_ID,
       schema: Number(pragma("user_version")),
-      schemaKnown: SCHEMA_VERSION,
       journalMode: String(pragma("journal_mode")),
       bytes: size,
       logBytes: statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0,

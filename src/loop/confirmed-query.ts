@@ -17,8 +17,9 @@ import { TRANSACT_WINDOW_MS } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Replica } from "../store/replica.ts";
+import { isThenable } from "../work/handler-call.ts";
 import { type End, endOf, outcomeOf } from "./handler-end.ts";
-import { AnswerLater, type HandlerResult, isPromise } from "./mailbox-actor.ts";
+import { AnswerLater, type HandlerResult } from "./mailbox-actor.ts";
 
 export interface Question {
   readonly host: Host;
@@ -39,7 +40,7 @@ type Standing = ReturnType<Replica["standing"]>;
 /** The actor goes on to the next message while the answer waits. */
 export function answerConfirmed(question: Question): HandlerResult | Promise<HandlerResult> {
   const first = look(question);
-  return isPromise(first) ? first.then((made) => answer(question, made)) : answer(question, first);
+  return isThenable(first) ? first.then((made) => answer(question, made)) : answer(question, first);
 }
 
 function answer(question: Question, first: Look): HandlerResult {
@@ -52,7 +53,7 @@ function look({ replica, run }: Question): Look | Promise<Look> {
   const { reverts } = replica;
   const seen = (end: End): Look => ({ end, isShaken: replica.reverts !== reverts });
   const end = endOf(run);
-  return isPromise(end) ? end.then(seen) : seen(end);
+  return isThenable(end) ? end.then(seen) : seen(end);
 }
 
 async function confirmed(question: Question, first: Look, standing: Standing): Promise<Json | undefined> {

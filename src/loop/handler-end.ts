@@ -1,6 +1,6 @@
 /** How a handler ended, as a value: it may have thrown because of what was not here yet, or was taken back. */
 import type { Json } from "../message/json.ts";
-import { isPromise } from "./mailbox-actor.ts";
+import { isThenable } from "../work/handler-call.ts";
 
 export type End =
   | { readonly threw: false; readonly value: Json | undefined }
@@ -10,7 +10,7 @@ export type End =
 export function endOf(run: () => Json | undefined | Promise<Json | undefined>): End | Promise<End> {
   try {
     const value = run();
-    return isPromise(value) ? Promise.resolve(value).then(returned, threw) : returned(value);
+    return isThenable(value) ? Promise.resolve(value).then(returned, threw) : returned(value);
   } catch (error) {
     return threw(error);
   }

@@ -14,6 +14,7 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { HandledCount } from "./handled-count.ts";
 import type { PendingRequest } from "./pending-table.ts";
@@ -192,7 +193,7 @@ export class MailboxActor implements CapabilityActor {
         this.#failed(given, thrown);
         continue;
       }
-      if (isPromise(result)) {
+      if (isThenable(result)) {
         Promise.resolve(result)
           .then(
             (data) => this.#finished(given, data),
@@ -337,15 +338,5 @@ class Handling implements HandlerContext {
 
   get within(): HandlerContext["within"] {
     return (code) => this.#actor.within(code);
-  }
-}
-
-/** Any promise, not only the runtime's own; one that throws when it is looked at is rejected with that. */
-export function isPromise<T>(result: T | Promise<T>): result is Promise<T> {
-  if (result === null || typeof result !== "object") return false;
-  try {
-    return "then" in result && typeof result.then === "function";
-  } catch {
-    return true;
   }
 }

@@ -190,8 +190,8 @@ export class PendingTable {
   }
 
   /**
-   * Takes an entry out, and its timeout with it; where an actor is named, only what was dispatched to it. `request` is what the id is thought to be
-   * of: then it need not be looked for.
+   * Removes an entry and cancels its timeout. With `from`, only an entry that was dispatched to that actor. With `request`, only that
+   * very entry: the same id may have been used again since its requester left (L81).
    */
   take(id: string, from?: SupervisedActor, request?: PendingRequest): PendingRequest | undefined {
     if (request !== undefined && request.place >= 0 && request.id === id && request.actor === from)
@@ -199,6 +199,7 @@ export class PendingTable {
     const slot = this.#listed.get(id);
     const entry = slot?.entry;
     if (!slot || !entry || (from !== undefined && entry.actor !== from)) return undefined;
+    if (request !== undefined && request.id === id && request !== entry) return undefined;
     this.#requests.delete(id);
     slot.entry = undefined;
     this.#free.push(slot);

@@ -24,12 +24,13 @@ import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { type End, endOf, outcomeOf } from "./handler-end.ts";
-import { AnswerLater, type HandlerContext, isPromise, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
+import { AnswerLater, type HandlerContext, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 
 /** What a transactional handler may do: everything it does happens with its commit, or not at all. */
@@ -81,7 +82,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
 function handleOnce(handling: Handling): AnswerLater | Promise<AnswerLater> {
   const answer = (made: Attempt) => new AnswerLater(confirm(handling, made));
   const tried = attempt(handling);
-  return isPromise(tried) ? tried.then(answer) : answer(tried);
+  return isThenable(tried) ? tried.then(answer) : answer(tried);
 }
 
 interface Handling extends SpawnContext {
@@ -104,7 +105,7 @@ function attempt(handling: Handling): Attempt | Promise<Attempt> {
   // A copy for each run: what is journaled, compared when the request is repeated, and handed to the next run is what was sent.
   const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
   const ended = endOf(() => dispatch(definition, own, contextOf(handling, tx)));
-  return isPromise(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
+  return isThenable(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
 }
 
 /** Commits what the handler did; runs it again if it looked at documents that were not here yet: what it saw proves nothing. */

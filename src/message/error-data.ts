@@ -118,3 +118,11 @@ export function cleanErrorText(text: string): string {
   const clipped = text.length > ERROR_TEXT_LENGTH_MAX ? `${text.slice(0, ERROR_TEXT_LENGTH_MAX)}…` : text;
   return clipped.toWellFormed().replaceAll("\0", "\ufffd");
 }
+
+/** An error as one line for the journal, with its causes. */
+export function errorText(error: unknown): string {
+  const texts: string[] = [];
+  for (let link: ErrorData | undefined = fromError(error); link !== undefined; link = link.cause)
+    texts.push(link.message);
+  return texts.join(", because: ");
+}

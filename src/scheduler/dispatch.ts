@@ -13,6 +13,7 @@ import type { Json } from "../message/json.ts";
 import { isWithin } from "../store/label.ts";
 import { refusal } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { DocumentIndex } from "./address.ts";
 import { type End, Handling, type HandlingParts } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
@@ -168,14 +169,14 @@ export class Dispatch {
     this.#passes.fresh(queue.replica);
     const handling = new Handling(this.#parts, send);
     const end = handling.call(handler.run);
-    if (end.threw || !isPromise(end.value)) return this.#ended(queue, handling, end);
+    if (end.threw || !isThenable(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
     this.#parts.runner.selfWaits.refuse(handling, String(send.stream));
     void this.#endsLater(queue, handling, end.value);
     return true;
   }
 
-  async #endsLater(queue: SendQueue, handling: Handling, promise: Promise<unknown>): Promise<void> {
+  async #endsLater(queue: SendQueue, handling: Handling, promise: PromiseLike<unknown>): Promise<void> {
     let end: End;
     try {
       end = { threw: false, value: await promise };
@@ -212,8 +213,4 @@ export class Dispatch {
     this.#answers.failWith(queue, send, reason, error);
     this.#passes.wake();
   }
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

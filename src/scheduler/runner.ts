@@ -8,13 +8,14 @@
  *      ├── returns ──────────────> reads trimmed, side-writes and output published, done
  *      ├── returns a promise ────> awaited; the pass waits with it
  *      ├── throws ───────────────> side-writes taken back, output undefined, reported
- *      └── throws START_OVER ────> side-writes taken back, queued again: what it read has to run or to come first
+ *      └── is abandoned ─────────> side-writes taken back, queued again: what it read has to run or to come first
  * ```
  */
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
@@ -28,7 +29,7 @@ import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
-import { type RunReads, START_OVER } from "./run-reads.ts";
+import type { RunReads } from "./run-reads.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
 import type { RunWrites } from "./run-writes.ts";
 import { SelfWaits, waitsForItself } from "./self-waits.ts";
@@ -194,14 +195,14 @@ export class Runner implements RunHome {
       threw = true;
     }
     this.current = outer;
-    if (!threw && isPromise(result)) {
+    if (!threw && isThenable(result)) {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
     if (began !== NOT_TIMED || node.particulars !== null) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
-      else this.#finish(run, result);
+      else this.#finish(run, result, wasNew);
     } finally {
       // Its place is free only now: whoever was told of what it did, or of its error, may have read what had to run for that.
       this.#depth--;
@@ -230,7 +231,7 @@ export class Runner implements RunHome {
     return node.handle;
   }
 
-  async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
+  async #finishLater(run: Run, promise: PromiseLike<unknown>, wasNew: boolean): Promise<void> {
     const { node } = run;
     const handle = this.#handle(node);
     handle.awaited = run;
@@ -243,8 +244,8 @@ export class Runner implements RunHome {
     let thrown: unknown;
     let threw = false;
     try {
-      // What it wrote in place cannot stay uncommitted while others get to the documents.
-      this.#writes.commit(run);
+      // Writes made in place must not stay uncommitted while other code gets to the documents.
+      this.#endStretch(run);
     } catch (error) {
       this.#writes.takeBack(run);
       thrown = error;
@@ -258,7 +259,7 @@ export class Runner implements RunHome {
     }
     this.#timing.end(node, began);
     if (threw) this.#threw(run, thrown, wasNew);
-    else this.#finish(run, result);
+    else this.#finish(run, result, wasNew);
     run.isOver = true;
     handle.awaited = null;
     this.awaited.delete(node);
@@ -283,7 +284,7 @@ export class Runner implements RunHome {
     this.current = run;
     try {
       const result = code();
-      if (outer !== run) this.#writes.commit(run);
+      if (outer !== run) this.#endStretch(run);
       return result;
     } catch (error) {
       if (outer !== run) this.#writes.takeBack(run);
@@ -291,6 +292,11 @@ export class Runner implements RunHome {
     } finally {
       this.current = outer;
     }
+  }
+
+  #endStretch(run: Run): void {
+    if (run.isAbandoned) this.#writes.takeBack(run);
+    else this.#writes.commit(run);
   }
 
   /** Runs code that is a part of the run: if it throws, what it has written is taken back, and nothing else. */
@@ -313,14 +319,15 @@ export class Runner implements RunHome {
   }
 
   #threw(run: Run, error: unknown, wasNew: boolean): void {
-    if (error === START_OVER) this.#startOver(run, wasNew);
+    if (run.isAbandoned) this.#startOver(run, wasNew);
     // Nothing is no error that anybody could see.
     else this.#failed(run, error === undefined ? new Error(`${run.node.id} threw undefined`) : error);
   }
 
-  #finish(run: Run, result: unknown): void {
+  #finish(run: Run, result: unknown, wasNew: boolean): void {
     const { node, tail } = run;
     if (!node.registered) return this.#writes.takeBack(run);
+    if (run.isAbandoned) return this.#startOver(run, wasNew);
     const { output, particulars } = node;
     if (particulars !== null && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
@@ -345,7 +352,7 @@ export class Runner implements RunHome {
     this.current = run;
     try {
       const result = node.run(this.#handle(node));
-      if (isPromise(result)) return;
+      if (isThenable(result)) return;
       const output = result === undefined ? undefined : admit(result, node.output?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
     } catch {
@@ -387,8 +394,4 @@ export class Runner implements RunHome {
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, node.lastReason);
   }
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }

@@ -244,6 +244,7 @@ export type StoreErrorCode =
   | "STORE_READ_ONLY"
   | "STORE_NOT_OURS"
   | "STORE_TOO_NEW"
+  | "STORE_TOO_OLD"
   | "STORE_ENGINE_TOO_OLD"
   | "STORE_CORRUPT"
   | "STORE_OPEN_FAILED"

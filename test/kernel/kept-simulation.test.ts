@@ -5,7 +5,17 @@ import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { KeptSimulation, type Sightings } from "./kept-simulation.ts";
 
 const PART: LongPart = { name: "kept commands among faults", short: 10, long: 500, minutes: 3 };
+/**
+ * Seeds that found a bug; they run in the short form too. 200: an interrupted command whose id was in use ran twice. 3324, 3594, 3974: a
+ * client was answered for an earlier request under its id.
+ */
+const FOUND = [200, 3324, 3594, 3974];
 const ROUNDS = 80;
+
+function* seeds(): Generator<number> {
+  yield* FOUND;
+  yield* rounds(PART);
+}
 
 async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
   try {
@@ -24,7 +34,7 @@ describe("kept commands among faults", () => {
     "[L39] [L41] [L42] [L43] each is answered, done as often as its handler bears, settled in one row, and a seed repeats itself",
     async () => {
       const total: Record<string, number> = {};
-      for (const seed of rounds(PART)) {
+      for (const seed of seeds()) {
         const first = await run(seed);
         if (seed <= 2) expect(await run(seed), `seed ${seed}`).toEqual(first);
         for (const [name, count] of Object.entries(first.value)) total[name] = (total[name] ?? 0) + count;

@@ -53,8 +53,8 @@ export class Checkpoints {
   #underWay: Promise<void> = Promise.resolve();
   /** Frames of the log from which on it is brought to its end. */
   #endFrom: number;
-  /** How many frames of the log were copied, when that was last known. */
-  #checkpointedSeen = 0;
+  /** Frames of the log at the last look. Fewer at the next one: the log has begun anew. */
+  #logSeen = 0;
   /** Whoever waits for the end. */
   #go: (() => void) | undefined;
   /** Of `#work`, at the last look. */
@@ -87,9 +87,8 @@ export class Checkpoints {
     const found = this.#look.get();
     const [log, checkpointed] = [Number(found?.["log"]), Number(found?.["checkpointed"])];
     const isLong = log - checkpointed >= this.#pagesMax;
-    // Less is copied than before: the log has begun anew.
-    if (checkpointed < this.#checkpointedSeen) this.#endFrom = LENGTH_MAX * this.#pagesMax;
-    this.#checkpointedSeen = checkpointed;
+    if (log < this.#logSeen) this.#endFrom = LENGTH_MAX * this.#pagesMax;
+    this.#logSeen = log;
     if (log >= this.#endFrom) this.#underWay = this.#end(log);
     else if (isLong && this.#state === "idle") this.#underWay = this.#start();
   }
@@ -114,6 +113,8 @@ export class Checkpoints {
     this.#connection.exec(`PRAGMA busy_timeout = ${READERS_MS}`);
     const found = this.#run(this.#turn);
     this.#connection.exec("PRAGMA busy_timeout = 0");
+    // No reader was in the way: the next write starts the log anew, so the length that ends it is the first one again.
+    if (found?.["busy"] === 0) this.#endFrom = LENGTH_MAX * this.#pagesMax;
     // Another process copies at this moment, for which the engine waits in no case: the next batch tries again.
     if (this.#state === "turning" && found?.["log"] !== -1) this.#state = "idle";
   }
@@ -158,10 +159,8 @@ export class Checkpoints {
     if (this.#state === "closed") return;
     if (this.#copier === undefined) this.#copier = this.#startCopier();
     const copied = await this.#copier?.copy();
-    if (copied?.kind === "copied") {
-      this.#work.statements++;
-      this.#checkpointedSeen = copied.checkpointed;
-    } else if (copied?.kind === "failed") this.#failed(engineError(copied.message, copied.errcode));
+    if (copied?.kind === "copied") this.#work.statements++;
+    else if (copied?.kind === "failed") this.#failed(engineError(copied.message, copied.errcode));
     else this.#copyHere();
   }
 

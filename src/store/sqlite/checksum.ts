@@ -11,9 +11,3 @@ const FACTOR = 0x9e3779b1;
 export function checksum(text: string, owner: number, sequence: number): number {
   return crc32(text, (owner * FACTOR + sequence) >>> 0);
 }
-
-/** The sum of a patch in files up to format 4, which had a row for each. */
-export function checksum4(text: string, document: number, sequence: number, previous: number): number {
-  const sum = checksum(text, document, sequence);
-  return previous === 0 ? sum : (sum + Math.imul(previous, FACTOR)) >>> 0;
-}

@@ -106,13 +106,6 @@ export class Connection {
     this.#database.exec(sql);
   }
 
-  /** A function that statements may call. */
-  define(name: string, work: (text: string, ...numbers: number[]) => number): void {
-    this.#database.function(name, { deterministic: true, varargs: true }, (text, ...numbers) =>
-      work(String(text), ...numbers.map(Number)),
-    );
-  }
-
   get inTransaction(): boolean {
     return this.#database.isTransaction;
   }

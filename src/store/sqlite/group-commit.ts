@@ -1,6 +1,6 @@
 /**
  * The writer: jobs that arrive while a batch is on its way form the next; one transaction per batch; a job is answered after
- * its COMMIT, in the order of asking. SPEC: S13, S82, S89-S94, J1.
+ * its COMMIT, in the order of asking. SPEC: S13, S89-S94, S109, J1.
  *
  *          submit                    BEGIN
  *   idle ─────────> scheduled (task) ─────> jobs, flush, COMMIT, answers ──> idle | scheduled

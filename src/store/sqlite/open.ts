@@ -6,15 +6,14 @@
 import { pause } from "../../host/pause.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { type Store, StoreError } from "../store.ts";
-import { checksum, checksum4 } from "./checksum.ts";
 import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
 import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
 import { type PlantedBug, type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
-import { APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION } from "./schema.ts";
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { SqliteStore } from "./store.ts";
 
-/** Between two tries while another process makes, migrates or recovers the file. */
+/** Between two tries while another process makes or recovers the file. */
 const RETRY_MS = 2;
 
 /** Opens the store in a file, and makes the file if it is not there. */
@@ -52,7 +51,7 @@ function openOnce(options: ResolvedOptions): Store {
   const connection = openConnection(options, options.readOnly);
   try {
     requireEngine(connection);
-    if (!options.readOnly) migrate(connection, options);
+    if (!options.readOnly) createSchema(connection, options);
     configure(connection, options, options.readOnly);
     if (!options.readOnly) {
       flushNames(connection, options);
@@ -94,38 +93,42 @@ function inspect(options: ResolvedOptions): void {
     requireEngine(connection);
     const id = readPragma(connection, "application_id");
     if (id !== APPLICATION_ID) throw notOurs(options.path, "is a database of another program");
-    const version = requireKnownVersion(connection, options);
-    if (options.readOnly && version < SCHEMA_VERSION) {
-      const formats = `its format is ${version}, this one reads ${SCHEMA_VERSION}`;
-      throw openFailed(`${options.path} was written by an older Millrace: ${formats}. Open it once without readOnly.`);
-    }
+    requireKnownVersion(connection, options);
   } finally {
     connection.close();
   }
 }
 
+/** The file's format: `SCHEMA_VERSION`, or 0 for a file without tables. Every other format is refused. */
 function requireKnownVersion(connection: Connection, { path }: ResolvedOptions): number {
   const version = Number(readPragma(connection, "user_version"));
-  if (version <= SCHEMA_VERSION) return version;
+  if (version === 0 || version === SCHEMA_VERSION) return version;
+  const formats = `its format is ${version}, this one knows ${SCHEMA_VERSION}`;
+  if (version > SCHEMA_VERSION) {
+    throw new StoreError(
+      "STORE_TOO_NEW",
+      `${path} was written by a newer Millrace: ${formats}. Update Millrace; the file was left as it is.`,
+    );
+  }
   throw new StoreError(
-    "STORE_TOO_NEW",
-    `${path} was written by a newer Millrace: its format is ${version}, this one knows ${SCHEMA_VERSION}. Update Millrace; the file was left as it is.`,
+    "STORE_TOO_OLD",
+    `${path} was written by a version of Millrace before its first release: ${formats}. ` +
+      `Choose another file, or move this one away; it was left as it is.`,
   );
 }
 
-/** Runs the migrations that the file has not had. A new file is one that had none. */
-function migrate(connection: Connection, options: ResolvedOptions): void {
+/** Creates the tables of a new file. */
+function createSchema(connection: Connection, options: ResolvedOptions): void {
   if (requireKnownVersion(connection, options) === SCHEMA_VERSION) return;
   connection.exec("PRAGMA synchronous = FULL");
   connection.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have been here between the first look and the lock.
-    const version = requireKnownVersion(connection, options);
-    connection.define("checksum", checksum);
-    connection.define("checksum4", checksum4);
-    for (const migration of MIGRATIONS.slice(version)) connection.exec(migration);
-    connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
-    connection.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+    // Another process may have created them between the first look and the lock.
+    if (requireKnownVersion(connection, options) === 0) {
+      connection.exec(SCHEMA);
+      connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+      connection.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+    }
     connection.exec("COMMIT");
   } catch (error) {
     connection.rollback();

@@ -147,6 +147,22 @@ describe("files that are refused", () => {
       { code: "STORE_TOO_NEW", message: new RegExp(`format is 99, this one knows ${SCHEMA_VERSION}`) },
     ));
 
+  test.each([1, 9])(
+    "[S82] a file of format %i, from before the first release, is refused with both versions",
+    (format) =>
+      expectRefusal(
+        (file) =>
+          database(
+            file.path,
+            `PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${format}; CREATE TABLE t (x)`,
+          ),
+        {
+          code: "STORE_TOO_OLD",
+          message: new RegExp(`before its first release: its format is ${format}, this one knows`),
+        },
+      ),
+  );
+
   test("[S82] a newer version that is still in the log is refused and the log left alone", async () => {
     await using file = new StoreFile();
     const store = await file.open();
@@ -161,7 +177,7 @@ describe("files that are refused", () => {
     expect(readFileSync(`${file.path}-wal`).equals(logBefore)).toBe(true);
   });
 
-  test("[S82] a file that a newer version takes over while it is open is neither read nor written any more", async () => {
+  test("[S109] a file that a newer version takes over while it is open is neither read nor written any more", async () => {
     await using file = new StoreFile();
     const [writes, reads, loads] = [await file.open(), await file.open(), await file.open()];
     const ids = await append(writes, entry());
@@ -181,7 +197,7 @@ describe("files that are refused", () => {
     expect(other.prepare("SELECT count(*) AS n FROM event_journal").get()).toEqual(rowsBefore);
   });
 
-  test("[S82] a read that notices it stops what the caller has just asked for", async () => {
+  test("[S109] a read that notices a newer version stops the write that was just asked for", async () => {
     await using file = new StoreFile();
     const store = await file.open();
     await append(store, entry());
