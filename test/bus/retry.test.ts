@@ -45,6 +45,29 @@ describe("retries, timeouts, requeueing", () => {
     expect((await row(id)).deliveries).toMatchObject([{ subscriber: "s", status: "failed", attempts: 4 }]);
   });
 
+  test("[J2] [J61] a retry that is due before the one that is waited for comes at its own time", async () => {
+    const { bus, act, host } = setup();
+    const atMs: Record<string, number[]> = { late: [], soon: [], sooner: [] };
+    for (const [topic, startMs] of [
+      ["late", 4_000],
+      ["soon", 400],
+      ["sooner", 40],
+    ] as const) {
+      const fail = () => {
+        atMs[topic]?.push(host.monotonic());
+        throw new Error("no");
+      };
+      bus.subscribe(topic, fail, { subscriberId: topic, retry: { attempts: 2, backoff: { startMs } } });
+    }
+    await act(() => bus.start());
+    for (const topic of ["late", "soon", "sooner"]) await act(() => bus.publish(topic, "clock", 1));
+    await host.advance(60_000);
+    const waits = Object.entries(atMs).map(([topic, [first = 0, second = 0]]) => [topic, second - first] as const);
+    // A poll would find them all, seconds later.
+    const bounds = { late: 4_000, soon: 400, sooner: 40 };
+    expect(waits.filter(([topic, wait]) => wait <= 0 || wait > bounds[topic as "late"])).toEqual([]);
+  });
+
   test("[J61] when is given what a transactional handler threw", async () => {
     const { bus, act, host, row, replica } = setup();
     const asked: unknown[] = [];
