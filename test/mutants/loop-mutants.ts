@@ -30,8 +30,8 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
     name: "any-client-may-expire-a-request",
     breaks: "N1",
     file: "src/loop/router.ts",
-    find: `  return waiting.kind === "adapter" && waiting.connection === asker.connection;`,
-    replace: `  return waiting.kind === "adapter";`,
+    find: `return waiting.kind === "adapter" && waiting.connection.id === client;`,
+    replace: `return waiting.kind === "adapter";`,
     tests: ["test/loop/pending.test.ts", "test/loop/routing.test.ts"],
   },
   {
