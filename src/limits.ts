@@ -364,3 +364,8 @@ export const RELOAD_BATCH_DOCUMENTS = 500;
 /** When a document that somebody holds is loaded again after that failed; twice as long each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;
+
+/** Ids in one of two generations of the filter that tells new requests from repeated ones: 256 KiB each. */
+export const HANDLED_IDS_GENERATION_MAX = 65_536;
+/** An id may carry a time that is ahead of the clock by this much, as clocks of clients are, and count as new. */
+export const ID_AHEAD_MS_MAX = 3_600_000;
