@@ -88,14 +88,12 @@ export { ComputedError, type ComputedErrorCode } from "./scheduler/computed-erro
 export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";
 export type { QueueSnapshot } from "./scheduler/events.ts";
 export type { ActionStats, NodeSnapshot, WhyNot, WhyStep } from "./scheduler/introspection.ts";
-export type { Launch } from "./scheduler/lineage.ts";
 export type { NodeSpec, SchedulerNode } from "./scheduler/node.ts";
 export { Scheduler } from "./scheduler/scheduler.ts";
 export { SchedulerError, type SchedulerErrorCode } from "./scheduler/scheduler-error.ts";
 export type { SendFailure, SendOptions, SendOutcome, Sent } from "./scheduler/send.ts";
 export { StreamError, type StreamErrorCode } from "./scheduler/stream-record.ts";
 export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";
-
 // Documents, transactions, journal, due table.
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
 export type { CommitOutcome, Committed, Precondition } from "./store/commit.ts";
@@ -119,3 +117,5 @@ export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason 
 export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
+export type { Launch } from "./work/lineage.ts";
+export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

@@ -332,7 +332,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A new id; inside a stream's handler one that follows from the event, the same in every attempt. */
   newId(): string {
     this.#refuseInComputation("mint an id");
-    return this.scheduler.handling?.newId() ?? this.#host.id();
+    return this.scheduler.attempt?.newId() ?? this.#host.id();
   }
 
   /** The time, for effects and handlers. A computation that asked would not give the same twice. */

@@ -20,6 +20,8 @@ import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
+import type { Attempt } from "../work/attempt.ts";
+import type { Launch } from "../work/lineage.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import type { Closure } from "./closure.ts";
@@ -27,9 +29,7 @@ import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
 import type { QueueSnapshot } from "./events.ts";
-import type { Handling } from "./handling.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
-import type { Launch } from "./lineage.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Persisted } from "./node-record.ts";
 import type { Runner } from "./runner.ts";
@@ -157,7 +157,7 @@ export class Scheduler implements Disposable {
     const { events, introspection } = this.#components;
     const record = events.stream(stream);
     const sent = events.send(record, value, options);
-    introspection.sent(record, sent, this.running?.id ?? this.handling?.send.id);
+    introspection.sent(record, sent, this.running?.id ?? this.attempt?.id);
     return sent;
   }
 
@@ -184,9 +184,9 @@ export class Scheduler implements Disposable {
     return this.#components.events.launch(launch);
   }
 
-  /** The handling whose code runs now, where one does. */
-  get handling(): Handling | undefined {
-    return this.#runner.current === null ? (this.#runner.handling ?? undefined) : undefined;
+  /** The attempt of a handler whose code runs now, where one does. */
+  get attempt(): Attempt | undefined {
+    return this.#runner.current === null ? (this.#runner.attempt ?? undefined) : undefined;
   }
 
   getQueues(): readonly QueueSnapshot[] {

@@ -365,7 +365,7 @@ describe("receipts", () => {
     });
     stream.send(0);
     await space.settled();
-    expect(leaked).toThrow(/is over; await everything/);
+    expect(leaked).toThrow(/has ended, and its writes with it; await everything/);
     expect(a.get()).toBeUndefined();
   });
 });
