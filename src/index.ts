@@ -46,7 +46,7 @@ export type { ExchangesOf, TypedCapability } from "./loop/exchanges.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
 export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { BootError } from "./loop/routing-table.ts";
-export { type TransactionalContext, type TransactionalDefinition, transactional } from "./loop/transactional.ts";
+export { type TransactionalDefinition, transactional } from "./loop/transactional.ts";
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
 
 // Messages, and the values in them.
@@ -118,4 +118,5 @@ export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
 export type { Launch } from "./work/lineage.ts";
+export type { Tx } from "./work/tx.ts";
 export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

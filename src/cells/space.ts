@@ -18,9 +18,11 @@ import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import { labelOf } from "../store/label.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
+import type { AttemptKind } from "../work/attempt.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
@@ -298,6 +300,11 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
     return new CellTransaction(this.#replica.transaction(), this.#reads, options);
+  }
+
+  /** For entry points: the kind of the attempts that a handler makes on this space. */
+  attemptsOf(name: string, clearance?: readonly string[]): AttemptKind {
+    return this.scheduler.attemptsOf(name, clearance === undefined ? undefined : labelOf(clearance));
   }
 
   // Labels ---------------------------------------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
-import type { Attempt } from "../work/attempt.ts";
+import type { Attempt, AttemptKind } from "../work/attempt.ts";
 import type { Launch } from "../work/lineage.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
-import type { Closure } from "./closure.ts";
+import { Closure } from "./closure.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
@@ -143,6 +143,17 @@ export class Scheduler implements Disposable {
   /** Runs synchronous code as one commit of a space: all of its writes or, if it throws, none. What is under way it is a part of. */
   transact<T>(replica: Replica, code: () => T, changeGroup?: string, closure?: Closure): Transacted<T> {
     return this.#components.attempts.transact(replica, code, changeGroup, closure);
+  }
+
+  /** The kind of the attempts of a handler: they read on where documents are missing, and wait for computed values. */
+  attemptsOf(name: string, clearance: Label | undefined, options?: Partial<AttemptKind>): AttemptKind {
+    const { views, host, reading } = this.#components;
+    const demand = () => new Closure(reading, name, { waitsForUnsettling: true });
+    const of = clearance === undefined ? {} : { clearance };
+    return {
+      ...{ views, host, name, ...of, demand },
+      ...{ onMissing: "go-on", onBehind: "abandon", otherSpaces: "read", ...options },
+    };
   }
 
   /** For a transaction that lives across awaits. */

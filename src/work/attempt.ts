@@ -16,6 +16,8 @@
  * SPEC: U1-U3, U37-U47, I4, I10, I11.
  */
 import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
+import { READY_PAUSE_MS } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import { handOut } from "../store/admit.ts";
@@ -185,9 +187,32 @@ export class Attempt {
     return [...this.#others].filter(([, { parts }]) => parts.some(({ draft }) => draft !== undefined));
   }
 
+  /** Whether everything that it has read was loaded and up to date; otherwise it proves nothing. */
+  get isReady(): boolean {
+    return this.unready === undefined && this.#missing === undefined;
+  }
+
   get hasWritten(): boolean {
     const { parts, extras } = this.transaction;
     return extras !== undefined || parts.some(({ draft }) => draft !== undefined);
+  }
+
+  /** Resolves when what was missing is here; false if it is not by the end of the window. */
+  async whenReady(isOver: () => boolean): Promise<boolean> {
+    await Promise.all([...this.missing].map(({ replica }) => replica.loadsSettled()));
+    const { unready } = this;
+    if (unready?.kind !== "nodes") return true;
+    const { address, shallow } = unready.read;
+    const demand = this.#demand ?? this.makeDemand();
+    try {
+      while (!demand.require(address, shallow)) {
+        if (isOver()) return false;
+        await pause(this.kind.host, READY_PAUSE_MS);
+      }
+      return true;
+    } finally {
+      this.releaseDemand(demand);
+    }
   }
 
   // The slot -------------------------------------------------------------------------------------------------------------
