@@ -23,6 +23,8 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
   readonly microtasksMax?: number;
   /** How far ahead a timer may be set. */
   readonly timerDelayMsMax?: number;
+  /** Timers of one client that wait; the next one is refused. */
+  readonly timersPerClientMax?: number;
   /** Handlers of events that run at once. */
   readonly concurrency?: number;
   /** A handler of events that runs longer has failed, unless its subscription says otherwise; so has a task of an extension's schedule. */
@@ -35,7 +37,7 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
 export interface LimitsByPart {
   readonly socket: Pick<UnixSocketOptions, "connectionsMax" | "limits">;
   readonly loop: Pick<EventLoopOptions, "mailboxMax" | "laneMax" | "microtasksMax">;
-  readonly timer: Pick<Partial<TimerLimits>, "timerDelayMsMax">;
+  readonly timer: Pick<Partial<TimerLimits>, "timerDelayMsMax" | "timersPerClientMax">;
   readonly bus: Pick<EventBusOptions, "concurrency" | "handlerTimeoutMs">;
   readonly space: Pick<SpaceOptions, "residentDocumentsMax">;
 }
@@ -44,12 +46,12 @@ export interface LimitsByPart {
 export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
   const chosen: KernelLimits = given(limits);
   for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
-  const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, ...others } = chosen;
+  const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, timersPerClientMax, ...others } = chosen;
   const { concurrency, handlerTimeoutMs, residentDocumentsMax, ...ofClient } = others;
   return {
     socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax }) },
     loop: given({ mailboxMax, laneMax, microtasksMax }),
-    timer: given({ timerDelayMsMax }),
+    timer: given({ timerDelayMsMax, timersPerClientMax }),
     bus: given({ concurrency, handlerTimeoutMs }),
     space: given({ residentDocumentsMax }),
   };

@@ -81,6 +81,7 @@ const LIMITS: Readonly<Record<keyof KernelLimits, Definition>> = {
   laneMax: number("MILLRACE_LANE_MAX"),
   microtasksMax: number("MILLRACE_MICROTASKS_MAX"),
   timerDelayMsMax: number("MILLRACE_TIMER_DELAY_MS_MAX", TIMER_DELAY_MS_MAX),
+  timersPerClientMax: number("MILLRACE_TIMERS_PER_CLIENT_MAX"),
   concurrency: number("MILLRACE_CONCURRENCY"),
   handlerTimeoutMs: number("MILLRACE_HANDLER_TIMEOUT_MS", TIMER_DELAY_MS_MAX),
   residentDocumentsMax: number("MILLRACE_RESIDENT_DOCUMENTS_MAX"),

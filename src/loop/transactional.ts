@@ -77,8 +77,8 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
   };
 }
 
-/** The value of a command's receipt. */
-type ReceiptValue = { readonly request: string; readonly result: Json };
+/** Content of the receipt of a command. */
+export type ReceiptValue = { readonly request: string; readonly result: Json };
 
 /** A command that is being handled. */
 interface Command {
@@ -223,9 +223,7 @@ class CommandEntry {
     const receipt = await pullStored(this.#replica, receiptOf({ kind: "command", id }));
     if (receipt === undefined && outcome.kind === "rejected" && outcome.reason === "document-exists")
       throw new Failure(410, `${id} was handled, and its answer is not kept any more`);
-    const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
-    if (request === requestOf(message)) return result ?? null;
-    throw new Failure(409, `the id ${id} was used before, for something else; choose another`);
+    return answerOf(receipt, message);
   }
 
   #emitting(message: Message): Emit {
@@ -251,11 +249,23 @@ function failureOf({ kind, rejection }: Ended): Failure {
   if (rejection.reason === "too-old") return new Failure(410, rejection.message);
   const isUnknown = rejection.class === "unknown";
   const became = isUnknown ? "not known whether it was committed; repeat it under its id" : "not committed";
-  const code = kind === "failed" && rejection.class === "refused" ? 422 : 503;
-  return new Failure(code, `${became}: ${rejection.message}`);
+  return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
 }
 
-/** A digest of what was asked, by whomever and whenever. */
-function requestOf({ type, data }: Message): string {
+/** Of the error that answers a command whose commit was rejected. */
+function codeOf({ class: rejectionClass, reason }: Rejection): number {
+  if (reason === "too-large") return 413;
+  return rejectionClass === "refused" ? 422 : 503;
+}
+
+/** The answer of the first time; 409 if the id was used for another request. */
+export function answerOf(receipt: Json | undefined, message: Message): Json {
+  const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
+  if (request === requestOf(message)) return result ?? null;
+  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
+}
+
+/** Identity of a request: its type and data, without its sender and time. */
+export function requestOf({ type, data }: Message): string {
   return contentId([type, data]);
 }

@@ -65,6 +65,8 @@ export class ReplicaDocument implements DocumentRef {
   loadError: unknown;
   /** The sequence as of which the document was loaded; commits up to it are in the value already. */
   loadedAt = 0;
+  /** The sequence of the last commit that changed the value which was loaded; not kept up to date afterwards. */
+  changedAt = 0;
   /** The sequence as of which its labels were loaded; below zero if they never were. */
   labelsAt = -1;
   /** Pending shares in commit order; their operations are applied to `value`. Changed only here. */

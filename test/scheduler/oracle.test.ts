@@ -16,6 +16,7 @@ async function trials(options: TrialOptions): Promise<Sightings & { seeds: numbe
     rejections: 0,
     foreign: 0,
     dropped: 0,
+    reads: 0,
   };
   for (const seed of rounds(PART)) {
     total.seeds = seed;
@@ -84,6 +85,13 @@ describe("beside a naive scheduler that recomputes everything", () => {
       gates: false,
       steps: 60,
       what: "[R11] a commit that fell with another was given up",
+    },
+    {
+      seed: 9063,
+      circles: true,
+      gates: false,
+      steps: 20,
+      what: "[R18] a node of a circle that fell asleep and woke during its own run lost a read",
     },
   ];
   for (const { seed, what, ...options } of found) {
