@@ -180,8 +180,8 @@ export const WRITE_BEHIND_NODES_MAX = 1_000;
 export const WRITE_BEHIND_RETRY_MS = 1_000;
 /** Outputs that are loaded ahead when a run meets one that is not here; it doubles up to this. */
 export const PREFETCHED_MAX = 1_024;
-/** The pause before the first repetition of a stale transaction, at most; it grows with each. */
-export const TRANSACT_PAUSE_MS = 5;
+/** Between two looks whether a computed value is up to date that a transaction waits for. */
+export const READY_PAUSE_MS = 5;
 /** Addresses of one document that nobody reads at; beyond, they are forgotten, and made again for whoever comes back. */
 export const ADDRESSES_UNREAD_MAX = 1_024;
 /** Links followed by one read; a longer chain of links is a circle. */

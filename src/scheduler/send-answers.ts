@@ -89,7 +89,7 @@ export class SendAnswers {
     queue.remove(send);
     send.state = "committing";
     queue.inFlight++;
-    const { outcome } = handling.commitReads("the handler threw");
+    const { outcome } = handling.commitThrow();
     const decide = (answer: CommitOutcome) => {
       queue.inFlight--;
       if (send.origin?.state === "failed") this.drop(queue, send, "origin-failed", send.origin.why);

@@ -377,7 +377,7 @@ describe("receipts", () => {
     });
     stream.send(0);
     await space.settled();
-    expect(leaked).toThrow(/is over; await everything/);
+    expect(leaked).toThrow(/has ended, and its writes with it; await everything/);
     expect(a.get()).toBeUndefined();
   });
 });
