@@ -27,8 +27,12 @@ export const LINES_A_BURST_MIN = 4;
 export const BURSTS_SHARED_AFTER = 64;
 /** Per connection; a client that never reads stops being read, instead of growing our memory. */
 export const UNREAD_OUTPUT_BYTES_MAX = 4 * 1_048_576;
-/** Times the two bounds above, this is the most memory that all clients together can hold. */
+/** All connections together: answers under way may go above the bound of a connection, and there are many of them. */
+export const UNREAD_OUTPUT_ALL_BYTES_MAX = 256 * 1_048_576;
+/** Each may hold a line that has begun, besides its unread output. */
 export const CONNECTIONS_MAX = 256;
+/** A connection that was idle for so long is ended when another client needs its place. */
+export const CONNECTION_IDLE_MS = 60_000;
 /** Bytes of a socket's path: what every system has room for, and what Linux has. */
 export const SOCKET_PATH_BYTES_MAX = 103;
 export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
@@ -85,8 +89,10 @@ export const BLOCKERS_UNASKED_MAX = 1_024;
 export const DISPATCH_BURST_MS = 10;
 /** Other processes' writes are looked for at most this often while we are busy: our own writes raise the same signal. */
 export const WATCH_PAUSE_MS = 20;
-/** How long a transactional handler whose reads keep moving is run again before its delivery fails. */
-export const STALE_WINDOW_MS = 30_000;
+/** How long a handler runs again after rejected commits, where no caller waits for it. */
+export const WORK_WINDOW_MS = 30_000;
+/** The same where a caller waits: shorter than most callers wait, so that they hear the reason. */
+export const AWAITED_WINDOW_MS = 10_000;
 /** First and longest wait between two such runs; each wait is drawn at random below it. */
 export const STALE_BACKOFF_START_MS = 2;
 export const STALE_BACKOFF_MAX_MS = 250;
@@ -174,10 +180,8 @@ export const WRITE_BEHIND_NODES_MAX = 1_000;
 export const WRITE_BEHIND_RETRY_MS = 1_000;
 /** Outputs that are loaded ahead when a run meets one that is not here; it doubles up to this. */
 export const PREFETCHED_MAX = 1_024;
-/** How long a stale transaction is run again before its author hears of it. */
-export const TRANSACT_WINDOW_MS = 10_000;
-/** The pause before the first repetition of a stale transaction, at most; it grows with each. */
-export const TRANSACT_PAUSE_MS = 5;
+/** Between two looks whether a computed value is up to date that a transaction waits for. */
+export const READY_PAUSE_MS = 5;
 /** Addresses of one document that nobody reads at; beyond, they are forgotten, and made again for whoever comes back. */
 export const ADDRESSES_UNREAD_MAX = 1_024;
 /** Links followed by one read; a longer chain of links is a circle. */
@@ -194,8 +198,6 @@ export const SENDS_ASIDE_MAX = 10_000;
 export const SENDS_IN_FLIGHT_MAX = 1_024;
 /** Sends dispatched in a row before nodes get to run: observers see their changes together. */
 export const SENDS_BURST = 64;
-/** How long a send whose commit is stale, or not taken, is handled again before its sender hears of it. */
-export const SEND_WINDOW_MS = 30_000;
 /** Entries kept by one trace. */
 export const TRACE_ENTRIES_MAX = 10_000;
 /** Commits of nodes of which it is known what they have changed, so that `why` can name their authors. */
@@ -366,3 +368,8 @@ export const RELOAD_BATCH_DOCUMENTS = 500;
 /** When a document that somebody holds is loaded again after that failed; twice as long each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;
+
+/** Ids in one of two generations of the filter that tells new requests from repeated ones: 256 KiB each. */
+export const HANDLED_IDS_GENERATION_MAX = 65_536;
+/** An id may carry a time that is ahead of the clock by this much, as clocks of clients are, and count as new. */
+export const ID_AHEAD_MS_MAX = 3_600_000;

@@ -18,9 +18,11 @@ import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import { labelOf } from "../store/label.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
+import type { AttemptKind } from "../work/attempt.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
@@ -323,6 +325,11 @@ export class Space implements LinkTargets, AsyncDisposable {
     return new CellTransaction(this.#replica.transaction(), this.#reads, options);
   }
 
+  /** For entry points: the kind of the attempts that a handler makes on this space. */
+  attemptsOf(name: string, clearance?: readonly string[]): AttemptKind {
+    return this.scheduler.attemptsOf(name, clearance === undefined ? undefined : labelOf(clearance));
+  }
+
   // Labels ---------------------------------------------------------------------------------------------------------------
 
   /** What all that lies at a cell is labelled with, as far as it is here. For tools: it may tell something about what is labelled. */
@@ -355,7 +362,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A new id; inside a stream's handler one that follows from the event, the same in every attempt. */
   newId(): string {
     this.#refuseInComputation("mint an id");
-    return this.scheduler.handling?.newId() ?? this.#host.id();
+    return this.scheduler.attempt?.newId() ?? this.#host.id();
   }
 
   /** The time, for effects and handlers. A computation that asked would not give the same twice. */

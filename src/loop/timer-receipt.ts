@@ -8,11 +8,12 @@ import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import { labelOfMessage } from "../store/label.ts";
 import { Receipt } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { pullStored } from "../store/stored-value.ts";
 import { type ArmedTimer, armed } from "./timer-row.ts";
-import { answerOf, receiptOf, requestOf } from "./transactional.ts";
+import { answerOf, requestOf } from "./transactional.ts";
 
 /** Whether the timer is new, and the answer to its request. */
 export interface SetOnce {
@@ -21,7 +22,7 @@ export interface SetOnce {
 }
 
 export async function setOnce(replica: Replica, message: Message, timer: ArmedTimer, answer: Json): Promise<SetOnce> {
-  const receipt = receiptOf(message);
+  const receipt = receiptOf({ kind: "command", id: message.metadata.id });
   const transaction = replica.transaction();
   transaction.due.push(armed(timer));
   transaction.leave(new Receipt(receipt, admit({ request: requestOf(message), result: answer }, undefined)));

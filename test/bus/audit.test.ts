@@ -1,7 +1,7 @@
 import { describe, expect, test } from "#test";
-import { Concluded } from "../../src/bus/concluded.ts";
 import type { TraceNode } from "../../src/bus/audit.ts";
 import type { EventsGone } from "../../src/bus/bus-error.ts";
+import { Concluded } from "../../src/bus/concluded.ts";
 import { JOURNAL_PAGE_ROWS, RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../../src/limits.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -218,8 +218,7 @@ describe("looking at the journal", () => {
     bus.subscribe("user.notify", fail, { subscriberId: "s" });
     await act(() => bus.start());
     const id = await act(() => bus.publish("user.notify", "x", 1));
-    for (const topic of ["User.Notify", "user.notify"])
-      expect(await act(() => bus.requeue({ topic }))).toEqual([id]);
+    for (const topic of ["User.Notify", "user.notify"]) expect(await act(() => bus.requeue({ topic }))).toEqual([id]);
     expect(await act(() => bus.requeue({ topic: "User.notify" }))).toEqual([]);
   });
 

@@ -1,7 +1,8 @@
 /** `requeue`, `cancel` and `purge`: on a running kernel, and on the file of a stopped one. */
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { openSqliteStore } from "../../src/store/sqlite/open.ts";
 import { setup } from "./cli-setup.ts";
 
 type Where = "a running kernel" | "a stopped kernel's file";
@@ -121,6 +122,24 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     ]);
     for (const { by } of audited) expect(by).toMatch(/^.+@.+$/);
     for (const { createdAtMs } of rows) expect(createdAtMs).toBeGreaterThan(0);
+  });
+});
+
+describe("names of events", () => {
+  test("[K93] tail, ls, requeue and discard find an event by its topic and by its message type", async () => {
+    const { cwd, millrace, json } = setup();
+    mkdirSync(join(cwd, ".millrace"), { mode: 0o700 });
+    const store = await openSqliteStore({ path: join(cwd, ".millrace", "kernel.db") });
+    const metadata = { id: "one", timestamp: 1 };
+    const message = { kind: "event", type: "User.Notify", data: null, metadata } as const;
+    await store.append([{ message, topic: "user.notify", source: "test", as: { status: "failed", error: "no" } }]);
+    await store.close();
+    for (const name of ["User.Notify", "user.notify"]) {
+      expect((await millrace("tail", "--no-follow", "--topic", name)).stdout).toContain("event User.Notify");
+      expect(await json("ls", "failures", "--topic", name)).toHaveLength(1);
+      expect(await json("requeue", "--topic", name)).toMatchObject([{ failed: 1 }]);
+      expect(await json("discard", "--topic", name, "--reason", "no")).toMatchObject([{ failed: 1 }]);
+    }
   });
 });
 

@@ -307,7 +307,12 @@ describe("a command that is refused", () => {
     await kernel.idle();
     const { count, rows } = await kernel.bus.failures();
     expect(count).toBe(2);
-    expect(await kernel.bus.discard(rows.map(({ id }) => id), "closed")).toHaveLength(2);
+    expect(
+      await kernel.bus.discard(
+        rows.map(({ id }) => id),
+        "closed",
+      ),
+    ).toHaveLength(2);
     expect(await kernel.bus.failures()).toMatchObject({ count: 0 });
   });
 });

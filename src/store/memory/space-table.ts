@@ -22,7 +22,7 @@ import { compareIds } from "../document-list.ts";
 import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
-import { madeAt } from "../receipt.ts";
+import { madeAt } from "../receipt-name.ts";
 import type {
   AddressLabels,
   FeedPage,

@@ -289,6 +289,19 @@ export function journalCases(open: OpenStore): void {
       expect(await store.retain(all)).toBe(2);
     });
 
+    test("[J127] a query by name finds rows of a topic and rows of a message type", async () => {
+      await using at = await open();
+      const notify = (topic: string) => {
+        const one = entry();
+        return { ...one, message: { ...one.message, type: "User.Notify" }, topic };
+      };
+      await append(at.store, notify("user.notify"), notify("User.Notify"), entry());
+      expect(await idsFor(at.store, { named: "user.notify" })).toEqual([1]);
+      expect(await idsFor(at.store, { named: "User.Notify" })).toEqual([1, 2]);
+      expect(await idsFor(at.store, { named: "User.Notify", status: "pending", cursor: 1 })).toEqual([2]);
+      expect(await idsFor(at.store, { named: "user" })).toEqual([]);
+    });
+
     test("[J122] a pending row that is concluded is never claimed, and one that is held is left as it is", async () => {
       await using at = await open();
       await append(at.store, ...entries(3));
