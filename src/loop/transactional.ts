@@ -12,8 +12,8 @@ import { AWAITED_WINDOW_MS, TRANSACT_PAUSE_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
-import { DATA_LIMITS, type Json } from "../message/json.ts";
-import { cloneJson, copyJson } from "../message/json-copy.ts";
+import type { Json } from "../message/json.ts";
+import { cloneData, copyJson } from "../message/json-copy.ts";
 import { causedBy, event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
@@ -109,7 +109,9 @@ function attempt(handling: Handling): Attempt | Promise<Attempt> {
 }
 
 /** Commits what the handler did; runs it again if it looked at documents that were not here yet: what it saw proves nothing. */
-function conclude(handling: Handling, open: CellTransaction, end: End): Attempt | Promise<Attempt> {
+function conclude(handling: Handling, open: CellTransaction, returned: End): Attempt | Promise<Attempt> {
+  // An answer that cannot be sent must not be committed.
+  const end = sendable(handling, returned);
   if (open.isBehind) return attemptLater(handling, open);
   using tx = open;
   const { name, space, message } = handling;
@@ -134,6 +136,15 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
   // The answer is what the receipt says: the handler may change what it has returned before the commit is confirmed.
   const committed = handOver ? handOver(entries, () => tx.commit()) : tx.commit();
   return { committed, end: { threw: false, value: kept.result } };
+}
+
+/** The end of a handler, or its failure where the answer is too large for a message, or is no JSON. */
+function sendable({ name }: Handling, end: End): End {
+  if (end.threw) return end;
+  const answer = cloneData(end.value ?? null);
+  if (answer.kind === "clone") return end;
+  const reason = problemText(within("data", answer.problem));
+  return { threw: true, error: new Failure(500, `${name} gave an invalid answer: ${reason}`) };
 }
 
 /** What it wanted to read is computed, and has yet to be. */
@@ -224,7 +235,7 @@ function contextOf({ host, name, topicOf, outbound, message }: Handling, tx: Cel
     set: (cell, value) => tx.set(cell, value),
     delete: (cell) => tx.delete(cell),
     emit: (type, data) => {
-      const copy = cloneJson(data, DATA_LIMITS);
+      const copy = cloneData(data);
       if (copy.kind === "impure")
         throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
       const emitted = event(host, type, copy.value, causedBy(message));

@@ -11,8 +11,8 @@
  * SPEC: I4, I10, I11.
  */
 import type { Host } from "../host/host.ts";
-import { DATA_LIMITS, type Json } from "../message/json.ts";
-import { cloneJson } from "../message/json-copy.ts";
+import type { Json } from "../message/json.ts";
+import { cloneData } from "../message/json-copy.ts";
 import { event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
@@ -157,7 +157,7 @@ export class Handling implements WriteTarget {
     if (this.#isOver) throw over(this.send);
     const mint = { id: () => this.newId(), now: () => this.#parts.host.now() };
     // Copied now: the handler may change it before the commit, and handlers here are given this very copy.
-    const copy = cloneJson(data, DATA_LIMITS);
+    const copy = cloneData(data);
     if (copy.kind === "impure")
       throw new StreamError(
         "STREAM_MISUSE",
