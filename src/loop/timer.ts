@@ -62,6 +62,8 @@ export function timerCapability(store?: Store, given: Partial<TimerLimits> = {})
       },
       emits: { "Timer.Fired": true },
     }),
+    // Its own row in the due table is durable before it answers.
+    durable: "unawaited",
     // A request that sets a timer and comes again sets the same one.
     idempotent: true,
     // What it sends is what others gave it; the template was checked when it was set.
