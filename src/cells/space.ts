@@ -24,6 +24,7 @@ import type { Store } from "../store/store.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
+import { EffectCleanup } from "./effect-cleanup.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import { LinkedCell } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
@@ -186,10 +187,32 @@ export class Space implements LinkTargets, AsyncDisposable {
     );
   }
 
-  /** Runs now and whenever something it read has changed, until cancelled. */
+  /**
+   * Runs now and whenever a value that it read has changed, until cancelled. A function that it returns is called before
+   * its next run and when it ends. Effects that it creates end with its next run, the last one first.
+   */
   effect(run: (run: RunHandle) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
     const { id = `effect ${++this.#effects}`, ...rest } = options;
-    return this.observe(specOf({ kind: "effect", id, run }, rest));
+    const cleanup = new EffectCleanup(this.scheduler);
+    const cancel = this.observe(
+      specOf({ kind: "effect", id, run: (handle) => cleanup.around(() => run(handle)) }, rest),
+    );
+    const stop = () => {
+      cancel();
+      cleanup.run();
+    };
+    EffectCleanup.current?.add(stop);
+    return stop;
+  }
+
+  /** Runs code whose reads register no dependency of the computation or effect that runs now. */
+  untracked<T>(code: () => T): T {
+    return this.scheduler.untracked(code);
+  }
+
+  /** Runs code and settles computed values and effects once at its end, also if it throws. For one commit use `transact`. */
+  batch<T>(code: () => T): T {
+    return this.scheduler.batch(code);
   }
 
   observe(spec: NodeSpec): () => void {

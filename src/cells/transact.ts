@@ -7,7 +7,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
-import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS, TRANSACT_PAUSE_MS } from "../limits.ts";
 import type { Address, DocumentIndex } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TransactionReads } from "../scheduler/transaction-reads.ts";
@@ -54,7 +54,7 @@ export async function transact<T>(
   replica: Replica,
   reads: TransactionReads,
   code: () => T,
-  { changeGroup, windowMs = TRANSACT_WINDOW_MS }: TransactOptions,
+  { changeGroup, windowMs = AWAITED_WINDOW_MS }: TransactOptions,
 ): Promise<T> {
   const until = host.monotonic() + windowMs;
   const isOver = () => host.monotonic() >= until;

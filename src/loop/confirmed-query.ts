@@ -13,7 +13,7 @@
  */
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
-import { TRANSACT_WINDOW_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Replica } from "../store/replica.ts";
@@ -58,10 +58,10 @@ function look({ replica, run }: Question): Look | Promise<Look> {
 
 async function confirmed(question: Question, first: Look, standing: Standing): Promise<Json | undefined> {
   const { host, replica } = question;
-  const grace = new Grace(host, TRANSACT_WINDOW_MS);
+  const grace = new Grace(host, AWAITED_WINDOW_MS);
   for (let made = first, stands = standing; ; made = await look(question), stands = replica.standing()) {
     if (stands !== undefined && !(await grace.outlasts(stands)))
-      throw new Failure(503, `what it has read is not confirmed after ${TRANSACT_WINDOW_MS} ms; ask again later`);
+      throw new Failure(503, `what it has read is not confirmed after ${AWAITED_WINDOW_MS} ms; ask again later`);
     if (!made.isShaken && (await stands) !== false) return outcomeOf(made.end);
     if (grace.leftMs === 0) throw new Failure(503, "what it has read was taken back again and again; ask again later");
   }

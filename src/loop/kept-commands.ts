@@ -41,11 +41,13 @@ interface KeptCommandsParts {
 /** One command on its way from the journal to its outcome. */
 class KeptCommand implements Kept {
   readonly message: Message;
+  readonly sentBy: Origin;
   state: "kept" | "posted" = "kept";
   readonly #end = Promise.withResolvers<void>();
 
-  constructor(message: Message) {
+  constructor(message: Message, sentBy: Origin) {
     this.message = message;
+    this.sentBy = sentBy;
     // Where the loop ends before it was delivered, nobody looks.
     this.#end.promise.catch(() => undefined);
   }
@@ -101,7 +103,7 @@ export class KeptCommands {
       return undefined;
     }
     const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
-    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message));
+    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message, origin));
     this.#onTheirWay.add(entry.id);
     journal.keep(message, actor.name).then(
       (before) => {
@@ -253,7 +255,7 @@ export class KeptCommands {
     const inbound = { message: loop.copy(message), origin: NOBODY };
     const refusal = refusalOf(inbound, actor);
     if (refusal) throw new Failure(refusal.code, refusal.reason);
-    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message));
+    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
   }
 
   /** What the journal delivers is handled as it is there: the same may have been asked here at another time. */

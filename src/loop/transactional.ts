@@ -8,7 +8,7 @@ import type { Cell } from "../cells/cell.ts";
 import type { BeginOptions, CellTransaction } from "../cells/cell-transaction.ts";
 import type { Space } from "../cells/space.ts";
 import { pause } from "../host/pause.ts";
-import { TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS, TRANSACT_PAUSE_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
@@ -18,10 +18,10 @@ import { causedBy, event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import { type Rejection, retryRule } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
 import { isThenable } from "../work/handler-call.ts";
@@ -120,7 +120,7 @@ function conclude(handling: Handling, open: CellTransaction, end: End): Attempt 
     const settled = space.replica(space.name).loadsSettled();
     return settled.then(() => attempt(handling));
   }
-  const receipt = receiptOf(message);
+  const receipt = receiptOf({ kind: "command", id: message.metadata.id });
   if (end.threw) return { committed: transaction.commitReads(requireAbsent(receipt)).outcome, end };
   const kept = admit({ request: requestOf(message), result: end.value ?? null }, undefined) as ReceiptValue;
   transaction.leave(new Receipt(receipt, kept));
@@ -145,7 +145,12 @@ async function attemptLater(handling: Handling, open: CellTransaction): Promise<
     await tx.upToDate(handling.host);
   } catch (error) {
     const end = { threw: true, error: new Failure(503, thrownText(error)) } as const;
-    return { committed: tx.transaction.commitReads(requireAbsent(receiptOf(handling.message))).outcome, end };
+    return {
+      committed: tx.transaction.commitReads(
+        requireAbsent(receiptOf({ kind: "command", id: handling.message.metadata.id })),
+      ).outcome,
+      end,
+    };
   }
   return attempt(handling);
 }
@@ -170,12 +175,12 @@ async function confirm(handling: Handling, { committed, end }: Attempt): Promise
 async function otherwise(handling: Handling, rejection: Rejection): Promise<Json> {
   const { host, space, message } = handling;
   const replica = space.replica(space.name);
-  const until = host.monotonic() + TRANSACT_WINDOW_MS;
+  const until = host.monotonic() + AWAITED_WINDOW_MS;
   let outcome: CommitOutcome = rejection;
   for (let tries = 1; ; tries++) {
     if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
       // Not what a handling of the same request leaves that runs beside this one: that falls too.
-      const receipt = await pullStored(replica, receiptOf(message));
+      const receipt = await pullStored(replica, receiptOf({ kind: "command", id: message.metadata.id }));
       if (receipt === undefined && outcome.reason === "document-exists")
         throw new Failure(410, `${message.metadata.id} was handled, and its answer is not kept any more`);
       return answerOf(receipt, message);
@@ -184,7 +189,7 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
     if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
       const became =
         outcome.class === "unknown" ? "not known whether it was committed; repeat it under its id" : "not committed";
-      throw new Failure(outcome.class === "refused" ? 422 : 503, `${became}: ${outcome.message}`);
+      throw new Failure(codeOf(outcome), `${became}: ${outcome.message}`);
     }
     await replica.catchUp();
     await pause(host, TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random());
@@ -194,24 +199,25 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
   }
 }
 
-/** What was asked, whoever asks it and whenever. */
-function requestOf({ type, data }: Message): string {
+/** Of the error that answers a command whose commit was rejected. */
+function codeOf({ class: rejectionClass, reason }: Rejection): number {
+  if (reason === "too-large") return 413;
+  return rejectionClass === "refused" ? 422 : 503;
+}
+
+/** Identity of a request: its type and data, without its sender and time. */
+export function requestOf({ type, data }: Message): string {
   return contentId([type, data]);
 }
 
-/** What a receipt says of a command. */
-type ReceiptValue = { readonly request: string; readonly result: Json };
+/** Content of the receipt of a command. */
+export type ReceiptValue = { readonly request: string; readonly result: Json };
 
-/** The answer of the first time. An id that stands for something else must not be answered as if that were this. */
-function answerOf(receipt: Json | undefined, message: Message): Json {
+/** The answer of the first time; 409 if the id was used for another request. */
+export function answerOf(receipt: Json | undefined, message: Message): Json {
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
-}
-
-/** Where the receipt of a command is: the commit that wrote it is the one in which the command was handled. */
-export function receiptOf(message: Pick<Message, "metadata">): DocumentRef {
-  return { scope: SHARED_SCOPE, id: `receipt/${message.metadata.id}` };
 }
 
 function contextOf({ host, name, topicOf, outbound, message }: Handling, tx: CellTransaction): TransactionalContext {

@@ -16,7 +16,7 @@ export const ERROR_MEANINGS = {
   404: "No handler",
   409: "Duplicate request id",
   410: "Too old",
-  413: "Line too long",
+  413: "Too large",
   422: "Invalid message",
   500: "Handler failed",
   502: "Upstream failed",

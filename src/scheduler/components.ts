@@ -16,6 +16,7 @@ import { InformationFlow } from "./information-flow.ts";
 import { Introspection } from "./introspection.ts";
 import { Invalidation } from "./invalidation.ts";
 import { Lifecycle } from "./lifecycle.ts";
+import { OutsideReads } from "./outside-reads.ts";
 import { Persistence } from "./persistence.ts";
 import { Precedence } from "./precedence.ts";
 import { ProvisionalDemand } from "./provisional-demand.ts";
@@ -58,7 +59,8 @@ export function compose(host: Host) {
   const reads = new RunReads({ ...base, precedence, persistence, flow });
   const writes = new RunWrites({ ...base, flow, commits });
   const timing = new RunTiming(host, gates);
-  const runner = new Runner({ ...base, timing, persistence, flow, reads, writes });
+  const outsideReads = new OutsideReads(base);
+  const runner = new Runner({ ...base, timing, persistence, flow, reads, outsideReads, writes });
   const provisional = new ProvisionalDemand(base);
   const episode = new Episode(base);
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };
@@ -78,6 +80,7 @@ export function compose(host: Host) {
   turns.waker = settle;
   gates.home = settle;
   reads.upstream = settle;
+  outsideReads.work = settle;
   persistence.holder = settle;
   quiescence.activity = settle;
   quiescence.sends = events;

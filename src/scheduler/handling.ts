@@ -21,12 +21,12 @@ import type { Precondition } from "../store/commit.ts";
 import { isWithin, join, type Label, labelOf } from "../store/label.ts";
 import { refusal, requireTransactionWritable } from "../store/label-checks.ts";
 import { requireAbsent } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit, Transaction, TransactionMark } from "../store/transaction.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { Closure, type ClosureParts, isCurrent } from "./closure.ts";
-import { receiptOf } from "./event-id.ts";
 import { isDerived, sourceReads } from "./graph-walk.ts";
 import { Lineage } from "./lineage.ts";
 import type { Send, Wait } from "./send.ts";
@@ -186,7 +186,7 @@ export class Handling implements WriteTarget {
     this.letGoOfOthers();
     this.lineage.fail(why);
     const origin = this.originCondition;
-    const absent = requireAbsent(receiptOf(this.send.id));
+    const absent = requireAbsent(receiptOf({ kind: "send", id: this.send.id }));
     return origin === undefined ? this.transaction.commitReads(absent) : this.transaction.commitReads(absent, origin);
   }
 

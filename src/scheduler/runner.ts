@@ -26,6 +26,7 @@ import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
@@ -41,6 +42,8 @@ export class Runner implements RunHome {
   current: Run | null = null;
   /** The handling of a send whose synchronous part is executing; what nodes do meanwhile is their own. */
   handling: Handling | null = null;
+  /** Reads register no dependency: the code inside `untracked` executes. */
+  isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
   readonly awaited = new Set<SchedulerNode>();
   /** What the code that executes has begun to wait for. */
@@ -58,6 +61,7 @@ export class Runner implements RunHome {
   readonly #persistence: Persistence;
   readonly #flow: InformationFlow;
   readonly #reads: RunReads;
+  readonly #outsideReads: OutsideReads;
   readonly #writes: RunWrites;
 
   constructor(parts: {
@@ -69,6 +73,7 @@ export class Runner implements RunHome {
     persistence: Persistence;
     flow: InformationFlow;
     reads: RunReads;
+    outsideReads: OutsideReads;
     writes: RunWrites;
   }) {
     this.#graph = parts.graph;
@@ -79,6 +84,7 @@ export class Runner implements RunHome {
     this.#persistence = parts.persistence;
     this.#flow = parts.flow;
     this.#reads = parts.reads;
+    this.#outsideReads = parts.outsideReads;
     this.#writes = parts.writes;
   }
 
@@ -87,7 +93,9 @@ export class Runner implements RunHome {
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
     const run = this.current;
-    return run === null ? this.#readOutside(address, shallow) : this.#reads.read(run, address, shallow);
+    if (run !== null)
+      return this.isUntracked ? this.#peek(run, address, shallow) : this.#reads.read(run, address, shallow);
+    return this.#readOutside(address, shallow);
   }
 
   #readOutside(address: Address, shallow: boolean): Json | undefined {
@@ -96,9 +104,33 @@ export class Runner implements RunHome {
     // It reads as absent, and arrives as a change.
     if (document.state === "absent") address.home.replica.touch(document);
     if (this.handling !== null) return this.handling.read(address, shallow);
-    if (document.labels !== undefined) requireCleared(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
+    else if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
+    // The label of a computed value is known only when it is up to date.
+    if (document.labels !== undefined) requireCleared(address, shallow);
     return address.value;
+  }
+
+  /** A read inside a run that registers no dependency. The run carries the label of the value all the same. */
+  #peek(run: Run, address: Address, shallow: boolean): Json | undefined {
+    const { document, home } = address;
+    document.touched = true;
+    if (document.state === "absent") home.replica.touch(document);
+    // Other nodes must not see the run's own writes, so after a write the value stays as it is.
+    if (home.writers.length > 0 && this.mayNest(run)) this.#outsideReads.bringUpToDate(address, shallow);
+    if (document.labels !== undefined) this.#flow.read(run, address, shallow);
+    return address.value;
+  }
+
+  /** Runs code whose reads register no dependency of the node that runs now. */
+  untracked<T>(code: () => T): T {
+    const outer = this.isUntracked;
+    this.isUntracked = true;
+    try {
+      return code();
+    } finally {
+      this.isUntracked = outer;
+    }
   }
 
   /** A read by a run that code holds in its hand, after an await. */
@@ -183,7 +215,9 @@ export class Runner implements RunHome {
     const isPlain = node.output !== undefined && node.particulars === null;
     const began = isPlain ? NOT_TIMED : this.#beginOther(run);
     const outer = this.current;
+    const outerUntracked = this.isUntracked;
     this.current = run;
+    this.isUntracked = false;
     this.#depth++;
     let result: unknown;
     let thrown: unknown;
@@ -195,6 +229,7 @@ export class Runner implements RunHome {
       threw = true;
     }
     this.current = outer;
+    this.isUntracked = outerUntracked;
     if (!threw && isThenable(result)) {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
@@ -338,7 +373,10 @@ export class Runner implements RunHome {
       return this.#failed(run, error);
     }
     // Only where it is another: what is written to a node is written to memory that nobody else needs now.
-    if (node.error !== undefined) node.error = undefined;
+    if (node.error !== undefined) {
+      node.error = undefined;
+      if (output !== undefined && output.value === undefined) this.#writes.touched(run, output);
+    }
     node.runs++;
     this.#introspection.ran(run);
     if (particulars !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
@@ -371,12 +409,18 @@ export class Runner implements RunHome {
     if (this.#hasReadTooEarly(run)) return;
     this.#writes.takeBack(run);
     this.#graph.dropRepeatedReads(run);
+    const before = node.error;
     node.error = error;
     node.runs++;
     const { output } = node;
-    if (output !== undefined) this.#writes.put(run, output, undefined);
+    if (output !== undefined) {
+      const hadValue = output.value !== undefined;
+      this.#writes.put(run, output, undefined);
+      // Readers throw the error: it is news to them, though the value is as undefined as before.
+      if (!hadValue && before !== error) this.#writes.touched(run, output);
+    }
     if (node.envelope !== undefined && run.label.length > 0) this.#writes.commit(run);
-    this.#introspection.failed(run, error);
+    if (!isPassedOn(node, error)) this.#introspection.failed(run, error);
     if (node.record !== undefined) this.#persistence.ran(node, node.record);
   }
 
@@ -394,4 +438,12 @@ export class Runner implements RunHome {
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, node.lastReason);
   }
+}
+
+/** Whether the error is that of a computed value which the node has read: it was reported there. */
+function isPassedOn(node: SchedulerNode, error: unknown): boolean {
+  for (let edge = node.reads; edge !== null; edge = edge.next) {
+    if (edge.address.home.writers.some((writer) => writer !== node && writer.error === error)) return true;
+  }
+  return false;
 }

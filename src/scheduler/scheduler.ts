@@ -47,6 +47,8 @@ export class Scheduler implements Disposable {
   readonly #runner: Runner;
   readonly #turns: Turns;
   readonly #settle: Settle;
+  /** Calls of `batch` that have not returned. */
+  #batches = 0;
 
   constructor({ host = systemHost() }: { host?: Host } = {}) {
     this.#components = compose(host);
@@ -90,7 +92,12 @@ export class Scheduler implements Disposable {
   /** Whether the read is one of those that the run has made before: then it is made, and the value is what lies there. */
   repeats(address: Address): boolean {
     const run = this.#runner.current;
-    return run === null ? false : run.repeats(address);
+    return run === null || this.#runner.isUntracked ? false : run.repeats(address);
+  }
+
+  /** Runs code whose reads register no dependency. */
+  untracked<T>(code: () => T): T {
+    return this.#runner.untracked(code);
   }
 
   write(address: Address, value: unknown): void {
@@ -287,10 +294,21 @@ export class Scheduler implements Disposable {
 
   // Demand and flow ------------------------------------------------------------------------------------------------------
 
-  /** Settles what is synchronous, now. */
+  /** Settles what is synchronous, now; inside `batch`, at its end. */
   flush(): void {
     if (this.#turns.isTransacting) throw flushedInside();
-    this.#settle.flush();
+    if (this.#batches === 0) this.#settle.flush();
+  }
+
+  /** Runs code and settles once at its end, also if it throws. */
+  batch<T>(code: () => T): T {
+    this.#batches++;
+    try {
+      return code();
+    } finally {
+      this.#batches--;
+      if (this.#batches === 0 && !this.#turns.isTransacting) this.#settle.flush();
+    }
   }
 
   /** Resolves when nothing can run now and nothing is about to; gates of nodes that have run do not count. */

@@ -11,11 +11,13 @@
 import type { Json } from "../message/json.ts";
 import { join, type Label, PUBLIC } from "../store/label.ts";
 import { Receipt } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Commit } from "../store/transaction.ts";
+import type { Retries } from "../work/retries.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Closure } from "./closure.ts";
-import { type EventStem, receiptOf } from "./event-id.ts";
+import type { EventStem } from "./event-id.ts";
 import type { Lineage } from "./lineage.ts";
 import type { StreamRecord } from "./stream-record.ts";
 
@@ -107,8 +109,8 @@ export class Send implements Sent {
   /** What its handler reads, demanded while it waits and while it runs. */
   closure: Closure | undefined;
   attempts = 0;
-  /** When it is not tried again any more; set by the first rejection. */
-  triesUntil: number | undefined;
+  /** Made by the first rejection of its commit. */
+  retries: Retries | undefined;
   /** Documents that its handler reads and that were not here: held until it is over, or one might go when the next one comes. */
   #needed: Address[] | undefined;
   /** Whether what the handler asked for has been brought here. */
@@ -152,7 +154,7 @@ export class Send implements Sent {
   /** The witness of its handling. */
   receipt(result: Json): Receipt {
     if (typeof this.#name === "number") return this.#minted().receipt(this.#name, result);
-    return new Receipt(receiptOf(this.#name), result);
+    return new Receipt(receiptOf({ kind: "send", id: this.#name }), result);
   }
 
   #minted(): EventStem {

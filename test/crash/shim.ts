@@ -13,9 +13,6 @@ import { afterAll } from "vitest";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
-/** Every long form of these tests is behind this one switch. */
-export const isLongRun = process.env["TEST_LONG"] === "1";
-
 export type ShimState = { readonly kind: "ready"; readonly library: string } | { readonly kind: "skipped" };
 
 /** Compiles the shim into a directory that goes when the test file ends, or prints why it cannot and says "skipped". */

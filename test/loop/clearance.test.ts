@@ -4,6 +4,7 @@ import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { HandlerContext as CapabilityContext } from "../../src/loop/mailbox-actor.ts";
+import { timerCapability } from "../../src/loop/timer.ts";
 import { type TransactionalContext, transactional } from "../../src/loop/transactional.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { Client, command, setup as loopSetup, query } from "./loop-setup.ts";
@@ -58,6 +59,19 @@ async function setup() {
 }
 
 describe("clearance in the loop", () => {
+  test("[L50] a connection with a clearance can set, repeat and cancel no timer, and none is armed", async () => {
+    const host = simulatedHost(1);
+    const { loop, settle } = await loopSetup({ timer: timerCapability({ store: memoryStore({ host }) }) }, { host });
+    const cleared = new ClearedClient("cleared", []);
+    const message = { kind: "command", type: "High.Secret", data: null };
+    loop.receive(command("Timer.Set", "set", { delayMs: 10, message }), cleared);
+    loop.receive(command("Timer.Every", "every", { everyMs: 10, message }), cleared);
+    loop.receive(command("Timer.Cancel", "cancel", { timerId: "any" }), cleared);
+    await settle();
+    expect(cleared.answers).toEqual(["error set 403", "error every 403", "error cancel 403"]);
+    expect(loop.liveness.timers).toBe(0);
+  });
+
   test("[F9] a capability with a clearance reads within it, and answers 403 where it may not", async () => {
     const ask = await setup();
     const client = new Client("c");

@@ -82,13 +82,13 @@ describe("lanes", () => {
     expect(one.answers).toEqual(["error late 503", 'reply asked "in time"']);
   });
 
-  test("[L6] after the end a request is answered with 503 and anything else is observed", async () => {
+  test("[L6] [N19] after the end a request and a client's event are answered with 503, and observed", async () => {
     const { loop, client, host, faults } = await setup({ a: bare(() => new BareActor()) });
     const one = client();
     await host.run(() => loop.stop());
     loop.receive(query("Bare.Ask", "q"), one);
     loop.receive(message("event", "A.B", "e"), one);
-    expect(one.answers).toEqual(["error q 503"]);
+    expect(one.answers).toEqual(["error q 503", "error e 503"]);
     expect(faults()).toEqual(["Sys.Overload", "Sys.Overload"]);
   });
 

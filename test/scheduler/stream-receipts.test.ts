@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
-import { receiptOf } from "../../src/scheduler/event-id.ts";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
+import { receiptOf } from "../../src/store/receipt-name.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
@@ -94,7 +94,7 @@ describe("receipts", () => {
     await handle(space).send("first", { eventId: "e" }).outcome;
     const there = handle(other);
     const [loaded, committed] = [new Gate(), new Gate()];
-    const { id } = receiptOf("e");
+    const { id } = receiptOf({ kind: "send", id: "e" });
     line.plan = ({ refs }) => (refs?.some((ref) => ref.id === id) ? { answered: loaded.opened } : {});
     const second = there.send("second", { eventId: "e" });
     await host.advance(10);
@@ -126,7 +126,7 @@ describe("receipts", () => {
     const sent = stream.send(1);
     await host.advance(1_000);
     expect(await sent.outcome).toMatchObject({ kind: "handled", result: 2 });
-    expect(new Set(seen)).toEqual(new Set([receiptOf(sent.id).id]));
+    expect(new Set(seen)).toEqual(new Set([receiptOf({ kind: "send", id: sent.id }).id]));
     expect(seen).toHaveLength(2);
   });
 
@@ -146,7 +146,7 @@ describe("receipts", () => {
       { kind: "handled", id: unasked.id, result: { value: 2 } },
     ]);
     expect(unasked.outcome).toBe(unasked.outcome);
-    const receipts = [asked, unasked].map(({ id }) => receiptOf(id));
+    const receipts = [asked, unasked].map(({ id }) => receiptOf({ kind: "send", id }));
     const { documents } = await host.run(() => line.store.load(space.name, receipts));
     expect(documents.map(({ value }) => value)).toEqual([{ value: 1 }, { value: 2 }]);
     expect(stream.send(3).id.slice(0, 8) > asked.id.slice(0, 8)).toBe(true);
@@ -158,8 +158,8 @@ describe("receipts", () => {
     stream.handle((value) => (value ? { x: 1 } : undefined));
     const [some, none] = [stream.send(true), stream.send(false)];
     await space.settled();
-    expect(await space.cell(receiptOf(some.id).id).pull()).toEqual({ x: 1 });
-    expect(await space.cell(receiptOf(none.id).id).pull()).toEqual({});
+    expect(await space.cell(receiptOf({ kind: "send", id: some.id }).id).pull()).toEqual({ x: 1 });
+    expect(await space.cell(receiptOf({ kind: "send", id: none.id }).id).pull()).toEqual({});
   });
 
   test("[I11] a thousand handlings leave a thousand receipts in the store and no document in the replica", async () => {
@@ -175,7 +175,7 @@ describe("receipts", () => {
     expect([count.get(), space.replica(space.name).residentDocuments - before]).toEqual([1_001, 0]);
     const { documents } = await line.store.load(
       space.name,
-      sent.map(({ id }) => receiptOf(id)),
+      sent.map(({ id }) => receiptOf({ kind: "send", id })),
     );
     expect(documents.filter(({ value }) => value !== undefined)).toHaveLength(1_000);
   });

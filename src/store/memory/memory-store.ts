@@ -29,6 +29,7 @@ import {
   checkDueChanges,
   checkEntries,
   checkForget,
+  checkList,
   checkName,
   checkRef,
   checkSettlements,
@@ -40,6 +41,8 @@ import {
   type ForgetRequest,
   type Forgotten,
   type Lease,
+  type ListPage,
+  type ListRequest,
   type LoadResult,
   type RecordedBasis,
   type SettleResult,
@@ -50,7 +53,7 @@ import {
 } from "../store.ts";
 import { ChangeWatcher } from "./change-watcher.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
-import { jsonBytes, operationBytes } from "./json-copy.ts";
+import { jsonBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
@@ -73,7 +76,7 @@ class MemoryStore implements Store {
   #closed = false;
   /** Writes asked of this store object. */
   #jobs = 0;
-  #bytesWritten = 0;
+  readonly #work = { bytesWritten: 0 };
 
   constructor(host: Host, disk: MemoryDisk) {
     this.#host = host;
@@ -85,6 +88,13 @@ class MemoryStore implements Store {
     checkName("a space's name", space);
     for (const ref of refs) checkRef(ref);
     return this.#disk.space(space).load(refs);
+  }
+
+  async list(space: string, request: ListRequest): Promise<ListPage> {
+    this.#requireOpen();
+    checkName("a space's name", space);
+    checkList(request);
+    return this.#disk.space(space).list(request);
   }
 
   /** Not an `async` function, though it answers like one: every commit would pay for the frame that it keeps. */
@@ -99,10 +109,10 @@ class MemoryStore implements Store {
   #commit(request: CommitRequest): CommitOutcome {
     this.#requireOpen();
     checkCommit(request);
-    const outcome = commitTo(this.#disk, request, this.#host);
+    const outcome = commitTo(this.#disk, request, this.#host, this.#work);
     this.#jobs++;
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
-    this.#count(request);
+    this.#countPayload(request.entries);
     const movesSpace = request.patches.length > 0 || request.labels.length > 0;
     const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
     if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal);
@@ -298,7 +308,7 @@ class MemoryStore implements Store {
   }
 
   stats(): StoreStats {
-    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#bytesWritten };
+    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#work.bytesWritten };
   }
 
   async close(): Promise<void> {
@@ -322,14 +332,7 @@ class MemoryStore implements Store {
     this.#disk.announce(undefined, true);
   }
 
-  #count({ patches, entries }: CommitRequest): void {
-    for (const { operations } of patches) {
-      for (const operation of operations) this.#bytesWritten += operationBytes(operation);
-    }
-    this.#countPayload(entries);
-  }
-
   #countPayload(entries: readonly JournalEntry[]): void {
-    for (const { message } of entries) this.#bytesWritten += jsonBytes(message.data);
+    for (const { message } of entries) this.#work.bytesWritten += jsonBytes(message.data);
   }
 }

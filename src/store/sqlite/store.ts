@@ -22,7 +22,15 @@ import type {
 } from "../journal.ts";
 import { withLeftOut } from "../left-out.ts";
 import type { Rejection } from "../rejection.ts";
-import { checkCount, checkDueChanges, checkForget, checkName, checkRef, checkTime } from "../request-check.ts";
+import {
+  checkCount,
+  checkDueChanges,
+  checkForget,
+  checkList,
+  checkName,
+  checkRef,
+  checkTime,
+} from "../request-check.ts";
 import {
   type AppendOutcome,
   type CommitListener,
@@ -30,6 +38,8 @@ import {
   type ForgetRequest,
   type Forgotten,
   type Lease,
+  type ListPage,
+  type ListRequest,
   type LoadResult,
   type RecordedBasis,
   type SettleResult,
@@ -110,6 +120,12 @@ export class SqliteStore implements Store {
     // A connection of its own does not notice that the store has stopped, or has to.
     await this.#read(() => undefined);
     return loadInSlices(this.#options, space, own, LOAD_AT_ONCE_MAX);
+  }
+
+  async list(space: string, request: ListRequest): Promise<ListPage> {
+    checkName("a space's name", space);
+    checkList(request);
+    return this.#read(() => this.#reads.list(space, request));
   }
 
   commit(request: CommitRequest): Promise<CommitOutcome>;
