@@ -97,6 +97,10 @@ export const WATCH_PAUSE_MS = 20;
 export const WORK_WINDOW_MS = 30_000;
 /** The same where a caller waits: shorter than most callers wait, so that they hear the reason. */
 export const AWAITED_WINDOW_MS = 10_000;
+/** Ids of handled commands that are remembered in one generation of the filter: 256 KiB, and minutes of heavy traffic. */
+export const HANDLED_IDS_MAX = 65_536;
+/** How far a client's clock may be ahead for its new ids to be known as new; ids from further ahead are looked up. */
+export const ID_AHEAD_MS_MAX = 3_600_000;
 /** First and longest wait between two such runs; each wait is drawn at random below it. */
 export const STALE_BACKOFF_START_MS = 2;
 export const STALE_BACKOFF_MAX_MS = 250;
@@ -368,8 +372,3 @@ export const RELOAD_BATCH_DOCUMENTS = 500;
 /** When a document that somebody holds is loaded again after that failed; twice as long each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;
-
-/** Ids in one of two generations of the filter that tells new requests from repeated ones: 256 KiB each. */
-export const HANDLED_IDS_GENERATION_MAX = 65_536;
-/** An id may carry a time that is ahead of the clock by this much, as clocks of clients are, and count as new. */
-export const ID_AHEAD_MS_MAX = 3_600_000;

@@ -23,6 +23,7 @@ import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../stor
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import type { AttemptKind } from "../work/attempt.ts";
+import { Receipts } from "../work/receipts.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
@@ -92,6 +93,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** Effects that end with the space; of a scheduler of its own all do. */
   readonly #observers = new Set<SchedulerNode>();
   #effects = 0;
+  /** Made by the first entry point. */
+  #known: Receipts | undefined;
   #closing: Promise<void> | undefined;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -323,6 +326,12 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
     return new CellTransaction(this.#replica.transaction(), this.#reads, options);
+  }
+
+  /** For entry points: which invocations this space knows. */
+  get receipts(): Receipts {
+    this.#known ??= new Receipts(this.#host, this.#replica);
+    return this.#known;
   }
 
   /** For entry points: the kind of the attempts that a handler makes on this space. */

@@ -2,6 +2,8 @@
  * Transactional capabilities: each command is one unit of work on a space (`src/work/`), and its answer leaves after the commit is confirmed.
  *
  * ```
+ *   known id? ──receipt there──> answered from it
+ *      │no
  *   attempt ──handler returned──> sealed: receipt, journal row `done` ──> committed ──> answered
  *      ^          └──threw──> its reads are committed ──> the error is answered
  *      └──documents or computed values were not ready; the commit was rejected (`work/retries.ts`)
@@ -31,6 +33,7 @@ import { pullStored } from "../store/stored-value.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import type { Receipts } from "../work/receipts.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import { type Emit, Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
@@ -104,17 +107,33 @@ class CommandEntry {
   readonly #definition: CapabilityDefinition<Tx>;
   readonly #outbound: MessageSchema;
   readonly #kind: AttemptKind;
+  readonly #receipts: Receipts;
 
   constructor(spawned: SpawnContext, space: Space, definition: CapabilityDefinition<Tx>, outbound: MessageSchema) {
     this.#spawned = spawned;
     this.#replica = space.replica(space.name);
     this.#definition = definition;
     this.#outbound = outbound;
+    this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
 
   /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
   handle(message: Message): AnswerLater | Promise<AnswerLater> {
+    return this.#receipts.isNew(message.metadata.id) ? this.#begin(message) : this.#look(message);
+  }
+
+  /** The id may have been handled before: its receipt answers, and the handler is not called. */
+  async #look(message: Message): Promise<AnswerLater> {
+    const { id } = message.metadata;
+    const known = await this.#receipts.look({ kind: "command", id });
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    return known.kind === "new"
+      ? this.#begin(message)
+      : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
+  }
+
+  #begin(message: Message): AnswerLater | Promise<AnswerLater> {
     const command: Command = { message, attempts: 0, retries: undefined };
     const answer = (made: Made) => new AnswerLater(this.#answer(command, made));
     const made = this.#attempt(command);
