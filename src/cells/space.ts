@@ -25,6 +25,7 @@ import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts"
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
+import { LateWrites } from "./late-writes.ts";
 import { LinkedCell } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
@@ -76,6 +77,7 @@ export interface NodeOptions extends SinkOptions {
 export class Space implements LinkTargets, AsyncDisposable {
   readonly name: string;
   readonly scheduler: Scheduler;
+  readonly late: LateWrites;
   readonly #host: Host;
   readonly #replica: Replica;
   readonly #reads: TransactionReads;
@@ -106,6 +108,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#ownsScheduler = options.scheduler === undefined;
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host });
+    this.late = new LateWrites(host, this.scheduler);
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
     this.#reads = this.scheduler.reads(replica);
