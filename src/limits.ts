@@ -180,6 +180,9 @@ export const CONFLICTS_BEFORE_BACKOFF = 3;
 export const WRITE_ATTEMPTS_MAX = 5;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
+/** Writes of plain code to one document that wait until it is loaded; beyond, `push` and `update` throw. */
+export const LATE_WRITES_MAX = 10_000;
+
 /** How long derived values wait for more of them before they go to the store together. */
 export const WRITE_BEHIND_MS = 25;
 /** Derived values in one commit: about 20 ms of writing, so that others get in between. */
