@@ -192,7 +192,7 @@ async function otherwise(handling: Handling, rejection: Rejection): Promise<Json
   }
 }
 
-/** Of the error that answers a command whose commit was rejected. */
+/** The code of the answer to a command after its commit was rejected. */
 function codeOf({ class: rejectionClass, reason }: Rejection): number {
   if (reason === "too-large") return 413;
   return rejectionClass === "refused" ? 422 : 503;

@@ -262,6 +262,8 @@ export interface StoreStats {
   readonly statements: number;
   /** Bytes of payload, patch and snapshot text written. */
   readonly bytesWritten: number;
+  /** The most bytes of documents that one job of the store's own upkeep has read or written. */
+  readonly upkeepBytesMax: number;
 }
 
 export type StoreErrorCode =

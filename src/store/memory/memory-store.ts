@@ -308,7 +308,13 @@ class MemoryStore implements Store {
   }
 
   stats(): StoreStats {
-    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#work.bytesWritten };
+    return {
+      batches: this.#jobs,
+      jobs: this.#jobs,
+      statements: 0,
+      bytesWritten: this.#work.bytesWritten,
+      upkeepBytesMax: 0,
+    };
   }
 
   async close(): Promise<void> {

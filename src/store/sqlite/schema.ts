@@ -82,7 +82,15 @@ CREATE TABLE document (
   made_at           INTEGER,           -- of a receipt, ms (decision 0014); NULL for other documents and for receipts without an end
   UNIQUE (space, scope, name)
 );
-CREATE TABLE snapshot (document INTEGER PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE snapshot (
+  id INTEGER PRIMARY KEY, document INTEGER NOT NULL,
+  sequence   INTEGER NOT NULL,         -- the document after this commit
+  part       INTEGER NOT NULL,         -- 0, 1, 2, …
+  last       INTEGER NOT NULL,         -- 1: no part follows
+  operations TEXT    NOT NULL,         -- JSON; applied in the order of the parts to no document
+  sum        INTEGER NOT NULL,
+  UNIQUE (document, sequence, part)
+);
 -- The feed: blocks of commits, in the order of commits. Keyed by document, a commit touched a page for each.
 CREATE TABLE change (
   id INTEGER PRIMARY KEY, space INTEGER NOT NULL,

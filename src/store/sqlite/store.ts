@@ -107,7 +107,7 @@ export class SqliteStore implements Store {
     this.#patience = new PatientReads(options.host, options.tuning.lockWaitMs);
     this.#retention = new JournalRetention(connection);
     this.#forgetting = new ReceiptRemoval(connection, this.#tables);
-    this.#upkeep = new Upkeep(this.#tables, options.tuning);
+    this.#upkeep = new Upkeep(this.#tables, options.tuning, connection.work);
   }
 
   // Documents ----------------------------------------------------------------------------------------------------------
@@ -335,6 +335,7 @@ export class SqliteStore implements Store {
 
   async #close(): Promise<void> {
     this.#watch.close();
+    this.#upkeep.stop();
     await this.#writer.drain();
     if (this.#writer.isStopped) this.#connection.abandon();
     else this.#connection.close();
