@@ -319,6 +319,8 @@ export const SLOT_TRIES_MAX = 10;
 
 /** Older releases have the WAL-reset race: a checkpoint can drop frames that were committed. */
 export const SQLITE_VERSION_MIN = "3.51.3";
+/** How often a store looks whether its files were removed or replaced, also while it is idle. */
+export const FILE_LOOK_MS = 250;
 /** Commits of a space that its change feed and conflict detection reach back to; whoever is further behind reloads. */
 export const CHANGES_KEPT_MAX = 10_000;
 /** Commits, over all spaces, that can be sent again and answered as before, or named as an origin. */

@@ -131,6 +131,9 @@ export interface Store extends AsyncDisposable {
 
   // Life -------------------------------------------------------------------------------------------------------------
 
+  /** Why the store has stopped, in one sentence; undefined while it works. */
+  readonly trouble: string | undefined;
+
   /** Counted work since the store was opened. */
   stats(): StoreStats;
 

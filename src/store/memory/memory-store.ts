@@ -70,6 +70,7 @@ export function memoryStore({ host = systemHost(), disk = new MemoryDisk() }: Me
 
 class MemoryStore implements Store {
   readonly backend = "memory";
+  readonly trouble = undefined;
   readonly #host: Host;
   readonly #disk: MemoryDisk;
   readonly #watchers = new Set<ChangeWatcher>();

@@ -320,6 +320,10 @@ export class SqliteStore implements Store {
 
   // Life ---------------------------------------------------------------------------------------------------------------
 
+  get trouble(): string | undefined {
+    return this.#writer.trouble;
+  }
+
   stats(): StoreStats {
     return { ...this.#connection.work };
   }

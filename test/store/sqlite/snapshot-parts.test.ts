@@ -10,7 +10,7 @@ function partsOf(value: Json, partBytes: number): string[] {
   return parts;
 }
 
-function valueOf(parts: readonly string[]): Json | undefined {
+function assembled(parts: readonly string[]): Json | undefined {
   return parts.reduce<Json | undefined>((value, text) => applyPart(value, JSON.parse(text)), undefined);
 }
 
@@ -21,7 +21,7 @@ describe("parts of a snapshot", () => {
       fc.integer({ min: 1, max: 200 }),
       (value, partBytes) => {
         const plain = JSON.parse(JSON.stringify(value)) as Json;
-        expect(JSON.stringify(valueOf(partsOf(plain, partBytes)))).toBe(JSON.stringify(plain));
+        expect(JSON.stringify(assembled(partsOf(plain, partBytes)))).toBe(JSON.stringify(plain));
       },
     );
     fc.assert(property, { numRuns: 2_000 });
@@ -29,7 +29,7 @@ describe("parts of a snapshot", () => {
 
   test("[S127] a key __proto__ stays data", () => {
     const value = JSON.parse('{"__proto__":{"a":"long enough"},"b":"long enough as well"}') as Json;
-    expect(JSON.stringify(valueOf(partsOf(value, 10)))).toBe(JSON.stringify(value));
+    expect(JSON.stringify(assembled(partsOf(value, 10)))).toBe(JSON.stringify(value));
   });
 
   test("[S127] parts of lists, keys, texts and trees are bounded", () => {
@@ -41,7 +41,7 @@ describe("parts of a snapshot", () => {
       tree: { left: { left: { left: Array.from({ length: 5_000 }, () => "x".repeat(50)) } } },
     };
     const parts = partsOf(value, 10_000);
-    expect(valueOf(parts)).toEqual(value);
+    expect(assembled(parts)).toEqual(value);
     // A character outside of ASCII has up to four bytes for each unit that a text is cut by.
     expect(Math.max(...parts.map((part) => Buffer.byteLength(part)))).toBeLessThan(45_000);
     expect(parts.length).toBeLessThan(400);
