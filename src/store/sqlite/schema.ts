@@ -7,12 +7,13 @@
  * and leaves one index of unsettled rows and enters the others once (settling costs 2.5 us; 4.9 us with the ADR's own
  * shapes). SPEC: S82, S84, S86.
  */
+import { DOCUMENT_VIEW } from "./document-view.ts";
 
 /** "Mill" in ASCII: marks a file as ours. */
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
-export const SCHEMA_VERSION = 11;
+export const SCHEMA_VERSION = 12;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
@@ -130,4 +131,4 @@ CREATE TABLE node (
 ) WITHOUT ROWID;
 -- The paths that nodes read in a document: each distinct set once, with the number of inputs that name it.
 CREATE TABLE path_set (id INTEGER PRIMARY KEY, reads TEXT NOT NULL UNIQUE, uses INTEGER NOT NULL);
-`;
+${DOCUMENT_VIEW}`;
