@@ -4,9 +4,10 @@
  */
 import { checkMessage, isId, type Message } from "../message/envelope.ts";
 import { type Failure, thrownText } from "../message/error-data.ts";
-import { DATA_LIMITS, type JsonObject } from "../message/json.ts";
-import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
+import type { JsonObject } from "../message/json.ts";
+import { cloneData, copyFlat, copyJson } from "../message/json-copy.ts";
 import { problemText, within } from "../message/problem.ts";
+import type { Sender } from "./inbound.ts";
 import type { MadeMessageEvent } from "./mailbox-actor.ts";
 import type { Router } from "./router.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
@@ -19,11 +20,16 @@ export class Emissions {
   }
 
   /** Takes what may be anything; gives the reason where it goes nowhere. */
-  take(actor: SupervisedActor, data: unknown, thrown?: unknown): Failure | undefined {
+  take(actor: SupervisedActor, data: unknown, thrown?: unknown, sender?: Sender): Failure | undefined {
     try {
       const checked = checkMessage(data);
       if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
-      return this.#router.emission(actor, copyMessage(checked.message), thrown);
+      const { kind, type, metadata } = checked.message;
+      const clone = cloneData(checked.message.data);
+      if (clone.kind === "impure")
+        return this.#router.badEmission(actor, checked.message, problemText(within("data", clone.problem)));
+      const copy = { kind, type, data: clone.value, metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
+      return this.#router.emission(actor, copy, { thrown, request: undefined, sender });
     } catch (error) {
       return this.#router.badEmission(actor, envelopeIn(data), thrownText(error));
     }
@@ -38,15 +44,15 @@ export class Emissions {
     }
   }
 
-  #copied(actor: SupervisedActor, { data: made, thrown, request }: MadeMessageEvent): Failure | undefined {
+  #copied(actor: SupervisedActor, { data: made, thrown, request, sender }: MadeMessageEvent): Failure | undefined {
     const message = made as Message;
     const { kind, type, metadata } = message;
     // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
-    if (!isOwnMetadata(metadata)) return this.take(actor, message, thrown);
-    const clone = cloneJson(message.data, DATA_LIMITS);
+    if (!isOwnMetadata(metadata)) return this.take(actor, message, thrown, sender);
+    const clone = cloneData(message.data);
     if (clone.kind === "impure")
       return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
-    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, thrown, request);
+    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, { thrown, request, sender });
   }
 }
 

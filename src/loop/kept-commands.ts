@@ -1,5 +1,6 @@
 /**
- * Commands that the journal keeps: those that nobody waits for, and all of a capability that is `durable: "before"`. SPEC: L39, L41-L43.
+ * Commands that are durable before their handler is called: all commands of a capability, or with `durable: "unawaited"` those that no
+ * requester waits for. SPEC: L39, L41-L43, L80, L82-L84.
  *
  * ```
  *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: the journal hears, and whoever waits
@@ -40,11 +41,13 @@ interface KeptCommandsParts {
 /** One command on its way from the journal to its outcome. */
 class KeptCommand implements Kept {
   readonly message: Message;
+  readonly sentBy: Origin;
   state: "kept" | "posted" = "kept";
   readonly #end = Promise.withResolvers<void>();
 
-  constructor(message: Message) {
+  constructor(message: Message, sentBy: Origin) {
     this.message = message;
+    this.sentBy = sentBy;
     // Where the loop ends before it was delivered, nobody looks.
     this.#end.promise.catch(() => undefined);
   }
@@ -82,10 +85,10 @@ export class KeptCommands {
     }
   }
 
-  /** Whether a request has to be in the journal before it is handled. */
+  /** Whether a request must be durable before its handler is called. */
   mustKeep({ message, origin }: Sent, { durable }: Capability): boolean {
     if (message.kind !== "command" || durable === false) return false;
-    return durable === "before" || !isAwaited(message, origin);
+    return durable !== "unawaited" || !isAwaited(message, origin);
   }
 
   keep({ message, origin }: Sent, actor: SupervisedActor): PendingRequest | undefined {
@@ -100,7 +103,7 @@ export class KeptCommands {
       return undefined;
     }
     const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
-    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message));
+    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message, origin));
     this.#onTheirWay.add(entry.id);
     journal.keep(message, actor.name).then(
       (before) => {
@@ -252,7 +255,7 @@ export class KeptCommands {
     const inbound = { message: loop.copy(message), origin: NOBODY };
     const refusal = refusalOf(inbound, actor);
     if (refusal) throw new Failure(refusal.code, refusal.reason);
-    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message));
+    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
   }
 
   /** What the journal delivers is handled as it is there: the same may have been asked here at another time. */

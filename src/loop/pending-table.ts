@@ -16,13 +16,15 @@ import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import { type Answerable, causedBy, type Lineage } from "../message/lineage.ts";
-import { type Connection, NOBODY, type Origin } from "./inbound.ts";
+import { type Connection, NOBODY, type Origin, type Sender } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 /** What keeps a request whoever waits for it, and hears what came of it. */
 export interface Kept {
   /** Whether its actor has it. */
   readonly state: "kept" | "posted";
+  /** The origin of the request, which the entry forgets when no requester waits. */
+  readonly sentBy: Origin;
   ended(answer: Message | Message<ErrorData>, requester: Origin): void;
 }
 
@@ -63,6 +65,20 @@ export class PendingRequest implements Answerable {
 
   get metadata(): Metadata {
     return { ...this.#carried, id: this.id, timestamp: this.#timestamp };
+  }
+}
+
+/** The authority of a message that is sent later for this request. A timer that is set by a timer's message has none. */
+export function senderOf(request: PendingRequest | undefined): Sender | undefined {
+  const origin = request?.kept?.sentBy ?? request?.origin;
+  switch (origin?.kind) {
+    case "adapter":
+      return { kind: "client", id: origin.connection.id };
+    case "actor":
+    case "caller":
+      return { kind: "kernel" };
+    default:
+      return undefined;
   }
 }
 

@@ -64,6 +64,11 @@ export interface NodeBasis {
   readonly fingerprint: string;
   /** Gate settings and the like; opaque to the store. */
   readonly settings?: Json;
+  /**
+   * The sequence as of which the node's output is the one that this row describes, or `THIS_COMMIT`. Absent for a node
+   * without an output.
+   */
+  readonly output?: number;
   readonly inputs: readonly BasisInput[];
 }
 

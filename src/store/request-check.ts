@@ -11,7 +11,8 @@ import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
 import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
-import { madeAt, Receipt } from "./receipt.ts";
+import { Receipt } from "./receipt.ts";
+import { madeAt } from "./receipt-name.ts";
 import { type ForgetRequest, type ListRequest, StoreError } from "./store.ts";
 
 /** What the seam wraps around a value: lists, operations, rows. */

@@ -106,8 +106,8 @@ describe("requests", () => {
   test("[K32] one that does not fit a line is refused, and the next is answered", async () => {
     const kernel = await KernelProcess.start(scratchFolder());
     await using client = await kernel.connect();
-    await expect(client.query("Syscall.Ping", "ü".repeat(10_000))).rejects.toMatchObject({ code: "TOO_LONG" });
-    expect(await client.query("Syscall.Ping", "u".repeat(10_000))).toHaveLength(10_000);
+    await expect(client.query("Syscall.Ping", "ü".repeat(600_000))).rejects.toMatchObject({ code: "TOO_LONG" });
+    expect(await client.query("Syscall.Ping", "u".repeat(600_000))).toHaveLength(600_000);
   });
 
   test("[K34] closing fails what waits, and closes once", async () => {
@@ -171,6 +171,22 @@ describe("a lost connection", () => {
     expect(await client.command("Some.Thing", null)).toBe("done");
     expect(new Set(seen).size).toBe(1);
     expect(seen).toHaveLength(3);
+    rmSync(path, { force: true });
+  });
+
+  test("[K33] a request is repeated after each connection that is lost, under the same id", async () => {
+    const path = join(scratchFolder(), "kernel.sock");
+    const LOST = 4;
+    const seen: string[] = [];
+    await scripted(path, (request, client) => {
+      seen.push(request.metadata.id);
+      if (seen.length <= LOST) client.destroy();
+      else client.write(answerTo(request, "reply", "done"));
+    });
+    await using client = await Client.connect({ path });
+    expect(await client.command("Some.Thing", null)).toBe("done");
+    expect(seen).toHaveLength(LOST + 1);
+    expect(new Set(seen).size).toBe(1);
     rmSync(path, { force: true });
   });
 

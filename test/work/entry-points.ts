@@ -1,12 +1,12 @@
 /** The entry points of handlers, behind one face: how an invocation comes in, and how its end is heard. */
 import { EventBus } from "../../src/bus/event-bus.ts";
-import { receiptOf } from "../../src/bus/transactional-share.ts";
 import type { Cell } from "../../src/cells/cell.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { type ErrorData, thrownText } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
+import { receiptOf } from "../../src/store/receipt-name.ts";
 import { Client, command } from "../loop/loop-setup.ts";
 import { type Process, SPACE } from "./world.ts";
 
@@ -97,7 +97,7 @@ export const subscriberEntry: EntryPoint = {
           if (status === "done") break;
           await new Promise<void>((resolve) => void host.timer(10, resolve));
         }
-        const { documents } = await store.load(SPACE, [receiptOf(id, "cases")]);
+        const { documents } = await store.load(SPACE, [receiptOf({ kind: "event", id, subscriber: "cases" })]);
         return { kind: "done", result: documents[0]?.value ?? null };
       },
     };

@@ -22,7 +22,7 @@ import { compareIds } from "../document-list.ts";
 import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
-import { madeAt } from "../receipt.ts";
+import { madeAt } from "../receipt-name.ts";
 import type {
   AddressLabels,
   FeedPage,
@@ -304,7 +304,7 @@ export class SpaceTable {
     const inputs = basis.inputs.map((input) =>
       input.sequence === THIS_COMMIT ? { ...input, sequence: this.#sequence } : input,
     );
-    return { ...basis, inputs };
+    return basis.output === THIS_COMMIT ? { ...basis, inputs, output: this.#sequence } : { ...basis, inputs };
   }
 
   #hasMoved(input: BasisInput): boolean {

@@ -127,6 +127,7 @@ INSERT INTO receipt_horizon VALUES (1, 0);
 CREATE TABLE node (
   space INTEGER NOT NULL, name TEXT NOT NULL, fingerprint TEXT NOT NULL, settings TEXT,
   inputs TEXT NOT NULL,                -- JSON: document, sequence and path set of each, one after another
+  output INTEGER,                      -- the sequence as of which its output is the one that the row describes
   PRIMARY KEY (space, name)
 ) WITHOUT ROWID;
 -- The paths that nodes read in a document: each distinct set once, with the number of inputs that name it.

@@ -24,8 +24,8 @@ export class Tables implements TableCache {
   readonly basis: BasisTable;
   readonly receipts: ReceiptTable;
 
-  constructor(connection: Connection, trustsEverybody: boolean) {
-    this.journal = new JournalTable(connection, trustsEverybody);
+  constructor(connection: Connection) {
+    this.journal = new JournalTable(connection);
     this.leases = new LeaseTable(connection);
     this.due = new DueTable(connection);
     this.spaces = new SpaceTable(connection);
