@@ -344,6 +344,8 @@ export const SLOT_TRIES_MAX = 10;
 
 /** Older releases have the WAL-reset race: a checkpoint can drop frames that were committed. */
 export const SQLITE_VERSION_MIN = "3.51.3";
+/** How often a store looks whether its files were removed or replaced, also while it is idle. */
+export const FILE_LOOK_MS = 250;
 /** Commits of a space that its change feed and conflict detection reach back to; whoever is further behind reloads. */
 export const CHANGES_KEPT_MAX = 10_000;
 /** Commits, over all spaces, that can be sent again and answered as before, or named as an origin. */
@@ -353,6 +355,8 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 /** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Bytes of documents that one job of the store's upkeep reads or writes: some 5 ms, so that other writes go on in between. */
+export const SNAPSHOT_SLICE_BYTES = 262_144;
 /** Documents in one page of `list`: a page is read in one go. */
 export const LIST_DOCUMENTS_MAX = 1_000;
 /** Values in one document: what one walk over it may cost, and the end of a graph of shared references that unfolds. */

@@ -273,6 +273,7 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
     return {
+      store: storeHealth(this.#store),
       // Who asks while it boots is one of its own capabilities, which run.
       state: state === "booting" ? "running" : state,
       quiescent: this.quiescent,
@@ -364,4 +365,8 @@ export class Kernel implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+function storeHealth({ backend, trouble }: Store): KernelHealth["store"] {
+  return trouble === undefined ? { backend } : { backend, trouble };
 }

@@ -277,7 +277,7 @@ function failureOf({ kind, rejection }: Ended): Failure {
   return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
 }
 
-/** Of the error that answers a command whose commit was rejected. */
+/** The code of the answer to a command after its commit was rejected. */
 function codeOf({ class: rejectionClass, reason }: Rejection): number {
   if (reason === "too-large") return 413;
   return rejectionClass === "refused" ? 422 : 503;

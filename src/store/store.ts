@@ -131,6 +131,9 @@ export interface Store extends AsyncDisposable {
 
   // Life -------------------------------------------------------------------------------------------------------------
 
+  /** Why the store has stopped, in one sentence; undefined while it works. */
+  readonly trouble: string | undefined;
+
   /** Counted work since the store was opened. */
   stats(): StoreStats;
 
@@ -262,6 +265,8 @@ export interface StoreStats {
   readonly statements: number;
   /** Bytes of payload, patch and snapshot text written. */
   readonly bytesWritten: number;
+  /** The most bytes of documents that one job of the store's own upkeep has read or written. */
+  readonly upkeepBytesMax: number;
 }
 
 export type StoreErrorCode =

@@ -70,6 +70,7 @@ export function memoryStore({ host = systemHost(), disk = new MemoryDisk() }: Me
 
 class MemoryStore implements Store {
   readonly backend = "memory";
+  readonly trouble = undefined;
   readonly #host: Host;
   readonly #disk: MemoryDisk;
   readonly #watchers = new Set<ChangeWatcher>();
@@ -308,7 +309,13 @@ class MemoryStore implements Store {
   }
 
   stats(): StoreStats {
-    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#work.bytesWritten };
+    return {
+      batches: this.#jobs,
+      jobs: this.#jobs,
+      statements: 0,
+      bytesWritten: this.#work.bytesWritten,
+      upkeepBytesMax: 0,
+    };
   }
 
   async close(): Promise<void> {

@@ -107,7 +107,7 @@ export class SqliteStore implements Store {
     this.#patience = new PatientReads(options.host, options.tuning.lockWaitMs);
     this.#retention = new JournalRetention(connection);
     this.#forgetting = new ReceiptRemoval(connection, this.#tables);
-    this.#upkeep = new Upkeep(this.#tables, options.tuning);
+    this.#upkeep = new Upkeep(this.#tables, options.tuning, connection.work);
   }
 
   // Documents ----------------------------------------------------------------------------------------------------------
@@ -318,6 +318,10 @@ export class SqliteStore implements Store {
 
   // Life ---------------------------------------------------------------------------------------------------------------
 
+  get trouble(): string | undefined {
+    return this.#writer.trouble;
+  }
+
   stats(): StoreStats {
     return { ...this.#connection.work };
   }
@@ -333,6 +337,7 @@ export class SqliteStore implements Store {
 
   async #close(): Promise<void> {
     this.#watch.close();
+    this.#upkeep.stop();
     await this.#writer.drain();
     if (this.#writer.isStopped) this.#connection.abandon();
     else this.#connection.close();
