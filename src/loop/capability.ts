@@ -85,6 +85,8 @@ export interface Capability {
   readonly relays?: boolean;
   /** What it may know, by the names of labels, and so what it answers may tell; without one, everything (decision 0010). */
   readonly clearance?: readonly string[];
+  /** Acts on the kernel itself, such as its end: closed to connections with a clearance. */
+  readonly operates?: boolean;
   /** A command of it that was under way when the process died may be handled again; otherwise it has failed as interrupted. */
   readonly idempotent?: boolean;
   /**
