@@ -42,6 +42,7 @@ import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
 import type { TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
+import type { TopicMatches } from "./topic-match.ts";
 
 export type ShareEnd =
   /** The share is in the journal. */
@@ -91,6 +92,7 @@ const FIRST_ROUND: Round = { number: 0, untilMs: undefined };
 type Verdict = ShareEnd | { readonly kind: "again"; readonly why: string };
 
 const AGAIN_LOADED: Verdict = { kind: "again", why: "its documents were being loaded" };
+const AGAIN_DECIDED: Verdict = { kind: "again", why: "a consumer was declared or removed" };
 const LOST: ShareEnd = { kind: "lost" };
 
 /** Where the receipt of a handling is: one document for each message and subscriber, ever. Its value is what the handler returned. */
@@ -103,13 +105,15 @@ export class TransactionalShare {
   readonly #publisher: Publisher;
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
+  readonly #matches: TopicMatches;
   /** Of events that wait to be run again. Nobody has to take one out that was given back instead. */
   readonly #reruns = new WeakMap<EventRun, Rerun>();
   listener: ShareListener | undefined;
 
-  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper }) {
+  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper; matches: TopicMatches }) {
     this.#host = parts.host;
     this.#lease = parts.lease;
+    this.#matches = parts.matches;
     this.#publisher = parts.publisher;
     this.#slots = parts.slots;
   }
@@ -221,7 +225,10 @@ export class TransactionalShare {
     if (this.#host.monotonic() >= untilMs) {
       return { kind: "failed", error: `gave up after ${number + 1} runs in ${STALE_WINDOW_MS} ms: ${verdict.why}` };
     }
-    this.#catchUp(call.replica, verdict === AGAIN_LOADED ? 0 : number).then(
+    const decided = verdict === AGAIN_DECIDED ? this.#matches.decideAnew([run]) : Promise.resolve();
+    const isPrompt = verdict === AGAIN_LOADED || verdict === AGAIN_DECIDED;
+    const caughtUp = decided.then(() => this.#catchUp(call.replica, isPrompt ? 0 : number));
+    caughtUp.then(
       () => this.#ready(run, step, number + 1, untilMs),
       (error: unknown) => this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) }),
     );
@@ -265,6 +272,7 @@ function landed(settlement: Settlement): ShareEnd {
 
 function verdictOn(outcome: Rejection): Verdict {
   // Whatever felled the commit beneath, this one may do without it.
+  if (outcome.reason === "consumers-moved") return AGAIN_DECIDED;
   if (outcome.reason === "fell-with" || outcome.class === "stale") return { kind: "again", why: outcome.message };
   if (outcome.reason === "document-exists") return { kind: "already" };
   if (outcome.reason === "lease-lost" || outcome.reason === "store-stopped") return { kind: "lost" };
