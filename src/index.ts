@@ -48,7 +48,7 @@ export type { ExchangesOf, TypedCapability } from "./loop/exchanges.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
 export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { BootError } from "./loop/routing-table.ts";
-export { type TransactionalContext, type TransactionalDefinition, transactional } from "./loop/transactional.ts";
+export { type TransactionalDefinition, transactional } from "./loop/transactional.ts";
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
 
 // Messages, and the values in them.
@@ -90,14 +90,12 @@ export { ComputedError, type ComputedErrorCode } from "./scheduler/computed-erro
 export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";
 export type { QueueSnapshot } from "./scheduler/events.ts";
 export type { ActionStats, NodeSnapshot, WhyNot, WhyStep } from "./scheduler/introspection.ts";
-export type { Launch } from "./scheduler/lineage.ts";
 export type { NodeSpec, SchedulerNode } from "./scheduler/node.ts";
 export { Scheduler } from "./scheduler/scheduler.ts";
 export { SchedulerError, type SchedulerErrorCode } from "./scheduler/scheduler-error.ts";
 export type { SendFailure, SendOptions, SendOutcome, Sent } from "./scheduler/send.ts";
 export { StreamError, type StreamErrorCode } from "./scheduler/stream-record.ts";
 export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";
-
 // Documents, transactions, journal, due table.
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
 export type { CommitOutcome, Committed, Precondition } from "./store/commit.ts";
@@ -122,3 +120,6 @@ export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason 
 export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
+export type { Launch } from "./work/lineage.ts";
+export type { Tx } from "./work/tx.ts";
+export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

@@ -9,9 +9,10 @@
  */
 import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
+import { errorText } from "../message/error-data.ts";
+import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
 import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
-import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
 import { beginningOf, postponementOf, releaseOf, settlementOf } from "./outcome.ts";
@@ -124,7 +125,7 @@ export class Delivery implements ShareListener {
     const facts = { event, subscriberId, attempt: run.attemptOf(step), deaths: claim.deaths };
     const context = new HandlerContext(facts, publisher);
     run.handling = context;
-    const end = callHandler(handler, run.event, context, { host, timeoutMs });
+    const end = callHandler(handler, run.event, context, { host, timeoutMs, cancellable: context });
     if (!(end instanceof Promise)) return this.#plainEnded(run, step, end);
     void slots.during(step, end).then((ended) => this.#goOn(run, this.#plainEnded(run, step, ended)));
     return LEFT;
@@ -132,7 +133,9 @@ export class Delivery implements ShareListener {
 
   #plainEnded(run: EventRun, step: Step, end: HandlerEnd): StepEnd {
     run.handling = undefined;
-    return end.kind === "returned" ? DONE : this.#failure(run, step, end.error, end.thrown);
+    if (end.kind === "returned") return DONE;
+    const thrown = end.kind === "threw" ? end.error : undefined;
+    return this.#failure(run, step, errorText(end.error), thrown);
   }
 
   shareEnded(run: EventRun, step: Step, end: ShareEnd): void {

@@ -38,6 +38,7 @@ import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { Handler, TransactionalHandler } from "./handler.ts";
 import { HeldEvents } from "./held-events.ts";
+import { JournalFeed } from "./journal-feed.ts";
 import { JournalSignal } from "./journal-signal.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
@@ -240,14 +241,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
   }
 
-  /** Ends what the subscriber has under that topic or pattern, and removes the consumer; says whether there was something. */
+  /** Ends the subscriptions of a subscriber to a topic or pattern, and removes the consumer; false if there was none. */
   unsubscribe(pattern: string, subscriberId: string): boolean {
     const isRemoved = this.suspend(pattern, subscriberId);
     this.#consumers.withdraw({ name: subscriberId, pattern });
     return isRemoved;
   }
 
-  /** Ends what the subscriber has under that topic or pattern. It stays declared: events wait until it subscribes again. */
+  /** Ends the subscriptions of a subscriber to a topic or pattern. It stays declared: events wait until it subscribes again. */
   suspend(pattern: string, subscriberId: string): boolean {
     const isRemoved = this.#subscriptions.remove(pattern, subscriberId) > 0;
     if (isRemoved) this.#consumers.runningChanged();
@@ -318,6 +319,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** The journal from a position on, and if asked for what comes after. */
   tail(options: TailOptions = {}): AsyncGenerator<JournalRow, void, undefined> {
     return tail({ host: this.#host, store: this.#store, signal: this.#signal }, options);
+  }
+
+  /** The journal by pages, for a reader that follows it on behalf of several. */
+  get feed(): JournalFeed {
+    return new JournalFeed({ host: this.#host, store: this.#store, signal: this.#signal });
   }
 
   /** Everything that carries a correlation, as the tree of what caused what. */

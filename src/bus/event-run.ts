@@ -15,8 +15,8 @@
  */
 import { NONE, withOne } from "../store/few.ts";
 import type { Delivery } from "../store/journal.ts";
+import type { Cancellable } from "../work/handler-call.ts";
 import { type Event, type EventFacts, makeEvent } from "./event.ts";
-import type { Cancellable } from "./handler-wait.ts";
 import type { SerialLane } from "./serial-lane.ts";
 import type { Step } from "./subscriptions.ts";
 import type { Match, Missing } from "./topic-match.ts";

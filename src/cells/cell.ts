@@ -88,6 +88,11 @@ export class Cell<T = unknown> extends Place {
     return value as T;
   }
 
+  /** The value, without making the computation or effect that asks depend on it. */
+  peek(): T | undefined {
+    return this.scheduler.untracked(() => this.get());
+  }
+
   #found(address: Address, there: Json | undefined): T | undefined {
     const value = handOut(readOn(address, there, this.targets));
     return value === undefined ? this.#standIn() : (value as T);
@@ -118,8 +123,11 @@ export class Cell<T = unknown> extends Place {
     return handOut(readThrough(this.address, this.targets));
   }
 
-  /** Replaces the value. Links on the way are followed; a link that lies here itself is replaced. */
+  /**
+   * Replaces the value; `undefined` removes it. Links on the way are followed; a link that lies here itself is replaced.
+   */
   set(value: T): void {
+    if (value === undefined) return this.delete();
     this.requireWritable(value);
     this.scheduler.write(this.#begun(), value);
   }

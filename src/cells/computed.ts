@@ -4,7 +4,7 @@ import type { Address } from "../scheduler/address.ts";
 import { setComputed } from "../scheduler/computed-error.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
-import { Cell, type CellOptions } from "./cell.ts";
+import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 
 export class Computed<T = unknown> extends Cell<T> {
@@ -21,9 +21,25 @@ export class Computed<T = unknown> extends Cell<T> {
     return output;
   }
 
-  /** What its function threw at the last run; the value is undefined then. */
+  /** The value, up to date where its inputs are loaded. Throws the error that its function threw. */
+  override get(): T | undefined {
+    const value = super.get();
+    if (this.node.error !== undefined) throw this.node.error;
+    return value;
+  }
+
+  /** The error that its function threw at the last run. */
   get error(): unknown {
     return this.node.error;
+  }
+
+  /** Calls back with the value, now and whenever it has changed, until cancelled; not with an error. */
+  override sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
+    const run = () => {
+      const value = super.get();
+      return this.node.error === undefined ? callback(value) : undefined;
+    };
+    return this.targets.observe({ kind: "effect", id: `sink of ${this.address}`, run, ...options });
   }
 
   override set(value: T): never {

@@ -18,12 +18,15 @@ import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import { labelOf } from "../store/label.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
+import type { AttemptKind } from "../work/attempt.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
+import { EffectCleanup } from "./effect-cleanup.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import { LinkedCell } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
@@ -186,10 +189,32 @@ export class Space implements LinkTargets, AsyncDisposable {
     );
   }
 
-  /** Runs now and whenever something it read has changed, until cancelled. */
+  /**
+   * Runs now and whenever a value that it read has changed, until cancelled. A function that it returns is called before
+   * its next run and when it ends. Effects that it creates end with its next run, the last one first.
+   */
   effect(run: (run: RunHandle) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
     const { id = `effect ${++this.#effects}`, ...rest } = options;
-    return this.observe(specOf({ kind: "effect", id, run }, rest));
+    const cleanup = new EffectCleanup(this.scheduler);
+    const cancel = this.observe(
+      specOf({ kind: "effect", id, run: (handle) => cleanup.around(() => run(handle)) }, rest),
+    );
+    const stop = () => {
+      cancel();
+      cleanup.run();
+    };
+    EffectCleanup.current?.add(stop);
+    return stop;
+  }
+
+  /** Runs code whose reads register no dependency of the computation or effect that runs now. */
+  untracked<T>(code: () => T): T {
+    return this.scheduler.untracked(code);
+  }
+
+  /** Runs code and settles computed values and effects once at its end, also if it throws. For one commit use `transact`. */
+  batch<T>(code: () => T): T {
+    return this.scheduler.batch(code);
   }
 
   observe(spec: NodeSpec): () => void {
@@ -300,6 +325,11 @@ export class Space implements LinkTargets, AsyncDisposable {
     return new CellTransaction(this.#replica.transaction(), this.#reads, options);
   }
 
+  /** For entry points: the kind of the attempts that a handler makes on this space. */
+  attemptsOf(name: string, clearance?: readonly string[]): AttemptKind {
+    return this.scheduler.attemptsOf(name, clearance === undefined ? undefined : labelOf(clearance));
+  }
+
   // Labels ---------------------------------------------------------------------------------------------------------------
 
   /** What all that lies at a cell is labelled with, as far as it is here. For tools: it may tell something about what is labelled. */
@@ -332,7 +362,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A new id; inside a stream's handler one that follows from the event, the same in every attempt. */
   newId(): string {
     this.#refuseInComputation("mint an id");
-    return this.scheduler.handling?.newId() ?? this.#host.id();
+    return this.scheduler.attempt?.newId() ?? this.#host.id();
   }
 
   /** The time, for effects and handlers. A computation that asked would not give the same twice. */

@@ -102,7 +102,7 @@ export class ExtensionLoader {
     }
   }
 
-  /** Whatever becomes of an extension, its events wait for it: what its manifest subscribes to is declared before its code runs. */
+  /** Declares the subscriptions of a manifest before any code runs, so that events wait for an extension that fails. */
   #declareConsumers(record: ExtensionRecord): void {
     if (!record.enabled) return;
     try {

@@ -2,10 +2,11 @@
  * Notes in the journal that a command has failed: that of a transactional handler, whose commit would have brought its row. The same command
  * may be sent again and succeed; its row is done then. SPEC: L40.
  */
-import { errorText } from "../bus/handler-wait.ts";
+
 import type { BusObserver } from "../bus/observation.ts";
 import type { SpawnContext } from "../loop/capability.ts";
 import type { Message } from "../message/envelope.ts";
+import { errorText } from "../message/error-data.ts";
 import type { Store } from "../store/store.ts";
 
 export interface NotingParts {

@@ -79,7 +79,7 @@ export function faultText({ type, data }: Message): string | undefined {
       return why;
     case "Sys.MicrotaskFault":
     case "Sys.Overload":
-      return `${fault["capability"] ?? "the loop"}: ${why}`;
+      return `${fault["capability"] ?? fault["adapter"] ?? "the loop"}: ${why}`;
     default:
       return undefined;
   }

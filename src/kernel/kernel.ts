@@ -120,7 +120,7 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#findExtensions(options, limits.bus);
     await extensions?.load();
     this.#life.goOn();
-    const own = { ...this.#builtIn(clearance), timer: timerCapability(store, limits.timer), ...ofApp };
+    const own = { ...this.#builtIn(clearance), timer: this.#timer(limits.timer), ...ofApp };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
       ...{
@@ -196,8 +196,12 @@ export class Kernel implements AsyncDisposable {
     return failuresNoted({ store: this.#store, source, observe });
   }
 
+  #timer(limits: LimitsByPart["timer"]): Capability {
+    return timerCapability({ store: this.#store, replica: this.#space.replica(this.#space.name), ...limits });
+  }
+
   #journal(): EventJournal {
-    return journalOver({ bus: this.#bus, store: this.#store, topicOf: this.#topicOf });
+    return journalOver({ bus: this.#bus, topicOf: this.#topicOf });
   }
 
   #builtIn(clearance: readonly string[] | undefined): Record<string, Capability> {

@@ -7,6 +7,7 @@ import { type Failure, thrownText } from "../message/error-data.ts";
 import { DATA_LIMITS, type JsonObject } from "../message/json.ts";
 import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
 import { problemText, within } from "../message/problem.ts";
+import type { Sender } from "./inbound.ts";
 import type { MadeMessageEvent } from "./mailbox-actor.ts";
 import type { Router } from "./router.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
@@ -19,11 +20,11 @@ export class Emissions {
   }
 
   /** Takes what may be anything; gives the reason where it goes nowhere. */
-  take(actor: SupervisedActor, data: unknown, thrown?: unknown): Failure | undefined {
+  take(actor: SupervisedActor, data: unknown, thrown?: unknown, sender?: Sender): Failure | undefined {
     try {
       const checked = checkMessage(data);
       if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
-      return this.#router.emission(actor, copyMessage(checked.message), thrown);
+      return this.#router.emission(actor, copyMessage(checked.message), { thrown, request: undefined, sender });
     } catch (error) {
       return this.#router.badEmission(actor, envelopeIn(data), thrownText(error));
     }
@@ -38,15 +39,15 @@ export class Emissions {
     }
   }
 
-  #copied(actor: SupervisedActor, { data: made, thrown, request }: MadeMessageEvent): Failure | undefined {
+  #copied(actor: SupervisedActor, { data: made, thrown, request, sender }: MadeMessageEvent): Failure | undefined {
     const message = made as Message;
     const { kind, type, metadata } = message;
     // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
-    if (!isOwnMetadata(metadata)) return this.take(actor, message, thrown);
+    if (!isOwnMetadata(metadata)) return this.take(actor, message, thrown, sender);
     const clone = cloneJson(message.data, DATA_LIMITS);
     if (clone.kind === "impure")
       return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
-    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, thrown, request);
+    return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, { thrown, request, sender });
   }
 }
 

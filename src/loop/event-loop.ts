@@ -142,7 +142,6 @@ export class EventLoop implements ActorHome {
   disconnect(connection: Connection): void {
     this.pending.disconnect(connection);
     this.streams.disconnect(connection);
-    this.#router.disconnect(connection);
     this.#turns.disconnect(connection);
     this.#turns.checkRest();
   }
@@ -223,16 +222,16 @@ export class EventLoop implements ActorHome {
   // Answers ------------------------------------------------------------------------------------------------------------------
 
   /**
-   * Says why a message was not accepted. A request is answered straight to its sender: the pending table is not touched. Whatever it
-   * was, it is observed: nothing goes missing silently.
+   * Says why a message was not accepted. The sender of a request and the client that sent an event get an error; the pending
+   * table is not touched. Every refusal is observed.
    */
   refuse({ message, origin }: Sent, code: SystemErrorCode, reason: string): void {
     const { kind, type } = message;
-    if (kind === "command" || kind === "query") {
-      const told = error(this.#host, message, errorData(code, reason));
-      // So that whoever would offer it again can tell it from a handler's own answer.
-      this.deliver(origin, { ...told, metadata: { ...told.metadata, refused: true } });
-    }
+    const told = error(this.#host, message, errorData(code, reason));
+    // The mark tells a refusal from a handler's own answer: the request may be sent again.
+    const refusal = { ...told, metadata: { ...told.metadata, refused: true } };
+    if (kind === "command" || kind === "query") this.deliver(origin, refusal);
+    else if (kind === "event" && origin.kind === "adapter") this.tell(origin.connection, refusal);
     this.observations.tell(code === 503 ? "Sys.Overload" : "Sys.RoutingError", { kind, type, code, reason }, message);
   }
 
@@ -291,6 +290,17 @@ export class EventLoop implements ActorHome {
       const { kind, type } = answer;
       const reason = `not delivered by ${connection.adapter}: ${thrownText(thrown)}`;
       this.observations.tell("Sys.RoutingError", { kind, type, reason }, answer);
+    }
+  }
+
+  /** Writes to a connection a message that answers none of its requests. */
+  tell(connection: Connection, message: Message | Message<ErrorData>): void {
+    try {
+      connection.stream(message as Message);
+    } catch (thrown) {
+      const { kind, type } = message;
+      const reason = `not written by ${connection.adapter}: ${thrownText(thrown)}`;
+      this.observations.tell("Sys.RoutingError", { kind, type, reason }, message);
     }
   }
 

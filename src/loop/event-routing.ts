@@ -3,6 +3,7 @@
  * What is done with requests and answers is the router's. SPEC: L9, K26.
  */
 import type { Host } from "../host/host.ts";
+import { RELAYED_EVENT_HEARD_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, fromError, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
@@ -19,6 +20,8 @@ export class EventRouting {
   readonly #loop: EventLoop;
   readonly #host: Host;
   readonly #journal: EventJournal | undefined;
+  /** Relayed events, by id, with a relay that waits until the subscribers have them. */
+  readonly #unheard = new Map<string, { readonly names: Set<string>; readonly give: () => void }>();
 
   constructor(loop: EventLoop, host: Host, journal: EventJournal | undefined) {
     this.#loop = loop;
@@ -34,21 +37,51 @@ export class EventRouting {
       for (const name of this.#loop.table.subscribers(message.type)) this.#deliver(message, name);
       return this.#tellRelay(origin, message);
     }
+    const heard = origin.kind === "relay" ? this.#heardBySubscribers(message) : undefined;
     this.#journal.publish(message, source).then(
       () => {
         this.deliveries.kept(message.metadata.id);
-        this.#tellRelay(origin, message);
+        if (heard) void heard.then(() => this.#tellRelay(origin, message));
+        else this.#tellRelay(origin, message);
       },
       (thrown: unknown) => {
+        this.#unheard.get(message.metadata.id)?.give();
         const reason = `not journaled: ${thrownText(thrown)}`;
         this.deliveries.kept(message.metadata.id, `${message.type} was ${reason}`);
         this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
-        this.#tellRelay(origin, message, thrown instanceof Failure ? thrown : new Failure(503, reason));
+        const failure = thrown instanceof Failure ? thrown : new Failure(503, reason);
+        this.#tellRelay(origin, message, failure);
+        if (origin.kind === "adapter")
+          this.#loop.tell(origin.connection, error(this.#host, message, fromError(failure)));
       },
     );
   }
 
-  /** Whoever relays an event keeps it until it is kept elsewhere. */
+  /**
+   * Resolves when each subscriber of this loop was given the event, or after a bounded time: a subscriber may be busy, or in another process. The
+   * next message of the relay then comes after the event, as RFC 0032 §12.4 orders `Timer.Fired` and its message. Undefined without subscribers.
+   */
+  #heardBySubscribers({ type, metadata: { id } }: Message): Promise<void> | undefined {
+    const names = this.#loop.table.subscribers(type);
+    if (names.length === 0) return undefined;
+    return new Promise((resolve) => {
+      const timer = this.#host.timer(RELAYED_EVENT_HEARD_MS, () => give());
+      const give = () => {
+        timer.cancel();
+        this.#unheard.delete(id);
+        resolve();
+      };
+      this.#unheard.set(id, { names: new Set(names), give });
+    });
+  }
+
+  #heard(id: string, name: string): void {
+    if (this.#unheard.size === 0) return;
+    const unheard = this.#unheard.get(id);
+    if (unheard?.names.delete(name) && unheard.names.size === 0) unheard.give();
+  }
+
+  /** A relay keeps an event until it is kept elsewhere. */
   #tellRelay(origin: Origin, message: Message, failure?: Failure): void {
     if (origin.kind !== "relay") return;
     origin.actor.answer(failure ? error(this.#host, message, fromError(failure)) : reply(this.#host, message, null));
@@ -61,6 +94,7 @@ export class EventRouting {
     let failed: string | undefined;
     try {
       this.#deliver(message, name);
+      this.#heard(id, name);
       // Handed over is not handled: with the process it would be lost.
       await this.#loop.actors.get(name)?.handled();
       await this.deliveries.allKept(delivery);

@@ -25,10 +25,13 @@ export type Origin =
   | { readonly kind: "actor"; readonly actor: SupervisedActor }
   /** A caller in this process. */
   | { readonly kind: "caller"; answer(answer: Message): void }
-  /** An actor that sends what others gave it, such as the timer: nobody waits, and it speaks with nobody's authority. */
-  | { readonly kind: "relay"; readonly actor: SupervisedActor }
+  /** An actor that sends messages of others (the timer): no requester waits, and the authority is the sender's. */
+  | { readonly kind: "relay"; readonly actor: SupervisedActor; readonly sender?: Sender | undefined }
   /** The loop itself: nobody waits. */
   | { readonly kind: "nobody" };
+
+/** The authority of a relayed message: that of one client, or of the kernel's own code. Without a sender it has none. */
+export type Sender = { readonly kind: "client"; readonly id: string } | { readonly kind: "kernel" };
 
 export interface Sent {
   readonly message: Message;

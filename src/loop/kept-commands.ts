@@ -40,11 +40,13 @@ interface KeptCommandsParts {
 /** One command on its way from the journal to its outcome. */
 class KeptCommand implements Kept {
   readonly message: Message;
+  readonly sentBy: Origin;
   state: "kept" | "posted" = "kept";
   readonly #end = Promise.withResolvers<void>();
 
-  constructor(message: Message) {
+  constructor(message: Message, sentBy: Origin) {
     this.message = message;
+    this.sentBy = sentBy;
     // Where the loop ends before it was delivered, nobody looks.
     this.#end.promise.catch(() => undefined);
   }
@@ -100,7 +102,7 @@ export class KeptCommands {
       return undefined;
     }
     const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
-    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message));
+    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message, origin));
     this.#onTheirWay.add(entry.id);
     journal.keep(message, actor.name).then(
       (before) => {
@@ -197,26 +199,34 @@ export class KeptCommands {
   // Out of it ------------------------------------------------------------------------------------------------------------------
 
   async #deliver(message: Message, deaths: number): Promise<void> {
-    const { host, loop } = this.#parts;
-    const entry = loop.pending.get(message.metadata.id) ?? this.#taken(message);
-    const { kept } = entry;
-    // The same id was asked by somebody else, for what the journal does not keep, or for something else, which it refuses.
-    if (!(kept instanceof KeptCommand && kept.isFor(message)))
-      throw new Failure(503, `request id ${entry.id} is in use`);
+    const pending = this.#parts.loop.pending.get(message.metadata.id);
+    const kept = pending?.kept instanceof KeptCommand && pending.kept.isFor(message) ? pending.kept : undefined;
     // Delivered again while it is being handled: the process had lost its lease for a moment.
-    if (kept.state === "posted") return kept.end;
-    // It may come before the word that it is kept. Whoever relayed it does not wait for what becomes of it.
+    if (kept?.state === "posted") return kept.end;
+    const actor = this.#actorOf(message);
+    // First of all: any answer that postpones the delivery also resets the journal's count of deaths.
+    if (deaths > 0 && !actor.capability.idempotent) return this.#interrupt(message, actor, kept && pending);
+    if (pending !== undefined && kept === undefined)
+      throw new Failure(503, `request id ${pending.id} is in use for another request`);
+    const entry = pending ?? this.#taken(message, actor);
+    // The delivery may come before `keep` resolves. The relay does not wait for the outcome.
     this.#releaseRelay(entry);
-    if (deaths > 0 && !entry.actor.capability.idempotent) {
-      kept.state = "posted";
-      const { name: capability } = entry.actor;
-      loop.observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: entry.type }, message);
-      loop.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
-    } else {
-      const { refusal } = entry.actor;
-      if (refusal !== undefined) throw this.#notNow(entry, message, refusal);
-      this.#post(entry, message);
-    }
+    const { refusal } = actor;
+    if (refusal !== undefined) throw this.#notNow(entry, message, refusal);
+    this.#post(entry, message);
+    return (entry.kept as KeptCommand).end;
+  }
+
+  /** Fails a command that may have been done in part, and answers its requester if there is one. */
+  #interrupt(message: Message, actor: SupervisedActor, entry: PendingRequest | undefined): Promise<void> {
+    const { host, loop } = this.#parts;
+    const { name: capability } = actor;
+    loop.observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
+    if (entry === undefined) throw new Failure(500, INTERRUPTED);
+    const kept = entry.kept as KeptCommand;
+    this.#releaseRelay(entry);
+    kept.state = "posted";
+    loop.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
     return kept.end;
   }
 
@@ -230,16 +240,21 @@ export class KeptCommands {
     return new Failure(503, reason);
   }
 
-  /** A command that an earlier process has kept; throws where it cannot be handled any more. */
-  #taken(message: Message): PendingRequest {
+  #actorOf({ kind, type }: Message): SupervisedActor {
+    const { table, actors } = this.#parts.loop;
+    const route = table.route(kind, type);
+    const actor = route && actors.get(route.capability);
+    if (!actor) throw new Failure(404, `nobody handles ${kind} ${type}`);
+    return actor;
+  }
+
+  /** A command that an earlier process has journaled; throws if its capability does not accept it any more. */
+  #taken(message: Message, actor: SupervisedActor): PendingRequest {
     const { loop } = this.#parts;
     const inbound = { message: loop.copy(message), origin: NOBODY };
-    const route = loop.table.route(message.kind, message.type);
-    const actor = route && loop.actors.get(route.capability);
-    if (!actor) throw new Failure(404, `nobody handles ${message.kind} ${message.type}`);
     const refusal = refusalOf(inbound, actor);
     if (refusal) throw new Failure(refusal.code, refusal.reason);
-    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message));
+    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
   }
 
   /** What the journal delivers is handled as it is there: the same may have been asked here at another time. */

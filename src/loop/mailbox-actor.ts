@@ -14,8 +14,10 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
 import { HandledCount } from "./handled-count.ts";
+import type { Sender } from "./inbound.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
 /** What a handler may do besides returning its answer. */
@@ -49,7 +51,12 @@ export class AnswerLater {
 
 export type HandlerResult = Json | undefined | AnswerLater;
 
-export type MessageHandler = (message: Message, context: HandlerContext) => HandlerResult | Promise<HandlerResult>;
+export type MessageHandler = (
+  message: Message,
+  context: HandlerContext,
+  /** The pending request of the message, if the loop has passed it on. */
+  request?: PendingRequest,
+) => HandlerResult | Promise<HandlerResult>;
 
 /** Carries a message whose envelope was made here: only its data is a handler's, and has to be looked at. */
 export class MadeMessageEvent implements ActorEvent {
@@ -61,6 +68,8 @@ export class MadeMessageEvent implements ActorEvent {
   declare refused?: Failure;
   /** What was thrown, of an error answer: for whoever reads the logs. It does not leave the process. */
   declare thrown?: unknown;
+  /** Of a message that is relayed: its authority. */
+  declare sender?: Sender | undefined;
 
   constructor(message: Message<Json | ErrorData>, request?: PendingRequest) {
     this.data = message;
@@ -186,13 +195,13 @@ export class MailboxActor implements CapabilityActor {
         const handling = new Handling(this, this.#host, message);
         result =
           this.#clearance === undefined
-            ? this.#handle(message, handling)
-            : this.within(() => this.#handle(message, handling));
+            ? this.#handle(message, handling, given.request)
+            : this.within(() => this.#handle(message, handling, given.request));
       } catch (thrown) {
         this.#failed(given, thrown);
         continue;
       }
-      if (isPromise(result)) {
+      if (isThenable(result)) {
         Promise.resolve(result)
           .then(
             (data) => this.#finished(given, data),
@@ -263,14 +272,27 @@ export class MailboxActor implements CapabilityActor {
     this.#tell(said);
   }
 
-  /** Emits a request, or an event that somebody relays; resolves with the data of its reply, and rejects with a `Failure`. */
+  /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
   ask(request: Message): Promise<Json> {
+    return this.#ask(new MadeMessageEvent(request));
+  }
+
+  /** Emits a message of another sender; likewise. An event is answered when it is in the journal. */
+  relay(message: Message, sender: Sender | undefined): Promise<Json> {
+    const said = new MadeMessageEvent(message);
+    said.sender = sender;
+    return this.#ask(said);
+  }
+
+  #ask(said: MadeMessageEvent): Promise<Json> {
+    const { id } = said.data.metadata;
     const answer = new Promise<Json>((resolve, reject) => {
       if (this.#terminated) return reject(new Failure(503, "the actor was terminated"));
-      this.#asked.set(request.metadata.id, { resolve, reject });
-      const { refused } = this.#emit(request);
+      this.#asked.set(id, { resolve, reject });
+      this.#tell(said);
+      const { refused } = said;
       if (refused === undefined) return;
-      this.#asked.delete(request.metadata.id);
+      this.#asked.delete(id);
       reject(refused);
     });
     // Who does not wait for an answer does not hear it; a rejection that nobody awaits would end the process, and everybody else.
@@ -337,15 +359,5 @@ class Handling implements HandlerContext {
 
   get within(): HandlerContext["within"] {
     return (code) => this.#actor.within(code);
-  }
-}
-
-/** Any promise, not only the runtime's own; one that throws when it is looked at is rejected with that. */
-export function isPromise<T>(result: T | Promise<T>): result is Promise<T> {
-  if (result === null || typeof result !== "object") return false;
-  try {
-    return "then" in result && typeof result.then === "function";
-  } catch {
-    return true;
   }
 }

@@ -7,27 +7,44 @@ import { causationOf, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
-import { refusalOf } from "./admission.ts";
+import { eventRefusal, refusalOf } from "./admission.ts";
 import { CircleWatch } from "./circle-watch.ts";
 import type { CommandJournal } from "./command-journal.ts";
 import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { EventRouting } from "./event-routing.ts";
-import { type Connection, type Inbound, inbound, laneOf, NOBODY, type Origin, type Sent } from "./inbound.ts";
+import {
+  type Connection,
+  type Inbound,
+  inbound,
+  laneOf,
+  NOBODY,
+  type Origin,
+  type Sender,
+  type Sent,
+} from "./inbound.ts";
 import { KeptCommands } from "./kept-commands.ts";
 import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
 import { type ObservationType, stackOf } from "./observation.ts";
 import type { PendingRequest } from "./pending-table.ts";
-import { Relays } from "./relays.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 import { circleClosedBy } from "./waiting-circle.ts";
+
+/** Facts about a message that an actor has emitted. */
+export interface Emission {
+  /** Of an error answer: the value that the handler threw. */
+  readonly thrown: unknown;
+  /** Of an answer: the request, if the actor was given that. */
+  readonly request: PendingRequest | undefined;
+  /** Of a relayed message: its authority. */
+  readonly sender: Sender | undefined;
+}
 
 export class Router {
   readonly #loop: EventLoop;
   readonly #host: Host;
   readonly events: EventRouting;
   readonly #requestTimeoutMs: number | undefined;
-  readonly #relays = new Relays();
   readonly #deliveries: EventDeliveries;
   readonly #circles: CircleWatch;
   #kept: KeptCommands | undefined;
@@ -81,20 +98,22 @@ export class Router {
       case "query":
         return this.#request(inbound);
       case "event":
-        return this.events.publish(inbound);
+        return this.#event(inbound);
       case "reply":
       case "error":
         return this.#outcome(inbound);
     }
   }
 
+  #event(inbound: Inbound): void {
+    const problem = eventRefusal(inbound);
+    if (problem === undefined) this.events.publish(inbound);
+    else this.#loop.refuse(inbound, 403, problem);
+  }
+
   stop(): void {
     this.#circles.stop();
     this.#kept?.stop();
-  }
-
-  disconnect(connection: Connection): void {
-    this.#relays.disconnect(connection);
   }
 
   // Requests -----------------------------------------------------------------------------------------------------------------
@@ -110,7 +129,6 @@ export class Router {
     const refusal = refusalOf(inbound, actor);
     if (refusal) return this.#refuse(inbound, refusal.code, refusal.reason);
     if (waiting) return this.#join(inbound, waiting);
-    if (actor.capability.relays) this.#relays.note(message, origin);
     if (origin.kind === "actor") {
       const circle = circleClosedBy(message, origin.actor, actor, pending);
       if (circle) return void this.badEmission(origin.actor, message, whyCircle(message, circle));
@@ -221,8 +239,7 @@ export class Router {
     const { requestId, reason } = (message.data ?? {}) as { requestId?: unknown; reason?: unknown };
     if (typeof requestId !== "string") return this.#refuse(inbound, 422, "data.requestId: must be the id of a request");
     const entry = this.#loop.pending.get(requestId);
-    const asker = origin.kind === "relay" ? this.#relays.askerOf(causationOf(message)) : origin;
-    const expired = entry !== undefined && mayExpire(asker, entry.origin);
+    const expired = entry !== undefined && mayExpire(origin, entry.origin);
     // Only the loop itself knows why.
     const why = origin.kind === "nobody" && typeof reason === "string" ? reason : undefined;
     if (expired) this.#loop.giveUp(entry, error(this.#host, entry, errorData(504, why)));
@@ -267,12 +284,12 @@ export class Router {
   // What actors emit -----------------------------------------------------------------------------------------------------------
 
   /** Takes what an actor has said, or gives the reason why it is not routed. */
-  emission(actor: SupervisedActor, message: Message, thrown?: unknown, request?: PendingRequest): Failure | undefined {
+  emission(actor: SupervisedActor, message: Message, { thrown, request, sender }: Emission): Failure | undefined {
     if (causationOf(message) === undefined)
       return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
     if (actor.capability.relays) {
       this.#observeTimer(message);
-      return this.#take(message, isOutcome(message) ? actor.origin : { kind: "relay", actor });
+      return this.#take(message, isOutcome(message) ? actor.origin : { kind: "relay", actor, sender });
     }
     const problem = takesAny(actor.capability.outbound, message) ? undefined : this.#emissionProblem(actor, message);
     if (problem) return this.badEmission(actor, message, problem);
@@ -366,11 +383,16 @@ const TIMER_OBSERVATIONS: Readonly<Record<string, ObservationType>> = {
   "event Timer.Fired": "Sys.TimerFired",
 };
 
-/** Actors and the loop may time out any request; a client only what it waits for itself. */
-function mayExpire(asker: Origin | undefined, waiting: Origin): boolean {
-  if (asker === undefined) return false;
-  if (asker.kind !== "adapter") return true;
-  return waiting.kind === "adapter" && waiting.connection === asker.connection;
+/** Actors and the loop may time out any request; a client only its own, directly or by a timer that it has set. */
+function mayExpire(asker: Origin, waiting: Origin): boolean {
+  const client =
+    asker.kind === "adapter"
+      ? asker.connection.id
+      : asker.kind === "relay" && asker.sender?.kind === "client"
+        ? asker.sender.id
+        : undefined;
+  if (client !== undefined) return waiting.kind === "adapter" && waiting.connection.id === client;
+  return asker.kind !== "relay" || asker.sender !== undefined;
 }
 
 function whyCircle({ kind, type }: Message, circle: readonly string[]): string {

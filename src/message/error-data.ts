@@ -16,7 +16,7 @@ export const ERROR_MEANINGS = {
   404: "No handler",
   409: "Duplicate request id",
   410: "Too old",
-  413: "Line too long",
+  413: "Too large",
   422: "Invalid message",
   500: "Handler failed",
   502: "Upstream failed",
@@ -117,4 +117,12 @@ function readOr<T>(read: () => T, fallback: T): T {
 export function cleanErrorText(text: string): string {
   const clipped = text.length > ERROR_TEXT_LENGTH_MAX ? `${text.slice(0, ERROR_TEXT_LENGTH_MAX)}…` : text;
   return clipped.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+/** An error as one line for the journal, with its causes. */
+export function errorText(error: unknown): string {
+  const texts: string[] = [];
+  for (let link: ErrorData | undefined = fromError(error); link !== undefined; link = link.cause)
+    texts.push(link.message);
+  return texts.join(", because: ");
 }

@@ -25,7 +25,7 @@ const DIGEST_DIGITS = 20;
 export type ReadsByDocument = ReadonlyMap<DocumentIndex, readonly Edge[]>;
 
 /** A row that we could have written. */
-export interface Observation extends Pick<RecordedBasis, "inputs"> {
+export interface Observation extends Pick<RecordedBasis, "inputs" | "output"> {
   readonly settings: Settings;
 }
 

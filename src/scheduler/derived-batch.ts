@@ -86,14 +86,15 @@ export class DerivedBatch {
     for (const { replica } of reads.keys()) if (replica !== this.#replica) return this.#cannotBeKept(node);
     const row = node.status !== "clean" || hasMoved(node) ? behind(reads) : this.#observed(node, reads);
     if (row === "waits") return row;
-    this.#addRow(node, record, row);
-    this.#addOutput(node, record);
+    const output = this.#addOutput(node, record);
+    this.#addRow(node, record, row, output);
     return "added";
   }
 
-  #addRow(node: SchedulerNode, record: NodeRecord, { inputs, ...row }: Row): void {
+  #addRow(node: SchedulerNode, record: NodeRecord, { inputs, ...row }: Row, output: number | undefined): void {
     const { fingerprint } = record;
-    this.#basis.push({ node: node.id, fingerprint, settings: settingsOf(node, record, row), inputs });
+    const settings = settingsOf(node, record, row);
+    this.#basis.push({ node: node.id, fingerprint, settings, ...(output === undefined ? {} : { output }), inputs });
   }
 
   /** What a node rests on that is up to date. */
@@ -139,16 +140,21 @@ export class DerivedBatch {
     if (observation === undefined) return "left-alone";
     const inputs = observation.inputs.map(({ scope, id, sequence, reads }) => ({ scope, id, sequence, reads }));
     const { seen, open = false } = observation.settings;
-    this.#addRow(node, record, { digest: seen, open, inputs });
+    // The output stays the one of the old row: another process may have replaced both since.
+    this.#addRow(node, record, { digest: seen, open, inputs }, observation.output);
     const output = outputRef(node);
     if (output !== undefined) this.#claim(output);
     this.#include(node, record, record.stored);
     return "added";
   }
 
-  #addOutput(node: SchedulerNode, record: NodeRecord): void {
+  /** Gives the sequence as of which the output is stored; undefined for a node without one. */
+  #addOutput(node: SchedulerNode, record: NodeRecord): number | undefined {
     const { output } = node;
-    if (output === undefined) return this.#include(node, record, undefined);
+    if (output === undefined) {
+      this.#include(node, record, undefined);
+      return undefined;
+    }
     const { document, home } = output;
     const value = handOut(document.value);
     const stored = document.overwritten ? undefined : record.stored;
@@ -161,6 +167,7 @@ export class DerivedBatch {
       this.#patched.add(home);
     }
     this.#include(node, record, { value });
+    return operations.length > 0 ? THIS_COMMIT : this.#replica.position;
   }
 
   #include(node: SchedulerNode, record: NodeRecord, stored: NodeRecord["stored"]): void {

@@ -112,8 +112,12 @@ export class Documents {
   /** A computation's own output is made here. That of a resumed one is what is stored, whatever was here. */
   #takeOver(node: SchedulerNode, { document, home }: Address): void {
     if (isResumed(node)) {
-      // Whoever reads it waits until the node is known.
-      if (document.state === "loaded" && document.pending.length === 0) document.state = "absent";
+      // Readers wait until the node is known. They have seen this value, so it is compared with the row even if no node
+      // reads it again.
+      if (document.state === "loaded" && document.pending.length === 0) {
+        document.state = "absent";
+        home.replica.touch(document);
+      }
     } else if (document.state !== "loaded") {
       document.madeHere();
       this.#invalidation.arrived(home);

@@ -18,7 +18,7 @@ import { enterReads } from "./folded-reads.ts";
 import { linkedEdges, upstream, writersRead } from "./graph-walk.ts";
 import { Heights } from "./heights.ts";
 import { Edge, RUNNING, type SchedulerNode } from "./node.ts";
-import { isUnverified } from "./node-record.ts";
+import { hasForeignOutput, isUnverified } from "./node-record.ts";
 import type { Run } from "./run.ts";
 
 const SPARE_EDGES_MAX = 1024;
@@ -165,6 +165,7 @@ export class Graph {
   /** A node came to write a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
+    index.lookedAt = 0;
     index.root.hold();
     if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) {
@@ -298,14 +299,17 @@ export class Graph {
         const hasMoved =
           (shallow ? address.shape : address.stamp) > seen || (isUnverified(node) && address.document.isKnown);
         if (hasMoved && node.status !== "never-ran") this.#invalid(node, address);
-        if (node.status === "invalid" && isAgainstOrder(edge) && !isUnverified(node)) {
-          // It is about to read anew; what would move others for a read that may not come again goes.
+        const isDoubtful = isAgainstOrder(edge) || (!hasMoved && address.home.writers.length > 0);
+        if (node.status === "invalid" && node.slot !== RUNNING && isDoubtful && !isUnverified(node)) {
+          // The node is about to read anew: a read that may not come again neither moves other nodes nor makes them run.
+          // Of a node that runs now the reads are in use: its run adds the next one behind its last.
           this.dropReads(node, last);
           break;
         }
         this.#link(edge);
         last = edge;
       }
+      if (node.particulars !== null && hasForeignOutput(node)) this.#invalid(node, node.output as Address);
       if (node.status !== "clean") this.#agenda.offer(node);
     }
   }

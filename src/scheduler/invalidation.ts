@@ -27,7 +27,7 @@ import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import { linkedEdges } from "./graph-walk.ts";
 import type { Edge, SchedulerNode } from "./node.ts";
-import { isUnverified } from "./node-record.ts";
+import { hasForeignOutput, isUnverified } from "./node-record.ts";
 import type { Trace, TraceLog } from "./trace.ts";
 
 /** A place below a change, with its values on either side. */
@@ -100,13 +100,15 @@ export class Invalidation {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
       if (index !== undefined) this.relabelled(index, before, after);
     }
-    for (const ref of notification.missing ?? NONE) {
+    for (const ref of notification.unchanged ?? NONE) {
       const index = replica.find(ref)?.attachment as DocumentIndex | undefined;
       if (index !== undefined) this.arrived(index);
     }
     for (const { scope, id, path, before, after } of notification.changes) {
       const index = replica.find({ scope, id })?.attachment as DocumentIndex | undefined;
       if (index === undefined) continue;
+      // A document that a resumed node has taken over may still show its value of before.
+      if (notification.kind === "pull" && before !== undefined) this.arrived(index);
       this.#changedAlong(index, path, before, after, notification.source, notification.changeGroup);
     }
   }
@@ -164,10 +166,11 @@ export class Invalidation {
   }
 
   /**
-   * A document is known that was not. Whoever was resumed over it is compared with what he had seen there, also where there is nothing now:
-   * it was not nothing before, only not here. Dormant ones are when they wake.
+   * A document finished loading. Every resumed node that read it is compared again, also if the document does not exist;
+   * a dormant one is compared when it wakes. A resumed node whose output another process has replaced must run.
    */
   arrived(index: DocumentIndex, group?: string): void {
+    for (const writer of index.writers) if (writer.live && hasForeignOutput(writer)) this.#invalid(writer, index.root);
     if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) if (isUnverified(edge.node)) this.#mark(edge, undefined, group);
   }

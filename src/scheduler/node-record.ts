@@ -64,6 +64,17 @@ export function isResumed({ record }: SchedulerNode): boolean {
   return record !== undefined && record.phase !== "here";
 }
 
+/**
+ * Whether the loaded output of a resumed node is not the one that its row describes: another process has stored its own
+ * since, or before the row was looked up. Then the reads of the row prove nothing about it.
+ */
+export function hasForeignOutput({ output, record }: SchedulerNode): boolean {
+  const row = record?.observation;
+  if (row === undefined || output === undefined || output.document.state !== "loaded") return false;
+  const { loadedAt, changedAt } = output.document;
+  return row.output === undefined || changedAt > row.output || loadedAt < row.output;
+}
+
 /** A resumed node whose reads are still needed, to tell whether it has to run at all. */
 export function isUnverified({ record }: SchedulerNode): boolean {
   return record !== undefined && record.phase === "restored";

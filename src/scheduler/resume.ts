@@ -2,7 +2,7 @@
  * Resuming nodes (Scheduler v2 §9.2): those that are registered together are looked up together; nothing runs before all of them are
  * installed. A node whose row fits gets its reads, gates and error back and is clean without anything being loaded; one whose inputs
  * have moved, or are here in memory where they may be others than those that are stored, is in doubt: it is invalid and compared by
- * its digest before it runs. One without a row that fits starts fresh, alone. SPEC: I7, R35, R36.
+ * its digest before it runs. One whose stored output another process has replaced runs. One without a row that fits starts fresh, alone. SPEC: I7, R35, R36.
  */
 import type { Replica } from "../store/replica.ts";
 import type { RecordedBasis } from "../store/store.ts";
@@ -14,7 +14,7 @@ import { enterReads, FoldedReads } from "./folded-reads.ts";
 import type { Gates } from "./gates.ts";
 import type { Graph } from "./graph.ts";
 import type { SchedulerNode } from "./node.ts";
-import type { GateSettings, NodeRecord } from "./node-record.ts";
+import { type GateSettings, hasForeignOutput, type NodeRecord } from "./node-record.ts";
 
 export class Resume {
   readonly #graph: Graph;
@@ -107,10 +107,11 @@ export class Resume {
   verify(node: SchedulerNode, record: NodeRecord): boolean {
     const { observation, phase } = record;
     const output = node.output?.document;
+    const isOwn = observation !== undefined && !hasForeignOutput(node);
     record.phase = "here";
     record.observation = undefined;
     if (output?.state === "loaded") record.stored = { value: output.value };
-    if (phase !== "restored" || observation === undefined || !isAsItWas(node, observation)) {
+    if (phase !== "restored" || !isOwn || !isAsItWas(node, observation)) {
       // One that could not be loaded is made anew: what is stored comes too late.
       if (output?.state === "absent") output.state = "loaded";
       return false;

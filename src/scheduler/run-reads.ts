@@ -117,9 +117,9 @@ export class RunReads {
     if (!this.#agenda.idle.isEmpty && node.envelope === undefined) this.#precedence.promoteBefore(node);
     for (let first = this.#agenda.primary.first; first !== undefined; first = this.#agenda.primary.first) {
       if (first.height >= node.height) break;
-      if (!upstream.mayNest(run)) throw START_OVER;
+      if (!upstream.mayNest(run)) throw abandon(run);
       // An asynchronous run cannot be waited for inside a synchronous read, and nothing runs beside it.
-      if (upstream.isWaiting || upstream.runNext(first) !== undefined) throw START_OVER;
+      if (upstream.isWaiting || upstream.runNext(first) !== undefined) throw abandon(run);
     }
   }
 
@@ -143,7 +143,7 @@ export class RunReads {
     this.#log(run, address, shallow);
     if (!this.#persistence.isAwaited(address)) return;
     this.loads = this.#persistence.missed(run.node, address);
-    throw START_OVER;
+    throw abandon(run);
   }
 
   /** A run writes into a document that is not here: it starts over when it is. Until then it reads it, so that it stays. */
@@ -153,7 +153,7 @@ export class RunReads {
     this.#log(run, root, true);
     if (document.state === "absent") replica.touch(document);
     this.loads = replica.loadsSettled();
-    throw START_OVER;
+    throw abandon(run);
   }
 
   /** Whether the run has read what is on its way from the store: then there is something to wait for. */
@@ -170,4 +170,10 @@ export class RunReads {
     this.loads = undefined;
     return loads;
   }
+}
+
+/** Marks the run and gives the signal to throw through the node's function. Code that catches it cannot keep the run. */
+function abandon(run: Run): typeof START_OVER {
+  run.isAbandoned = true;
+  return START_OVER;
 }

@@ -16,7 +16,9 @@ export class Run {
   label: Label;
   /** The last registered read that this run has confirmed or made; null before the first. */
   tail: Edge | null = null;
-  /** It has ended: whoever still reads through it registers nothing. */
+  /** One of its reads was interrupted: the run starts over, also where its code has caught that. */
+  isAbandoned = false;
+  /** It has ended: a read through it registers no edge. */
   isOver = false;
   /** Side-writes, once there are any; none when it has ended. */
   unit: WriteUnit | null = null;
@@ -36,6 +38,7 @@ export class Run {
     this.id = id;
     this.label = node.label;
     this.tail = null;
+    this.isAbandoned = false;
   }
 
   /**

@@ -1,34 +1,36 @@
 /**
  * Running a node (Scheduler v2 §7.3): one unit of writes, reads compared with the registered ones while they are made, the
  * result put into the primary output, errors reported with the node left subscribed. Knows whose code executes now, and so
- * where a read or a write belongs: to a run (`run-reads.ts`, `run-writes.ts`), to the handling of a send, or to plain code.
+ * where a read or a write belongs: to a run (`run-reads.ts`, `run-writes.ts`), to the attempt of a handler, or to plain code.
  *
  * ```
  *   taken from the agenda: status clean, causes taken
  *      ├── returns ──────────────> reads trimmed, side-writes and output published, done
  *      ├── returns a promise ────> awaited; the pass waits with it
  *      ├── throws ───────────────> side-writes taken back, output undefined, reported
- *      └── throws START_OVER ────> side-writes taken back, queued again: what it read has to run or to come first
+ *      └── is abandoned ─────────> side-writes taken back, queued again: what it read has to run or to come first
  * ```
  */
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
+import type { Attempt } from "../work/attempt.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
-import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
-import { type RunReads, START_OVER } from "./run-reads.ts";
+import type { RunReads } from "./run-reads.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
 import type { RunWrites } from "./run-writes.ts";
 import { SelfWaits, waitsForItself } from "./self-waits.ts";
@@ -38,8 +40,10 @@ import type { WriteTarget } from "./write-unit.ts";
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
   current: Run | null = null;
-  /** The handling of a send whose synchronous part is executing; what nodes do meanwhile is their own. */
-  handling: Handling | null = null;
+  /** The attempt of a handler whose synchronous part is executing; what nodes do meanwhile is their own. */
+  attempt: Attempt | null = null;
+  /** Reads register no dependency: the code inside `untracked` executes. */
+  isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
   readonly awaited = new Set<SchedulerNode>();
   /** What the code that executes has begun to wait for. */
@@ -57,6 +61,7 @@ export class Runner implements RunHome {
   readonly #persistence: Persistence;
   readonly #flow: InformationFlow;
   readonly #reads: RunReads;
+  readonly #outsideReads: OutsideReads;
   readonly #writes: RunWrites;
 
   constructor(parts: {
@@ -68,6 +73,7 @@ export class Runner implements RunHome {
     persistence: Persistence;
     flow: InformationFlow;
     reads: RunReads;
+    outsideReads: OutsideReads;
     writes: RunWrites;
   }) {
     this.#graph = parts.graph;
@@ -78,6 +84,7 @@ export class Runner implements RunHome {
     this.#persistence = parts.persistence;
     this.#flow = parts.flow;
     this.#reads = parts.reads;
+    this.#outsideReads = parts.outsideReads;
     this.#writes = parts.writes;
   }
 
@@ -86,7 +93,9 @@ export class Runner implements RunHome {
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
     const run = this.current;
-    return run === null ? this.#readOutside(address, shallow) : this.#reads.read(run, address, shallow);
+    if (run !== null)
+      return this.isUntracked ? this.#peek(run, address, shallow) : this.#reads.read(run, address, shallow);
+    return this.#readOutside(address, shallow);
   }
 
   #readOutside(address: Address, shallow: boolean): Json | undefined {
@@ -94,10 +103,34 @@ export class Runner implements RunHome {
     document.touched = true;
     // It reads as absent, and arrives as a change.
     if (document.state === "absent") address.home.replica.touch(document);
-    if (this.handling !== null) return this.handling.read(address, shallow);
-    if (document.labels !== undefined) requireCleared(address, shallow);
+    if (this.attempt !== null) return this.attempt.read(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
+    else if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
+    // The label of a computed value is known only when it is up to date.
+    if (document.labels !== undefined) requireCleared(address, shallow);
     return address.value;
+  }
+
+  /** A read inside a run that registers no dependency. The run carries the label of the value all the same. */
+  #peek(run: Run, address: Address, shallow: boolean): Json | undefined {
+    const { document, home } = address;
+    document.touched = true;
+    if (document.state === "absent") home.replica.touch(document);
+    // Other nodes must not see the run's own writes, so after a write the value stays as it is.
+    if (home.writers.length > 0 && this.mayNest(run)) this.#outsideReads.bringUpToDate(address, shallow);
+    if (document.labels !== undefined) this.#flow.read(run, address, shallow);
+    return address.value;
+  }
+
+  /** Runs code whose reads register no dependency of the node that runs now. */
+  untracked<T>(code: () => T): T {
+    const outer = this.isUntracked;
+    this.isUntracked = true;
+    try {
+      return code();
+    } finally {
+      this.isUntracked = outer;
+    }
   }
 
   /** A read by a run that code holds in its hand, after an await. */
@@ -133,20 +166,20 @@ export class Runner implements RunHome {
 
   /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
   glance(address: Address): Json | undefined {
-    return this.handling === null || this.current !== null ? address.value : this.handling.glance(address);
+    return this.attempt === null || this.current !== null ? address.value : this.attempt.glance(address);
   }
 
   /** Writes a value, mostly where the same code has just written. */
   write(address: Address, value: unknown): void {
-    const isPlainCode = this.current === null && this.handling === null;
+    const isPlainCode = this.current === null && this.attempt === null;
     if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
   }
 
-  /** Where a write goes: to the running node's unit, to the handling of a send, or to the ambient turn of the space. */
+  /** Where a write goes: to the running node's unit, to the attempt of a handler, or to the ambient turn of the space. */
   targetFor(address: Address): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
-    return this.handling ?? this.#turns.ambient(address.home.replica);
+    return this.attempt ?? this.#turns.ambient(address.home.replica);
   }
 
   #unitFor(run: Run, address: Address): WriteTarget {
@@ -159,7 +192,7 @@ export class Runner implements RunHome {
   /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
   restOn(address: Address): void {
     const { isKnown } = address.document;
-    if (isKnown || this.current !== null || this.handling !== null || this.#turns.isTransacting) return;
+    if (isKnown || this.current !== null || this.attempt !== null || this.#turns.isTransacting) return;
     this.#turns.ambient(address.home.replica).read(address, false);
   }
 
@@ -182,7 +215,9 @@ export class Runner implements RunHome {
     const isPlain = node.output !== undefined && node.particulars === null;
     const began = isPlain ? NOT_TIMED : this.#beginOther(run);
     const outer = this.current;
+    const outerUntracked = this.isUntracked;
     this.current = run;
+    this.isUntracked = false;
     this.#depth++;
     let result: unknown;
     let thrown: unknown;
@@ -194,14 +229,15 @@ export class Runner implements RunHome {
       threw = true;
     }
     this.current = outer;
-    if (!threw && isPromise(result)) {
+    this.isUntracked = outerUntracked;
+    if (!threw && isThenable(result)) {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
     if (began !== NOT_TIMED || node.particulars !== null) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
-      else this.#finish(run, result);
+      else this.#finish(run, result, wasNew);
     } finally {
       // Its place is free only now: whoever was told of what it did, or of its error, may have read what had to run for that.
       this.#depth--;
@@ -230,7 +266,7 @@ export class Runner implements RunHome {
     return node.handle;
   }
 
-  async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
+  async #finishLater(run: Run, promise: PromiseLike<unknown>, wasNew: boolean): Promise<void> {
     const { node } = run;
     const handle = this.#handle(node);
     handle.awaited = run;
@@ -243,8 +279,8 @@ export class Runner implements RunHome {
     let thrown: unknown;
     let threw = false;
     try {
-      // What it wrote in place cannot stay uncommitted while others get to the documents.
-      this.#writes.commit(run);
+      // Writes made in place must not stay uncommitted while other code gets to the documents.
+      this.#endStretch(run);
     } catch (error) {
       this.#writes.takeBack(run);
       thrown = error;
@@ -258,20 +294,21 @@ export class Runner implements RunHome {
     }
     this.#timing.end(node, began);
     if (threw) this.#threw(run, thrown, wasNew);
-    else this.#finish(run, result);
+    else this.#finish(run, result, wasNew);
     run.isOver = true;
     handle.awaited = null;
     this.awaited.delete(node);
     this.#ended(run);
   }
 
-  /** A wait for rest, begun by whatever executes now; a run or a handler that goes on after an await would wait for itself. */
-  waitsForRest<T>(wait: () => Promise<T>, waiter: Handling | null = this.handling): Promise<T> {
+  /** A wait for rest, begun by the code that executes now. A run or a stream's handler that goes on after an await would wait for itself. */
+  waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.attempt): Promise<T> {
     const run = this.current;
-    if (run === null && waiter === null) return wait();
-    const isAwaited = run === null ? waiter?.isAwaited : run.node.handle?.awaited === run;
-    if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(waiter?.send.stream)));
-    return this.selfWaits.unless(run?.id ?? (waiter as Handling), wait());
+    const holder = run === null && waiter?.holdsRest ? waiter : null;
+    if (run === null && holder === null) return wait();
+    const isAwaited = run === null ? holder?.isAwaited : run.node.handle?.awaited === run;
+    if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(holder)));
+    return this.selfWaits.unless(run?.id ?? (holder as Attempt), wait());
   }
 
   /** Synchronous code of an asynchronous run, after an await. */
@@ -283,7 +320,7 @@ export class Runner implements RunHome {
     this.current = run;
     try {
       const result = code();
-      if (outer !== run) this.#writes.commit(run);
+      if (outer !== run) this.#endStretch(run);
       return result;
     } catch (error) {
       if (outer !== run) this.#writes.takeBack(run);
@@ -291,6 +328,11 @@ export class Runner implements RunHome {
     } finally {
       this.current = outer;
     }
+  }
+
+  #endStretch(run: Run): void {
+    if (run.isAbandoned) this.#writes.takeBack(run);
+    else this.#writes.commit(run);
   }
 
   /** Runs code that is a part of the run: if it throws, what it has written is taken back, and nothing else. */
@@ -313,14 +355,15 @@ export class Runner implements RunHome {
   }
 
   #threw(run: Run, error: unknown, wasNew: boolean): void {
-    if (error === START_OVER) this.#startOver(run, wasNew);
+    if (run.isAbandoned) this.#startOver(run, wasNew);
     // Nothing is no error that anybody could see.
     else this.#failed(run, error === undefined ? new Error(`${run.node.id} threw undefined`) : error);
   }
 
-  #finish(run: Run, result: unknown): void {
+  #finish(run: Run, result: unknown, wasNew: boolean): void {
     const { node, tail } = run;
     if (!node.registered) return this.#writes.takeBack(run);
+    if (run.isAbandoned) return this.#startOver(run, wasNew);
     const { output, particulars } = node;
     if (particulars !== null && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
@@ -331,7 +374,10 @@ export class Runner implements RunHome {
       return this.#failed(run, error);
     }
     // Only where it is another: what is written to a node is written to memory that nobody else needs now.
-    if (node.error !== undefined) node.error = undefined;
+    if (node.error !== undefined) {
+      node.error = undefined;
+      if (output !== undefined && output.value === undefined) this.#writes.touched(run, output);
+    }
     node.runs++;
     this.#introspection.ran(run);
     if (particulars !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
@@ -345,7 +391,7 @@ export class Runner implements RunHome {
     this.current = run;
     try {
       const result = node.run(this.#handle(node));
-      if (isPromise(result)) return;
+      if (isThenable(result)) return;
       const output = result === undefined ? undefined : admit(result, node.output?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
     } catch {
@@ -364,12 +410,18 @@ export class Runner implements RunHome {
     if (this.#hasReadTooEarly(run)) return;
     this.#writes.takeBack(run);
     this.#graph.dropRepeatedReads(run);
+    const before = node.error;
     node.error = error;
     node.runs++;
     const { output } = node;
-    if (output !== undefined) this.#writes.put(run, output, undefined);
+    if (output !== undefined) {
+      const hadValue = output.value !== undefined;
+      this.#writes.put(run, output, undefined);
+      // Readers throw the error: it is news to them, though the value is as undefined as before.
+      if (!hadValue && before !== error) this.#writes.touched(run, output);
+    }
     if (node.envelope !== undefined && run.label.length > 0) this.#writes.commit(run);
-    this.#introspection.failed(run, error);
+    if (!isPassedOn(node, error)) this.#introspection.failed(run, error);
     if (node.record !== undefined) this.#persistence.ran(node, node.record);
   }
 
@@ -389,6 +441,10 @@ export class Runner implements RunHome {
   }
 }
 
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+/** Whether the error is that of a computed value which the node has read: it was reported there. */
+function isPassedOn(node: SchedulerNode, error: unknown): boolean {
+  for (let edge = node.reads; edge !== null; edge = edge.next) {
+    if (edge.address.home.writers.some((writer) => writer !== node && writer.error === error)) return true;
+  }
+  return false;
 }

@@ -21,6 +21,7 @@ import type { Episode } from "./episode.ts";
 import type { GateHome, Gates } from "./gates.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { NodeRecord } from "./node-record.ts";
+import type { ReadWork } from "./outside-reads.ts";
 import type { Holder, Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { ProvisionalDemand } from "./provisional-demand.ts";
@@ -41,7 +42,7 @@ export interface SendWork {
 /** Runs between two looks at the clock. */
 const RUNS_PER_LOOK = 128;
 
-export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, Passes, Activity, Background {
+export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, NodeWork, Passes, Activity, Background {
   readonly #host: Host;
   readonly #agenda: Agenda;
   readonly #gates: Gates;
@@ -58,7 +59,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   #pass = 0;
   #tickQueued = false;
   #passing = false;
-  /** An asynchronous run; nothing else runs before it has ended. */
+  /** All that is awaited now; no node runs before it has ended. Only `#join` adds to it. */
   #inFlight: Promise<void> | undefined;
   /** Counts what was waited for; the latest waits for those before it too. */
   #waits = 0;
@@ -134,7 +135,12 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   /** Nothing runs before the work is over, well or not. */
   hold(work: Promise<unknown>): void {
     this.#pass++;
-    this.#inFlight = this.#await(Promise.allSettled([this.#inFlight, work]));
+    this.#join(Promise.allSettled([work]));
+  }
+
+  /** Waits for `work` too: a run that began inside a read may be awaited already, and the pass goes on after both. */
+  #join(work: Promise<unknown>): void {
+    this.#inFlight = this.#await(this.#inFlight === undefined ? work : Promise.all([this.#inFlight, work]));
   }
 
   #begin(sliced: boolean): void {
@@ -226,7 +232,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     if (!this.#episode.allows(node, this.#pass)) return undefined;
     node.passRuns++;
     const run = this.#runner.run(node);
-    if (run !== undefined) this.#inFlight = this.#await(run);
+    if (run !== undefined) this.#join(run);
     else if (this.#reads.loads !== undefined) this.#awaitLoads(node, this.#reads.loads);
     return this.#inFlight;
   }
@@ -241,7 +247,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
     if (record.phase === "here") return false;
     const loads = this.#persistence.prepare(node, record);
     if (loads === undefined || loads === "unchanged") return loads !== undefined;
-    this.#inFlight = this.#await(loads);
+    this.#join(loads);
     this.#agenda.offer(node);
     return true;
   }
@@ -249,7 +255,7 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
   /** The run has started over and waits for what it has met; that it had to is not the node's fault. */
   #awaitLoads(node: SchedulerNode, loads: Promise<unknown>): void {
     node.passRuns--;
-    this.#inFlight = this.#await(Promise.all([this.#inFlight, loads]));
+    this.#join(loads);
   }
 
   // For sends (§7.5) ---------------------------------------------------------------------------------------------------
@@ -287,6 +293,17 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
       if (first === undefined || first.height >= node.height) return true;
       this.runNext(first);
     }
+  }
+
+  // For reads of plain code ----------------------------------------------------------------------------------------------
+
+  beginRead(): void {
+    if (!this.#passing) this.#pass++;
+    this.#turns.publish();
+  }
+
+  endRead(): void {
+    if (!this.#passing) this.#provisional.expire();
   }
 
   // Rest -----------------------------------------------------------------------------------------------------------------

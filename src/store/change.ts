@@ -27,8 +27,8 @@ export interface Notification {
    */
   readonly kind: "commit" | "integrate" | "pull" | "revert";
   readonly changes: readonly Change[];
-  /** Documents that were loaded and turned out not to exist; only on `pull`. No change, but news to who had seen them long ago. */
-  readonly missing?: readonly DocumentRef[];
+  /** Documents that are known now and read as before, mostly because they do not exist; only on `pull`. */
+  readonly unchanged?: readonly DocumentRef[];
   /** Documents whose labels are others than before; absent where there are none, which is almost always. */
   readonly labels?: readonly LabelChange[];
   /** Whoever ran the transaction (a node), for self-suppression; only on `commit`. */

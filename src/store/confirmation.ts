@@ -21,7 +21,7 @@ import { type DocumentTable, isAfter, type Newcomers } from "./document-table.ts
 import type { Notifier } from "./notifier.ts";
 import { OutcomeNotices } from "./outcome-notices.ts";
 import type { PendingCommit } from "./pending-commit.ts";
-import { mayBeReceipt } from "./receipt.ts";
+import { isReceiptName } from "./receipt-name.ts";
 import { type Rejection, rejected } from "./rejection.ts";
 import { Reload } from "./reload.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
@@ -73,7 +73,7 @@ export class Confirmation implements Newcomers {
 
   /** Somebody asks for a document that was not here: it may be what a pending commit leaves. */
   met(document: ReplicaDocument): void {
-    if (!mayBeReceipt(document)) return;
+    if (!isReceiptName(document.id)) return;
     for (const commit of this.#pending) {
       const { receipt } = commit;
       if (receipt?.id === document.id && receipt.scope === document.scope) commit.shareReceipt(document, receipt);

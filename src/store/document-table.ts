@@ -190,7 +190,7 @@ export class DocumentTable {
     this.turn?.seal();
     const changes: Change[] = [];
     const labels: LabelChange[] = [];
-    const missing: ReplicaDocument[] = [];
+    const unchanged: ReplicaDocument[] = [];
     documents.forEach((document, i) => {
       if (document.state === "dropped") return;
       const loaded = result.documents[i] as LoadedDocument;
@@ -200,12 +200,16 @@ export class DocumentTable {
         return;
       }
       labels.push(...this.relabelOn(document, loaded, result.sequence));
-      if (wasLoaded) document.missed = NO_COMMITS;
-      else changes.push(...this.rebaseOn(document, loaded, result.sequence));
-      if (!wasLoaded && document.value === undefined) missing.push(document);
+      if (wasLoaded) {
+        document.missed = NO_COMMITS;
+        return;
+      }
+      const made = this.rebaseOn(document, loaded, result.sequence);
+      if (made.length === 0) unchanged.push(document);
+      else changes.push(...made);
     });
     this.written(changes);
-    this.#notifier.tell({ kind: "pull", changes, labels, missing });
+    this.#notifier.tell({ kind: "pull", changes, labels, unchanged });
   }
 
   /** Puts the labels that a backend has said under the pending ones; before the value, which has taken what was missed then. */
@@ -229,6 +233,7 @@ export class DocumentTable {
     document.state = "loaded";
     document.loadError = undefined;
     document.loadedAt = sequence;
+    document.changedAt = missed.at(-1)?.sequence ?? loaded.sequence;
     const operations = missed.flatMap((commit) => commit.operations);
     const rebase = () => {
       const next = applyOperations(loaded.value, operations);

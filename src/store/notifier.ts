@@ -74,6 +74,6 @@ export class Notifier {
   }
 }
 
-function isNothing({ changes, labels = NONE, missing = NONE }: Notification): boolean {
-  return changes.length === 0 && labels.length === 0 && missing.length === 0;
+function isNothing({ changes, labels = NONE, unchanged = NONE }: Notification): boolean {
+  return changes.length === 0 && labels.length === 0 && unchanged.length === 0;
 }

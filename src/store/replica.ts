@@ -38,7 +38,7 @@ import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
-import { type RecordedBasis, type Store, StoreError } from "./store.ts";
+import { type ListPage, type ListRequest, type RecordedBasis, type Store, StoreError } from "./store.ts";
 import {
   type Commit,
   type CommitExtras,
@@ -126,6 +126,11 @@ export class Replica implements AsyncDisposable {
   /** The document if it is known here. */
   find(ref: DocumentRef): ReplicaDocument | undefined {
     return this.#documents.find(ref);
+  }
+
+  /** A page of documents by a prefix of their ids, as the store has them: without commits that are still pending here. */
+  list(request: ListRequest): Promise<ListPage> {
+    return this.#store.list(this.space, request);
   }
 
   /** Loads documents and waits for them; throws when one of them cannot be loaded. */

@@ -37,6 +37,12 @@ export interface Store extends AsyncDisposable {
   /** Current values and labels of documents, all as of one sequence of the space. */
   load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult>;
 
+  /**
+   * A page of the documents that have a value, of one scope, with ids that begin with a prefix; in order of their ids as UTF-8. A page with
+   * fewer than `limit` is the last. A commit can claim that the set is still the same (`MembershipClaim`).
+   */
+  list(space: string, request: ListRequest): Promise<ListPage>;
+
   /** One atomic unit of change; see `commit-rules.ts` for the order in which it is decided. */
   commit(request: CommitRequest): Promise<CommitOutcome>;
 
@@ -167,6 +173,29 @@ export interface LoadedDocument extends DocumentRef {
 export interface AddressLabels {
   readonly path: Path;
   readonly labels: readonly string[];
+}
+
+export interface ListRequest {
+  readonly scope: string;
+  /** The empty text for all documents of the scope. */
+  readonly prefix: string;
+  /** Only ids after this one: the last id of the page before. */
+  readonly after?: string | undefined;
+  /** At most `LIST_DOCUMENTS_MAX`. */
+  readonly limit: number;
+}
+
+export interface ListPage {
+  /** The space's sequence as of which the page was read. */
+  readonly sequence: number;
+  readonly documents: readonly ListedDocument[];
+}
+
+export interface ListedDocument {
+  readonly id: string;
+  /** Of the last commit that changed it. */
+  readonly sequence: number;
+  readonly labels: readonly AddressLabels[];
 }
 
 export interface FeedPage {

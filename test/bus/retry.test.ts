@@ -45,6 +45,27 @@ describe("retries, timeouts, requeueing", () => {
     expect((await row(id)).deliveries).toMatchObject([{ subscriber: "s", status: "failed", attempts: 4 }]);
   });
 
+  test("[J120] a retry that is due before the one that is waited for comes at its own time, not at a poll", async () => {
+    const { bus, act, host } = setup();
+    const tried: string[] = [];
+    for (const [topic, startMs] of [
+      ["slow", 600_000],
+      ["fast", 100],
+    ] as const) {
+      const fail = () => {
+        tried.push(topic);
+        throw new Error("no");
+      };
+      bus.subscribe(topic, fail, { subscriberId: topic, retry: { attempts: 2, backoff: { startMs } } });
+    }
+    await act(() => bus.start());
+    await act(() => bus.publish("slow", "clock", 1));
+    await act(() => bus.publish("fast", "clock", 1));
+    expect(tried).toEqual(["slow", "fast"]);
+    await host.advance(100);
+    expect(tried).toEqual(["slow", "fast", "fast"]);
+  });
+
   test("[J61] when is given what a transactional handler threw", async () => {
     const { bus, act, host, row, replica } = setup();
     const asked: unknown[] = [];

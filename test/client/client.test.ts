@@ -174,6 +174,22 @@ describe("a lost connection", () => {
     rmSync(path, { force: true });
   });
 
+  test("[K33] a request is repeated after each connection that is lost, under the same id", async () => {
+    const path = join(scratchFolder(), "kernel.sock");
+    const LOST = 4;
+    const seen: string[] = [];
+    await scripted(path, (request, client) => {
+      seen.push(request.metadata.id);
+      if (seen.length <= LOST) client.destroy();
+      else client.write(answerTo(request, "reply", "done"));
+    });
+    await using client = await Client.connect({ path });
+    expect(await client.command("Some.Thing", null)).toBe("done");
+    expect(seen).toHaveLength(LOST + 1);
+    expect(new Set(seen).size).toBe(1);
+    rmSync(path, { force: true });
+  });
+
   test("[K33] what a handler has answered a repeated request with is its answer, whatever its code", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     let asked = 0;

@@ -163,6 +163,26 @@ describe("keeping commands", () => {
     expect(one.answers[1]).toBe("error two 500");
     expect(loop.pending.size).toBe(0);
   });
+
+  test("[L80] a command that a process died over is interrupted although its id is in use for another request", async () => {
+    const done: Json[] = [];
+    const commands = new JournalByHand();
+    const { loop, settle, client, faults, host } = await setup(
+      { worker: worker("before", (data) => done.push(data)) },
+      { commands },
+    );
+    const other = client();
+    loop.receive(command("Work.Do", "one", "another request"), other);
+    await settle();
+    const failed = await host.run(() => commands.deliver(command("Work.Do", "one", "journaled"), 1));
+    // A 503 would put the row back without the count of its deaths, and the next delivery would run the handler.
+    expect(failed).not.toMatchObject({ code: 503 });
+    expect(String(failed)).toContain("interrupted");
+    expect([other.answers, done, faults()]).toEqual([[], [], ["Sys.ActorFault"]]);
+    commands.asked[0]?.answer.reject(new Failure(422, "it is there with other content"));
+    await settle();
+    expect([other.answers, done, loop.pending.size]).toEqual([["error one 422"], [], 0]);
+  });
 });
 
 describe("an actor that takes no more", () => {

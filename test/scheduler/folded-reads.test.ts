@@ -63,7 +63,7 @@ describe("a computation that was taken up again and sleeps", () => {
     expect(await at.host.run(() => double.pull())).toBe(10);
   });
 
-  test("[I7] finds what was here for a while and is only stored again", async () => {
+  test("[I12] runs again after its input's document was written while no computation owned it", async () => {
     const at = setup();
     const copy = (space: Space) => space.computed("input", () => space.cell<number>("source").get());
     const first = await at.begin();
@@ -73,11 +73,13 @@ describe("a computation that was taken up again and sleeps", () => {
     await at.host.run(() => first.space.close());
     const { space } = await at.begin();
     const double = await space.restore(() => build(space));
-    // Nobody computes it, so anybody may write it; who computes it then takes up what is stored.
+    // No computation of that name is registered, so plain code may write the document.
     space.cell("input").set(5);
     await at.host.run(() => space.settled());
-    await space.restore(() => copy(space));
     expect(await at.host.run(() => double.pull())).toBe(10);
+    // The stored 5 is not the output that the row of `input` describes: it is computed again.
+    await space.restore(() => copy(space));
+    expect(await at.host.run(() => double.pull())).toBe(2);
   });
 
   for (const isLookedAt of [false, true]) {

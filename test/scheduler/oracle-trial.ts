@@ -21,7 +21,7 @@ import { openSite, type Site } from "./scheduler-setup.ts";
 export interface TrialOptions {
   readonly circles: boolean;
   readonly gates: boolean;
-  /** A third of the computations await something before they read. */
+  /** A third of the computations are asynchronous: they read before an await, after it, or both, and take some time. */
   readonly asynchronous?: boolean;
   /** So few that documents which nobody observes are dropped all the time; then nothing is compared but at rest. */
   readonly residentDocumentsMax?: number;
@@ -40,6 +40,8 @@ export interface Sightings {
   foreign: number;
   /** Documents that were not here at a rest. */
   dropped: number;
+  /** Reads of plain code that were compared. */
+  reads: number;
 }
 
 interface Observer {
@@ -62,6 +64,7 @@ export class Trial {
     rejections: 0,
     foreign: 0,
     dropped: 0,
+    reads: 0,
   };
   readonly #seed: number;
   readonly #options: TrialOptions;
@@ -76,6 +79,7 @@ export class Trial {
   #mirrored: Place = { id: "d0", path: ["a"] };
   #here!: Site;
   #there!: Site;
+  #failure: Error | undefined;
   #rejectNext: "refused" | "stale" | "failed" | undefined;
 
   constructor(seed: number, options: TrialOptions) {
@@ -89,9 +93,11 @@ export class Trial {
     await this.#open();
     for (let step = 0; step < this.#options.steps; step++) {
       await this.#step();
+      this.#requireNoFailure();
       if (this.#make.chance(6)) await this.#rest();
     }
     await this.#rest();
+    this.#requireNoFailure();
     this.#here.scheduler.dispose();
     return this.sightings;
   }
@@ -137,6 +143,8 @@ export class Trial {
         "replace",
         "fault",
         "gate",
+        "read",
+        "read",
       ])
     ) {
       case "write":
@@ -162,6 +170,9 @@ export class Trial {
         if (chance(2)) this.#rejectNext = pick(["refused", "stale", "failed"] as const);
         else this.#holdFeed();
         break;
+      case "read":
+        this.#readOutside();
+        break;
       case "gate":
         if (this.#options.gates) {
           const node = scheduler.find(pick(NODES));
@@ -172,8 +183,24 @@ export class Trial {
     const how = pick(["flush", "advance", "none", "idle"]);
     if (how === "flush") this.#flush();
     if (how === "advance") await this.#host.advance(pick([0, 0, 5, 50]));
-    if (how === "idle" && this.#gates.length === 0 && !this.#options.gates) await space.idle();
+    if (how === "idle" && this.#gates.length === 0 && !this.#options.gates) await this.#host.run(() => space.idle());
     if (how !== "none") scheduler.checkInvariants();
+  }
+
+  /** Plain code reads a computed value, observed or not: it is up to date at once. */
+  #readOutside(): void {
+    const { circles, gates, asynchronous, residentDocumentsMax } = this.#options;
+    const place = this.#make.place(this.#make.pick(NODES));
+    let last: Json | undefined;
+    try {
+      last = this.#cell(place).get();
+    } catch (error) {
+      // The links of the place go around in a circle.
+      if (!(error instanceof RangeError)) throw error;
+    }
+    if (circles || gates || asynchronous || residentDocumentsMax !== undefined) return;
+    this.sightings.reads++;
+    this.#compare({ place, last, cancel: () => undefined, calls: 0 }, "a read of plain code");
   }
 
   #flush(): void {
@@ -275,9 +302,20 @@ export class Trial {
         },
       });
     if (!this.#options.asynchronous || !this.#make.chance(3)) return space.computed<Json>(id, compute);
+    const when = this.#make.pick(["before", "after", "both"] as const);
+    const delayMs = this.#make.pick([undefined, 0, 1, 7, 30]);
     return space.computed<Json>(id, async (run) => {
-      await Promise.resolve();
-      return run.within(compute);
+      const early = when === "after" ? undefined : compute();
+      await this.#delay(delayMs);
+      return when === "before" ? (early as Json) : run.within(compute);
+    });
+  }
+
+  /** Without a time, only the promise jobs that are queued run first. */
+  async #delay(delayMs: number | undefined): Promise<void> {
+    if (delayMs === undefined) return;
+    await new Promise<void>((resolve) => {
+      this.#host.timer(delayMs, resolve);
     });
   }
 
@@ -393,9 +431,16 @@ export class Trial {
     return space.replica("s");
   }
 
+  /** Also kept: an error that a callback throws goes to the error listeners, and would not fail the trial. */
   #fail(problem: string): never {
     const { circles, gates, residentDocumentsMax } = this.#options;
     const dropping = residentDocumentsMax === undefined ? "" : ", dropping";
-    throw new Error(`seed ${this.#seed}${circles ? ", circles" : ""}${gates ? ", gates" : ""}${dropping}: ${problem}`);
+    const kinds = `${circles ? ", circles" : ""}${gates ? ", gates" : ""}${dropping}`;
+    this.#failure ??= new Error(`seed ${this.#seed}${kinds}: ${problem}`);
+    throw this.#failure;
+  }
+
+  #requireNoFailure(): void {
+    if (this.#failure !== undefined) throw this.#failure;
   }
 }

@@ -1,6 +1,7 @@
 /** Processes that follow one another on the same data: each opens the space, takes up what the last one left, and ends. */
 import { Space } from "../../src/cells/space.ts";
-import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
+import type { Host } from "../../src/host/host.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import type { CommitRequest } from "../../src/store/commit.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -22,7 +23,7 @@ export class Life {
     this.#loaded = loaded;
   }
 
-  static async begin(host: SimulatedHost, store: Store, version = "1"): Promise<Life> {
+  static async begin(host: Host, store: Store, version = "1"): Promise<Life> {
     const loaded = { count: 0 };
     const counting = new Proxy(store, {
       get(target, name) {

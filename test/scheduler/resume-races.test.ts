@@ -1,10 +1,11 @@
 /** What changes between the question of what a node rests on and the answer to it. */
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
+import { simulatedProcess } from "../../src/host/simulated-process.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { FaultyLine, Gate } from "../store/faulty-store.ts";
-import { double as build, firstLife, type Setup, setup } from "./restart-setup.ts";
+import { double as build, firstLife, Life, type Setup, setup } from "./restart-setup.ts";
 import { Calls } from "./scheduler-setup.ts";
 
 /** A process whose questions for what nodes rest on are answered late, as of when they were asked. */
@@ -64,5 +65,48 @@ describe("an input that changes while it is asked for", () => {
     commits.open();
     await at.host.advance(1_000);
     expect(seen.seen.at(-1)).toBe(14);
+  });
+});
+
+describe("an output that another process replaces after the look-up", () => {
+  /** Inputs return to their values, so that the reads of the row are as they were. */
+  test("[I12] the node runs though its inputs are those of its row", async () => {
+    const at = setup();
+    await firstLife(at);
+    const [here, other] = [await at.begin(), await at.begin()];
+    const double = await at.host.run(() => here.space.restore(() => build(here.space)));
+    const away = (await at.host.run(() => other.space.restore(() => build(other.space)))).sink(() => undefined);
+    other.space.cell("input").set(2);
+    await at.host.advance(100);
+    away();
+    other.space.cell("input").set(1);
+    await at.host.advance(100);
+    const seen = new Calls<unknown>();
+    double.sink(seen.note);
+    await at.host.advance(100);
+    expect(seen.seen).toEqual([2]);
+    here.space.scheduler.checkInvariants();
+  });
+
+  test("[I12] a process that was paused and stores an older output does not change the value elsewhere", async () => {
+    const at = setup();
+    const paused = simulatedProcess(at.host);
+    const slow = await at.host.run(() => Life.begin(paused, memoryStore({ host: paused, disk: at.disk })));
+    slow.space.cell("input").set(1);
+    await at.host.advance(100);
+    expect(await at.host.run(() => build(slow.space).pull())).toBe(2);
+    paused.pause();
+    const second = await at.begin();
+    await at.host.run(() => second.space.transact(() => second.space.cell("input").set(2)));
+    expect(await at.host.run(() => build(second.space).pull())).toBe(4);
+    await at.host.run(() => second.space.close());
+    const third = await at.begin();
+    const double = await at.host.run(() => third.space.restore(() => build(third.space)));
+    paused.resume();
+    await at.host.advance(1_000);
+    const seen = new Calls<unknown>();
+    double.sink(seen.note);
+    await at.host.advance(1_000);
+    expect(seen.seen).toEqual([4]);
   });
 });

@@ -137,7 +137,7 @@ export class JournalTable {
     return claims;
   }
 
-  /** The first id from `from` on whose row is claimable by anybody; one more than the last where there is none. */
+  /** The first id from `from` on whose row every claim may get; one more than the last id if there is none. */
   #nextClaimable(from: number, isWanted: (record: JournalRecord) => boolean): number {
     for (let id = from; id <= this.#lastId; id++) {
       const record = this.#records.get(id);
@@ -146,7 +146,7 @@ export class JournalTable {
     return this.#lastId + 1;
   }
 
-  /** A row that is claimed waits for nobody. Its next settlement names again what it waits for. */
+  /** A claimed row waits for no consumer. Its next settlement names the consumers again. */
   #take(record: JournalRecord, lease: number): void {
     this.#leave(record);
     for (const { awaits, ...delivery } of record.deliveries.values()) {

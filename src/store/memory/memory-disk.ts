@@ -6,7 +6,7 @@ import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../
 import type { CommitIdentity } from "../commit.ts";
 import { CommitList } from "../commit-list.ts";
 import type { StoredCommit } from "../commit-rules.ts";
-import { eventOf } from "../receipt.ts";
+import { eventOf } from "../receipt-name.ts";
 import { checkPayloadBound } from "../request-check.ts";
 import type { ForgetRequest } from "../store.ts";
 import type { CommitRecord } from "./commit-record.ts";
@@ -89,7 +89,7 @@ export class MemoryDisk {
     this.horizonMs = Math.max(this.horizonMs, madeBeforeMs);
     const isNeeded = (name: string) => {
       const event = eventOf(name);
-      return event !== undefined && this.journal.isUnsettled(event);
+      return event !== undefined && this.journal.isUnsettled(event.id);
     };
     let removed = 0;
     for (const space of this.spaces.values())

@@ -37,6 +37,7 @@ import {
   checkDueChanges,
   checkEntries,
   checkForget,
+  checkList,
   checkName,
   checkRef,
   checkSettlements,
@@ -48,6 +49,8 @@ import {
   type ForgetRequest,
   type Forgotten,
   type Lease,
+  type ListPage,
+  type ListRequest,
   type LoadResult,
   type RecordedBasis,
   type RequeueTarget,
@@ -59,7 +62,7 @@ import {
 } from "../store.ts";
 import { ChangeWatcher } from "./change-watcher.ts";
 import { findRefusal, findTooLarge } from "./entry-refusal.ts";
-import { jsonBytes, operationBytes } from "./json-copy.ts";
+import { jsonBytes } from "./json-copy.ts";
 import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
@@ -82,7 +85,7 @@ class MemoryStore implements Store {
   #closed = false;
   /** Writes asked of this store object. */
   #jobs = 0;
-  #bytesWritten = 0;
+  readonly #work = { bytesWritten: 0 };
 
   constructor(host: Host, disk: MemoryDisk) {
     this.#host = host;
@@ -94,6 +97,13 @@ class MemoryStore implements Store {
     checkName("a space's name", space);
     for (const ref of refs) checkRef(ref);
     return this.#disk.space(space).load(refs);
+  }
+
+  async list(space: string, request: ListRequest): Promise<ListPage> {
+    this.#requireOpen();
+    checkName("a space's name", space);
+    checkList(request);
+    return this.#disk.space(space).list(request);
   }
 
   /** Not an `async` function, though it answers like one: every commit would pay for the frame that it keeps. */
@@ -108,10 +118,10 @@ class MemoryStore implements Store {
   #commit(request: CommitRequest): CommitOutcome {
     this.#requireOpen();
     checkCommit(request);
-    const outcome = commitTo(this.#disk, request, this.#host);
+    const outcome = commitTo(this.#disk, request, this.#host, this.#work);
     this.#jobs++;
     if (outcome.kind !== "committed" || outcome.replayed) return outcome;
-    this.#count(request);
+    this.#countPayload(request.entries);
     const movesSpace = request.patches.length > 0 || request.labels.length > 0;
     const journal = request.entries.length > 0 || request.settlements.length > 0 || request.due.length > 0;
     if (movesSpace || journal) this.#disk.announce(movesSpace ? request.space : undefined, journal);
@@ -347,7 +357,7 @@ class MemoryStore implements Store {
   }
 
   stats(): StoreStats {
-    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#bytesWritten };
+    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#work.bytesWritten };
   }
 
   async close(): Promise<void> {
@@ -371,14 +381,7 @@ class MemoryStore implements Store {
     this.#disk.announce(undefined, true);
   }
 
-  #count({ patches, entries }: CommitRequest): void {
-    for (const { operations } of patches) {
-      for (const operation of operations) this.#bytesWritten += operationBytes(operation);
-    }
-    this.#countPayload(entries);
-  }
-
   #countPayload(entries: readonly JournalEntry[]): void {
-    for (const { message } of entries) this.#bytesWritten += jsonBytes(message.data);
+    for (const { message } of entries) this.#work.bytesWritten += jsonBytes(message.data);
   }
 }

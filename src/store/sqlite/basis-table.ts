@@ -18,6 +18,7 @@ export interface EncodedBasis {
   readonly node: string;
   readonly fingerprint: string;
   readonly settings: string | null;
+  readonly output: number | null;
   readonly inputs: readonly EncodedInput[];
 }
 
@@ -47,13 +48,14 @@ interface Shared {
   readonly hasMoved: (input: BasisInput) => boolean;
 }
 
-export function encodeBasis({ node, fingerprint, settings, inputs }: NodeBasis): EncodedBasis {
+export function encodeBasis({ node, fingerprint, settings, output, inputs }: NodeBasis): EncodedBasis {
   checkName("a node's name", node);
   checkName("a node's fingerprint", fingerprint);
   return {
     node,
     fingerprint,
     settings: settings === undefined ? null : jsonText("a node's settings", settings),
+    output: output ?? null,
     inputs: inputs.map(encodeInput),
   };
 }
@@ -82,15 +84,18 @@ export class BasisTable implements TableCache {
   /** Replaces the node's basis; `documentOf` gives the row of an input's document. */
   write(space: Space, basis: EncodedBasis, documentOf: (input: EncodedInput) => number): void {
     const { node, fingerprint, settings } = basis;
-    const numbers = basis.inputs.flatMap((input) => {
-      const sequence = input.sequence === THIS_COMMIT ? space.sequence : input.sequence;
-      return [documentOf(input), sequence, this.#pathSetOf(input.reads)];
-    });
+    const dated = (sequence: number) => (sequence === THIS_COMMIT ? space.sequence : sequence);
+    const output = basis.output === null ? null : dated(basis.output);
+    const numbers = basis.inputs.flatMap((input) => [
+      documentOf(input),
+      dated(input.sequence),
+      this.#pathSetOf(input.reads),
+    ]);
     const inputs = JSON.stringify(numbers);
     const stored = this.#sql.node.get(space.id, node);
-    if (stored?.["inputs"] === inputs && stored["fingerprint"] === fingerprint && stored["settings"] === settings)
-      return;
-    this.#sql.put.run(space.id, node, fingerprint, settings, inputs);
+    const isSameCode = stored?.["fingerprint"] === fingerprint && stored["settings"] === settings;
+    if (isSameCode && stored["inputs"] === inputs && stored["output"] === output) return;
+    this.#sql.put.run(space.id, node, fingerprint, settings, inputs, output);
     this.#recount(pathSetsIn(parsed(stored?.["inputs"])), pathSetsIn(numbers));
   }
 
@@ -115,8 +120,14 @@ export class BasisTable implements TableCache {
       const ofNode = this.#inputs(inputs[at], shared);
       const json = settings[at];
       if (ofNode === undefined || json === undefined) return;
-      const isSet = row[COLUMN.settings] !== null;
-      found.push(isSet ? { node, fingerprint, settings: json, inputs: ofNode } : { node, fingerprint, inputs: ofNode });
+      const output = row[COLUMN.output];
+      found.push({
+        node,
+        fingerprint,
+        ...(row[COLUMN.settings] === null ? {} : { settings: json }),
+        ...(typeof output === "number" ? { output } : {}),
+        inputs: ofNode,
+      });
     });
     return found;
   }
@@ -197,7 +208,7 @@ export class BasisTable implements TableCache {
 }
 
 /** Of `statements().read` and `documents`. By place: taking a list apart by its iterator costs more than reading it. */
-const COLUMN = { asked: 0, fingerprint: 1, settings: 2, inputs: 3 } as const;
+const COLUMN = { asked: 0, fingerprint: 1, settings: 2, inputs: 3, output: 4 } as const;
 const DOCUMENT_COLUMN = { row: 0, scope: 1, name: 2, head: 3 } as const;
 
 function pathSetsIn(numbers: unknown): readonly number[] {
@@ -232,13 +243,13 @@ function parsed(text: unknown): Json | undefined {
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
-    node: prepare("SELECT fingerprint, settings, inputs FROM node WHERE space = ? AND name = ?"),
-    put: prepare("REPLACE INTO node (space, name, fingerprint, settings, inputs) VALUES (?, ?, ?, ?, ?)"),
+    node: prepare("SELECT fingerprint, settings, inputs, output FROM node WHERE space = ? AND name = ?"),
+    put: prepare("REPLACE INTO node (space, name, fingerprint, settings, inputs, output) VALUES (?, ?, ?, ?, ?, ?)"),
     drop: prepare("DELETE FROM node WHERE space = ? AND name = ? RETURNING inputs"),
     // `CROSS` fixes the order of the look-ups: the planner may otherwise compare every node of the space with every name. So names come in
     // the order asked, without sorting them again.
     read: connection.prepareLists(
-      "SELECT asked.key, fingerprint, settings, inputs FROM json_each(?) AS asked " +
+      "SELECT asked.key, fingerprint, settings, inputs, output FROM json_each(?) AS asked " +
         "CROSS JOIN node ON node.space = ? AND node.name = asked.value",
     ),
     // No text is made of the shared scope, which nearly all have.

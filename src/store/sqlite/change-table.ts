@@ -22,6 +22,7 @@ import {
   type PatchLine,
   type PatchPlace,
   patchLine,
+  turnedIn,
 } from "./change-block.ts";
 import { checksum } from "./checksum.ts";
 import { AT_MOST, type Connection, type Row } from "./connection.ts";
@@ -131,6 +132,24 @@ export class ChangeTable implements TableCache {
       if (rows.length < FEED_BLOCKS) break;
     }
     return commits.slice(0, limit);
+  }
+
+  /** Rows of the documents that came or went by commits after a sequence. */
+  turnedAfter(space: number, sequence: number): Set<number> {
+    const turned = new Set<number>();
+    let after = sequence;
+    for (;;) {
+      const rows = this.#sql.blocksAfter.all(space, after - BLOCK_COMMITS_MAX, after, FEED_BLOCKS);
+      for (const row of rows) {
+        const block = readBlock(row);
+        for (const document of turnedIn(block.text, sequence)) turned.add(document);
+        after = block.last;
+      }
+      if (rows.length < FEED_BLOCKS) break;
+    }
+    const open = this.#open.get(space);
+    if (open) for (const document of turnedIn(open.text, sequence)) turned.add(document);
+    return turned;
   }
 
   /** Drops one change of a document, which the feed has left behind: it begins after `floor`. */

@@ -10,11 +10,13 @@
  */
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
+import type { MembershipClaim } from "../commit.ts";
 import type { DocumentHead } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
+import { prefixEnd } from "../document-list.ts";
 import { applyOperation, type Own, PatchError } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
-import { StoreError } from "../store.ts";
+import { type ListRequest, StoreError } from "../store.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
 import { ChangeTable, damaged, type Patch } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
@@ -38,6 +40,8 @@ export interface EncodedPatch extends DocumentRef {
   readonly bytes: number;
   /** Whether it begins by setting or removing the whole document. */
   readonly isBase: boolean;
+  /** Whether it leaves the document with a value; undefined when it leaves that as it was. */
+  readonly leaves: boolean | undefined;
   /** Whether it creates a small document that must not be there. */
   readonly isBirth: boolean;
   /** Where it creates a receipt with an end: when what that is of was made. */
@@ -130,7 +134,10 @@ export class DocumentTable implements TableCache {
   write(space: Space, patch: EncodedPatch, session: number): void {
     const birth = patch.isBirth ? this.#birthOf(patch) : undefined;
     if (birth === undefined) this.#append(space, this.#make(space, patch, patch.madeAtMs), patch, session);
-    else this.changes.add(space.id, { document: birth.row, previous: 0, text: patch.text }, false);
+    else {
+      const { text, leaves } = patch;
+      this.changes.add(space.id, { document: birth.row, previous: 0, turns: leaves === true, text }, false);
+    }
     this.#connection.work.bytesWritten += patch.bytes;
   }
 
@@ -138,7 +145,10 @@ export class DocumentTable implements TableCache {
     const { text, bytes } = patch;
     const { sequence } = space;
     const isInRow = fitsRow(patch);
-    this.changes.add(space.id, { document: document.row, previous: document.sequence, text }, !isInRow);
+    const present = patch.leaves ?? document.present;
+    const turns = present !== document.present;
+    this.changes.add(space.id, { document: document.row, previous: document.sequence, turns, text }, !isInRow);
+    document.present = present;
     if (patch.isBase) this.#leaveBase(space, document);
     if (session !== document.soleSession) {
       document.soleSession = session;
@@ -158,6 +168,34 @@ export class DocumentTable implements TableCache {
       if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
     }
     this.#touch(document, patch.isBase ? "rebased" : "moved");
+  }
+
+  /** Whether a commit after the sequence created or removed a document of the set. */
+  membersChanged(space: Space, { scope, prefix, sequence }: MembershipClaim): boolean {
+    if (sequence >= space.sequence) return false;
+    const turned = this.changes.turnedAfter(space.id, sequence);
+    if (turned.size === 0) return false;
+    // Names are in the table.
+    this.#writeMoved();
+    for (const ref of this.refsOf(turned).values()) if (ref.scope === scope && ref.id.startsWith(prefix)) return true;
+    return false;
+  }
+
+  /** The bytes of a document with a patch, no fewer than its text will have. */
+  bytesWith(space: Space | undefined, patch: EncodedPatch): number {
+    const document = patch.isBase || space === undefined ? undefined : this.find(space, patch);
+    return document === undefined ? patch.bytes : document.baseBytes + document.patchBytes + patch.bytes;
+  }
+
+  /** A page of documents with a value. */
+  list(space: Space, { scope, prefix, after, limit }: ListRequest): { row: number; id: string; sequence: number }[] {
+    // A blob comes after every text.
+    const end = prefixEnd(prefix) ?? NO_TEXT;
+    const rows =
+      after === undefined
+        ? this.#sql.list.all(space.id, scope, prefix, end, limit)
+        : this.#sql.listAfter.all(space.id, scope, prefix, end, limit, after);
+    return rows.map(({ id, name, sequence }) => ({ row: Number(id), id: String(name), sequence: Number(sequence) }));
   }
 
   /** The paths that others wrote after the sequence. */
@@ -282,7 +320,7 @@ export class DocumentTable implements TableCache {
     for (const document of this.#moved) {
       const { row, sequence, baseSequence, baseBytes, patchBytes } = document;
       if (document.state === "new") this.#insert(document);
-      else if (document.state === "moved") this.#sql.writeHead.run(sequence, patchBytes, row);
+      else if (document.state === "moved") this.#sql.writeHead.run(sequence, patchBytes, Number(document.present), row);
       else {
         const [snapshotSequence, base, sum] = this.#baseColumns(document);
         const madeAt = document.madeAtMs;
@@ -294,6 +332,7 @@ export class DocumentTable implements TableCache {
           snapshotSequence,
           base,
           sum,
+          Number(document.present),
           madeAt,
           row,
         );
@@ -308,15 +347,30 @@ export class DocumentTable implements TableCache {
     const { row, space, scope, id, sequence, baseSequence, baseBytes, patchBytes } = document;
     const [snapshotSequence, base, sum] = this.#baseColumns(document);
     const head = [sequence, patchBytes, baseSequence, baseBytes, snapshotSequence, base, sum] as const;
-    this.#sql.insert.run(row, space, scope, id, ...head, document.madeAtMs);
+    this.#sql.insert.run(row, space, scope, id, ...head, Number(document.present), document.madeAtMs);
   }
 
   /** How many rows were inserted: none when its name is taken. */
-  #insertBorn(space: Space, row: number, { scope, id, text, bytes, madeAtMs }: EncodedPatch): number {
+  #insertBorn(space: Space, row: number, { scope, id, text, bytes, leaves, madeAtMs }: EncodedPatch): number {
     const sequence = space.sequence + 1;
     this.#connection.work.bytesWritten += bytes;
     const sum = checksum(text, row, sequence);
-    return this.#sql.insert.run(row, space.id, scope, id, sequence, 0, sequence, bytes, 0, text, sum, madeAtMs);
+    const present = leaves === true ? 1 : 0;
+    return this.#sql.insert.run(
+      row,
+      space.id,
+      scope,
+      id,
+      sequence,
+      0,
+      sequence,
+      bytes,
+      0,
+      text,
+      sum,
+      present,
+      madeAtMs,
+    );
   }
 
   #baseColumns(document: StoredDocument): [snapshotSequence: number, base: string | null, sum: number | null] {
@@ -379,6 +433,8 @@ export class DocumentTable implements TableCache {
   }
 }
 
+const NO_TEXT = new Uint8Array();
+
 /** Whether it is a base that is kept in the document's row. */
 function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
   return isBase && bytes <= ROW_BASE_BYTES_MAX;
@@ -393,23 +449,31 @@ function applied(value: Json | undefined, operations: readonly PathOperation[]):
 /** What was parsed just now is nobody else's: copying a wide document for each of its patches took a millisecond each. */
 const inPlace: Own = (container) => container;
 
+const LISTED = "space = ?1 AND scope = ?2 AND present = 1";
+
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
     document: prepare(`SELECT ${DOCUMENT_COLUMNS} FROM document WHERE space = ? AND scope = ? AND name = ?`),
     insert: prepare(
       "INSERT INTO document (id, space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum, " +
-        "made_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, scope, name) DO NOTHING",
+        "present, made_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, scope, name) DO NOTHING",
+    ),
+    list: prepare(
+      `SELECT id, name, sequence FROM document WHERE ${LISTED} AND name >= ?3 AND name < ?4 ORDER BY name LIMIT ?5 + 0`,
+    ),
+    listAfter: prepare(
+      `SELECT id, name, sequence FROM document WHERE ${LISTED} AND +name >= ?3 AND name < ?4 AND name > ?6 ORDER BY name LIMIT ?5 + 0`,
     ),
     names: prepare(
       "SELECT document.id AS id, scope, name FROM json_each(?) AS one CROSS JOIN document ON document.id = one.value",
     ),
     remove: prepare("DELETE FROM document WHERE id = ?"),
     lastRow: prepare("SELECT max(id) AS last FROM document"),
-    writeHead: prepare("UPDATE document SET sequence = ?, patch_bytes = ? WHERE id = ?"),
+    writeHead: prepare("UPDATE document SET sequence = ?, patch_bytes = ?, present = ? WHERE id = ?"),
     writeBase: prepare(
       "UPDATE document SET sequence = ?, patch_bytes = ?, base_sequence = ?, base_bytes = ?, snapshot_sequence = ?, " +
-        "base = ?, base_sum = ?, made_at = coalesce(?, made_at) WHERE id = ?",
+        "base = ?, base_sum = ?, present = ?, made_at = coalesce(?, made_at) WHERE id = ?",
     ),
     base: prepare("SELECT base AS text, base_sum AS sum FROM document WHERE id = ?"),
     snapshot: prepare("SELECT value AS text, sum FROM snapshot WHERE document = ?"),

@@ -40,7 +40,7 @@ export interface WriterEvents {
 }
 
 type State =
-  | { readonly kind: "idle" | "scheduled" | "waiting" | "committing" | "closed" }
+  | { readonly kind: "idle" | "scheduled" | "waiting" | "closed" }
   | { readonly kind: "stopped"; readonly reason: string };
 
 /** How long a batch that still grows lets others go first. */
@@ -58,7 +58,6 @@ export class GroupCommit {
   readonly #tuning: SqliteTuning;
   readonly #lock: WriteLock;
   readonly #checkpoints: Checkpoints;
-  readonly #answersEarly: boolean;
   readonly #queue: JobQueue;
   #state: State = { kind: "idle" };
   /** Starts a batch for jobs that can wait, should nobody else have done it by then. */
@@ -83,7 +82,6 @@ export class GroupCommit {
     this.#queue = new JobQueue(options.tuning);
     this.#turn = new AnswerTurn(options.host);
     this.#checkpoints = new Checkpoints(connection, options, (error) => this.#checkpointFailed(error));
-    this.#answersEarly = options.plantedBug === "ack-before-commit";
     this.#beginRead = connection.prepare("BEGIN");
     this.#commit = connection.prepare("COMMIT");
     this.#version = connection.prepareLists("PRAGMA data_version");
@@ -142,7 +140,7 @@ export class GroupCommit {
   /** Writes what is queued; afterwards nothing is taken any more. */
   async drain(): Promise<void> {
     this.#schedule();
-    if (this.#queue.length > 0 || this.#state.kind === "committing") {
+    if (this.#queue.length > 0) {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
     this.#lock.giveUp();
@@ -210,22 +208,15 @@ export class GroupCommit {
     if (!this.#takeLock() || !this.#turnLog()) return;
     const callers = this.#callers;
     this.#callers = 0;
-    const jobs = this.#runJobs() ?? [];
-    if (this.#answersEarly && jobs.length > 0) {
-      this.#state = { kind: "committing" };
-      for (const job of jobs) job.succeed();
-      this.#host.timer(1, () => this.#finish(jobs, callers, "answered"));
-      return;
-    }
-    this.#finish(jobs, callers, "waiting");
+    this.#finish(this.#runJobs() ?? [], callers);
   }
 
-  #finish(jobs: readonly Job[], callers: number, answers: "waiting" | "answered"): void {
+  #finish(jobs: readonly Job[], callers: number): void {
     if (jobs.length > 0 && this.#commitTransaction(jobs)) {
       this.#connection.work.batches++;
       for (const job of jobs) {
         if (!job.isUpkeep) this.#connection.work.jobs++;
-        if (answers === "waiting") job.succeed();
+        job.succeed();
       }
       this.#turn.answered(callers);
       this.#events.written();

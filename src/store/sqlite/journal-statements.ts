@@ -97,7 +97,6 @@ export function journalStatements(connection: Connection) {
     giveBack: prepare(
       `UPDATE event_journal SET status = 'pending', attempts = attempts - 1, lease = NULL WHERE ${HELD}`,
     ),
-    seize: prepare("UPDATE event_journal SET status = 'processing', lease = ?, attempts = ? WHERE id = ?"),
     abandon: prepare(
       "UPDATE event_journal SET status = 'pending', lease = NULL " +
         "WHERE status = 'processing' AND status <> 'done' AND lease = ?",

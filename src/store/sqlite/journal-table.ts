@@ -35,8 +35,6 @@ interface Head {
 
 export class JournalTable implements TableCache {
   readonly #connection: Connection;
-  /** A planted fault: settles are taken from anybody. */
-  readonly #trustsEverybody: boolean;
   readonly #held = new HeldClaims();
   readonly #hasher = new RowHasher();
   #head: Head | undefined;
@@ -46,9 +44,8 @@ export class JournalTable implements TableCache {
   #awaitedKeys: Set<string> | undefined;
   readonly #sql;
 
-  constructor(connection: Connection, trustsEverybody: boolean) {
+  constructor(connection: Connection) {
     this.#connection = connection;
-    this.#trustsEverybody = trustsEverybody;
     this.#sql = journalStatements(connection);
   }
 
@@ -95,7 +92,7 @@ export class JournalTable implements TableCache {
     return size === 0 ? [] : consumers.filter((key) => this.#awaitedKeys?.has(key));
   }
 
-  /** A row that is claimed waits for nobody. Its next settlement names again what it waits for. */
+  /** A claimed row waits for no consumer. Its next settlement names the consumers again. */
   #withoutAwaits(deliveries: ReadonlyMap<number, readonly Delivery[]>): ReadonlyMap<number, readonly Delivery[]> {
     const claimed = new Map<number, readonly Delivery[]>();
     for (const [id, list] of deliveries) {
@@ -117,7 +114,7 @@ export class JournalTable implements TableCache {
   }
 
   holdsClaim(settlement: Settlement): boolean {
-    if (this.#trustsEverybody || this.#held.isHeld(settlement)) return true;
+    if (this.#held.isHeld(settlement)) return true;
     this.#writeDone();
     const { id, lease, attempt } = settlement;
     return this.#sql.held.get(id, lease, attempt) !== undefined;
@@ -131,7 +128,6 @@ export class JournalTable implements TableCache {
     }
     this.#writeDone();
     this.#held.release(settlement.id);
-    if (this.#trustsEverybody) this.#sql.seize.run(settlement.lease, settlement.attempt, settlement.id);
     if (!this.#settleRow(settlement, nowMs)) return false;
     for (const delivery of settlement.deliveries ?? []) this.#putDelivery(settlement.id, delivery);
     return true;
@@ -147,7 +143,7 @@ export class JournalTable implements TableCache {
     const held: boolean[] = [];
     while (held.length < settlements.length) {
       const start = held.length;
-      const count = this.#trustsEverybody ? 0 : equallyDoneFrom(settlements, start);
+      const count = equallyDoneFrom(settlements, start);
       if (count > 1 && this.#settleTogether(settlements.slice(start, start + count), nowMs)) {
         for (let i = 0; i < count; i++) held.push(true);
       } else {

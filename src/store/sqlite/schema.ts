@@ -12,7 +12,7 @@
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
-export const SCHEMA_VERSION = 11;
+export const SCHEMA_VERSION = 12;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
@@ -91,6 +91,7 @@ CREATE TABLE document (
   snapshot_sequence INTEGER NOT NULL,  -- 0: no snapshot
   base              TEXT,              -- the operations of a small base; NULL where it is elsewhere
   base_sum          INTEGER,
+  present           INTEGER NOT NULL,  -- 1: it has a value; 0: a tombstone, or referenced only
   made_at           INTEGER,           -- of a receipt, ms (decision 0014); NULL for other documents and for receipts without an end
   UNIQUE (space, scope, name)
 );
@@ -130,6 +131,7 @@ INSERT INTO receipt_horizon VALUES (1, 0);
 CREATE TABLE node (
   space INTEGER NOT NULL, name TEXT NOT NULL, fingerprint TEXT NOT NULL, settings TEXT,
   inputs TEXT NOT NULL,                -- JSON: document, sequence and path set of each, one after another
+  output INTEGER,                      -- the sequence as of which its output is the one that the row describes
   PRIMARY KEY (space, name)
 ) WITHOUT ROWID;
 -- The paths that nodes read in a document: each distinct set once, with the number of inputs that name it.

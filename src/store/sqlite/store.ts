@@ -34,6 +34,7 @@ import {
   checkCount,
   checkDueChanges,
   checkForget,
+  checkList,
   checkName,
   checkRef,
   checkTime,
@@ -45,6 +46,8 @@ import {
   type ForgetRequest,
   type Forgotten,
   type Lease,
+  type ListPage,
+  type ListRequest,
   type LoadResult,
   type RecordedBasis,
   type RequeueTarget,
@@ -57,7 +60,7 @@ import {
 } from "../store.ts";
 import { BatchNews } from "./batch-news.ts";
 import { CommitJob, promised } from "./commit-job.ts";
-import { CommitWriter, type EncodedCommit, encodeCommit, ownSettlement, splitReceipts } from "./commit-writer.ts";
+import { CommitWriter, encodeCommit, ownSettlement } from "./commit-writer.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentReads } from "./document-reads.ts";
 import { encodeDueChange } from "./due-table.ts";
@@ -102,7 +105,7 @@ export class SqliteStore implements Store {
     this.#options = options;
     this.#host = options.host;
     this.#connection = connection;
-    this.#tables = new Tables(connection, options.plantedBug === "epoch-not-checked");
+    this.#tables = new Tables(connection);
     this.#watch = new ChangeWatch(options.host, options.path, () => this.#look());
     this.#news = new BatchNews(this.#tables, this.#watch, (spaces, commits) =>
       this.#upkeep.queue(this.#writer, spaces, commits),
@@ -128,6 +131,12 @@ export class SqliteStore implements Store {
     return loadInSlices(this.#options, space, own, LOAD_AT_ONCE_MAX);
   }
 
+  async list(space: string, request: ListRequest): Promise<ListPage> {
+    checkName("a space's name", space);
+    checkList(request);
+    return this.#read(() => this.#reads.list(space, request));
+  }
+
   commit(request: CommitRequest): Promise<CommitOutcome>;
   commit(request: CommitRequest, listener: CommitListener): Promise<CommitOutcome> | undefined;
   commit(request: CommitRequest, listener?: CommitListener): Promise<CommitOutcome> | undefined {
@@ -136,9 +145,7 @@ export class SqliteStore implements Store {
       this.#requireWritable();
       const commit = encodeCommit(request, this.#host, this.#options.tuning.payloadBytesMax);
       if (commit.kind === "rejected") return Promise.resolve(commit);
-      const isFaulty = this.#options.plantedBug === "receipt-outside-transaction";
-      const written = isFaulty ? this.#withoutReceipts(commit) : commit;
-      const job = new CommitJob(this.#commits, written, listener);
+      const job = new CommitJob(this.#commits, commit, listener);
       this.#writer.submit(job);
       job.state = "queued";
       return undefined;
@@ -428,13 +435,6 @@ export class SqliteStore implements Store {
       this.#requireOpen();
       return this.#writer.read(run);
     });
-  }
-
-  /** The planted fault: documents that must be absent are written by a second transaction, some time after the first. */
-  #withoutReceipts(commit: EncodedCommit): EncodedCommit {
-    const { now, later } = splitReceipts(commit);
-    if (later) this.#host.timer(5, () => void this.#write("nothing", () => () => this.#commits.write(later)));
-    return now;
   }
 
   /** Whether somebody else has written since the last look. */

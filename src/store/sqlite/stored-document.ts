@@ -9,6 +9,8 @@ export interface StoredDocument extends DocumentRef {
   readonly space: number;
   /** Of the last commit that changed it; 0 when it was only named so far. */
   sequence: number;
+  /** Whether it has a value: it is no tombstone, and not only referenced. */
+  present: boolean;
   baseSequence: number;
   baseBytes: number;
   /** Of the patches after the base. */
@@ -33,7 +35,7 @@ export interface StoredDocument extends DocumentRef {
 
 /** Columns of a document's row, as `documentOf` reads them. */
 export const DOCUMENT_COLUMNS =
-  "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence, base_sum IS NULL AS is_elsewhere";
+  "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence, present, base_sum IS NULL AS is_elsewhere";
 
 /** Below this, patches are cheaper than a snapshot whatever the size of the document. */
 const PATCH_BYTES_MIN = 4_096;
@@ -54,6 +56,7 @@ export function absentDocument(space: Space, { scope, id }: DocumentRef): Stored
     scope,
     id,
     sequence: 0,
+    present: false,
     baseSequence: 0,
     baseBytes: 0,
     patchBytes: 0,
@@ -73,6 +76,7 @@ export function documentOf(space: Space, row: Row): StoredDocument {
     scope: String(row["scope"]),
     id: String(row["name"]),
     sequence: Number(row["sequence"]),
+    present: row["present"] === 1,
     baseSequence: Number(row["base_sequence"]),
     baseBytes: Number(row["base_bytes"]),
     patchBytes: Number(row["patch_bytes"]),

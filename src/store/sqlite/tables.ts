@@ -26,8 +26,8 @@ export class Tables implements TableCache {
   readonly basis: BasisTable;
   readonly receipts: ReceiptTable;
 
-  constructor(connection: Connection, trustsEverybody: boolean) {
-    this.journal = new JournalTable(connection, trustsEverybody);
+  constructor(connection: Connection) {
+    this.journal = new JournalTable(connection);
     this.leases = new LeaseTable(connection);
     this.consumers = new ConsumerTable(connection, this.leases);
     this.due = new DueTable(connection);

@@ -43,6 +43,19 @@ export function basisCases(open: OpenStore): void {
       expect(await moved(at.store, "n")).toEqual({ n: ["a"] });
     });
 
+    test("[S18] a row says as of which sequence the output is stored, also where its own commit stores it", async () => {
+      await using at = await open();
+      const output = async (node: string) => (await at.store.basis(SPACE, [node]))[0]?.output;
+      const patches = [set("out", [], 1)];
+      committed(
+        await at.store.commit(commitBy("s", 1, { patches, basis: [{ ...basisOf("n", 0), output: THIS_COMMIT }] })),
+      );
+      expect(await output("n")).toBe(1);
+      committed(await at.store.commit(commitBy("s", 2, { patches: [set("other", [], 1)] })));
+      await record(at.store, 1, { ...basisOf("n", 0), output: 2 }, basisOf("without", 0));
+      expect([await output("n"), await output("without")]).toEqual([2, undefined]);
+    });
+
     test("[S18] rows come back as recorded, in the order asked, without the nodes that have none", async () => {
       await using at = await open();
       const plain = basisOf("plain", 0);

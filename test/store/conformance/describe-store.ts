@@ -13,11 +13,13 @@ import { feedCases } from "./feed.ts";
 import { journalCases } from "./journal.ts";
 import { leaseCases } from "./leases.ts";
 import { lifeCases } from "./life.ts";
+import { listCases } from "./lists.ts";
 import { modelCases } from "./model.ts";
 import { receiptHistories } from "./receipt-histories.ts";
 import { receiptCases } from "./receipts.ts";
 import { rememberedCases } from "./remembered.ts";
 import { settlingCases } from "./settling.ts";
+import { sizeCases } from "./sizes.ts";
 import type { OpenStore } from "./store-under-test.ts";
 import { valueCases } from "./values.ts";
 
@@ -31,6 +33,8 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     documentCases(open);
     commitCases(open);
     conflictCases(open);
+    listCases(open);
+    sizeCases(open);
     valueCases(open);
     basisCases(open);
     feedCases(open);

@@ -7,7 +7,7 @@ import { describe, expect, test } from "#test";
 import type { Store } from "../../../src/store/store.ts";
 import { histories, PROLOGUE, type Step } from "./model/actions.ts";
 import type { StoreModel } from "./model/store-model.ts";
-import { DOCUMENTS, NODES, type Planned, SPACES, World } from "./model/world.ts";
+import { DOCUMENTS, NODES, type Planned, PREFIXES, SPACES, World } from "./model/world.ts";
 import { ref } from "./requests.ts";
 import type { OpenStore, StoreUnderTest } from "./store-under-test.ts";
 
@@ -119,7 +119,10 @@ async function observe(store: Store): Promise<unknown> {
     const { sequence, documents } = await store.load(space, DOCUMENTS.map(ref));
     const basis = await store.basis(space, NODES);
     const feed = await store.changesSince(space, 0, 1_000);
+    const lists = [];
+    for (const prefix of PREFIXES) lists.push(await store.list(space, { scope: ref("").scope, prefix, limit: 1_000 }));
     spaces.push({
+      lists: lists.map((page) => page.documents.map(({ id, sequence }) => ({ id, sequence }))),
       sequence,
       documents: documents.map((document) => ({ ...document, labels: sorted(document.labels) })),
       basis,
@@ -148,7 +151,13 @@ function expectedSight(model: StoreModel): unknown {
       ),
     }));
     const feed = { commits: space.commits, head: space.sequence, gap: false };
-    return { sequence: space.sequence, documents, basis: space.recorded(NODES), feed };
+    const lists = PREFIXES.map((prefix) =>
+      DOCUMENTS.filter((id) => id.startsWith(prefix) && space.values.has(id)).map((id) => ({
+        id,
+        sequence: space.sequenceOf(id),
+      })),
+    );
+    return { lists, sequence: space.sequence, documents, basis: space.recorded(NODES), feed };
   });
   return comparable({
     spaces,

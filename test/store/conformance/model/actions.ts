@@ -88,7 +88,7 @@ const dueChange = fc.record({
 export type DuePick = typeof dueChange extends fc.Arbitrary<infer T> ? T : never;
 
 const precondition = fc.record({
-  kind: fc.constantFrom("absent", "originCommitted"),
+  kind: fc.constantFrom("absent", "originCommitted", "members", "members"),
   document: fc.nat(3),
   session: fc.nat(3),
   localSequence: fc.integer({ min: 1, max: 4 }),

@@ -87,6 +87,8 @@ export class StoreModel {
     for (const condition of request.preconditions) {
       if (condition.kind === "absent") {
         if (space.sequenceOf(condition.id) > 0) return no("permanent", "document-exists");
+      } else if (condition.kind === "members") {
+        if (space.membersChanged(condition.prefix, condition.sequence)) return no("stale", "read-moved");
       } else if (!this.#results.has(`${condition.session} ${condition.localSequence}`)) {
         return no("permanent", "origin-not-committed");
       }

@@ -16,6 +16,7 @@ import { StoreModel } from "./store-model.ts";
 
 export const SPACES = ["one", "two"] as const;
 export const DOCUMENTS = ["d0", "d1", "d2", "d3"] as const;
+export const PREFIXES = ["", "d", "d1", "none"] as const;
 export const NODES = ["n0", "n1", "n2"] as const;
 
 export interface Planned {
@@ -194,7 +195,7 @@ export class World {
       digest: `payload ${localSequence}`,
       reads,
       patches,
-      preconditions: action.preconditions.map((pick) => this.#precondition(pick)),
+      preconditions: action.preconditions.map((pick) => this.#precondition(session, pick)),
       dependsOn: action.dependsOn === 0 ? [] : [localSequence - action.dependsOn],
       entries: action.entries.map((pick) => this.#entry(pick)),
       settlements: action.settlements.flatMap((pick) => this.#settlement(pick)),
@@ -214,8 +215,12 @@ export class World {
     return { ...ref(DOCUMENTS[document]!), path: steps, depth, sequence: session.seenSequence };
   }
 
-  #precondition({ kind, document, session, localSequence }: PreconditionPick): CommitRequest["preconditions"][number] {
+  #precondition(
+    { seenSequence }: Session,
+    { kind, document, session, localSequence }: PreconditionPick,
+  ): CommitRequest["preconditions"][number] {
     if (kind === "absent") return { kind, ...ref(DOCUMENTS[document]!) };
+    if (kind === "members") return { kind, scope: ref("").scope, prefix: PREFIXES[document]!, sequence: seenSequence };
     return { kind, session: this.#sessions[session]!.name, localSequence };
   }
 

@@ -96,15 +96,3 @@ export class Lineage {
     return launches;
   }
 }
-
-/** A commit of nothing that may be made only if the other was. Undefined where the store does not say. */
-export async function isCommitted(
-  replica: Replica,
-  { session, localSequence }: CommitIdentity,
-): Promise<boolean | undefined> {
-  const question = replica.transaction();
-  question.preconditions.push({ kind: "originCommitted", session, localSequence });
-  const answer = await question.commit().outcome;
-  if (answer.kind === "committed") return true;
-  return answer.reason === "origin-not-committed" ? false : undefined;
-}
