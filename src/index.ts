@@ -42,7 +42,7 @@ export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions
 export { systemHost } from "./host/system-host.ts";
 
 // Capabilities: what a kernel can do.
-export type { Capability, CapabilityActor, MessageSchema, SpawnContext } from "./loop/capability.ts";
+export type { Capability, CapabilityActor, Durability, MessageSchema, SpawnContext } from "./loop/capability.ts";
 export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./loop/define-capability.ts";
 export type { ExchangesOf, TypedCapability } from "./loop/exchanges.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";

@@ -7,8 +7,8 @@
 
 // The wire: what one client may cost us.
 
-/** One NDJSON line, newline included (RFC 0024). */
-export const LINE_BYTES_MAX = 16_384;
+/** One NDJSON line without its newline: a mail with its text fits, a file belongs on the disk. */
+export const LINE_BYTES_MAX = 1_048_576;
 /** Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it. */
 export const DEPTH_MAX = 64;
 /** Keeps validation of one object linear in something small. */
@@ -17,6 +17,10 @@ export const OBJECT_KEYS_MAX = 1_024;
 export const LINE_COMPLETE_MS = 10_000;
 /** Per connection; at the bound the connection is no longer read from. */
 export const REQUESTS_IN_FLIGHT_MAX = 256;
+/** A request or event of more bytes is counted with them while it is in flight; 256 shorter ones are bounded by their number. */
+export const LARGE_LINE_BYTES = 16_384;
+/** Bytes of large lines in flight, per connection; at the bound the connection is no longer read from. */
+export const LARGE_LINES_BYTES_MAX = 1_048_576;
 /** Lines of one connection that are taken, routed and answered before more are, when it is the only one that asks: worth a write many times over. */
 export const LINES_A_BURST_ALONE = 128;
 /** The same when others ask as well, at most: about as much work as the other client's own requests are. */
@@ -41,7 +45,7 @@ export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
 
 /** Names stay usable as an index key in every store. */
 export const TOPIC_LENGTH_MAX = 255;
-/** One journal row; larger things belong in a file that the message names. */
+/** The data of one message as JSON, wherever it goes: a journal row, a request, a reply. Larger data belongs in a file that the message names. */
 export const PAYLOAD_BYTES_MAX = 1_048_576;
 /** A stored failure keeps this many links of its `cause` chain, which may be cyclic. */
 export const ERROR_CAUSE_DEPTH_MAX = 8;
@@ -269,8 +273,8 @@ export const STREAM_NAMES_MAX = 256;
 export const STREAM_NAMES_ALL_MAX = 16_384;
 /** Topics and the patterns that match them, remembered for all event streams; beyond, they are matched again. */
 export const STREAM_MATCHES_REMEMBERED_MAX = 65_536;
-/** Work for all event streams together before timers and sockets get in, in ms: about the time of one command. */
-export const STREAM_SLICE_MS = 0.5;
+/** Work for all event streams together before timers and sockets get in: about the time of one command. */
+export const STREAM_SLICE_MICROS = 500;
 /** The same in events that are sent, and in patterns and streams that are looked at: no clock may pass in a simulation. */
 export const STREAM_SLICE_EVENTS_MAX = 128;
 export const STREAM_LOOKS_MAX = 16_384;

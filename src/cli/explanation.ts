@@ -71,7 +71,8 @@ function eventLines(row: Row, listeners: Listeners): string[] {
   return lines.length > 0 ? lines : ["nobody subscribes to it"];
 }
 
-async function requestLines(store: KernelStore, { message }: Row): Promise<string[]> {
+async function requestLines(store: KernelStore, { message, status }: Row): Promise<string[]> {
+  if (status !== "done") return [];
   const receipt = message && (await findReceipt(store, message.metadata.id));
   if (receipt === undefined) return ["left no receipt: its handler is not transactional, or the receipt is gone"];
   const { result = null } = (receipt ?? {}) as { result?: unknown };

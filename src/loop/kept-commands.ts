@@ -1,5 +1,6 @@
 /**
- * Commands that the journal keeps: those that nobody waits for, and all of a capability that is `durable: "before"`. SPEC: L39, L41-L43.
+ * Commands that are durable before their handler is called: all commands of a capability, or with `durable: "unawaited"` those that no
+ * requester waits for. SPEC: L39, L41-L43, L80, L82-L84.
  *
  * ```
  *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: the journal hears, and whoever waits
@@ -84,10 +85,10 @@ export class KeptCommands {
     }
   }
 
-  /** Whether a request has to be in the journal before it is handled. */
+  /** Whether a request must be durable before its handler is called. */
   mustKeep({ message, origin }: Sent, { durable }: Capability): boolean {
     if (message.kind !== "command" || durable === false) return false;
-    return durable === "before" || !isAwaited(message, origin);
+    return durable !== "unawaited" || !isAwaited(message, origin);
   }
 
   keep({ message, origin }: Sent, actor: SupervisedActor): PendingRequest | undefined {

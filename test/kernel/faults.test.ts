@@ -65,7 +65,7 @@ describe("faults", () => {
   test("[K53] of a node that fails while the kernel boots, of subscribers, of handlers; a refusal is none", async () => {
     const { kernel, lastAttempt, texts } = await broken();
     for (const type of ["Buggy.Do", "Buggy.Refuse"]) await kernel.command(type, null).catch(() => undefined);
-    await kernel.publish("Some.Thing", null);
+    const id = await kernel.publish("Some.Thing", null);
     await lastAttempt;
     await kernel.idle();
     await kernel.publish("Other.Thing", null);
@@ -73,8 +73,8 @@ describe("faults", () => {
     expect(texts().map(([first]) => first)).toEqual([
       "derived failed: RangeError: no such thing",
       "buggy failed on Buggy.Do: TypeError: a bug",
-      "reader failed on event 1 Some.Thing, which comes again: TypeError: not readable",
-      "reader failed on event 1 Some.Thing: TypeError: not readable",
+      `reader failed on event ${id} Some.Thing, which comes again: TypeError: not readable`,
+      `reader failed on event ${id} Some.Thing: TypeError: not readable`,
       "buggy failed on Other.Thing: TypeError: a bug",
     ]);
     await kernel.close();

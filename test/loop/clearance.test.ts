@@ -108,7 +108,7 @@ describe("what lies beside a handler's own answer", () => {
     const all = transactional({
       space,
       description: "tells all",
-      commands: { "All.Secret": { handle: (_: unknown, tx: TransactionalContext) => tx.get(secret) ?? null } },
+      commands: { "All.Secret": { handle: (_: unknown, tx: Tx) => tx.get(secret) ?? null } },
     });
     const { loop, settle, client } = await loopSetup({ all }, { host });
     const one = client();
