@@ -367,5 +367,6 @@ function claimOf(row: Row, lease: number, deliveries: ReadonlyMap<number, readon
   row["status"] = "processing";
   row["attempts"] = attempt;
   row["lease"] = lease;
+  row["next_attempt_at"] = null;
   return { row: journalRow(row, deliveries.get(Number(row["id"])) ?? []), lease, attempt };
 }
