@@ -124,6 +124,8 @@ export const JOURNAL_PAGE_ROWS = 256;
 export const TOPICS_REMEMBERED_MAX = 10_000;
 /** A subscriber's id is part of a receipt's name. */
 export const SUBSCRIBER_ID_LENGTH_MAX = 255;
+/** Declared consumers of a store. Every bus holds a copy of the table and matches each new topic against all of it. */
+export const CONSUMERS_MAX = 10_000;
 
 // Receipts with an end.
 

@@ -122,6 +122,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
       checkSchema(facts),
       checkPermissions(databaseFile, facts),
       await checkLeases(store, directory),
+      await checkConsumers(store, InstanceLock.isHeld(directory)),
       checkReceipts(receiptFacts(databaseFile), systemHost().now()),
       await checkJournal(store, databaseFile),
     ];
@@ -155,6 +156,20 @@ async function checkLeases(store: KernelStore, directory: DataDirectory): Promis
       ? "no kernel is running"
       : `no kernel is running; ${held.length} are left of one that was killed (lease ${[...leases].join(", ")}), and the next takes them up`;
   return { check: "leases", ok: true, found: `${who}; ${pending} events wait, ${failed} have failed` };
+}
+
+/** Consumers that events wait for. While no kernel runs, none does, and that is no trouble. */
+async function checkConsumers(store: KernelStore, running: boolean): Promise<Finding> {
+  const { consumers } = await store.consumers();
+  const missing = consumers.filter(({ leases, waiting }) => leases.length === 0 && (running || waiting > 0));
+  const awaited = missing.filter(({ waiting }) => waiting > 0);
+  const named = missing.map(({ name, pattern, waiting }) => `${name} on ${pattern} (${waiting} events wait)`);
+  const remedy = 'mend it and start it, or "millrace consumers remove NAME" if it is gone for good';
+  const found =
+    missing.length === 0
+      ? `${consumers.length} declared`
+      : `${consumers.length} declared; not running: ${named.join(", ")}${awaited.length === 0 ? "" : `; ${remedy}`}`;
+  return { check: "consumers", ok: !running || awaited.length === 0, found };
 }
 
 /** How many there are, and since when. A horizon that is to come was moved by a clock that was wrong, and nothing is taken before it. */

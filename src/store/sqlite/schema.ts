@@ -33,7 +33,7 @@ CREATE TABLE event_journal (
   timestamp       INTEGER,             -- ms; NULL where it is created_at
   metadata        TEXT,                -- JSON of further metadata; NULL where there is none
   attempts        INTEGER NOT NULL DEFAULT 0,
-  next_attempt_at REAL,                -- a pending row that waits is not claimable
+  next_attempt_at REAL,                -- a pending row that waits is not claimable; Inf: it waits for consumers
   lease           INTEGER,             -- of the process that holds a processing row
   hash            TEXT,                -- over the row before and the columns that never change
   deaths          INTEGER NOT NULL DEFAULT 0,  -- expired leases since the row was last settled or requeued
@@ -53,10 +53,23 @@ CREATE TABLE journal_gap (first_id INTEGER PRIMARY KEY, last_id INTEGER NOT NULL
 
 CREATE TABLE delivery (
   event INTEGER NOT NULL, subscriber TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL, error TEXT,
+  next_attempt_at REAL,                -- of a retry
+  awaits          TEXT,                -- of a pending row: the consumer (name, blank, pattern) that it waits for
   PRIMARY KEY (event, subscriber)
 ) WITHOUT ROWID;
+CREATE INDEX delivery_awaits ON delivery(awaits, event) WHERE awaits IS NOT NULL;
 
-CREATE TABLE lease (id INTEGER PRIMARY KEY AUTOINCREMENT, expires_at_ms INTEGER NOT NULL, holder TEXT);
+-- Subscribers that are owed events, whether a process runs them or not (decision 0022).
+CREATE TABLE consumer (
+  name TEXT NOT NULL, pattern TEXT NOT NULL, declared_at_ms INTEGER NOT NULL, PRIMARY KEY (name, pattern)
+) WITHOUT ROWID;
+CREATE TABLE consumer_version (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL);
+INSERT INTO consumer_version VALUES (1, 0);
+
+CREATE TABLE lease (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, expires_at_ms INTEGER NOT NULL, holder TEXT,
+  running TEXT                         -- JSON: the consumers that its process runs
+);
 
 CREATE TABLE due (
   ord INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL, due_at_ms INTEGER NOT NULL,
