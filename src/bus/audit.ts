@@ -1,12 +1,12 @@
 /**
  * The journal as operators use it: dead letters, the causal tree of a conversation, and the audit rows of their own actions.
- * SPEC: J75, J77, J78, K91.
+ * SPEC: J77, J78, K91.
  */
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
 import type { JsonObject } from "../message/json.ts";
 import { event } from "../message/lineage.ts";
-import type { JournalQuery, JournalRow } from "../store/journal.ts";
+import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { type JournalReader, journalPages } from "./journal-pages.ts";
 
@@ -27,9 +27,6 @@ export interface Failures {
   readonly rows: readonly JournalRow[];
 }
 
-/** Which failed events to put back. */
-export type RequeueQuery = Pick<JournalQuery, "topic" | "correlation" | "createdFromMs" | "createdBeforeMs">;
-
 export async function failures(store: Store, options: { limit?: number; before?: number } = {}): Promise<Failures> {
   const { limit = JOURNAL_PAGE_ROWS, before } = options;
   const cursor = before === undefined ? {} : { cursor: before };
@@ -38,17 +35,6 @@ export async function failures(store: Store, options: { limit?: number; before?:
     store.query({ status: "failed", order: "descending", limit, ...cursor }),
   ]);
   return { count: counts.failed, rows };
-}
-
-/** Puts all failed events that a query finds back to pending, page by page. */
-export async function requeueWhere(reader: JournalReader, query: RequeueQuery): Promise<number[]> {
-  const requeued: number[] = [];
-  const { topic: named, ...rest } = query;
-  const filter = { ...rest, ...(named === undefined ? {} : { named }), status: "failed", kind: "event" } as const;
-  for await (const rows of journalPages(reader, filter)) {
-    requeued.push(...(await reader.store.requeue(rows.map((row) => row.id))));
-  }
-  return requeued;
 }
 
 /** An action of an operator, as its audit row holds it. */

@@ -1,5 +1,5 @@
 /**
- * Thrown by a plain handler whose event or command is over without having been handled: its row is done, with this ending. It is no failure: it is not
+ * Thrown by a plain handler if its event or command is over without having been handled: its row is done, with this ending. It is no failure: it is not
  * retried, and leaves no dead letter. SPEC: J124.
  */
 import type { Ending } from "../store/journal.ts";

@@ -4,6 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
+import { type RemovedConsumer, removeStoredConsumers, requeueStored } from "../kernel/consumer-repair.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { type KernelStore, openStore } from "../kernel/open-store.ts";
@@ -23,8 +24,10 @@ export interface PurgeBounds {
 export interface JournalOwner {
   /** Gives dead letters up, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
   discard(ids: readonly number[], reason: string): Promise<readonly number[]>;
-  /** Puts failed rows back, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
-  requeue(ids: readonly number[]): Promise<readonly number[]>;
+  /** Puts rows back, at most `REQUEUE_IDS_MAX`, or only for one consumer; resolves with those that were put back. */
+  requeue(ids: readonly number[], consumer?: string): Promise<readonly number[]>;
+  /** Removes consumers of a name, of one pattern or of all. */
+  removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]>;
   /** Removes some of what may go; resolves with how many. Zero means that nothing is left to remove. */
   purgeSome(bounds: PurgeBounds): Promise<number>;
   cancelTimer(timerId: string): Promise<boolean>;
@@ -36,10 +39,17 @@ export async function withOwner<T>(call: VerbCall, work: (owner: JournalOwner) =
   if (client) {
     await using _ = client;
     return await work({
-      requeue: async (ids) =>
-        ((await client.command("Kernel.Requeue", { ids: [...ids], by })) as { requeued: number[] }).requeued,
+      requeue: async (ids, consumer) => {
+        const data = { ids: [...ids], by, ...(consumer === undefined ? {} : { consumer }) };
+        return ((await client.command("Kernel.Requeue", data)) as { requeued: number[] }).requeued;
+      },
       discard: async (ids, reason) =>
         ((await client.command("Kernel.Discard", { ids: [...ids], reason, by })) as { discarded: number[] }).discarded,
+      removeConsumers: async (name, pattern) => {
+        const data = { name, ...(pattern === undefined ? {} : { pattern }) };
+        return ((await client.command("Kernel.RemoveConsumer", data)) as never as { removed: RemovedConsumer[] })
+          .removed;
+      },
       purgeSome: async (bounds) =>
         ((await client.command("Kernel.Purge", { ...bounds, by })) as { removed: number }).removed,
       cancelTimer: async (timerId) =>
@@ -56,8 +66,8 @@ export async function withOwner<T>(call: VerbCall, work: (owner: JournalOwner) =
 function ownerOf(host: Host, store: KernelStore, by: string): JournalOwner {
   const record = (action: Parameters<typeof recordOperatorAction>[1]) => recordOperatorAction({ host, store }, action);
   return {
-    requeue: async (ids) => {
-      const requeued = await store.requeue(ids);
+    requeue: async (ids, consumer) => {
+      const requeued = await requeueStored(store, ids, consumer);
       if (requeued.length > 0) await record({ action: "requeue", by, ids: requeued });
       return requeued;
     },
@@ -66,6 +76,7 @@ function ownerOf(host: Host, store: KernelStore, by: string): JournalOwner {
       if (discarded.length > 0) await record({ action: "discard", by, ids: discarded, reason });
       return discarded;
     },
+    removeConsumers: (name, pattern) => removeStoredConsumers({ host, store }, name, pattern),
     purgeSome: async (bounds) => {
       const removed = await store.retain({ ...bounds, limit: PURGE_STEPS_MAX * RETENTION_STEP_ROWS });
       if (removed > 0) await record({ action: "purge", by, removed, ...bounds });

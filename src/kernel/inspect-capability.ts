@@ -1,5 +1,5 @@
 /**
- * The kernel about what is in it, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`. It
+ * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`. It
  * only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
@@ -87,6 +87,8 @@ export interface PendingView {
 export function inspectCapability(inspected: Inspected): Capability {
   return capability({
     description: "what is in this kernel, and why it did what it did",
+    // Each of its commands is one commit of the store.
+    durable: "unawaited",
     queries: {
       "Kernel.Graph": {
         description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",
@@ -102,6 +104,10 @@ export function inspectCapability(inspected: Inspected): Capability {
         description: "what commits changed, and which nodes ran because of them",
         input: commitList,
         handle: ({ commits }: { commits: readonly CommitIdentity[] }) => plain({ commits: found(inspected, commits) }),
+      },
+      "Kernel.Consumers": {
+        description: "declared consumers, where they run, and how many events wait for them",
+        handle: async () => plain({ consumers: await inspected.bus.consumers() }),
       },
       "Kernel.Requests": {
         description: "requests that have no answer yet",

@@ -1,6 +1,6 @@
 /**
  * Actions of an operator on the journal and the timers: `Kernel.Requeue`, `Kernel.Discard`, `Kernel.Purge`, `Kernel.CancelTimer`. They happen in the
- * process that owns the store. Each leaves an audit row in the journal (`Sys.Audited`): who, when, what. SPEC: K40, K90, K91.
+ * process that owns the store. Each leaves an audit row in the journal (`Sys.Audited`). SPEC: K40, K90, K91.
  */
 import { type OperatorAction, recordAction } from "../bus/audit.ts";
 import type { EventBus } from "../bus/event-bus.ts";
@@ -18,13 +18,19 @@ export interface OperatorParts {
   readonly store: Store;
 }
 
-/** Who acts, as the client says; the socket belongs to one user. */
+/** The operator, as the client says; the socket belongs to one user. */
 interface ByOperator {
   readonly by?: string;
 }
 
 interface Ids extends ByOperator {
   readonly ids: readonly number[];
+  readonly consumer?: string;
+}
+
+interface ConsumerName {
+  readonly name: string;
+  readonly pattern?: string;
 }
 
 interface Bounds extends ByOperator {
@@ -39,13 +45,16 @@ export function operatorCapability({ host, bus, store }: OperatorParts): Capabil
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
     description: "what an operator does to dead letters, done rows and timers",
+    // The audit row is durable before the answer.
+    durable: "unawaited",
     sends: { "Timer.Cancel": "command" },
     commands: {
       "Kernel.Requeue": {
-        description: "puts failed rows back",
+        description:
+          "puts events back that failed, or that were settled without a consumer; done ones for one consumer",
         input: idList(),
-        handle: async ({ ids, by }: Ids) => {
-          const requeued = [...(await bus.requeue(ids))];
+        handle: async ({ ids, consumer, by }: Ids) => {
+          const requeued = [...(await bus.requeue(ids, { consumer }))];
           if (requeued.length > 0) await record({ action: "requeue", by, ids: requeued });
           return { requeued };
         },
@@ -67,6 +76,12 @@ export function operatorCapability({ host, bus, store }: OperatorParts): Capabil
           if (removed > 0) await record({ action: "purge", by, removed, ...given });
           return { removed };
         },
+      },
+      "Kernel.RemoveConsumer": {
+        description: "removes a consumer that is gone for good, and settles the events that wait for it alone",
+        input: consumerName,
+        handle: async ({ name, pattern }: ConsumerName) =>
+          JSON.parse(JSON.stringify({ removed: await bus.removeConsumers(name, pattern) })) as Json,
       },
       "Kernel.CancelTimer": {
         description: "cancels a timer",
@@ -107,7 +122,8 @@ const ID_LIST: JsonObject = { type: "array", items: { type: "integer" } };
 function idList(texts: readonly string[] = []): DataSchema<Ids & { reason: string }> {
   return dataSchema(
     (data) => {
-      const { ids, ...others } = (data ?? {}) as { ids?: unknown; [name: string]: unknown };
+      const { ids, consumer, ...others } = (data ?? {}) as { ids?: unknown; [name: string]: unknown };
+      if (consumer !== undefined && typeof consumer !== "string") return "consumer: must be a consumer's name";
       if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX)
         return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
       if (!ids.every((id) => Number.isSafeInteger(id) && id > 0)) return "ids: must be ids of journal rows";
@@ -119,13 +135,27 @@ function idList(texts: readonly string[] = []): DataSchema<Ids & { reason: strin
     },
     {
       type: "object",
-      properties: { ids: ID_LIST, by: { type: "string" }, ...Object.fromEntries(texts.map((name) => [name, TEXT])) },
+      properties: {
+        ids: ID_LIST,
+        consumer: { type: "string" },
+        by: { type: "string" },
+        ...Object.fromEntries(texts.map((name) => [name, TEXT])),
+      },
       required: ["ids", ...texts],
     },
   );
 }
 
 const TEXT: Json = { type: "string", minLength: 1, maxLength: OPERATOR_TEXT_LENGTH_MAX };
+
+const consumerName = dataSchema<ConsumerName>(
+  (data) => {
+    const { name, pattern } = (data ?? {}) as { name?: unknown; pattern?: unknown };
+    if (typeof name !== "string") return "name: must be a consumer's name";
+    return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
+  },
+  { type: "object", properties: { name: { type: "string" }, pattern: { type: "string" } }, required: ["name"] },
+);
 
 const timerId = dataSchema<ByOperator & { timerId: string }>(
   (data) =>

@@ -2,6 +2,8 @@
  * Transactional capabilities: each command is one unit of work on a space (`src/work/`), and its answer leaves after the commit is confirmed.
  *
  * ```
+ *   known id? ──receipt there──> answered from it
+ *      │no
  *   attempt ──handler returned──> sealed: receipt, journal row `done` ──> committed ──> answered
  *      ^          └──threw──> its reads are committed ──> the error is answered
  *      └──documents or computed values were not ready; the commit was rejected (`work/retries.ts`)
@@ -14,8 +16,8 @@ import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, fromError } from "../message/error-data.ts";
-import { DATA_LIMITS, type Json } from "../message/json.ts";
-import { cloneJson, copyJson } from "../message/json-copy.ts";
+import type { Json } from "../message/json.ts";
+import { cloneData, copyJson } from "../message/json-copy.ts";
 import { causedBy, event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
@@ -31,6 +33,7 @@ import { pullStored } from "../store/stored-value.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import type { Receipts } from "../work/receipts.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import { type Emit, Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
@@ -65,6 +68,8 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     ...shown,
     // A command that is handed over again finds its receipt.
     idempotent: true,
+    // The handler's own commit journals the commands of waiting requesters: one flush instead of two.
+    durable: rest.durable ?? "unawaited",
     spawn: (spawned) => {
       const { host } = spawned;
       const entry = new CommandEntry(spawned, space, rest, shown.outbound);
@@ -105,18 +110,34 @@ class CommandEntry {
   readonly #definition: CapabilityDefinition<Tx>;
   readonly #outbound: MessageSchema;
   readonly #kind: AttemptKind;
+  readonly #receipts: Receipts;
 
   constructor(spawned: SpawnContext, space: Space, definition: CapabilityDefinition<Tx>, outbound: MessageSchema) {
     this.#spawned = spawned;
     this.#replica = space.replica(space.name);
     this.#definition = definition;
     this.#outbound = outbound;
+    this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
 
   /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
   handle(message: Message, request: PendingRequest | undefined): AnswerLater | Promise<AnswerLater> {
     const command: Command = { message, request, attempts: 0, retries: undefined };
+    return this.#receipts.isNew(message.metadata.id) ? this.#begin(command) : this.#look(command);
+  }
+
+  /** The id may have been handled before: its receipt answers, and the handler is not called. */
+  async #look(command: Command): Promise<AnswerLater> {
+    const { message } = command;
+    const known = await this.#receipts.look({ kind: "command", id: message.metadata.id });
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    return known.kind === "new"
+      ? this.#begin(command)
+      : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
+  }
+
+  #begin(command: Command): AnswerLater | Promise<AnswerLater> {
     const answer = (made: Made) => new AnswerLater(this.#answer(command, made));
     const made = this.#attempt(command);
     return isThenable(made) ? made.then(answer) : answer(made);
@@ -154,7 +175,11 @@ class CommandEntry {
     const { name, commitWith } = this.#spawned;
     let value: ReceiptValue;
     try {
-      value = admit({ request: requestOf(message), result: returned ?? null }, undefined) as ReceiptValue;
+      // An answer that cannot be sent must not be committed.
+      const answer = cloneData(returned ?? null);
+      if (answer.kind === "impure")
+        throw new Failure(500, `${name} gave an invalid answer: ${problemText(within("data", answer.problem))}`);
+      value = admit({ request: requestOf(message), result: answer.value }, undefined) as ReceiptValue;
       attempt.requireWritable();
     } catch (error) {
       attempt.abort("it cannot be committed");
@@ -232,7 +257,7 @@ class CommandEntry {
   #emitting(message: Message): Emit {
     const { host, name, topicOf } = this.#spawned;
     return ({ transaction }, type, data) => {
-      const copy = cloneJson(data, DATA_LIMITS);
+      const copy = cloneData(data);
       if (copy.kind === "impure")
         throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
       const emitted = event(host, type, copy.value, causedBy(message));
@@ -261,7 +286,7 @@ function failureOf({ kind, rejection }: Ended): Failure {
   return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
 }
 
-/** Of the error that answers a command whose commit was rejected. */
+/** The code of the answer to a command after its commit was rejected. */
 function codeOf({ class: rejectionClass, reason }: Rejection): number {
   if (reason === "too-large") return 413;
   return rejectionClass === "refused" ? 422 : 503;

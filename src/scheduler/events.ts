@@ -153,6 +153,7 @@ export class Events implements FallListener {
     const { label } = this.#attempts;
     const name = this.#nameOf(stream, options, label);
     const send = new Send({ name, stream, value: admitted(value, stream), origin, label, onOutcome });
+    send.mayBeKnown = options.id !== undefined || options.eventId !== undefined;
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);

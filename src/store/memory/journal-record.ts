@@ -6,6 +6,9 @@ import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { causationOf, type Message } from "../../message/envelope.ts";
 import type { Conclusion, Delivery, Ending, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
 
+/** No time comes to this: the row waits for consumers. */
+export const PARKED_MS = Number.POSITIVE_INFINITY;
+
 export interface JournalState {
   readonly status: JournalStatus;
   /** How often the row was claimed; a release takes its claim back. */
@@ -16,7 +19,7 @@ export interface JournalState {
   readonly said: "nothing" | "begun" | "left";
   /** Set while `processing`. */
   readonly lease: number | undefined;
-  /** Set while `pending` after a retry; not claimable until it is released. */
+  /** Set while `pending` after a retry; not claimable until it is released. `PARKED_MS`: only for consumers that its deliveries name. */
   readonly nextAttemptAtMs: number | undefined;
   /** Set while `done` or `failed`. */
   readonly processedAtMs: number | undefined;
@@ -41,6 +44,11 @@ export interface JournalRecord {
   state: JournalState;
   /** By subscriber. */
   readonly deliveries: Map<string, Delivery>;
+}
+
+/** Whether a row was settled although a consumer may not have heard it: it failed, or it is done as unheard. */
+export function isRequeueable({ status, ending }: JournalState, even: "done" | undefined): boolean {
+  return status === "failed" || (status === "done" && (ending?.outcome === "unheard" || even === "done"));
 }
 
 export function newRecord(id: number, entry: JournalEntry, nowMs: number): JournalRecord {
@@ -80,7 +88,7 @@ export function rowOf(record: JournalRecord): JournalRow {
     ...(processedAtMs === undefined ? {} : { processedAtMs }),
     ...(error === undefined ? {} : { error }),
     ...ending,
-    ...(nextAttemptAtMs === undefined ? {} : { nextAttemptAtMs }),
+    ...(nextAttemptAtMs === undefined || nextAttemptAtMs === PARKED_MS ? {} : { nextAttemptAtMs }),
     ...(lease === undefined ? {} : { lease }),
     deliveries: [...record.deliveries.values()].map((delivery) => ({ ...delivery })),
   };
@@ -116,7 +124,14 @@ export function isClaimable(state: JournalState): boolean {
 }
 
 export function claimed(state: JournalState, lease: number): JournalState {
-  return { ...state, status: "processing", attempts: state.attempts + 1, said: "nothing", lease };
+  return {
+    ...state,
+    status: "processing",
+    attempts: state.attempts + 1,
+    said: "nothing",
+    lease,
+    nextAttemptAtMs: undefined,
+  };
 }
 
 /** Back to pending because its holder has given it up. The attempt counts: it may have been what brought the holder down. */
@@ -150,7 +165,7 @@ export function concluded(state: JournalState, { from, ending }: Conclusion, now
 
 /**
  * The state of a row after its message was appended again. A success makes up for a failure or a refusal; a refusal or failure replaces a refusal.
- * Everything else leaves the row as it is.
+ * All other entries leave the row as it is.
  */
 export function repeated(state: JournalState, as: JournalEntry["as"], nowMs: number): JournalState | undefined {
   const isRefused = state.status === "done" && state.ending?.outcome === "refused";
@@ -178,6 +193,11 @@ export function settled(state: JournalState, outcome: Settlement["outcome"], now
       return { ...PENDING, status: "failed", attempts, processedAtMs: nowMs, error: outcome.error };
     case "retry":
       return { ...PENDING, attempts, nextAttemptAtMs: outcome.atMs, error: outcome.error };
+    case "waits": {
+      // Whoever puts it back may not have handled it: the deaths of others stay.
+      const { deaths } = state;
+      return { ...PENDING, attempts, deaths, nextAttemptAtMs: outcome.atMs ?? PARKED_MS, error: outcome.error };
+    }
     case "release":
       return { ...abandoned(state), attempts: attempts - 1 };
   }
