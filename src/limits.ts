@@ -264,6 +264,10 @@ export const TIMER_RETRY_MS = 1_000;
 export const TIMER_RETRY_MAX_MS = 60_000;
 /** How long the message of a timer waits until the subscribers of `Timer.Fired` were given that: one of them may be busy. */
 export const RELAYED_EVENT_HEARD_MS = 1_000;
+/** Looks at the journal until a message that was taken back is settled: about a second, and the store is asked again by then. */
+export const SETTLED_LOOKS_MAX = 200;
+/** Tasks in which a relayed message is looked for before it counts as gone: it stands in a lane meanwhile. */
+export const RELAYED_LOOKS_MAX = 100;
 /** Timers that wait in memory, where no store keeps them; the next one is refused. */
 export const TIMERS_MAX = 100_000;
 /** Timers of one client that wait, in sum; the next one is refused. One client must not fill the due table for all others. */

@@ -375,6 +375,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return this.#store.conclude(ids, { from: "failed", ending: { outcome: "discarded", reason } });
   }
 
+  /** Closes the row of a message that no process holds, as cancelled. */
+  async withdraw(messageId: string, reason: string): Promise<"withdrawn" | "underway" | "gone"> {
+    const [row] = await this.#store.query({ messageId, limit: 1 });
+    if (row === undefined || row.status === "done" || row.status === "failed") return "gone";
+    const conclusion = { from: "pending", ending: { outcome: "cancelled", reason } } as const;
+    return (await this.#store.conclude([row.id], conclusion)).length > 0 ? "withdrawn" : "underway";
+  }
+
   /** Removes what the retention policy lets go, now. */
   sweep(): Promise<number> {
     return this.#retention.sweep();

@@ -126,7 +126,7 @@ export class Kernel implements AsyncDisposable {
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
       ...{
         events: this.#journal(),
-        commands: commandsOver(this.#commands, this.#noteFailed("kernel", watched.observe)),
+        commands: commandsOver(host, this.#commands, this.#noteFailed("kernel", watched.observe)),
       },
       ...limits.loop,
       ...given({ requestTimeoutMs }),

@@ -17,7 +17,7 @@ import { type ErrorData, errorData, type Failure, type SystemErrorCode, thrownTe
 import type { Json } from "../message/json.ts";
 import { error, type Lineage } from "../message/lineage.ts";
 import { Callers } from "./callers.ts";
-import type { Capability } from "./capability.ts";
+import type { Capability, Relayed, Withdrawn } from "./capability.ts";
 import type { CommandJournal } from "./command-journal.ts";
 import { copyMessage, Emissions } from "./emissions.ts";
 import type { EventJournal } from "./event-journal.ts";
@@ -343,6 +343,10 @@ export class EventLoop implements ActorHome {
       if (entry && entry.kept?.state !== "kept")
         this.resolve(id, error(this.#host, entry, errorData(500, `${actor.name} crashed: ${reason}`)));
     }
+  }
+
+  withdraw(which: Relayed): Promise<Withdrawn> {
+    return this.#router.withdraw(which);
   }
 
   restarted(actor: SupervisedActor): void {

@@ -22,7 +22,7 @@ import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../me
 import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
 import type { Capability } from "./capability.ts";
-import type { CommandJournal, KeptBefore } from "./command-journal.ts";
+import type { CommandJournal, KeptBefore, WithdrawResult } from "./command-journal.ts";
 import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop } from "./event-loop.ts";
 import { isAwaited, isRefusalCode, NOBODY, type Origin, type Sent } from "./inbound.ts";
@@ -44,6 +44,8 @@ class KeptCommand implements Kept {
   readonly message: Message;
   readonly sentBy: Origin;
   state: "kept" | "posted" = "kept";
+  /** Settles when the journal has answered `keep`. */
+  readonly arrived = Promise.withResolvers<void>();
   readonly #end = Promise.withResolvers<void>();
 
   constructor(message: Message, sentBy: Origin) {
@@ -61,6 +63,11 @@ class KeptCommand implements Kept {
   /** Whether that is asked for too, whoever asks and whenever. */
   isFor({ type, data }: Message): boolean {
     return type === this.message.type && equal(data, this.message.data);
+  }
+
+  /** Ends it as done without having been handled. */
+  cancel(): void {
+    this.#end.reject(new Concluded(CANCELLED));
   }
 
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
@@ -122,8 +129,9 @@ export class KeptCommands {
     return entry;
   }
 
-  #arrived({ id }: PendingRequest, failure?: string): void {
+  #arrived({ id, kept }: PendingRequest, failure?: string): void {
     this.#onTheirWay.delete(id);
+    if (kept instanceof KeptCommand) kept.arrived.resolve();
     this.#parts.deliveries.kept(id, failure);
   }
 
@@ -150,6 +158,24 @@ export class KeptCommands {
     if (!kept.isFor(message)) return false;
     this.#parts.loop.pending.join(entry, origin);
     return true;
+  }
+
+  /** Takes a command back that its handler has not begun: from the mailbox, or from the journal before it is handed out. */
+  async withdraw(entry: PendingRequest): Promise<WithdrawResult> {
+    const { loop, journal } = this.#parts;
+    const { id, kept } = entry;
+    if (!(kept instanceof KeptCommand)) return "gone";
+    if (kept.state === "kept" && this.isOnItsWay(id)) await kept.arrived.promise;
+    if (kept.state === "posted") {
+      if (loop.pending.get(id) !== entry || !entry.actor.withdraw(id)) return "underway";
+      loop.pending.take(id);
+      kept.cancel();
+      await journal.settled?.(id);
+      return "withdrawn";
+    }
+    const result = (await journal.withdraw?.(id)) ?? "underway";
+    if (result === "withdrawn" && loop.pending.get(id) === entry) loop.pending.take(id);
+    return result;
   }
 
   // Into the journal -----------------------------------------------------------------------------------------------------------
@@ -270,6 +296,8 @@ export class KeptCommands {
     post({ message: loop.copy(message), origin: entry.origin }, entry);
   }
 }
+
+const CANCELLED = { outcome: "cancelled", reason: "its timer was cancelled" } as const;
 
 const INTERRUPTED =
   "interrupted: the process died while it was under way, and it may have been done in part; its capability is neither transactional nor idempotent";

@@ -164,6 +164,18 @@ export class MailboxActor implements CapabilityActor {
     return this.#handled.after(this.#terminated ? 0 : this.#mailbox.length + (this.#handling ? 1 : 0));
   }
 
+  withdraw(message: string): boolean {
+    const waiting = [...this.#mailbox];
+    const left = waiting.filter((given) => given.message.metadata.id !== message);
+    if (left.length === waiting.length) return false;
+    this.#mailbox.clear();
+    for (const given of left) this.#mailbox.push(given);
+    // Deliveries of events count the messages before them.
+    for (let n = left.length; n < waiting.length; n++) this.#handled.add();
+    this.#checkIdle();
+    return true;
+  }
+
   #answered(message: Message): boolean {
     if (message.kind !== "reply" && message.kind !== "error") return false;
     const id = causationOf(message) ?? "";

@@ -15,8 +15,9 @@ import {
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { eventRefusal, refusalOf } from "./admission.ts";
+import type { Relayed, Withdrawn } from "./capability.ts";
 import { CircleWatch } from "./circle-watch.ts";
-import type { CommandJournal } from "./command-journal.ts";
+import type { CommandJournal, WithdrawResult } from "./command-journal.ts";
 import type { EventDeliveries } from "./event-deliveries.ts";
 import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
 import { EventRouting } from "./event-routing.ts";
@@ -272,6 +273,30 @@ export class Router {
       const code = thrown instanceof Failure && (thrown.code === 422 || thrown.code === 404) ? thrown.code : 503;
       this.#refuse(inbound, code, thrownText(thrown));
     }
+  }
+
+  // Relayed messages that are taken back --------------------------------------------------------------------------------------
+
+  /** SPEC: T12. A message in a lane is not found: the relay asks again a task later. */
+  async withdraw({ ids, causedBy: cause }: Relayed): Promise<Withdrawn> {
+    const all = new Set(ids);
+    if (cause !== undefined) {
+      for (const { id, type, cause: request } of this.#loop.pending)
+        if (request === cause.request && type === cause.type) all.add(id);
+      for (const id of (await this.#commands?.unsettledOf?.(cause.request, cause.type)) ?? []) all.add(id);
+    }
+    const counts = { withdrawn: 0, underway: 0, gone: 0 };
+    for (const id of all) counts[await this.#withdraw(id)]++;
+    return counts;
+  }
+
+  async #withdraw(id: string): Promise<WithdrawResult> {
+    const entry = this.#loop.pending.get(id);
+    if (entry === undefined) return (await this.#commands?.withdraw?.(id)) ?? "gone";
+    if (entry.kept !== undefined) return (await this.#kept?.withdraw(entry)) ?? "underway";
+    if (!entry.actor.withdraw(id)) return "underway";
+    this.#loop.resolve(id, reply(this.#host, entry, null));
+    return "withdrawn";
   }
 
   // Outcomes -----------------------------------------------------------------------------------------------------------------

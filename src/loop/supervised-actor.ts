@@ -12,7 +12,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
-import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
+import type { ActorEvent, Capability, CapabilityActor, Relayed, Withdrawn } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
 import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
 import type { PendingRequest } from "./pending-table.ts";
@@ -26,6 +26,8 @@ export interface ActorHome {
   /** Something escaped the actor: what it was given and has not answered is lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;
+  /** Takes relayed messages back. */
+  withdraw(which: Relayed): Promise<Withdrawn>;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
@@ -58,7 +60,8 @@ export class SupervisedActor {
 
   /** Starts the actor and listens to it; throws what `spawn` throws. */
   start(): void {
-    const actor = this.capability.spawn({ host: this.#host, name: this.name });
+    const withdraw = this.capability.relays ? { withdraw: (which: Relayed) => this.#home.withdraw(which) } : {};
+    const actor = this.capability.spawn({ host: this.#host, name: this.name, ...withdraw });
     if (typeof actor?.postMessage !== "function") {
       throw new TypeError(`spawn() of capability ${this.name} gave no actor with postMessage()`);
     }
@@ -91,6 +94,13 @@ export class SupervisedActor {
     if (this.state === "unhealthy") return `${this.name} is unhealthy`;
     if (this.#isStopped) return `${this.name} is shutting down`;
     return this.mailboxLength >= this.#mailboxMax ? `the mailbox of ${this.name} is full` : undefined;
+  }
+
+  /** Takes a message back that its actor has not begun to handle; false if it has, or cannot tell. */
+  withdraw(id: string): boolean {
+    const before = this.#waiting.length;
+    this.#waiting = this.#waiting.filter(({ metadata }) => metadata.id !== id);
+    return this.#waiting.length < before || (this.#actor?.withdraw?.(id) ?? false);
   }
 
   /** Puts an observation into the actor's mailbox, which it fills to no more than half: the rest is for what others wait for. */
