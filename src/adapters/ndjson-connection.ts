@@ -10,7 +10,7 @@
  * SPEC: N. Deliberately not here: where the bytes come from (a socket, standard input), and what answers mean.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { LINES_A_BURST_SHARED } from "../limits.ts";
+import { LARGE_LINE_BYTES, LARGE_LINES_BYTES_MAX, LINES_A_BURST_SHARED } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/inbound.ts";
 import type { Message, Refused } from "../message/envelope.ts";
@@ -87,8 +87,11 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   #activeAt: number;
   /** Answers of this slice of turns that are not written yet. */
   #outgoing = "";
-  /** Requests that were handed to the loop and not answered. */
+  /** Requests that were handed to the loop and not answered, and events that are not journaled. */
   #inFlight = 0;
+  /** Bytes of those among them that are large, by id, and their sum. */
+  readonly #large = new Map<string, number>();
+  #largeBytes = 0;
   #paused = false;
   /** Read and not looked at, because the client is owed too much or what came before is to be answered first. */
   readonly #unread: Uint8Array[] = [];
@@ -179,10 +182,26 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
     if (checked.kind === "refused") this.#refuse(checked);
     else {
       const { message } = checked;
-      if (message.kind === "command" || message.kind === "query") this.#inFlight++;
+      if (message.kind === "command" || message.kind === "query" || message.kind === "event")
+        this.#begin(message, end - start);
       this.#loop.receive(message, this);
     }
     this.#spend();
+  }
+
+  #begin({ metadata: { id } }: Message, bytes: number): void {
+    this.#inFlight++;
+    // An id that is in use is refused; the first one still counts.
+    if (bytes <= LARGE_LINE_BYTES || this.#large.has(id)) return;
+    this.#large.set(id, bytes);
+    this.#largeBytes += bytes;
+  }
+
+  #over(id: string | null | undefined): void {
+    this.#inFlight--;
+    if (this.#large.size === 0 || typeof id !== "string") return;
+    this.#largeBytes -= this.#large.get(id) ?? 0;
+    this.#large.delete(id);
   }
 
   overlong(): void {
@@ -250,8 +269,14 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   // Out ----------------------------------------------------------------------------------------------------------------------
 
   deliver(answer: Message | Message<ErrorData>): void {
-    this.#inFlight--;
+    this.#over(answer.metadata.causation);
     this.#send(answer);
+  }
+
+  taken(event: Message): void {
+    const wasFull = this.#isFull;
+    this.#over(event.metadata.id);
+    if (wasFull || this.state === "draining") this.#loop.atSliceEnd(this.#flush);
   }
 
   stream(message: Message): void {
@@ -338,7 +363,8 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   }
 
   get #isFull(): boolean {
-    return this.#inFlight >= this.#limits.requestsInFlightMax || this.#unsent >= this.#limits.unreadOutputBytesMax;
+    if (this.#inFlight >= this.#limits.requestsInFlightMax || this.#largeBytes >= LARGE_LINES_BYTES_MAX) return true;
+    return this.#unsent >= this.#limits.unreadOutputBytesMax;
   }
 
   get #unsent(): number {

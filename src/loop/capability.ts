@@ -112,6 +112,8 @@ export interface Capability {
   readonly relays?: boolean;
   /** What it may know, by the names of labels, and so what it answers may tell; without one, everything (decision 0010). */
   readonly clearance?: readonly string[];
+  /** Acts on the kernel itself, such as its end: closed to connections with a clearance. */
+  readonly operates?: boolean;
   /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
   readonly idempotent?: boolean;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */

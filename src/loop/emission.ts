@@ -4,8 +4,8 @@
  */
 import { checkMessage, isId, type Message } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
-import { DATA_LIMITS, type JsonObject } from "../message/json.ts";
-import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
+import type { JsonObject } from "../message/json.ts";
+import { cloneData, copyFlat, copyJson } from "../message/json-copy.ts";
 import { problemText, within } from "../message/problem.ts";
 import type { ActorEvent } from "./capability.ts";
 import { MadeMessageEvent } from "./mailbox-actor.ts";
@@ -32,7 +32,10 @@ export function emittedBy(said: ActorEvent): Message | BadEmission {
 function checked(data: unknown): Message | BadEmission {
   const result = checkMessage(data);
   if (result.kind === "refused") return new BadEmission(data as Partial<Message> | null, result.message);
-  return copyMessage(result.message);
+  const { kind, type, metadata } = result.message;
+  const clone = cloneData(result.message.data);
+  if (clone.kind === "impure") return new BadEmission(result.message, problemText(within("data", clone.problem)));
+  return { kind, type, data: clone.value, metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
 }
 
 /** Of a message whose envelope our own makers have made, only the data is a handler's. */
@@ -40,7 +43,7 @@ function copied(message: Message): Message | BadEmission {
   const { kind, type, metadata } = message;
   // A handler may have changed the message that it answers, whose ids and trace context are in the answer.
   if (!isOwnMetadata(metadata)) return checked(message);
-  const clone = cloneJson(message.data, DATA_LIMITS);
+  const clone = cloneData(message.data);
   if (clone.kind === "impure") return new BadEmission(message, problemText(within("data", clone.problem)));
   return { kind, type, data: clone.value, metadata };
 }

@@ -50,12 +50,14 @@ export class EventFanout {
     if (!journal) {
       for (const name of table.subscribers(message.type)) this.#post(message, name, undefined);
       sending?.done();
+      taken(origin, message);
       return this.#tellRelay(origin, message);
     }
     const heard = origin.kind === "relay" ? this.#heardBySubscribers(message) : undefined;
     journal.publish(message, sourceOf(origin)).then(
       () => {
         sending?.done();
+        taken(origin, message);
         if (heard) void heard.then(() => this.#tellRelay(origin, message));
         else this.#tellRelay(origin, message);
       },
@@ -72,6 +74,7 @@ export class EventFanout {
     const { host, observations, answers } = this.#parts;
     observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
     this.#tellRelay(origin, message, failure);
+    taken(origin, message);
     if (origin.kind === "adapter") answers.tell(origin.connection, error(host, message, fromError(failure)));
   }
 
@@ -146,6 +149,11 @@ export class EventFanout {
     const unheard = this.#unheard.get(id);
     if (unheard?.names.delete(name) && unheard.names.size === 0) unheard.give();
   }
+}
+
+/** A client sends further events while earlier ones are on their way, but not without end. */
+function taken(origin: Origin, event: Message): void {
+  if (origin.kind === "adapter") origin.connection.taken?.(event);
 }
 
 function sourceOf(origin: Origin): string {

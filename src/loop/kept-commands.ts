@@ -17,7 +17,7 @@ import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { equal } from "../message/equality.ts";
-import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
@@ -69,9 +69,9 @@ class KeptCommand implements Kept {
 
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
-    const { code, message } = answer.data as ErrorData;
-    // Who waits was told, and may ask again: it must not be handled behind his back.
-    this.#end.reject(requester.kind === "nobody" ? new Failure(code, message) : new Error(message));
+    const failure = failureOf(answer.data as ErrorData);
+    // A requester was told, and may ask again: the command must not be handled a second time without it.
+    this.#end.reject(requester.kind === "nobody" ? failure : new Error(failure.message, { cause: failure.cause }));
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
 import { error } from "../message/lineage.ts";
 import { eventRefusal, refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
@@ -220,7 +220,8 @@ export class Router implements ActorHome {
     made: MadeMessageEvent | undefined,
     parcel: Parcel | undefined,
   ): boolean {
-    const { code, message: reason } = message.data;
+    const { code } = message.data;
+    const reason = thrownText(failureOf(message.data));
     const { type } = message;
     const { pending, table, observations, observationSubscribers } = this.#parts;
     const asked = pending.get(causationOf(message) ?? "");

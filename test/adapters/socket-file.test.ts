@@ -13,6 +13,7 @@ import fs, {
   writeFileSync,
 } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
+import { Server } from "node:net";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { UnixSocket } from "../../src/adapters/unix-socket.ts";
@@ -84,6 +85,26 @@ describe("the socket file", () => {
       code: "SOCKET_UNSAFE",
       message: expect.stringContaining("another user (12345)"),
     });
+  });
+
+  test("[N10] it is nobody else's from the moment it is bound, whatever the umask of the process is", async () => {
+    const path = join(scratch(), "run", "kernel.sock");
+    // The system binds within `listen`; the mode is looked at before anything else can change it.
+    const { listen } = Server.prototype;
+    const bound: string[] = [];
+    const umask = process.umask(0o000);
+    onTestFinished(() => {
+      Server.prototype.listen = listen;
+      process.umask(umask);
+    });
+    Server.prototype.listen = function (this: Server, ...args: unknown[]) {
+      const server = Reflect.apply(listen, this, args) as Server;
+      if (existsSync(path)) bound.push((statSync(path).mode & 0o777).toString(8));
+      return server;
+    } as typeof listen;
+    await serve(undefined, { path });
+    expect(bound).toEqual(["600"]);
+    expect(process.umask(), "the umask of the process is as it was").toBe(0o000);
   });
 
   test("[N10] one that a dead process left is replaced", async () => {
