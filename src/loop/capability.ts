@@ -7,6 +7,8 @@ import type { Message } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
+import type { Parcel } from "./parcel.ts";
+import type { PendingRequest } from "./pending-table.ts";
 
 /** What carries an outbound message, an escaped error, or a message that could not be decoded. */
 export interface ActorEvent {
@@ -14,6 +16,15 @@ export interface ActorEvent {
   readonly data?: unknown;
   readonly message?: string;
   readonly error?: unknown;
+  /** The event whose handler emitted the message, if the actor knows it. */
+  readonly parcel?: Parcel | undefined;
+}
+
+/** A message for an actor, with its entry in the pending table or, of an event that the journal delivers, its parcel. */
+export interface Posted {
+  readonly message: Message;
+  readonly request: PendingRequest | undefined;
+  readonly parcel: Parcel | undefined;
 }
 
 export type ActorListener = (event: ActorEvent) => void;
@@ -23,8 +34,13 @@ export interface CapabilityActor {
   postMessage(message: Message): void;
   onmessage?: ActorListener | null;
   addEventListener?(type: "message" | "error" | "messageerror", listener: ActorListener): void;
-  /** Ends it; work under way may be lost. */
-  terminate?(): unknown;
+  /**
+   * Takes a message in place of `postMessage`. An actor that has this method calls `parcel.ended()` once for every event, when its
+   * handler has ended, or with a reason if it failed. Otherwise an event counts as handled when the actor is idle, or when it was posted.
+   */
+  accept?(posted: Posted): void;
+  /** Ends it; work under way may be lost. With `accept`, it is given the reason, for the parcels that it has. */
+  terminate?(reason?: string): unknown;
   /** Messages accepted and not yet handled, where the actor can tell. */
   readonly mailboxLength?: number;
   /** What it has promised to do later, such as timers; it keeps a batch alive. */
@@ -39,8 +55,6 @@ export interface CapabilityActor {
   given?(): ReadonlySet<string>;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
-  /** Resolves when what it was given so far has been handled, whatever comes meanwhile: the delivery of an event ends then. */
-  handled?(): Promise<void>;
 }
 
 /** What a spawned actor may use. */
