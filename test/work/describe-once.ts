@@ -18,9 +18,6 @@ export const DIFFERENCES: ReadonlySet<string> = new Set([
   "bus subscriber: U40",
   "bus subscriber: U41",
   "bus subscriber: U43",
-  "transact: U18",
-  "transact: U20",
-  "transact: U21",
 ]);
 
 /** Where a case is tried: one entry point of one process, or of several. */
