@@ -89,6 +89,14 @@ export interface AttemptKind {
   readonly otherSpaces: "read" | "write";
 }
 
+/** A space that entry points make attempts on. */
+export interface WorkSpace {
+  readonly name: string;
+  replica(space: string): Replica;
+  /** The kind of the attempts that a handler makes. */
+  attemptsOf(handler: string, clearance?: readonly string[]): AttemptKind;
+}
+
 /** Which attempt it is. */
 export interface AttemptFacts {
   readonly replica: Replica;
