@@ -375,6 +375,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return requeued;
   }
 
+  /** Gives failed events and commands up, with a reason that stays with their rows. Resolves with the ids that were failed. */
+  async discard(which: number | readonly number[], reason: string): Promise<readonly number[]> {
+    if (typeof reason !== "string" || reason.trim() === "")
+      throw misuse("discard takes a reason; it stays with the row");
+    const ids = typeof which === "number" ? [which] : which;
+    return this.#store.conclude(ids, { from: "failed", ending: { outcome: "discarded", reason } });
+  }
+
   /** Removes what the retention policy lets go, now. */
   sweep(): Promise<number> {
     return this.#retention.sweep();
