@@ -13,6 +13,7 @@ import { cancel } from "./cancel.ts";
 import { consumers } from "./consumers.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
+import { extension } from "./extension.ts";
 import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
 import { init } from "./init.ts";
@@ -34,7 +35,7 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, consumers, cancel, purge, verify, doctor, bench],
+  ...[requeue, consumers, extension, cancel, purge, verify, doctor, bench],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

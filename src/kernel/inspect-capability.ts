@@ -6,6 +6,9 @@
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Space } from "../cells/space.ts";
+import { ExtensionError } from "../extensions/extension-error.ts";
+import type { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import { GRAPH_NODES_MAX, GRAPH_READS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS, RUNS_ASKED_MAX } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
@@ -31,6 +34,8 @@ export interface Inspected {
   readonly runs: RunLog | undefined;
   /** The topic under which events of a type are journaled. */
   topicOf(type: string): string;
+  /** Undefined where the kernel has none. */
+  extensions(): ExtensionLoader | undefined;
   /** Known only once the loop has booted. */
   loop(): EventLoop;
 }
@@ -123,6 +128,11 @@ export function inspectCapability(inspected: Inspected): Capability {
           requeued: [...(await inspected.bus.requeue(ids, { consumer }))],
         }),
       },
+      "Kernel.RestartExtension": {
+        description: "starts an extension in ERROR again, and those that failed because they depend on it",
+        input: extensionName,
+        handle: async ({ id }: { id: string }) => plain({ extensions: await restart(inspected, id) }),
+      },
       "Kernel.RemoveConsumer": {
         description: "removes a consumer that is gone for good, and settles the events that wait for it alone",
         input: consumerName,
@@ -143,6 +153,17 @@ export function inspectCapability(inspected: Inspected): Capability {
 /** What is read-only here is ordinary JSON in a message. */
 function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value));
+}
+
+async function restart({ extensions }: Inspected, id: string): Promise<readonly ExtensionStatus[]> {
+  const loader = extensions();
+  if (loader === undefined) throw new Failure(404, "this kernel has no extensions");
+  try {
+    return await loader.restart(id);
+  } catch (error) {
+    if (error instanceof ExtensionError) throw new Failure(409, error.message);
+    throw error;
+  }
 }
 
 // Answers --------------------------------------------------------------------------------------------------------------------
@@ -217,6 +238,11 @@ const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
 const nodeName = dataSchema<{ node: string }>(
   (data) => (typeof (data as { node?: unknown } | null)?.node === "string" ? undefined : "node: must be a node's id"),
   { type: "object", properties: { node: { type: "string" } }, required: ["node"] },
+);
+
+const extensionName = dataSchema<{ id: string }>(
+  (data) => (typeof (data as { id?: unknown } | null)?.id === "string" ? undefined : "id: must be an extension's id"),
+  { type: "object", properties: { id: { type: "string" } }, required: ["id"] },
 );
 
 interface ConsumerName {
