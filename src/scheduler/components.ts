@@ -58,7 +58,7 @@ export function compose(host: Host) {
   const reads = new RunReads({ ...base, precedence, persistence, flow });
   const writes = new RunWrites({ ...base, flow, commits });
   const timing = new RunTiming(host, gates);
-  const runner = new Runner({ ...base, timing, persistence, flow, reads, writes });
+  const runner = new Runner({ ...base, timing, persistence, flow, reads, writes, background: quiescence });
   const provisional = new ProvisionalDemand(base);
   const episode = new Episode(base);
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };
