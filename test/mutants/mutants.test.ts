@@ -81,6 +81,11 @@ describe("planting", () => {
     expect(await runMutant({ ...wrong, tests: ["test/message/arbitraries.ts"] })).toMatchObject({ kind: "broken" });
   });
 
+  test("[K115] a bug that makes a process spin ends with the processor time that it may take, and is not caught", async () => {
+    const spinning = { ...wrong, replace: `${exported}  for (;;);\n` };
+    expect(await runMutant(spinning, 10)).toMatchObject({ kind: "broken" });
+  });
+
   test("[K115] a name that no bug has is an error", async () => {
     const { code, stderr } = await runProgram(process.execPath, ["test/mutants/run.ts", "no-such-bug"]);
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("--list lists them") });
