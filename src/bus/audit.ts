@@ -1,10 +1,7 @@
-/**
- * What the journal tells a person: failures, and the causal tree of a conversation. Reads only, except that it puts failed
- * events back. SPEC: J75, J77, J78.
- */
+/** Reports of the journal: failures, and the causal tree of a conversation. Reads only. SPEC: J77, J78. */
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
-import type { JournalQuery, JournalRow } from "../store/journal.ts";
+import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { type JournalReader, journalPages } from "./journal-pages.ts";
 
@@ -25,9 +22,6 @@ export interface Failures {
   readonly rows: readonly JournalRow[];
 }
 
-/** Which failed events to put back. */
-export type RequeueQuery = Pick<JournalQuery, "topic" | "correlation" | "createdFromMs" | "createdBeforeMs">;
-
 export async function failures(store: Store, options: { limit?: number; before?: number } = {}): Promise<Failures> {
   const { limit = JOURNAL_PAGE_ROWS, before } = options;
   const cursor = before === undefined ? {} : { cursor: before };
@@ -36,15 +30,6 @@ export async function failures(store: Store, options: { limit?: number; before?:
     store.query({ status: "failed", order: "descending", limit, ...cursor }),
   ]);
   return { count: counts.failed, rows };
-}
-
-/** Puts all failed events that a query finds back to pending, page by page. */
-export async function requeueWhere(reader: JournalReader, query: RequeueQuery): Promise<number[]> {
-  const requeued: number[] = [];
-  for await (const rows of journalPages(reader, { ...query, status: "failed", kind: "event" })) {
-    requeued.push(...(await reader.store.requeue(rows.map((row) => row.id))));
-  }
-  return requeued;
 }
 
 export async function trace(reader: JournalReader, correlation: string): Promise<Trace> {

@@ -60,6 +60,11 @@ export class Delivery implements ShareListener {
         run.note(SKIPPED);
         continue;
       }
+      const dueAtMs = run.dueAtMs(step);
+      if (dueAtMs !== undefined) {
+        run.note({ kind: "postponed", atMs: dueAtMs });
+        continue;
+      }
       // Its subscriber is gone: whoever is subscribed now gets the event, perhaps he himself with another handler.
       if (!step.subscription.active) return this.#parts.settles.add(run, releaseOf(run));
       if (!this.#isLetIn(run, step)) return;
@@ -150,10 +155,15 @@ export class Delivery implements ShareListener {
         return RECORDED;
       case "already":
         return DONE;
-      case "settled":
-        if (end.settlement.outcome.kind === "retry") retries.note(end.settlement.outcome.atMs);
-        held.over(run, end.settlement.outcome.kind === "retry" ? "given-back" : "settled");
+      case "settled": {
+        const { outcome } = end.settlement;
+        if (outcome.kind === "retry" || outcome.kind === "waits") {
+          if (outcome.atMs !== undefined) retries.note(outcome.atMs);
+          held.over(run, "given-back");
+        } else held.over(run, "settled");
+        if (outcome.kind === "waits") held.listener?.backlog();
         return LEFT;
+      }
       case "lost":
         observe({ kind: "claim-lost", event: run.id });
         held.over(run, "lost");

@@ -7,7 +7,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
-import { AWAITED_WINDOW_MS, TRANSACT_PAUSE_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS, READY_PAUSE_MS } from "../limits.ts";
 import type { Address, DocumentIndex } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TransactionReads } from "../scheduler/transaction-reads.ts";
@@ -67,12 +67,12 @@ export async function transact<T>(
       if (attempted instanceof ReadBehind) {
         // Code that looks at another value each time it runs must not hold the thread, nor go on for ever.
         const isRestless = attempt > ATTEMPTS_AT_ONCE;
-        if (isRestless) await pause(host, TRANSACT_PAUSE_MS);
+        if (isRestless) await pause(host, READY_PAUSE_MS);
         else if (attempt === 1) reads.refresh();
         for (const [address, shallow] of attempted.behind) {
           while (!closure.require(address, shallow) || (isRestless && isOver())) {
             if (isOver()) throw new TransactionError(notInTime(address, windowMs), attempt);
-            await pause(host, TRANSACT_PAUSE_MS);
+            await pause(host, READY_PAUSE_MS);
           }
         }
         continue;
@@ -81,7 +81,7 @@ export async function transact<T>(
       for (const { replica: of, document } of missing ?? []) held.push(of.observe(document));
       if (commit === undefined && missing !== undefined && !isOver()) {
         // Where nothing is loaded any more, it ends with the window.
-        if (!(await loaded(missing))) await pause(host, TRANSACT_PAUSE_MS);
+        if (!(await loaded(missing))) await pause(host, READY_PAUSE_MS);
         continue;
       }
       // It has read what it needed: while the store takes its time, it demands nothing.
@@ -92,7 +92,7 @@ export async function transact<T>(
       if (!mayRunAgain || isOver()) throw new TransactionError(outcome, attempt);
       await replica.catchUp();
       await replica.loadsSettled();
-      await pause(host, TRANSACT_PAUSE_MS * Math.min(attempt, 10) * host.random());
+      await pause(host, READY_PAUSE_MS * Math.min(attempt, 10) * host.random());
     }
   } finally {
     closure.release();

@@ -3,6 +3,7 @@
  * directory's lock meanwhile so that none begins. Verbs that change things say what, and do not care which. SPEC: K44.
  */
 import { systemHost } from "../host/system-host.ts";
+import { type RemovedConsumer, removeStoredConsumers, requeueStored } from "../kernel/consumer-repair.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { type KernelStore, openStore } from "../kernel/open-store.ts";
@@ -18,8 +19,10 @@ export interface PurgeBounds {
 }
 
 export interface JournalOwner {
-  /** Puts failed rows back, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
-  requeue(ids: readonly number[]): Promise<readonly number[]>;
+  /** Puts rows back, at most `REQUEUE_IDS_MAX`, or only for one consumer; resolves with those that were put back. */
+  requeue(ids: readonly number[], consumer?: string): Promise<readonly number[]>;
+  /** Removes consumers of a name, of one pattern or of all. */
+  removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]>;
   /** Removes some of what may go; resolves with how many. Zero means that nothing is left to remove. */
   purgeSome(bounds: PurgeBounds): Promise<number>;
   cancelTimer(timerId: string): Promise<boolean>;
@@ -30,8 +33,15 @@ export async function withOwner<T>(call: VerbCall, work: (owner: JournalOwner) =
   if (client) {
     await using _ = client;
     return await work({
-      requeue: async (ids) =>
-        ((await client.command("Kernel.Requeue", { ids: [...ids] })) as { requeued: number[] }).requeued,
+      requeue: async (ids, consumer) => {
+        const data = { ids: [...ids], ...(consumer === undefined ? {} : { consumer }) };
+        return ((await client.command("Kernel.Requeue", data)) as { requeued: number[] }).requeued;
+      },
+      removeConsumers: async (name, pattern) => {
+        const data = { name, ...(pattern === undefined ? {} : { pattern }) };
+        return ((await client.command("Kernel.RemoveConsumer", data)) as never as { removed: RemovedConsumer[] })
+          .removed;
+      },
       purgeSome: async (bounds) =>
         ((await client.command("Kernel.Purge", { ...bounds })) as { removed: number }).removed,
       cancelTimer: async (timerId) =>
@@ -46,7 +56,8 @@ export async function withOwner<T>(call: VerbCall, work: (owner: JournalOwner) =
 
 function ownerOf(store: KernelStore): JournalOwner {
   return {
-    requeue: (ids) => store.requeue(ids),
+    requeue: (ids, consumer) => requeueStored(store, ids, consumer),
+    removeConsumers: (name, pattern) => removeStoredConsumers({ host: systemHost(), store }, name, pattern),
     purgeSome: (bounds) => store.retain({ ...bounds, limit: RETENTION_STEP_ROWS }),
     cancelTimer: async (timerId) => {
       const [cancelled] = await store.changeDue([{ op: "cancel", kind: "timer", key: timerId }]);

@@ -1,6 +1,6 @@
 /**
- * `millrace requeue`: puts failed events back, by id, or all that a filter finds. Subscribers that had handled one do not get it
- * again. What a filter finds is counted first, and put back only with `--yes`. Commands are put back one by one, by their ids: whoever sent one
+ * `millrace requeue`: puts events back that failed or were settled without a consumer, by id, or all failed ones that a filter finds.
+ * Subscribers that had handled one do not get it again. With `--consumer`, done events go back for that consumer alone. What a filter finds is counted first, and put back only with `--yes`. Commands are put back one by one, by their ids: whoever sent one
  * was told that it failed, and may have sent it again. SPEC: K44.
  */
 import { systemHost } from "../host/system-host.ts";
@@ -15,7 +15,7 @@ const IDS_MAX = 10_000;
 
 export const requeue: Verb = {
   name: "requeue",
-  usage: "<id>... | --all | [--topic T] [--correlation C] [--newer AGE] [--yes] [--json]",
+  usage: "<id>... [--consumer NAME] | --all | [--topic T] [--correlation C] [--newer AGE] [--yes] [--json]",
   summary: "put failed events back: by id, or all that a filter finds (counted first; --yes does it)",
   example: "millrace requeue 12\nmillrace requeue --topic Email.Received --newer 2h --yes",
   options: {
@@ -23,6 +23,7 @@ export const requeue: Verb = {
     topic: { type: "string", value: "T", about: "those of this topic" },
     correlation: { type: "string", value: "C", about: "those of this conversation" },
     newer: { type: "string", value: "AGE", about: "those that failed within the last 90s, 15m, 12h or 30d" },
+    consumer: { type: "string", value: "NAME", about: "events that are done go back too, for this consumer alone" },
     yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
   },
@@ -37,6 +38,8 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (named.length > 0 && (filtered || options["all"])) throw new UsageError("name ids, or a filter, not both");
   if (named.length === 0 && !filtered && !options["all"])
     throw new UsageError('name failed events, or --all; "millrace ls failures" lists them');
+  const { consumer } = options;
+  if (consumer !== undefined && named.length === 0) throw new UsageError("--consumer takes the ids of events");
   const { ids, commands } = named.length > 0 ? { ids: named, commands: 0 } : await find(call);
   if (commands > 0 && !options["json"])
     terminal.line(
@@ -47,24 +50,22 @@ async function run(call: VerbCall): Promise<ExitCode> {
     else terminal.line(`${counted(ids.length, "failed event")} would be put back; add --yes to do it`);
     return EXIT.ok;
   }
-  const done = ids.length === 0 ? [] : await withOwner(call, (owner) => putBack(owner, ids, terminal.progress));
+  const done = ids.length === 0 ? [] : await withOwner(call, (owner) => putBack(owner, ids, call));
   const missing = named.filter((id) => !done.includes(id));
   if (options["json"])
     terminal.line(JSON.stringify({ failed: ids.length, commands, requeued: done.length, ids: done }));
   else terminal.line(`${done.length} put back`);
-  if (missing.length > 0) terminal.complain(`not failed, so left as they are: ${missing.join(", ")}`);
+  const why = consumer === undefined ? "not failed, nor settled without a consumer" : "not settled";
+  if (missing.length > 0) terminal.complain(`${why}, so left as they are: ${missing.join(", ")}`);
   return missing.length > 0 ? EXIT.failed : EXIT.ok;
 }
 
-async function putBack(
-  owner: JournalOwner,
-  ids: readonly number[],
-  progress: (text: string) => void,
-): Promise<number[]> {
+async function putBack(owner: JournalOwner, ids: readonly number[], call: VerbCall): Promise<number[]> {
+  const { consumer } = call.options;
   const done: number[] = [];
   for (const list of inRequests(ids)) {
-    done.push(...(await owner.requeue(list)));
-    progress(`${done.length} of ${ids.length} put back`);
+    done.push(...(await owner.requeue(list, typeof consumer === "string" ? consumer : undefined)));
+    call.terminal.progress(`${done.length} of ${ids.length} put back`);
   }
   return done;
 }

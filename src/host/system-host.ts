@@ -5,6 +5,7 @@
  * else was queued still runs.
  */
 
+import { processSlot, withoutValue } from "./async-slot.ts";
 import { type Host, requireDelay, type Timer, type TimerOptions } from "./host.ts";
 import { type Platform, webPlatform } from "./platform.ts";
 import { type RandomSource, randomBytes, randomUnit } from "./random-source.ts";
@@ -19,6 +20,7 @@ export function systemHost(platform: Platform = webPlatform()): Host {
 }
 
 class SystemHost implements Host {
+  readonly context = processSlot;
   readonly #platform: Platform;
   readonly #timers: SystemTimers;
   readonly #random: RandomSource;
@@ -41,11 +43,11 @@ class SystemHost implements Host {
 
   timer(delayMs: number, fire: () => void, options?: TimerOptions): Timer {
     requireDelay(delayMs);
-    return this.#timers.set(delayMs, fire, options?.keepAlive ?? true);
+    return withoutValue(this.context, () => this.#timers.set(delayMs, fire, options?.keepAlive ?? true));
   }
 
   task(run: () => void): void {
-    this.#platform.macrotask(run);
+    withoutValue(this.context, () => this.#platform.macrotask(run));
   }
 
   yield(): Promise<void> {
@@ -53,7 +55,7 @@ class SystemHost implements Host {
   }
 
   microtask(run: () => void): void {
-    this.#platform.microtask(run);
+    withoutValue(this.context, () => this.#platform.microtask(run));
   }
 
   report(error: unknown, what = "a listener failed"): void {

@@ -87,6 +87,8 @@ export interface PendingView {
 export function inspectCapability(inspected: Inspected): Capability {
   return capability({
     description: "what is in this kernel, and why it did what it did",
+    // Each of its commands is one commit of the store.
+    durable: "unawaited",
     queries: {
       "Kernel.Graph": {
         description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",
@@ -103,6 +105,10 @@ export function inspectCapability(inspected: Inspected): Capability {
         input: commitList,
         handle: ({ commits }: { commits: readonly CommitIdentity[] }) => plain({ commits: found(inspected, commits) }),
       },
+      "Kernel.Consumers": {
+        description: "declared consumers, where they run, and how many events wait for them",
+        handle: async () => plain({ consumers: await inspected.bus.consumers() }),
+      },
       "Kernel.Requests": {
         description: "requests that have no answer yet",
         handle: () => plain({ requests: pending(inspected.loop()) }),
@@ -110,9 +116,18 @@ export function inspectCapability(inspected: Inspected): Capability {
     },
     commands: {
       "Kernel.Requeue": {
-        description: "puts failed events back",
+        description:
+          "puts events back that failed, or that were settled without a consumer; done ones for one consumer",
         input: idList,
-        handle: async ({ ids }: { ids: readonly number[] }) => ({ requeued: [...(await inspected.bus.requeue(ids))] }),
+        handle: async ({ ids, consumer }: { ids: readonly number[]; consumer?: string }) => ({
+          requeued: [...(await inspected.bus.requeue(ids, { consumer }))],
+        }),
+      },
+      "Kernel.RemoveConsumer": {
+        description: "removes a consumer that is gone for good, and settles the events that wait for it alone",
+        input: consumerName,
+        handle: async ({ name, pattern }: ConsumerName) =>
+          plain({ removed: await inspected.bus.removeConsumers(name, pattern) }),
       },
       "Kernel.Purge": {
         description: `removes settled rows of the journal, at most ${RETENTION_STEP_ROWS} at a time`,
@@ -204,13 +219,36 @@ const nodeName = dataSchema<{ node: string }>(
   { type: "object", properties: { node: { type: "string" } }, required: ["node"] },
 );
 
-const idList = dataSchema<{ ids: readonly number[] }>(
+interface ConsumerName {
+  readonly name: string;
+  readonly pattern?: string;
+}
+
+const consumerName = dataSchema<ConsumerName>(
   (data) => {
-    const { ids } = (data ?? {}) as { ids?: unknown };
+    const { name, pattern } = (data ?? {}) as { name?: unknown; pattern?: unknown };
+    if (typeof name !== "string") return "name: must be a consumer's name";
+    return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
+  },
+  {
+    type: "object",
+    properties: { name: { type: "string" }, pattern: { type: "string" } },
+    required: ["name"],
+  },
+);
+
+const idList = dataSchema<{ ids: readonly number[]; consumer?: string }>(
+  (data) => {
+    const { ids, consumer } = (data ?? {}) as { ids?: unknown; consumer?: unknown };
+    if (consumer !== undefined && typeof consumer !== "string") return "consumer: must be a consumer's name";
     if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX) return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
     return ids.every((id) => Number.isSafeInteger(id) && id > 0) ? undefined : "ids: must be ids of journal rows";
   },
-  { type: "object", properties: { ids: { type: "array", items: { type: "integer" } } }, required: ["ids"] },
+  {
+    type: "object",
+    properties: { ids: { type: "array", items: { type: "integer" } }, consumer: { type: "string" } },
+    required: ["ids"],
+  },
 );
 
 const commitList = dataSchema<{ commits: readonly CommitIdentity[] }>(

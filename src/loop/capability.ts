@@ -4,6 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
+import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
 
@@ -73,6 +74,18 @@ export type SchemaResult =
   | { readonly value: unknown; readonly issues?: undefined }
   | { readonly issues: readonly { readonly message: string; readonly path?: readonly unknown[] | undefined }[] };
 
+/**
+ * Which commands the loop journals before their handler is called. `"before"`: all. `"unawaited"`: those that no requester waits for;
+ * a transactional handler journals the others in its own commit. `false`: none, so a crash loses them.
+ */
+export type Durability = "before" | "unawaited" | false;
+
+/** For input that no compiler has checked: a misspelt value would lose commands, and only a crash would show it. */
+export function durabilityProblem(durable: unknown): string | undefined {
+  if (durable === undefined || durable === "before" || durable === "unawaited" || durable === false) return undefined;
+  return `durable: must be "before", "unawaited" or false, got ${show(durable)}; leave it out for the default`;
+}
+
 export interface Capability {
   readonly description: string;
   /** A union of messages it takes: each branch with a literal kind (command or query) and a literal type. */
@@ -85,12 +98,11 @@ export interface Capability {
   readonly relays?: boolean;
   /** What it may know, by the names of labels, and so what it answers may tell; without one, everything (decision 0010). */
   readonly clearance?: readonly string[];
-  /** A command of it that was under way when the process died may be handled again; otherwise it has failed as interrupted. */
+  /** Acts on the kernel itself, such as its end: closed to connections with a clearance. */
+  readonly operates?: boolean;
+  /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
   readonly idempotent?: boolean;
-  /**
-   * Which of its commands are in the journal before they are handled. Those that nobody waits for, unless given. `"before"`: all of them.
-   * `false`: none, and one that nobody waits for is lost with the process.
-   */
-  readonly durable?: "before" | false;
+  /** Which of its commands are durable before their handler is called; `"before"` by default. */
+  readonly durable?: Durability;
   spawn(context: SpawnContext): CapabilityActor;
 }

@@ -4,8 +4,8 @@
  */
 import { checkMessage, isId, type Message } from "../message/envelope.ts";
 import { type Failure, thrownText } from "../message/error-data.ts";
-import { DATA_LIMITS, type JsonObject } from "../message/json.ts";
-import { cloneJson, copyFlat, copyJson } from "../message/json-copy.ts";
+import type { JsonObject } from "../message/json.ts";
+import { cloneData, copyFlat, copyJson } from "../message/json-copy.ts";
 import { problemText, within } from "../message/problem.ts";
 import type { Sender } from "./inbound.ts";
 import type { MadeMessageEvent } from "./mailbox-actor.ts";
@@ -24,7 +24,12 @@ export class Emissions {
     try {
       const checked = checkMessage(data);
       if (checked.kind === "refused") return this.#router.badEmission(actor, data, checked.message);
-      return this.#router.emission(actor, copyMessage(checked.message), { thrown, request: undefined, sender });
+      const { kind, type, metadata } = checked.message;
+      const clone = cloneData(checked.message.data);
+      if (clone.kind === "impure")
+        return this.#router.badEmission(actor, checked.message, problemText(within("data", clone.problem)));
+      const copy = { kind, type, data: clone.value, metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
+      return this.#router.emission(actor, copy, { thrown, request: undefined, sender });
     } catch (error) {
       return this.#router.badEmission(actor, envelopeIn(data), thrownText(error));
     }
@@ -44,7 +49,7 @@ export class Emissions {
     const { kind, type, metadata } = message;
     // A handler may have tampered with the message it answers, whose ids and trace context are in the answer.
     if (!isOwnMetadata(metadata)) return this.take(actor, message, thrown, sender);
-    const clone = cloneJson(message.data, DATA_LIMITS);
+    const clone = cloneData(message.data);
     if (clone.kind === "impure")
       return this.#router.badEmission(actor, message, problemText(within("data", clone.problem)));
     return this.#router.emission(actor, { kind, type, data: clone.value, metadata }, { thrown, request, sender });

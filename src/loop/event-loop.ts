@@ -231,7 +231,10 @@ export class EventLoop implements ActorHome {
     // The mark tells a refusal from a handler's own answer: the request may be sent again.
     const refusal = { ...told, metadata: { ...told.metadata, refused: true } };
     if (kind === "command" || kind === "query") this.deliver(origin, refusal);
-    else if (kind === "event" && origin.kind === "adapter") this.tell(origin.connection, refusal);
+    else if (kind === "event" && origin.kind === "adapter") {
+      origin.connection.taken?.(message);
+      this.tell(origin.connection, refusal);
+    }
     this.observations.tell(code === 503 ? "Sys.Overload" : "Sys.RoutingError", { kind, type, code, reason }, message);
   }
 

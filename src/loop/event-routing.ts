@@ -35,12 +35,14 @@ export class EventRouting {
       origin.kind === "actor" ? origin.actor.name : origin.kind === "adapter" ? origin.connection.adapter : "kernel";
     if (!this.#journal) {
       for (const name of this.#loop.table.subscribers(message.type)) this.#deliver(message, name);
+      taken(origin, message);
       return this.#tellRelay(origin, message);
     }
     const heard = origin.kind === "relay" ? this.#heardBySubscribers(message) : undefined;
     this.#journal.publish(message, source).then(
       () => {
         this.deliveries.kept(message.metadata.id);
+        taken(origin, message);
         if (heard) void heard.then(() => this.#tellRelay(origin, message));
         else this.#tellRelay(origin, message);
       },
@@ -51,6 +53,7 @@ export class EventRouting {
         this.#loop.observations.tell("Sys.RoutingError", { type: message.type, reason }, message);
         const failure = thrown instanceof Failure ? thrown : new Failure(503, reason);
         this.#tellRelay(origin, message, failure);
+        taken(origin, message);
         if (origin.kind === "adapter")
           this.#loop.tell(origin.connection, error(this.#host, message, fromError(failure)));
       },
@@ -125,4 +128,9 @@ export class EventRouting {
     }
     if (this.#journal) throw new Error(reason);
   }
+}
+
+/** A client sends further events while earlier ones are on their way, but not without end. */
+function taken(origin: Origin, event: Message): void {
+  if (origin.kind === "adapter") origin.connection.taken?.(event);
 }

@@ -11,6 +11,8 @@ export interface Connection {
   readonly clearance?: readonly string[];
   /** An answer to one of its requests: each request gets one. */
   deliver(answer: Message): void;
+  /** An event of this client is journaled, or was refused. */
+  taken?(event: Message): void;
   /** An event it asked for, or the early end of a subscription. */
   stream(message: Message): void;
   /** Whether it keeps up with what is written to it. */

@@ -1,5 +1,6 @@
 /**
- * Commands that the journal keeps: those that nobody waits for, and all of a capability that is `durable: "before"`. SPEC: L39, L41-L43.
+ * Commands that are durable before their handler is called: all commands of a capability, or with `durable: "unawaited"` those that no
+ * requester waits for. SPEC: L39, L41-L43, L80, L82-L84.
  *
  * ```
  *   keep ──durable──> kept ──delivered by the journal──> with its actor ──answered──> over: the journal hears, and whoever waits
@@ -16,7 +17,7 @@ import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { equal } from "../message/equality.ts";
-import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
 import type { Capability } from "./capability.ts";
@@ -63,9 +64,9 @@ class KeptCommand implements Kept {
 
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
-    const { code, message } = answer.data as ErrorData;
-    // Who waits was told, and may ask again: it must not be handled behind his back.
-    this.#end.reject(requester.kind === "nobody" ? new Failure(code, message) : new Error(message));
+    const failure = failureOf(answer.data as ErrorData);
+    // A requester was told, and may ask again: the command must not be handled a second time without it.
+    this.#end.reject(requester.kind === "nobody" ? failure : new Error(failure.message, { cause: failure.cause }));
   }
 }
 
@@ -84,10 +85,10 @@ export class KeptCommands {
     }
   }
 
-  /** Whether a request has to be in the journal before it is handled. */
+  /** Whether a request must be durable before its handler is called. */
   mustKeep({ message, origin }: Sent, { durable }: Capability): boolean {
     if (message.kind !== "command" || durable === false) return false;
-    return durable === "before" || !isAwaited(message, origin);
+    return durable !== "unawaited" || !isAwaited(message, origin);
   }
 
   keep({ message, origin }: Sent, actor: SupervisedActor): PendingRequest | undefined {

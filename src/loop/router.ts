@@ -4,7 +4,14 @@
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
+import {
+  type ErrorData,
+  errorData,
+  Failure,
+  failureOf,
+  type SystemErrorCode,
+  thrownText,
+} from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { causedBy, command, error, reply } from "../message/lineage.ts";
 import { eventRefusal, refusalOf } from "./admission.ts";
@@ -320,7 +327,8 @@ export class Router {
 
   /** Reports a failed handler. True when nobody waits for the outcome because it is an event's. */
   #fault(actor: SupervisedActor, message: Message<ErrorData>, thrown: unknown): boolean {
-    const { code, message: reason } = message.data;
+    const { code } = message.data;
+    const reason = thrownText(failureOf(message.data));
     const { type } = message;
     const { pending, table, observations, observationSubscribers } = this.#loop;
     const asked = pending.get(causationOf(message) ?? "");

@@ -216,7 +216,8 @@ function cleanMetadata(metadata: Metadata): Metadata {
 
 /** Why a worker has crashed, which some runtimes and some errors say nothing of. */
 function crashText({ message, error }: WorkerEvent): string {
-  return message || (error === undefined || error === null ? "" : thrownText(error)) || "it did not say why";
+  const text = error === undefined || error === null ? thrownText(message ?? "") : thrownText(error);
+  return text.replace(/^(?:error: |Uncaught )/, "") || "it did not say why";
 }
 
 /** Answers go past the worker's mailbox too. */

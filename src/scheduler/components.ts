@@ -4,6 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { Agenda } from "./agenda.ts";
+import { AttemptViews } from "./attempt-views.ts";
 import { Attempts } from "./attempts.ts";
 import { Authors } from "./authors.ts";
 import { Dispatch } from "./dispatch.ts";
@@ -70,9 +71,10 @@ export function compose(host: Host) {
 
   // Handling sends.
   const answers = new SendAnswers({ host, introspection, work: settle });
-  const dispatch = new Dispatch({ ...base, runner, answers, work: settle, passes: settle });
-  const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const reading = { registry, graph, agenda, gates, runner, work: settle };
+  const views = new AttemptViews({ ...reading, turns });
+  const dispatch = new Dispatch({ ...reading, host, views, introspection, answers, passes: settle });
+  const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
   trace.clock = graph;
@@ -98,6 +100,7 @@ export function compose(host: Host) {
     pull,
     attempts,
     reading,
+    views,
     events,
   };
 }

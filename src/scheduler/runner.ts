@@ -1,7 +1,7 @@
 /**
  * Running a node (Scheduler v2 §7.3): one unit of writes, reads compared with the registered ones while they are made, the
  * result put into the primary output, errors reported with the node left subscribed. Knows whose code executes now, and so
- * where a read or a write belongs: to a run (`run-reads.ts`, `run-writes.ts`), to the handling of a send, or to plain code.
+ * where a read or a write belongs: to a run (`run-reads.ts`, `run-writes.ts`), to the attempt of a handler, or to plain code.
  *
  * ```
  *   taken from the agenda: status clean, causes taken
@@ -15,6 +15,7 @@ import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
+import type { Attempt } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
@@ -22,7 +23,6 @@ import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
-import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
@@ -40,8 +40,8 @@ import type { WriteTarget } from "./write-unit.ts";
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
   current: Run | null = null;
-  /** The handling of a send whose synchronous part is executing; what nodes do meanwhile is their own. */
-  handling: Handling | null = null;
+  /** The attempt of a handler whose synchronous part is executing; what nodes do meanwhile is their own. */
+  attempt: Attempt | null = null;
   /** Reads register no dependency: the code inside `untracked` executes. */
   isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
@@ -103,7 +103,7 @@ export class Runner implements RunHome {
     document.touched = true;
     // It reads as absent, and arrives as a change.
     if (document.state === "absent") address.home.replica.touch(document);
-    if (this.handling !== null) return this.handling.read(address, shallow);
+    if (this.attempt !== null) return this.attempt.read(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
     else if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
     // The label of a computed value is known only when it is up to date.
@@ -166,20 +166,20 @@ export class Runner implements RunHome {
 
   /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
   glance(address: Address): Json | undefined {
-    return this.handling === null || this.current !== null ? address.value : this.handling.glance(address);
+    return this.attempt === null || this.current !== null ? address.value : this.attempt.glance(address);
   }
 
   /** Writes a value, mostly where the same code has just written. */
   write(address: Address, value: unknown): void {
-    const isPlainCode = this.current === null && this.handling === null;
+    const isPlainCode = this.current === null && this.attempt === null;
     if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
   }
 
-  /** Where a write goes: to the running node's unit, to the handling of a send, or to the ambient turn of the space. */
+  /** Where a write goes: to the running node's unit, to the attempt of a handler, or to the ambient turn of the space. */
   targetFor(address: Address): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
-    return this.handling ?? this.#turns.ambient(address.home.replica);
+    return this.attempt ?? this.#turns.ambient(address.home.replica);
   }
 
   #unitFor(run: Run, address: Address): WriteTarget {
@@ -192,7 +192,7 @@ export class Runner implements RunHome {
   /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
   restOn(address: Address): void {
     const { isKnown } = address.document;
-    if (isKnown || this.current !== null || this.handling !== null || this.#turns.isTransacting) return;
+    if (isKnown || this.current !== null || this.attempt !== null || this.#turns.isTransacting) return;
     this.#turns.ambient(address.home.replica).read(address, false);
   }
 
@@ -301,13 +301,14 @@ export class Runner implements RunHome {
     this.#ended(run);
   }
 
-  /** A wait for rest, begun by whatever executes now; a run or a handler that goes on after an await would wait for itself. */
-  waitsForRest<T>(wait: () => Promise<T>, waiter: Handling | null = this.handling): Promise<T> {
+  /** A wait for rest, begun by the code that executes now. A run or a stream's handler that goes on after an await would wait for itself. */
+  waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.attempt): Promise<T> {
     const run = this.current;
-    if (run === null && waiter === null) return wait();
-    const isAwaited = run === null ? waiter?.isAwaited : run.node.handle?.awaited === run;
-    if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(waiter?.send.stream)));
-    return this.selfWaits.unless(run?.id ?? (waiter as Handling), wait());
+    const holder = run === null && waiter?.holdsRest ? waiter : null;
+    if (run === null && holder === null) return wait();
+    const isAwaited = run === null ? holder?.isAwaited : run.node.handle?.awaited === run;
+    if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(holder)));
+    return this.selfWaits.unless(run?.id ?? (holder as Attempt), wait());
   }
 
   /** Synchronous code of an asynchronous run, after an await. */

@@ -20,16 +20,16 @@ import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
+import type { Attempt, AttemptKind } from "../work/attempt.ts";
+import type { Launch } from "../work/lineage.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
-import type { Closure } from "./closure.ts";
+import { Closure } from "./closure.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
 import type { QueueSnapshot } from "./events.ts";
-import type { Handling } from "./handling.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
-import type { Launch } from "./lineage.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Persisted } from "./node-record.ts";
 import type { Runner } from "./runner.ts";
@@ -152,6 +152,17 @@ export class Scheduler implements Disposable {
     return this.#components.attempts.transact(replica, code, changeGroup, closure);
   }
 
+  /** The kind of the attempts of a handler: they read on where documents are missing, and wait for computed values. */
+  attemptsOf(name: string, clearance: Label | undefined, options?: Partial<AttemptKind>): AttemptKind {
+    const { views, host, reading } = this.#components;
+    const demand = () => new Closure(reading, name, { waitsForUnsettling: true });
+    const of = clearance === undefined ? {} : { clearance };
+    return {
+      ...{ views, host, name, ...of, demand },
+      ...{ onMissing: "go-on", onBehind: "abandon", otherSpaces: "read", ...options },
+    };
+  }
+
   /** For a transaction that lives across awaits. */
   reads(replica: Replica): TransactionReads {
     return new TransactionReads(this.#components, replica);
@@ -164,7 +175,7 @@ export class Scheduler implements Disposable {
     const { events, introspection } = this.#components;
     const record = events.stream(stream);
     const sent = events.send(record, value, options);
-    introspection.sent(record, sent, this.running?.id ?? this.handling?.send.id);
+    introspection.sent(record, sent, this.running?.id ?? this.attempt?.id);
     return sent;
   }
 
@@ -191,9 +202,9 @@ export class Scheduler implements Disposable {
     return this.#components.events.launch(launch);
   }
 
-  /** The handling whose code runs now, where one does. */
-  get handling(): Handling | undefined {
-    return this.#runner.current === null ? (this.#runner.handling ?? undefined) : undefined;
+  /** The attempt of a handler whose code runs now, where one does. */
+  get attempt(): Attempt | undefined {
+    return this.#runner.current === null ? (this.#runner.attempt ?? undefined) : undefined;
   }
 
   getQueues(): readonly QueueSnapshot[] {

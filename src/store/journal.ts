@@ -20,7 +20,8 @@ export interface JournalEntry {
   readonly as:
     | { readonly status: "pending" }
     | { readonly status: "claimed"; readonly lease: number }
-    | { readonly status: "done"; readonly note?: string }
+    /** With `consumers`, the row is `pending` if the consumer table has another version. */
+    | { readonly status: "done"; readonly note?: string; readonly consumers?: number }
     | { readonly status: "failed"; readonly error: string };
 }
 
@@ -42,7 +43,7 @@ export interface JournalRow {
    * its handling had begun. Holders that left it in good order count for one in all, and only where nobody else does.
    */
   readonly deaths?: number;
-  /** A pending row is not claimable before this time. */
+  /** A pending row is not claimable before this time. Absent for a row that only waits for consumers. */
   readonly nextAttemptAtMs?: number;
   /** Who holds it while it is processing. */
   readonly lease?: number;
@@ -52,9 +53,17 @@ export interface JournalRow {
 
 export interface Delivery {
   readonly subscriber: string;
-  readonly status: "done" | "failed" | "retry";
+  /**
+   * `waiting`: its consumer runs in no process that has had the event. `removing`: the consumer was removed while the event waited for
+   * it; once the event is settled the delivery is `removed`.
+   */
+  readonly status: "done" | "failed" | "retry" | "waiting" | "removing" | "removed";
   readonly attempts: number;
   readonly error?: string;
+  /** Of a `retry`: not before this time. */
+  readonly nextAttemptAtMs?: number;
+  /** Of `waiting`: the key of the consumer. */
+  readonly awaits?: string;
 }
 
 /** A row handed to a dispatcher. Settling it names all three of id, lease and attempt. */
@@ -69,6 +78,8 @@ export interface ClaimRequest {
   readonly limit: number;
   /** Which kinds of message to hand out; the bus takes events, the loop commands. */
   readonly kinds: readonly ("event" | "command")[];
+  /** Keys of consumers that run here: rows that wait for them are handed out too. */
+  readonly consumers?: readonly string[];
   /** Of the rows with `deaths` of at least `from`, hand out no more than `limit`: one of them may bring its holder down. */
   readonly suspects?: { readonly from: number; readonly limit: number };
 }
@@ -87,8 +98,12 @@ export interface Settlement {
     | { readonly kind: "failed"; readonly error: string }
     /** Back to pending, not before `atMs`. */
     | { readonly kind: "retry"; readonly atMs: number; readonly error: string }
+    /** Back to pending, for consumers that its deliveries name; for every claimant from `atMs` on, if that is given. */
+    | { readonly kind: "waits"; readonly atMs?: number; readonly error: string }
     /** Back to pending at once, as if it had not been claimed (graceful stop). */
     | { readonly kind: "release" };
+  /** The version of the consumer table by which it was decided. The store refuses it if the table has another. */
+  readonly consumers?: number | undefined;
   /** Upserted by subscriber. */
   readonly deliveries?: readonly Delivery[];
 }

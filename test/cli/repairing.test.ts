@@ -42,7 +42,11 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     while ((await json("ls", "events", "--topic", "Order.Refused", "--status", "done")).length < 3);
     expect(await millrace("ls", "failures")).toMatchObject({ code: 0, stdout: "no failures\n" });
     expect(await millrace("requeue", ids[0] as string)).toEqual({
-      ...{ code: 1, stdout: "0 put back\n", stderr: `millrace: not failed, so left as they are: ${ids[0]}\n` },
+      ...{
+        code: 1,
+        stdout: "0 put back\n",
+        stderr: `millrace: not failed, nor settled without a consumer, so left as they are: ${ids[0]}\n`,
+      },
     });
   });
 

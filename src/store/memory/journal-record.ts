@@ -6,6 +6,9 @@ import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { causationOf, type Message } from "../../message/envelope.ts";
 import type { Delivery, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
 
+/** No time comes to this: the row waits for consumers. */
+export const PARKED_MS = Number.POSITIVE_INFINITY;
+
 export interface JournalState {
   readonly status: JournalStatus;
   /** How often the row was claimed; a release takes its claim back. */
@@ -16,7 +19,7 @@ export interface JournalState {
   readonly said: "nothing" | "begun" | "left";
   /** Set while `processing`. */
   readonly lease: number | undefined;
-  /** Set while `pending` after a retry; not claimable until it is released. */
+  /** Set while `pending` after a retry; not claimable until it is released. `PARKED_MS`: only for consumers that its deliveries name. */
   readonly nextAttemptAtMs: number | undefined;
   /** Set while `done` or `failed`. */
   readonly processedAtMs: number | undefined;
@@ -38,6 +41,11 @@ export interface JournalRecord {
   state: JournalState;
   /** By subscriber. */
   readonly deliveries: Map<string, Delivery>;
+}
+
+/** Whether a row was settled although a consumer may not have heard it: it failed, or it is done with a note. */
+export function isRequeueable({ status, error }: JournalState, even: "done" | undefined): boolean {
+  return status === "failed" || (status === "done" && (error !== undefined || even === "done"));
 }
 
 export function newRecord(id: number, entry: JournalEntry, nowMs: number): JournalRecord {
@@ -75,7 +83,7 @@ export function rowOf(record: JournalRecord): JournalRow {
     ...(deaths === 0 ? {} : { deaths }),
     ...(processedAtMs === undefined ? {} : { processedAtMs }),
     ...(error === undefined ? {} : { error }),
-    ...(nextAttemptAtMs === undefined ? {} : { nextAttemptAtMs }),
+    ...(nextAttemptAtMs === undefined || nextAttemptAtMs === PARKED_MS ? {} : { nextAttemptAtMs }),
     ...(lease === undefined ? {} : { lease }),
     deliveries: [...record.deliveries.values()].map((delivery) => ({ ...delivery })),
   };
@@ -114,7 +122,14 @@ export function isSettled(state: JournalState): boolean {
 }
 
 export function claimed(state: JournalState, lease: number): JournalState {
-  return { ...state, status: "processing", attempts: state.attempts + 1, said: "nothing", lease };
+  return {
+    ...state,
+    status: "processing",
+    attempts: state.attempts + 1,
+    said: "nothing",
+    lease,
+    nextAttemptAtMs: undefined,
+  };
 }
 
 /** Back to pending because its holder has given it up. The attempt counts: it may have been what brought the holder down. */
@@ -158,6 +173,11 @@ export function settled(state: JournalState, outcome: Settlement["outcome"], now
       return { ...PENDING, status: "failed", attempts, processedAtMs: nowMs, error: outcome.error };
     case "retry":
       return { ...PENDING, attempts, nextAttemptAtMs: outcome.atMs, error: outcome.error };
+    case "waits": {
+      // Whoever puts it back may not have handled it: the deaths of others stay.
+      const { deaths } = state;
+      return { ...PENDING, attempts, deaths, nextAttemptAtMs: outcome.atMs ?? PARKED_MS, error: outcome.error };
+    }
     case "release":
       return { ...abandoned(state), attempts: attempts - 1 };
   }

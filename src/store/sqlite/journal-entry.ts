@@ -16,6 +16,9 @@ import type { Row } from "./connection.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
 
+/** The `next_attempt_at` of a row that waits for consumers: no time comes to it. */
+export const PARKED_S = Number.POSITIVE_INFINITY;
+
 /** An entry as columns, but for what only the transaction knows: its id, its hash, and whether its lease still stands. */
 export interface EncodedEntry extends SignedColumns {
   readonly as: JournalEntry["as"];
@@ -117,7 +120,7 @@ export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRo
     ...(error === null ? {} : { error: String(error) }),
     attempts: Number(row["attempts"]),
     ...(deaths === 0 ? {} : { deaths }),
-    ...(next_attempt_at === null ? {} : { nextAttemptAtMs: toMs(next_attempt_at) }),
+    ...(next_attempt_at === null || next_attempt_at === PARKED_S ? {} : { nextAttemptAtMs: toMs(next_attempt_at) }),
     ...(lease === null ? {} : { lease: Number(lease) }),
     deliveries,
   };

@@ -10,6 +10,10 @@ export const ROW_COLUMNS =
   "id, correlation_id, topic, source, payload, status, created_at, processed_at, error, message_id, kind, type, " +
   "causation_id, timestamp, metadata, attempts, deaths, next_attempt_at, lease, hash";
 
+const JOINED_COLUMNS = ROW_COLUMNS.split(", ")
+  .map((column) => `j.${column} AS ${column}`)
+  .join(", ");
+
 /** The last signed row: its id, a blank and its hash. */
 export const READ_HEAD =
   "SELECT CAST(seq AS INTEGER) AS last_id, substr(seq, instr(seq, ' ') + 1) AS hash FROM sqlite_sequence WHERE name = 'journal_head'";
@@ -47,15 +51,36 @@ export function journalStatements(connection: Connection) {
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
         `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
     ),
+    // One consumer at a time: its rows stand in the index in the order of their ids.
+    awaited: prepare(
+      `SELECT ${JOINED_COLUMNS} FROM delivery AS d CROSS JOIN event_journal AS j ON j.id = d.event WHERE d.awaits = ? ` +
+        `AND j.status = 'pending' AND j.kind = ? AND j.deaths >= ? AND j.deaths < ? ORDER BY d.event ${AT_MOST}`,
+    ),
+    awaitedKeys: prepare(
+      "WITH RECURSIVE one(awaits) AS (SELECT min(awaits) FROM delivery WHERE awaits IS NOT NULL UNION ALL " +
+        "SELECT (SELECT min(awaits) FROM delivery WHERE awaits > one.awaits) FROM one WHERE one.awaits IS NOT NULL) " +
+        "SELECT awaits FROM one WHERE awaits IS NOT NULL",
+    ),
+    forgetAwaits: prepare("UPDATE delivery SET awaits = NULL WHERE event = ? AND awaits IS NOT NULL"),
+    eventsAwaiting: prepare(`SELECT event FROM delivery WHERE awaits = ? ORDER BY event ${AT_MOST}`),
+    removeAwaited: prepare(
+      "UPDATE delivery SET status = 'removing', awaits = NULL WHERE awaits = ? AND event IN (SELECT value FROM json_each(?))",
+    ),
+    unpark: prepare(
+      "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND id IN (SELECT value FROM json_each(?))",
+    ),
     claim: prepare(
-      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, begun = 0, processed_at = NULL " +
-        "WHERE id BETWEEN ? AND ?",
+      "UPDATE event_journal SET status = 'processing', lease = ?, attempts = attempts + 1, begun = 0, processed_at = NULL, " +
+        "next_attempt_at = NULL WHERE id BETWEEN ? AND ?",
     ),
     begin: prepare(`UPDATE event_journal SET begun = 1 WHERE ${HELD}`),
     leave: prepare(`UPDATE event_journal SET begun = 2 WHERE ${HELD}`),
     held: prepare(`SELECT 1 FROM event_journal WHERE ${HELD}`),
     settle: prepare(
       `UPDATE event_journal SET status = ?, processed_at = ?, error = ?, next_attempt_at = ?, lease = NULL, deaths = 0 WHERE ${HELD}`,
+    ),
+    wait: prepare(
+      `UPDATE event_journal SET status = 'pending', error = ?, next_attempt_at = ?, lease = NULL WHERE ${HELD}`,
     ),
     settleRange: prepare(
       "UPDATE event_journal SET status = 'done', processed_at = ?, error = ?, next_attempt_at = NULL, lease = NULL, deaths = 0 " +
@@ -86,7 +111,7 @@ export function journalStatements(connection: Connection) {
     ),
     requeue: prepare(
       "UPDATE event_journal SET status = 'pending', processed_at = NULL, error = NULL, next_attempt_at = NULL, " +
-        "lease = NULL, deaths = 0 WHERE id = ? AND status = 'failed'",
+        "lease = NULL, deaths = 0 WHERE id = ? AND (status = 'failed' OR (status = 'done' AND (error IS NOT NULL OR ?)))",
     ),
     releaseRetries: prepare(
       "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND status <> 'done' AND next_attempt_at <= ?",
@@ -96,9 +121,14 @@ export function journalStatements(connection: Connection) {
         "WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NOT NULL",
     ),
     putDelivery: prepare(
-      "INSERT INTO delivery (event, subscriber, status, attempts, error) VALUES (?, ?, ?, ?, ?) " +
-        "ON CONFLICT (event, subscriber) DO UPDATE SET status = excluded.status, attempts = excluded.attempts, error = excluded.error",
+      "INSERT INTO delivery (event, subscriber, status, attempts, error, next_attempt_at, awaits) " +
+        "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event, subscriber) DO UPDATE SET status = excluded.status, " +
+        "attempts = excluded.attempts, error = excluded.error, next_attempt_at = excluded.next_attempt_at, awaits = excluded.awaits",
     ),
+    countAsDone: prepare(
+      "INSERT INTO delivery (event, subscriber, status, attempts) VALUES (?, ?, 'done', 0) ON CONFLICT DO NOTHING",
+    ),
+    forgetDelivery: prepare("DELETE FROM delivery WHERE event = ? AND subscriber = ?"),
     forgetFailures: prepare("DELETE FROM delivery WHERE event = ? AND status <> 'done'"),
   };
 }

@@ -13,11 +13,12 @@
  */
 import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
+import type { RequeueTarget } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { type DoneRows, HeldClaims } from "./held-claims.ts";
 import { equallyDoneFrom, isDone, noteOf, rangesOf } from "./id-ranges.ts";
-import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
+import { type EncodedEntry, holdsSameContent, journalRow, PARKED_S } from "./journal-entry.ts";
 import { RowHasher } from "./journal-hash.ts";
 import { journalStatements } from "./journal-statements.ts";
 import type { TableCache } from "./table-cache.ts";
@@ -39,6 +40,8 @@ export class JournalTable implements TableCache {
   #head: Head | undefined;
   /** A skipped duplicate moves the engine's own id counter; ids that we never gave must not be skipped. */
   #counterAhead = false;
+  /** Consumers that rows may wait for; undefined when they have to be read. */
+  #awaitedKeys: Set<string> | undefined;
   readonly #sql;
 
   constructor(connection: Connection) {
@@ -53,22 +56,61 @@ export class JournalTable implements TableCache {
     return outcome;
   }
 
-  claim({ lease, limit, kinds, suspects }: ClaimRequest): Claim[] {
-    const offered = new Set(kinds);
+  claim({ lease, limit, kinds, suspects, consumers = [] }: ClaimRequest): Claim[] {
+    const offered = [...new Set(kinds)];
     const from = suspects?.from ?? Number.MAX_SAFE_INTEGER;
+    const awaited = this.#awaitedAmong(consumers);
     const rows = firstById(
-      [...offered].map((kind) => this.#sql.claimable.all(kind, from, limit)),
+      offered.flatMap((kind) => [
+        this.#sql.claimable.all(kind, from, limit),
+        ...awaited.map((key) => this.#sql.awaited.all(key, kind, 0, from, limit)),
+      ]),
       limit,
     );
     const most = suspects?.limit ?? 0;
-    const doubtful = most === 0 ? [] : [...offered].map((kind) => this.#sql.suspects.all(kind, from, most));
+    const doubtful =
+      most === 0
+        ? []
+        : offered.flatMap((kind) => [
+            this.#sql.suspects.all(kind, from, most),
+            ...awaited.map((key) => this.#sql.awaited.all(key, kind, from, Number.MAX_SAFE_INTEGER, most)),
+          ]);
     const claimed = firstById([rows, firstById(doubtful, most)], limit);
-    const deliveries = deliveriesOf(this.#connection, claimed);
+    const deliveries = this.#withoutAwaits(deliveriesOf(this.#connection, claimed));
     const ids = claimed.map(({ id }) => Number(id));
     for (const { first, last } of rangesOf(ids)) this.#sql.claim.run(lease, first, last);
     const claims = claimed.map((row) => claimOf(row, lease, deliveries));
     for (const { row, attempt } of claims) this.#held.hold(row.id, lease, attempt);
     return claims;
+  }
+
+  /** The consumers that rows wait for, of those given. */
+  #awaitedAmong(consumers: readonly string[]): readonly string[] {
+    if (consumers.length === 0) return consumers;
+    this.#awaitedKeys ??= new Set(this.#sql.awaitedKeys.all().map(({ awaits }) => String(awaits)));
+    const { size } = this.#awaitedKeys;
+    return size === 0 ? [] : consumers.filter((key) => this.#awaitedKeys?.has(key));
+  }
+
+  /** A claimed row waits for no consumer. Its next settlement names the consumers again. */
+  #withoutAwaits(deliveries: ReadonlyMap<number, readonly Delivery[]>): ReadonlyMap<number, readonly Delivery[]> {
+    const claimed = new Map<number, readonly Delivery[]>();
+    for (const [id, list] of deliveries) {
+      const isAwaited = list.some(({ awaits }) => awaits !== undefined);
+      if (isAwaited) this.#sql.forgetAwaits.run(id);
+      claimed.set(id, isAwaited ? list.map(({ awaits: _, ...delivery }) => delivery) : list);
+    }
+    return claimed;
+  }
+
+  /** Ends the waiting of up to `limit` rows for a consumer; says how many there were. */
+  stopWaiting(key: string, limit: number): number {
+    this.#writeDone();
+    const ids = this.#sql.eventsAwaiting.all(key, limit).map(({ event }) => Number(event));
+    const list = JSON.stringify(ids);
+    this.#sql.removeAwaited.run(key, list);
+    this.#sql.unpark.run(list);
+    return ids.length;
   }
 
   holdsClaim(settlement: Settlement): boolean {
@@ -127,10 +169,13 @@ export class JournalTable implements TableCache {
     return this.#sql.abandonUnheld.run();
   }
 
-  requeue(ids: readonly number[]): number[] {
+  requeue(ids: readonly number[], onlyFor?: RequeueTarget): number[] {
+    this.#writeDone();
     return ids.filter((id) => {
-      if (this.#sql.requeue.run(id) === 0) return false;
+      if (this.#sql.requeue.run(id, onlyFor === undefined ? 0 : 1) === 0) return false;
       this.#sql.forgetFailures.run(id);
+      for (const subscriber of onlyFor?.subscribers ?? []) this.#sql.forgetDelivery.run(id, subscriber);
+      for (const subscriber of onlyFor?.others ?? []) this.#sql.countAsDone.run(id, subscriber);
       return true;
     });
   }
@@ -138,7 +183,8 @@ export class JournalTable implements TableCache {
   releaseRetries(nowMs: number): { released: number; nextAtMs: number | undefined } {
     const released = this.#sql.releaseRetries.run(nowMs / 1_000);
     const next = this.#sql.nextRetry.get()?.["next"];
-    return { released, nextAtMs: typeof next === "number" ? Math.round(next * 1_000) : undefined };
+    const isTime = typeof next === "number" && next !== PARKED_S;
+    return { released, nextAtMs: isTime ? Math.round(next * 1_000) : undefined };
   }
 
   flush(): void {
@@ -156,6 +202,7 @@ export class JournalTable implements TableCache {
 
   forget(): void {
     this.#held.forget();
+    this.#awaitedKeys = undefined;
     this.#head = undefined;
     this.#counterAhead = false;
   }
@@ -251,6 +298,10 @@ export class JournalTable implements TableCache {
         return this.#sql.settle.run("failed", now, outcome.error, null, id, lease, attempt) > 0;
       case "retry":
         return this.#sql.settle.run("pending", null, outcome.error, outcome.atMs / 1_000, id, lease, attempt) > 0;
+      case "waits": {
+        const at = outcome.atMs === undefined ? PARKED_S : outcome.atMs / 1_000;
+        return this.#sql.wait.run(outcome.error, at, id, lease, attempt) > 0;
+      }
       case "release":
         return this.#sql.giveBack.run(id, lease, attempt) > 0;
     }
@@ -280,8 +331,11 @@ export class JournalTable implements TableCache {
     else this.#sql.settleAmong.run(at, error, JSON.stringify(ids));
   }
 
-  #putDelivery(event: number, { subscriber, status, attempts, error }: Delivery): void {
-    this.#sql.putDelivery.run(event, subscriber, status, attempts, error ?? null);
+  #putDelivery(event: number, delivery: Delivery): void {
+    const { subscriber, status, attempts, error = null, nextAttemptAtMs, awaits = null } = delivery;
+    const at = nextAttemptAtMs === undefined ? null : nextAttemptAtMs / 1_000;
+    this.#sql.putDelivery.run(event, subscriber, status, attempts, error, at, awaits);
+    if (awaits !== null) this.#awaitedKeys?.add(awaits);
   }
 
   #readHead(): Head {
@@ -299,14 +353,12 @@ export class JournalTable implements TableCache {
   }
 }
 
-/** The first rows of several lists, each of which is in order. */
+/** The first rows of several lists, each of which is in order. A row may wait for several consumers, and counts once. */
 function firstById(lists: readonly Row[][], limit: number): Row[] {
   const given = lists.filter((rows) => rows.length > 0);
   if (given.length < 2) return given[0]?.slice(0, limit) ?? [];
-  return given
-    .flat()
-    .sort((a, b) => Number(a["id"]) - Number(b["id"]))
-    .slice(0, limit);
+  const byId = new Map(given.flat().map((row) => [Number(row["id"]), row]));
+  return [...byId.values()].sort((a, b) => Number(a["id"]) - Number(b["id"])).slice(0, limit);
 }
 
 /** The row as its claim left it. The row is ours and changed in place: copying it costs more than reading it did. */
@@ -315,5 +367,6 @@ function claimOf(row: Row, lease: number, deliveries: ReadonlyMap<number, readon
   row["status"] = "processing";
   row["attempts"] = attempt;
   row["lease"] = lease;
+  row["next_attempt_at"] = null;
   return { row: journalRow(row, deliveries.get(Number(row["id"])) ?? []), lease, attempt };
 }
