@@ -14,8 +14,8 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     name: "retry-without-timer",
     breaks: "J2",
     file: "src/bus/settle-queue.ts",
-    find: `    if (settled && outcome.kind === "retry") this.#retries.note(outcome.atMs);\n`,
-    replace: "",
+    find: `(outcome.kind === "retry" || outcome.kind === "waits") && outcome.atMs !== undefined)`,
+    replace: `outcome.kind === "waits" && outcome.atMs !== undefined)`,
     tests: ["test/bus/retry.test.ts"],
   },
   {

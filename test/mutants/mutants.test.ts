@@ -23,7 +23,9 @@ const PROMISES = [...readFileSync(join(ROOT, "docs", "SPEC.md"), "utf8").matchAl
 
 describe("the list of planted bugs", () => {
   test.for(MUTANTS)("[K116] $name stands in its file once, and its tests are there", (mutant) => {
-    const text = readFileSync(join(ROOT, mutant.file), "utf8");
+    const path = join(ROOT, mutant.file);
+    expect(existsSync(path), `${mutant.file} is gone; update the list in test/mutants/`).toBe(true);
+    const text = readFileSync(path, "utf8");
     expect(plantIn(text, mutant)).not.toBe(text);
     expect(mutant.tests.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
