@@ -49,7 +49,8 @@ export function stepsOf({ form, report, portable }: StepsSetting): readonly Step
     },
     { name: "core tests on Bun", command: ["bun", runner, ...portable], form: "short", counts: "plain" },
   ];
-  return checks;
+  if (form === "short") return checks;
+  return [...checks, { name: "planted bugs", command: ["node", "test/mutants/run.ts"], form: "short" }];
 }
 
 /** The steps write to a pipe, so they are told whether the reader of this run wants colours. */

@@ -6,8 +6,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 // Publish and subscribe over the journal.
-export type { Failures, RequeueQuery, Trace, TraceNode } from "./bus/audit.ts";
+export type { Failures, Trace, TraceNode } from "./bus/audit.ts";
 export { BusError, type BusErrorCode, EventsGone } from "./bus/bus-error.ts";
+export type { RemovedConsumer } from "./bus/consumer-removal.ts";
 export type { Event } from "./bus/event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";
 export type {
@@ -20,6 +21,7 @@ export type {
 } from "./bus/handler.ts";
 export type { BusObservation, BusObserver } from "./bus/observation.ts";
 export type { Publication, PublishOptions } from "./bus/publisher.ts";
+export type { RequeueOptions, RequeueQuery } from "./bus/requeue.ts";
 export type { RetentionPolicy } from "./bus/retention.ts";
 export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
 export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./bus/subscription.ts";
@@ -47,7 +49,7 @@ export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions
 export { systemHost } from "./host/system-host.ts";
 
 // Capabilities: what a kernel can do.
-export type { Capability, CapabilityActor, MessageSchema, SpawnContext } from "./loop/capability.ts";
+export type { Capability, CapabilityActor, Durability, MessageSchema, SpawnContext } from "./loop/capability.ts";
 export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./loop/define-capability.ts";
 export type { ExchangesOf, TypedCapability } from "./loop/exchanges.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
@@ -104,6 +106,7 @@ export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";
 // Documents, transactions, journal, due table.
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
 export type { CommitOutcome, Committed, Precondition } from "./store/commit.ts";
+export type { Consumer, DeclaredConsumer, RemovalResult } from "./store/consumer.ts";
 export { type Address, asLink, type DocumentRef, type Link, linkTo, SHARED_SCOPE } from "./store/document.ts";
 export type { DueChange, DueRow } from "./store/due.ts";
 export type {

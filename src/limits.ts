@@ -7,8 +7,8 @@
 
 // The wire: what one client may cost us.
 
-/** One NDJSON line, newline included (RFC 0024). */
-export const LINE_BYTES_MAX = 16_384;
+/** One NDJSON line without its newline: a mail with its text fits, a file belongs on the disk. */
+export const LINE_BYTES_MAX = 1_048_576;
 /** Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it. */
 export const DEPTH_MAX = 64;
 /** Keeps validation of one object linear in something small. */
@@ -17,6 +17,10 @@ export const OBJECT_KEYS_MAX = 1_024;
 export const LINE_COMPLETE_MS = 10_000;
 /** Per connection; at the bound the connection is no longer read from. */
 export const REQUESTS_IN_FLIGHT_MAX = 256;
+/** A request or event of more bytes is counted with them while it is in flight; 256 shorter ones are bounded by their number. */
+export const LARGE_LINE_BYTES = 16_384;
+/** Bytes of large lines in flight, per connection; at the bound the connection is no longer read from. */
+export const LARGE_LINES_BYTES_MAX = 1_048_576;
 /** Lines of one connection that are taken, routed and answered before more are, when it is the only one that asks: worth a write many times over. */
 export const LINES_A_BURST_ALONE = 128;
 /** The same when others ask as well, at most: about as much work as the other client's own requests are. */
@@ -27,8 +31,12 @@ export const LINES_A_BURST_MIN = 4;
 export const BURSTS_SHARED_AFTER = 64;
 /** Per connection; a client that never reads stops being read, instead of growing our memory. */
 export const UNREAD_OUTPUT_BYTES_MAX = 4 * 1_048_576;
-/** Times the two bounds above, this is the most memory that all clients together can hold. */
+/** All connections together: answers under way may go above the bound of a connection, and there are many of them. */
+export const UNREAD_OUTPUT_ALL_BYTES_MAX = 256 * 1_048_576;
+/** Each may hold a line that has begun, besides its unread output. */
 export const CONNECTIONS_MAX = 256;
+/** A connection that was idle for so long is ended when another client needs its place. */
+export const CONNECTION_IDLE_MS = 60_000;
 /** Bytes of a socket's path: what every system has room for, and what Linux has. */
 export const SOCKET_PATH_BYTES_MAX = 103;
 export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
@@ -37,7 +45,7 @@ export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
 
 /** Names stay usable as an index key in every store. */
 export const TOPIC_LENGTH_MAX = 255;
-/** One journal row; larger things belong in a file that the message names. */
+/** The data of one message as JSON, wherever it goes: a journal row, a request, a reply. Larger data belongs in a file that the message names. */
 export const PAYLOAD_BYTES_MAX = 1_048_576;
 /** A stored failure keeps this many links of its `cause` chain, which may be cyclic. */
 export const ERROR_CAUSE_DEPTH_MAX = 8;
@@ -116,6 +124,8 @@ export const JOURNAL_PAGE_ROWS = 256;
 export const TOPICS_REMEMBERED_MAX = 10_000;
 /** A subscriber's id is part of a receipt's name. */
 export const SUBSCRIBER_ID_LENGTH_MAX = 255;
+/** Declared consumers of a store. Every bus holds a copy of the table and matches each new topic against all of it. */
+export const CONSUMERS_MAX = 10_000;
 
 // Receipts with an end.
 
@@ -172,6 +182,9 @@ export const CONFLICTS_BEFORE_BACKOFF = 3;
 export const WRITE_ATTEMPTS_MAX = 5;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
+/** Writes of plain code to one document that wait until it is loaded; beyond, `push` and `update` throw. */
+export const LATE_WRITES_MAX = 10_000;
+
 /** How long derived values wait for more of them before they go to the store together. */
 export const WRITE_BEHIND_MS = 25;
 /** Derived values in one commit: about 20 ms of writing, so that others get in between. */
@@ -267,8 +280,8 @@ export const STREAM_NAMES_MAX = 256;
 export const STREAM_NAMES_ALL_MAX = 16_384;
 /** Topics and the patterns that match them, remembered for all event streams; beyond, they are matched again. */
 export const STREAM_MATCHES_REMEMBERED_MAX = 65_536;
-/** Work for all event streams together before timers and sockets get in, in ms: about the time of one command. */
-export const STREAM_SLICE_MS = 0.5;
+/** Work for all event streams together before timers and sockets get in: about the time of one command. */
+export const STREAM_SLICE_MICROS = 500;
 /** The same in events that are sent, and in patterns and streams that are looked at: no clock may pass in a simulation. */
 export const STREAM_SLICE_EVENTS_MAX = 128;
 export const STREAM_LOOKS_MAX = 16_384;
@@ -287,8 +300,12 @@ export const RUNS_ASKED_MAX = 100;
 /** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */
 export const GRAPH_NODES_MAX = 500;
 export const GRAPH_READS_MAX = 50;
-/** Rows that one `Kernel.Requeue` may name: a request has to fit a line. */
+/** Rows that one `Kernel.Requeue` or `Kernel.Discard` may name: a request has to fit a line. */
 export const REQUEUE_IDS_MAX = 500;
+/** Steps of retention that one `Kernel.Purge` takes: each purge leaves one audit row, and must end soon. */
+export const PURGE_STEPS_MAX = 20;
+/** Characters of the reason and the name that an operator gives: they stand in rows that people read. */
+export const OPERATOR_TEXT_LENGTH_MAX = 1_000;
 
 // The client.
 
@@ -333,6 +350,8 @@ export const SLOT_TRIES_MAX = 10;
 
 /** Older releases have the WAL-reset race: a checkpoint can drop frames that were committed. */
 export const SQLITE_VERSION_MIN = "3.51.3";
+/** How often a store looks whether its files were removed or replaced, also while it is idle. */
+export const FILE_LOOK_MS = 250;
 /** Commits of a space that its change feed and conflict detection reach back to; whoever is further behind reloads. */
 export const CHANGES_KEPT_MAX = 10_000;
 /** Commits, over all spaces, that can be sent again and answered as before, or named as an origin. */
@@ -342,6 +361,8 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 /** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Bytes of documents that one job of the store's upkeep reads or writes: some 5 ms, so that other writes go on in between. */
+export const SNAPSHOT_SLICE_BYTES = 262_144;
 /** Documents in one page of `list`: a page is read in one go. */
 export const LIST_DOCUMENTS_MAX = 1_000;
 /** Values in one document: what one walk over it may cost, and the end of a graph of shared references that unfolds. */

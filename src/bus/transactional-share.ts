@@ -30,6 +30,7 @@ import { labelEvents, requireTransactionWritable } from "../store/label-checks.t
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
+import type { Rejection } from "../store/rejection.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
 import { Attempt } from "../work/attempt.ts";
@@ -44,6 +45,7 @@ import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
 import type { TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
+import type { TopicMatches } from "./topic-match.ts";
 
 export type ShareEnd =
   /** The share is in the journal. */
@@ -91,13 +93,15 @@ export class TransactionalShare {
   readonly #publisher: Publisher;
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
+  readonly #matches: TopicMatches;
   /** Of events that wait to be run again. Nobody has to take one out that was given back instead. */
   readonly #reruns = new WeakMap<EventRun, Rerun>();
   listener: ShareListener | undefined;
 
-  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper }) {
+  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper; matches: TopicMatches }) {
     this.#host = parts.host;
     this.#lease = parts.lease;
+    this.#matches = parts.matches;
     this.#publisher = parts.publisher;
     this.#slots = parts.slots;
   }
@@ -229,7 +233,13 @@ export class TransactionalShare {
   /** `end` is that of a run whose commit stands. */
   #answered(handling: Handling, commit: Commit, outcome: CommitOutcome, end: ShareEnd): void {
     if (outcome.kind === "committed") this.#over(handling, end);
-    else this.#goOn(handling, this.#retries(handling).next(outcome, commit), end);
+    else this.#goOn(handling, this.#next(handling, outcome, commit), end);
+  }
+
+  /** The settlement of an event whose consumers have changed is decided again, by the run that follows. */
+  async #next(handling: Handling, rejection: Rejection, commit: Commit): Promise<Next> {
+    if (rejection.reason === "consumers-moved") await this.#matches.decideAnew([handling.run]);
+    return this.#retries(handling).next(rejection, commit);
   }
 
   #goOn(handling: Handling, next: Promise<Next>, end: ShareEnd): void {

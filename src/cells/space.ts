@@ -29,6 +29,7 @@ import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { EffectCleanup } from "./effect-cleanup.ts";
 import { type Declassification, declassify } from "./labels.ts";
+import { LateWrites } from "./late-writes.ts";
 import { LinkedCell } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
@@ -80,6 +81,7 @@ export interface NodeOptions extends SinkOptions {
 export class Space implements LinkTargets, AsyncDisposable {
   readonly name: string;
   readonly scheduler: Scheduler;
+  readonly late: LateWrites;
   readonly #host: Host;
   readonly #replica: Replica;
   readonly #reads: TransactionReads;
@@ -112,6 +114,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#ownsScheduler = options.scheduler === undefined;
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host });
+    this.late = new LateWrites(host, this.scheduler);
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
     this.#reads = this.scheduler.reads(replica);

@@ -185,7 +185,7 @@ export class ExtensionContext {
       bus.subscribe(topic, handle, { ...rest, subscriberId, space });
     }
     this.#record.subscribed.add(topic);
-    this.#record.wired(() => bus.unsubscribe(topic, this.extensionId));
+    this.#record.wired(() => bus.suspend(topic, this.extensionId));
   }
 
   async #handle(handler: EventHandler, event: Event, context: HandlerContext): Promise<void> {

@@ -95,11 +95,22 @@ export class ExtensionLoader {
     this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
     this.#order = this.#ordered();
     for (const record of this.#order) this.#declare(record);
+    for (const record of this.#records) this.#declareConsumers(record);
   }
 
   #declare(record: ExtensionRecord): void {
     try {
       if (record.usable) this.topics.add(record.manifest!);
+    } catch (thrown) {
+      this.#condemn(record, reasonOf(thrown));
+    }
+  }
+
+  /** Declares the subscriptions of a manifest before any code runs, so that events wait for an extension that fails. */
+  #declareConsumers(record: ExtensionRecord): void {
+    if (!record.enabled) return;
+    try {
+      for (const { topic } of record.manifest?.subscribes ?? []) this.#bus.declare(topic, record.id);
     } catch (thrown) {
       this.#condemn(record, reasonOf(thrown));
     }
@@ -275,7 +286,7 @@ export class ExtensionLoader {
     if (!record.usable) return [];
     record.fail(reason);
     record.unwire();
-    this.#unsubscribe(record);
+    this.#suspend(record);
     this.#logger.error(`${record.id} failed: ${reason}`);
     const dependents = this.#order.filter(({ manifest }) => manifest?.dependsOn.includes(record.id)).toReversed();
     const further = `depends on ${record.id}, which failed: ${reason}`;
@@ -316,14 +327,15 @@ export class ExtensionLoader {
 
   /** Its capabilities hear nothing more, and answer 503. */
   async #silence(record: ExtensionRecord): Promise<void> {
-    this.#unsubscribe(record);
+    this.#suspend(record);
     for (const name of Object.keys(record.capabilities))
       await this.#ending(record, name, () => this.#actors.get(name)?.stop());
   }
 
-  #unsubscribe({ capabilities }: ExtensionRecord): void {
+  /** Events that its capabilities subscribe to wait for it. */
+  #suspend({ capabilities }: ExtensionRecord): void {
     for (const [name, { subscribes = [] }] of Object.entries(capabilities))
-      for (const type of subscribes) this.#bus.unsubscribe(this.topics.topicOf(type), name);
+      for (const type of subscribes) this.#bus.suspend(this.topics.topicOf(type), name);
   }
 
   async #ending(record: ExtensionRecord, what: string, work: () => unknown): Promise<void> {

@@ -277,7 +277,7 @@ export class SimulatedHost implements Host {
   /** What a callback throws ends the step, not the host: it is kept here until the step has run out. */
   #call(run: () => void): void {
     try {
-      run();
+      asyncContext.clear(run);
     } catch (error) {
       this.#thrown.push(error);
     }

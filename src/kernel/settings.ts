@@ -73,6 +73,7 @@ const LIMITS: Readonly<Record<keyof KernelLimits, Definition>> = {
   connectionsMax: number("MILLRACE_CONNECTIONS_MAX"),
   requestsInFlightMax: number("MILLRACE_REQUESTS_IN_FLIGHT_MAX"),
   unreadOutputBytesMax: number("MILLRACE_UNREAD_OUTPUT_BYTES_MAX"),
+  unreadOutputAllBytesMax: number("MILLRACE_UNREAD_OUTPUT_ALL_BYTES_MAX"),
   lineBytesMax: number("MILLRACE_LINE_BYTES_MAX"),
   lineCompleteMs: number("MILLRACE_LINE_COMPLETE_MS", TIMER_DELAY_MS_MAX),
   depthMax: number("MILLRACE_DEPTH_MAX"),

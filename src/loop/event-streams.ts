@@ -40,6 +40,11 @@ export class EventStreams {
     return this.#size;
   }
 
+  /** Whether a connection has streams. */
+  has(connection: Connection): boolean {
+    return this.#streams.has(connection);
+  }
+
   /** Answers `Sys.Subscribe`; throws a `Failure` with the reason where it cannot. Events follow the answer. */
   subscribe(request: Message, connection: Connection): Json {
     // Not 503: a client that repeats a 503 later would repeat it for ever.

@@ -17,7 +17,7 @@ import {
   STREAM_PAGE_ROWS_MAX,
   STREAM_PAGE_ROWS_MIN,
   STREAM_SLICE_EVENTS_MAX,
-  STREAM_SLICE_MS,
+  STREAM_SLICE_MICROS,
   STREAM_STALLED_MS,
 } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
@@ -25,6 +25,8 @@ import { type ErrorData, errorData, thrownText } from "../message/error-data.ts"
 import type { EventFeed, EventPage, JournaledRow } from "./event-journal.ts";
 import type { Connection } from "./inbound.ts";
 import { FilterIndex, type StreamFilter } from "./stream-filter.ts";
+
+const SLICE_MS = STREAM_SLICE_MICROS / 1_000;
 
 export interface EventStream {
   readonly id: string;
@@ -236,7 +238,7 @@ export class StreamReader {
 
   get #isSliceOver(): boolean {
     if (this.#sliceEvents >= STREAM_SLICE_EVENTS_MAX || this.#index.looks >= STREAM_LOOKS_MAX) return true;
-    return this.#host.monotonic() - this.#sliceBegan >= STREAM_SLICE_MS;
+    return this.#host.monotonic() - this.#sliceBegan >= SLICE_MS;
   }
 
   async #nextSlice(): Promise<void> {
@@ -246,8 +248,8 @@ export class StreamReader {
 
   /** Rows differ in size: the next page is as long as fits the time. */
   #adjust(tookMs: number): void {
-    if (tookMs > STREAM_SLICE_MS / 2) this.#pageRows = Math.max(STREAM_PAGE_ROWS_MIN, this.#pageRows >> 1);
-    else if (tookMs < STREAM_SLICE_MS / 4) this.#pageRows = Math.min(STREAM_PAGE_ROWS_MAX, this.#pageRows * 2);
+    if (tookMs > SLICE_MS / 2) this.#pageRows = Math.max(STREAM_PAGE_ROWS_MIN, this.#pageRows >> 1);
+    else if (tookMs < SLICE_MS / 4) this.#pageRows = Math.min(STREAM_PAGE_ROWS_MAX, this.#pageRows * 2);
   }
 }
 

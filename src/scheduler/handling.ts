@@ -3,8 +3,8 @@
  * decision 11). The demand for what the handler reads stays while the send waits at the head of its queue. SPEC: I4, I10, I11.
  */
 import { asyncContext } from "../host/async-context.ts";
-import { DATA_LIMITS, type Json } from "../message/json.ts";
-import { cloneJson } from "../message/json-copy.ts";
+import type { Json } from "../message/json.ts";
+import { cloneData } from "../message/json-copy.ts";
 import { event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
@@ -71,7 +71,7 @@ export class Handling extends Attempt {
     this.requireOpen();
     const mint = { id: () => this.newId(), now: () => this.kind.host.now() };
     // Copied now: the handler may change it before the commit, and handlers here are given this very copy.
-    const copy = cloneJson(data, DATA_LIMITS);
+    const copy = cloneData(data);
     if (copy.kind === "impure")
       throw new StreamError(
         "STREAM_MISUSE",

@@ -20,6 +20,7 @@ import type { ReplicaDocument } from "../store/replica-document.ts";
 import { StoreError } from "../store/store.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import type { Invalidation } from "./invalidation.ts";
+import { netChanges, supersededBy, type Untold } from "./net-changes.ts";
 
 interface WriteRecord {
   readonly address: Address;
@@ -50,6 +51,7 @@ export interface UntoldWrites {
 }
 
 const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
+const NO_UNTOLD: readonly (readonly Untold[])[] = Object.freeze([]);
 
 let lastUnit = 0;
 
@@ -84,6 +86,8 @@ export class WriteUnit implements WriteTarget {
   /** Records that were there when the innermost transaction inside of this one began, and what they were before it wrote there again. */
   #kept = 0;
   #rewritten: { readonly at: number; readonly value: Json | undefined }[] | undefined;
+  /** Documents written at several depths, or several times at one place by other operations than `set`. */
+  #nested: Set<DocumentIndex> | undefined;
   /** Hears what is to be told before the commit; of a unit that tells when it is committed, nobody. */
   readonly #teller: UntoldWrites | null;
 
@@ -148,6 +152,7 @@ export class WriteUnit implements WriteTarget {
     const differences = narrow(path, before, after);
     if (differences) return this.#setDifferences(address, differences);
     if (level > 0) this.#claimContainer(address.parent as Address, before);
+    this.#keepTold(address);
     // Taken back, it leaves what was put above it before.
     if (this.#kept > 0) this.#keepAbove(address);
     const operation: PathOperation = { op: "set", path, value: after };
@@ -167,6 +172,7 @@ export class WriteUnit implements WriteTarget {
     const before = address.value;
     if (before === undefined) return this.#claim(address, "deep");
     if (address.parent !== null) this.#claim(address.parent, "reach");
+    this.#keepTold(address);
     this.#keepAbove(address);
     const operation: PathOperation = { op: "delete", path: address.path };
     this.#record(address, operation, this.#apply(address.home, operation), before, undefined);
@@ -181,6 +187,7 @@ export class WriteUnit implements WriteTarget {
     // A hole is no value, and `map` would pass over it.
     const items = Array.from(insert, (item, i) => admit(item, before[index + i]));
     this.#claim(address, movesElements(before, index, remove, insert) ? "deep" : "shallow");
+    this.#keepTold(address);
     this.#keepAbove(address);
     const operation: PathOperation = { op: "splice", path: address.path, index, remove, insert: items };
     this.#record(address, operation, this.#apply(address.home, operation), before, address.value);
@@ -215,16 +222,24 @@ export class WriteUnit implements WriteTarget {
     // Telling only marks and queues: nothing is written meanwhile.
     this.#firstUntold = null;
     this.#lastUntold = null;
+    const nested = this.#nested === undefined ? undefined : new Map<DocumentIndex, Untold[]>();
     while (record !== null) {
       const { told, address } = record;
       const now = address.value;
       record.untold = false;
       record.told = now;
+      if (this.#nested?.has(address.home)) addTo(nested as Map<DocumentIndex, Untold[]>, { address, told });
       // What was changed and changed back is no news.
-      if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
+      else if (!equal(told, now)) invalidation.changed(address, told, now, source, changeGroup);
       const next: WriteRecord | null = record.nextUntold;
       record.nextUntold = null;
       record = next;
+    }
+    for (const untold of nested?.values() ?? NO_UNTOLD) {
+      for (const { address, before } of netChanges(untold)) {
+        const now = address.value;
+        if (!equal(before, now)) invalidation.changed(address, before, now, source, changeGroup);
+      }
     }
   }
 
@@ -283,7 +298,9 @@ export class WriteUnit implements WriteTarget {
   /** What becomes the commit: operations by document, with frozen values, and what they rest on. */
   seal(): { shares: Map<ReplicaDocument, Share>; reads: readonly ReadClaim[] } {
     const shares = new Map<ReplicaDocument, Share>();
-    for (const { address, operation, inverse, value } of this.#records) {
+    const superseded = this.#nested === undefined ? undefined : supersededBy(this.#records, this.#nested);
+    for (const record of this.#records) {
+      const { address, operation, inverse, value } = record;
       if (operation.op === "set" && inverse.op === "set" && Object.is(inverse.value, value)) continue;
       const { document } = address.home;
       let share = shares.get(document);
@@ -291,7 +308,7 @@ export class WriteUnit implements WriteTarget {
         share = { operations: [], inverses: [] };
         shares.set(document, share);
       }
-      share.operations.push(frozenOf(operation, value));
+      if (!superseded?.has(record)) share.operations.push(frozenOf(operation, value));
       share.inverses.push(inverse);
     }
     return { shares, reads: this.#claims };
@@ -304,6 +321,7 @@ export class WriteUnit implements WriteTarget {
     const { home } = address;
     for (const operation of differences) {
       const at = home.root.at(operation.path);
+      this.#keepTold(at);
       if (this.#kept > 0) this.#keepAbove(at);
       const before = operation.op === "splice" ? handOut(at.value) : at.value;
       const inverse = this.#apply(home, operation);
@@ -322,6 +340,7 @@ export class WriteUnit implements WriteTarget {
     const { home, level } = address;
     // Writes at one level of a document cannot overlap, so their order does not matter and each may be repeated in place.
     const sameLevel = operation.op === "set" && (home.turn !== this.#id || home.turnLevel === level);
+    if (!sameLevel && home.turn === this.#id) this.#nested = (this.#nested ?? new Set()).add(home);
     home.turn = this.#id;
     home.turnLevel = sameLevel ? level : -1;
     const record: WriteRecord = { address, operation, inverse, value, told, untold: false, nextUntold: null };
@@ -339,6 +358,15 @@ export class WriteUnit implements WriteTarget {
     if (address.home.turn !== this.#id) return;
     for (let above = address.parent; above !== null; above = above.parent) {
       if (above.turn === this.#id) handOut(above.value);
+    }
+  }
+
+  /** The values that readers know above a place share parts with the present ones, which are written in place. */
+  #keepTold(address: Address): void {
+    if (address.home.turn !== this.#id) return;
+    for (let above = address.parent; above !== null; above = above.parent) {
+      const record = above.turn === this.#id ? this.#records[above.turnRecord] : undefined;
+      if (record?.untold) handOut(record.told);
     }
   }
 
@@ -403,6 +431,13 @@ export class WriteUnit implements WriteTarget {
       throw misuse(`cannot write ${placeText(String(home.root), operation.path)}: ${error.message}; ${advice}`);
     }
   }
+}
+
+function addTo(lists: Map<DocumentIndex, Untold[]>, untold: Untold): void {
+  const { home } = untold.address;
+  const list = lists.get(home);
+  if (list === undefined) lists.set(home, [untold]);
+  else list.push(untold);
 }
 
 /** As it goes to the store: what is written here later leaves it as it is. */

@@ -34,6 +34,7 @@ export type RejectionReason =
   | "due-row-there" // permanent: the due row was set by somebody else
   | "message-exists" // permanent: a message of that id is in the journal with other content
   | "lease-lost" // permanent: a settled claim is no longer held
+  | "consumers-moved" // stale: a consumer was declared or removed since the event's outcome was decided
   | "protocol" // refused: same identity, other payload
   | "too-large" // refused: over a limit
   | "store-full" // failed: no space on the device

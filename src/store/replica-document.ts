@@ -139,11 +139,13 @@ export class ReplicaDocument implements DocumentRef {
     const isPendingAbove = this.pending.some((share) =>
       share.operations.some((own) => foreign.some((path) => overlap(path, own.path))),
     );
+    // Of writes to one place, or to places within each other, only the net change is told.
+    const isNested = operations.length > 1 && outermost(foreign).length < foreign.length;
     const changes: Change[] = [];
     const take = () => {
       for (const operation of operations) this.#take(operation, changes);
     };
-    if (isPendingAbove) return this.rebase(take, foreign, () => true);
+    if (isPendingAbove || isNested) return this.rebase(take, foreign, () => true);
     take();
     return changes;
   }
@@ -168,7 +170,9 @@ export class ReplicaDocument implements DocumentRef {
   /** Applies an operation from elsewhere, with the identities of what is here already. */
   #take(operation: PathOperation, changes: Change[]): void {
     if (operation.op !== "set") {
-      changes.push(this.apply(operation).change);
+      const { change } = this.apply(operation);
+      // A splice may put the elements that are there already.
+      if (isDifferent(change)) changes.push(change);
       return;
     }
     const { op, path } = operation;

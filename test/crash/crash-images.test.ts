@@ -11,7 +11,7 @@ import { DiskModel } from "./disk-model.ts";
 import { History, type HistoryMark } from "./history.ts";
 import type { IoRecord } from "./io-log.ts";
 import { type RecordingOptions, recordWorkload } from "./recording.ts";
-import { requireShim, temporaryDirectory } from "./shim.ts";
+import { requireShim, temporaryDirectory, treeWith } from "./shim.ts";
 
 const IMAGES: LongPart = { name: "crash images", short: 5_000, long: 1_000_000, minutes: 7 };
 const FLIPS: LongPart = { name: "flipped bits", short: 400, long: 20_000, minutes: 2 };
@@ -79,14 +79,14 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
     test("[J1] acknowledging before the commit loses what was acknowledged", {
       timeout: timeoutMs(FLIPS),
     }, async () => {
-      const tally = await crash({ durability: "power", plantedBug: "ack-before-commit" });
+      const tally = await crash({ durability: "power", tree: treeWith("ack-before-commit") });
       console.log(`planted, ack before commit: ${tally.summary()}`);
       expect(tally.faulty("lost", "kill")).toBeGreaterThan(0);
       expect(tally.faulty("lost", "power")).toBeGreaterThan(0);
     });
 
     test("[J3] a receipt outside the transaction lets work be done twice", { timeout: timeoutMs(FLIPS) }, async () => {
-      const tally = await crash({ durability: "power", plantedBug: "receipt-outside-transaction" });
+      const tally = await crash({ durability: "power", tree: treeWith("receipt-outside-transaction") });
       console.log(`planted, receipt outside the transaction: ${tally.summary()}`);
       expect(tally.faulty("double", "kill")).toBeGreaterThan(0);
       expect(tally.faulty("double", "power")).toBeGreaterThan(0);
@@ -94,7 +94,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
   });
 });
 
-type Setting = Pick<RecordingOptions, "durability" | "plantedBug" | "checkpointThread">;
+type Setting = Pick<RecordingOptions, "durability" | "tree" | "checkpointThread">;
 
 function setup() {
   if (shim.kind === "skipped") throw new Error("the test should have been skipped");

@@ -98,6 +98,52 @@ describe("clearance in the loop", () => {
   });
 });
 
+describe("what lies beside a handler's own answer", () => {
+  test("[F1] [F9] the receipt of a command that has read labelled data is labelled as that data", async () => {
+    const host = simulatedHost(1);
+    const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
+    const secret = space.cell<number>("secret", { label: ["s"] });
+    secret.set(1);
+    await host.advance(0);
+    const all = transactional({
+      space,
+      description: "tells all",
+      commands: { "All.Secret": { handle: (_: unknown, tx: Tx) => tx.get(secret) ?? null } },
+    });
+    const { loop, settle, client } = await loopSetup({ all }, { host });
+    const one = client();
+    loop.receive(command("All.Secret", "r1"), one);
+    await settle();
+    expect(one.answers).toEqual(["reply r1 1"]);
+    const receipt = space.cell("receipt/r1");
+    const read = (clearance: readonly string[]) =>
+      host.run(() => receipt.pull({ clearance })).catch((error: { code?: string }) => error.code);
+    expect(await read(["s"])).toMatchObject({ result: 1 });
+    expect(await read([])).toBe("LABEL_REFUSED");
+  });
+
+  test("[F1] [F9] a connection with a clearance sets, repeats and cancels no timers", async () => {
+    const host = simulatedHost(1);
+    const { loop, settle } = await loopSetup({ timer: timerCapability({ store: memoryStore({ host }) }) }, { host });
+    const message = { kind: "command", type: "Build.Run", data: null };
+    const requests = [
+      command("Timer.Set", "a", { delayMs: 10, message }),
+      command("Timer.Every", "b", { everyMs: 60_000, message }),
+      command("Timer.Cancel", "c", { timerId: "a" }),
+    ];
+    for (const clearance of [[], ["s"]]) {
+      const cleared = new ClearedClient("cleared", clearance);
+      for (const request of requests) loop.receive(request, cleared);
+      await settle();
+      expect(cleared.answers).toEqual(["error a 403", "error b 403", "error c 403"]);
+    }
+    const open = new Client("open");
+    loop.receive(command("Timer.Set", "d", { delayMs: 10, message }), open);
+    await settle();
+    expect(open.received.map(({ kind }) => kind)).toEqual(["reply"]);
+  });
+});
+
 describe("reads of a capability with a clearance", () => {
   async function readers() {
     const host = simulatedHost(1);

@@ -25,6 +25,18 @@ describe("receipts", () => {
     expect([done.get(), line.arrived.length - before]).toEqual([[1], 0]);
   });
 
+  test("[I11] sends under different ids of a caller are different events, however alike the ids are", async () => {
+    const { space } = await setup();
+    const done = space.cell<string[]>("done");
+    const stream = space.stream<string>("stream");
+    stream.handle((value) => done.push(value));
+    const ids = ["a", "b", "A", "aa", "ab", "ba", "a ", " a", "1", "01"];
+    const sent = ids.map((id) => stream.send(id, { id }));
+    const kinds = (await Promise.all(sent.map(({ outcome }) => outcome))).map(({ kind }) => kind);
+    expect(kinds).toEqual(ids.map(() => "handled"));
+    expect(done.get()).toEqual(ids);
+  });
+
   test("[I11] also both at once, and when the second would write nothing new", async () => {
     const { space } = await setup();
     const stream = space.stream<number>("stream");

@@ -118,28 +118,6 @@ export function ownSettlement(settlement: Settlement): Settlement {
   return deliveries === undefined ? own : { ...own, deliveries: deliveries.map((delivery) => ({ ...delivery })) };
 }
 
-/** For the planted fault `receipt-outside-transaction`: a commit without the documents it guards, and those by themselves. */
-export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; later: EncodedCommit | undefined } {
-  const { request, patches } = commit;
-  const receipts = patches.filter((patch) => guardOf(request, patch) !== undefined);
-  if (receipts.length === 0) return { now: commit, later: undefined };
-  const session = `${request.session} later`;
-  const later = { ...request, session, reads: [], settlements: [], dependsOn: [], due: [], basisRemoved: [] };
-  return {
-    now: { ...commit, patches: patches.filter((patch) => !receipts.includes(patch)), births: NONE },
-    later: {
-      ...commit,
-      request: later,
-      patches: receipts,
-      entries: [],
-      due: [],
-      basis: [],
-      labels: [],
-      labelsText: undefined,
-    },
-  };
-}
-
 /** Several patches of one document are one: the patches of a commit are applied in order anyway. */
 function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
   if (patches.length < 2 || (patches.length === 2 && !isSame(patches[0]!, patches[1]!))) return patches;

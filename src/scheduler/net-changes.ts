@@ -1,0 +1,83 @@
+/**
+ * Net changes of one document that a unit has written at several depths (I3). Each record knows the value at its own place before
+ * its first write, and that value may contain earlier writes of the same unit. Told one by one, such records would show readers
+ * values that they never could see. Here the document is put back step by step to the state that readers know, and compared with
+ * the present one.
+ */
+import type { Json } from "../message/json.ts";
+import { getAt } from "../message/path.ts";
+import { applyOperation, type Container, copyOnce } from "../store/patch.ts";
+import type { PathOperation } from "../store/path-operation.ts";
+import type { Address } from "./address.ts";
+
+/** A place that was written since readers were told of it. */
+export interface Untold {
+  readonly address: Address;
+  /** The value before the first write there since then. */
+  readonly told: Json | undefined;
+}
+
+export interface NetChange {
+  readonly address: Address;
+  readonly before: Json | undefined;
+}
+
+/** The changes of one document since readers were told, outermost places only. `untold` is in the order of the writes. */
+export function netChanges(untold: readonly Untold[]): NetChange[] {
+  const places = new Set<Address>();
+  // A record below an earlier one adds no place: the earlier one knows the state before both.
+  const steps = untold.filter(({ address }) => {
+    const isBelow = hasAbove(address, places);
+    places.add(address);
+    return !isBelow;
+  });
+  const fresh = new Set<Container>();
+  const own = (container: Container) => copyOnce(container, fresh);
+  let known = steps[0]?.address.home.document.value;
+  for (const { address, told } of steps.toReversed()) {
+    const step = inverse(address, told, known);
+    if (step !== undefined) known = applyOperation(known, step, own).root;
+  }
+  const before = (path: Address["path"]) => (known === undefined ? undefined : getAt(known, path));
+  return [...places]
+    .filter((address) => !hasAbove(address, places))
+    .map((address) => ({ address, before: before(address.path) }));
+}
+
+function hasAbove({ parent }: Address, places: ReadonlySet<Address>): boolean {
+  for (let above = parent; above !== null; above = above.parent) if (places.has(above)) return true;
+  return false;
+}
+
+/** Puts the value back that lay there; undefined where that is none and none is there now. */
+function inverse(address: Address, told: Json | undefined, known: Json | undefined): PathOperation | undefined {
+  const { path, parent, step } = address;
+  if (told !== undefined) return { op: "set", path, value: told };
+  if (parent === null) return { op: "delete", path };
+  const container = known === undefined ? undefined : getAt(known, parent.path);
+  if (Array.isArray(container)) {
+    const index = Number(step);
+    return index < container.length ? { op: "splice", path: parent.path, index, remove: 1, insert: [] } : undefined;
+  }
+  const isThere = typeof container === "object" && container !== null && Object.hasOwn(container, step);
+  return isThere ? { op: "delete", path } : undefined;
+}
+
+/**
+ * The records of nested documents at or below a place that a later record puts whole. Their operations are not sent: a value put
+ * above both is written in place, so it may no longer have the container that an earlier operation goes into.
+ */
+export function supersededBy<R extends { readonly address: Address; readonly operation: PathOperation }>(
+  records: readonly R[],
+  nested: ReadonlySet<Address["home"]>,
+): Set<R> {
+  const superseded = new Set<R>();
+  const put = new Set<Address>();
+  for (const record of records.toReversed()) {
+    const { address, operation } = record;
+    if (!nested.has(address.home)) continue;
+    if (put.has(address) || hasAbove(address, put)) superseded.add(record);
+    else if (operation.op === "set") put.add(address);
+  }
+  return superseded;
+}
