@@ -129,6 +129,17 @@ export function inspectCapability(inspected: Inspected): Capability {
         handle: async ({ name, pattern }: ConsumerName) =>
           plain({ removed: await inspected.bus.removeConsumers(name, pattern) }),
       },
+      "Kernel.Heal": {
+        description: "starts an actor that was given up after too many crashes",
+        input: capabilityName,
+        handle: ({ capability: name }: { capability: string }) => {
+          const actor = inspected.loop().actors.get(name);
+          if (!actor) throw new Failure(404, `there is no capability ${name}; see: millrace ls actors`);
+          const healed = actor.state === "unhealthy";
+          if (healed) actor.heal();
+          return { healed, state: actor.state };
+        },
+      },
       "Kernel.Purge": {
         description: `removes settled rows of the journal, at most ${RETENTION_STEP_ROWS} at a time`,
         input: bounds,
@@ -212,6 +223,14 @@ const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
     return "fromNode: must be a whole number from 0 on";
   },
   { type: ["object", "null"], properties: { fromNode: { type: "integer", minimum: 0 } } },
+);
+
+const capabilityName = dataSchema<{ capability: string }>(
+  (data) =>
+    typeof (data as { capability?: unknown } | null)?.capability === "string"
+      ? undefined
+      : "capability: must be the name of a capability",
+  { type: "object", properties: { capability: { type: "string" } }, required: ["capability"] },
 );
 
 const nodeName = dataSchema<{ node: string }>(
