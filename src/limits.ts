@@ -302,8 +302,12 @@ export const RUNS_ASKED_MAX = 100;
 /** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */
 export const GRAPH_NODES_MAX = 500;
 export const GRAPH_READS_MAX = 50;
-/** Rows that one `Kernel.Requeue` may name: a request has to fit a line. */
+/** Rows that one `Kernel.Requeue` or `Kernel.Discard` may name: a request has to fit a line. */
 export const REQUEUE_IDS_MAX = 500;
+/** Steps of retention that one `Kernel.Purge` takes: each purge leaves one audit row, and must end soon. */
+export const PURGE_STEPS_MAX = 20;
+/** Characters of the reason and the name that an operator gives: they stand in rows that people read. */
+export const OPERATOR_TEXT_LENGTH_MAX = 1_000;
 
 // The client.
 

@@ -72,8 +72,8 @@ export interface SpawnContext {
   readonly topicOf?: (type: string) => string;
   /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
   readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
-  /** Notes in the journal that a command has failed, and resolves when that is durable or cannot be; it is not noted unless given. */
-  readonly noteFailed?: (message: Message, error: unknown) => Promise<void>;
+  /** Notes in the journal that a command has failed, or was refused, and resolves when that is durable or cannot be. */
+  readonly noteFailed?: (message: Message, error: unknown, as?: "failed" | "refused") => Promise<void>;
 }
 
 /** A schema that can validate and describe itself (Standard Schema with JSON Schema; zod 4 is one). */

@@ -64,3 +64,22 @@ export type LaneName = "system" | "user";
 export function laneOf(type: string): LaneName {
   return type.startsWith("Sys.") ? "system" : "user";
 }
+
+/** Whether a requester gets the answer. An actor that only sends does not, nor does a client that has set a timer. */
+export function isAwaited({ metadata }: Message, origin: Origin): boolean {
+  switch (origin.kind) {
+    case "adapter":
+    case "caller":
+      return true;
+    case "actor":
+      return origin.actor.awaits(metadata.id);
+    case "relay":
+    case "nobody":
+      return false;
+  }
+}
+
+/** Whether an error refuses the request, rather than reports a failure. */
+export function isRefusalCode(code: number): boolean {
+  return code >= 400 && code < 500;
+}

@@ -13,6 +13,7 @@
  * dispatched from here but what the journal delivers. Deliberately not here: claims, leases, retries (the bus).
  */
 
+import { Concluded } from "../bus/concluded.ts";
 import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
@@ -24,7 +25,7 @@ import type { Answers } from "./answers.ts";
 import type { Capability } from "./capability.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
 import { copyMessage } from "./emission.ts";
-import { NOBODY, type Origin, type Sent } from "./inbound.ts";
+import { isAwaited, isRefusalCode, NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
 import type { Observations } from "./observation.ts";
 import type { Kept, PendingRequest, PendingTable } from "./pending-table.ts";
@@ -69,9 +70,12 @@ class KeptCommand implements Kept {
 
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
-    const failure = failureOf(answer.data as ErrorData);
+    const data = answer.data as ErrorData;
+    const failure = failureOf(data);
     // A requester was told, and may ask again: the command must not be handled a second time without it.
-    this.#end.reject(requester.kind === "nobody" ? failure : new Error(failure.message, { cause: failure.cause }));
+    if (requester.kind === "nobody") this.#end.reject(failure);
+    else if (isRefusalCode(data.code)) this.#end.reject(new Concluded({ outcome: "refused", reason: data.message }));
+    else this.#end.reject(new Error(failure.message, { cause: failure.cause }));
   }
 }
 
@@ -266,17 +270,3 @@ export class KeptCommands {
 
 const INTERRUPTED =
   "interrupted: the process died while it was under way, and it may have been done in part; its capability is neither transactional nor idempotent";
-
-/** Whether somebody gets the answer. An actor that only sends does not, nor does whoever set a timer. */
-function isAwaited({ metadata }: Message, origin: Origin): boolean {
-  switch (origin.kind) {
-    case "adapter":
-    case "caller":
-      return true;
-    case "actor":
-      return origin.actor.awaits(metadata.id);
-    case "relay":
-    case "nobody":
-      return false;
-  }
-}
