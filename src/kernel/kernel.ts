@@ -222,6 +222,7 @@ export class Kernel implements AsyncDisposable {
       operator: operatorCapability({
         ...{ host: this.#host, bus: this.#bus, store: this.#store },
         extensions: () => this.#extensions,
+        loop: () => this.#loop,
       }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),
