@@ -21,22 +21,27 @@ import { equal } from "../message/equality.ts";
 import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
+import type { Answers } from "./answers.ts";
 import type { Capability } from "./capability.ts";
 import type { CommandJournal, KeptBefore, WithdrawResult } from "./command-journal.ts";
-import type { EventDeliveries } from "./event-deliveries.ts";
-import type { EventLoop } from "./event-loop.ts";
+import { copyMessage } from "./emission.ts";
 import { isAwaited, isRefusalCode, NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
-import type { Kept, PendingRequest } from "./pending-table.ts";
+import type { Observations } from "./observation.ts";
+import type { Kept, PendingRequest, PendingTable } from "./pending-table.ts";
+import type { RequestDispatch, SentRequest } from "./request-dispatch.ts";
+import type { RoutingTable } from "./routing-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 interface KeptCommandsParts {
   readonly host: Host;
-  readonly loop: EventLoop;
+  readonly table: RoutingTable;
+  readonly actors: ReadonlyMap<string, SupervisedActor>;
+  readonly pending: PendingTable;
+  readonly observations: Observations;
+  readonly answers: Answers;
+  readonly dispatch: RequestDispatch;
   readonly journal: CommandJournal;
-  readonly deliveries: EventDeliveries;
-  /** Gives a command that is pending to its actor, or answers why not. */
-  readonly post: (inbound: Sent, entry: PendingRequest) => void;
 }
 
 /** One command on its way from the journal to its outcome. */
@@ -44,8 +49,8 @@ class KeptCommand implements Kept {
   readonly message: Message;
   readonly sentBy: Origin;
   state: "kept" | "posted" = "kept";
-  /** Settles when the journal has answered `keep`. */
-  readonly arrived = Promise.withResolvers<void>();
+  /** Resolves when the journal has answered `keep`; at once for a command of an earlier process. */
+  arrived: Promise<unknown> = Promise.resolve();
   readonly #end = Promise.withResolvers<void>();
 
   constructor(message: Message, sentBy: Origin) {
@@ -84,14 +89,17 @@ class KeptCommand implements Kept {
 export class KeptCommands {
   readonly #parts: KeptCommandsParts;
   readonly #elsewhere: KeptElsewhere;
-  /** The ids of those that go into the journal now. */
-  readonly #onTheirWay = new Set<string>();
 
   constructor(parts: KeptCommandsParts) {
     this.#parts = parts;
-    const { host, loop, journal } = parts;
+    const { host, journal } = parts;
     this.#elsewhere = new KeptElsewhere({ host, journal, found: (entry, now) => this.#found(entry, now) });
-    for (const { kind, type, capability } of loop.table.routes()) {
+  }
+
+  /** From now on the journal delivers; the actors are there. */
+  subscribe(): void {
+    const { table, journal } = this.#parts;
+    for (const { kind, type, capability } of table.routes()) {
       if (kind === "command") journal.take(type, capability, (message, deaths) => this.#deliver(message, deaths));
     }
   }
@@ -102,47 +110,37 @@ export class KeptCommands {
     return durable !== "unawaited" || !isAwaited(message, origin);
   }
 
-  keep({ message, origin }: Sent, actor: SupervisedActor): PendingRequest | undefined {
-    const { loop, journal } = this.#parts;
+  /** Journals a command; its entry unless it is refused. */
+  keep({ message, origin, sending }: SentRequest, actor: SupervisedActor): PendingRequest | undefined {
+    const { pending, answers, journal } = this.#parts;
     const isWaitedFor = isAwaited(message, origin);
+    // A waiting requester hears of a failure itself; otherwise the event whose handler sent the command fails.
+    const lost = (reason: string) => (isWaitedFor ? undefined : `${message.type} was not journaled: ${reason}`);
     const refusal = this.#refusal(actor, isWaitedFor);
     if (refusal !== undefined) {
-      // Who waits hears of it himself.
-      const failure = isWaitedFor ? undefined : `${message.type} was not journaled: ${refusal}`;
-      this.#parts.deliveries.kept(message.metadata.id, failure);
-      loop.refuse({ message, origin }, 503, refusal);
+      sending?.done(lost(refusal));
+      answers.refuse({ message, origin }, 503, refusal);
       return undefined;
     }
     const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
-    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message, origin));
-    this.#onTheirWay.add(entry.id);
-    journal.keep(message, actor.name).then(
+    const command = new KeptCommand(message, origin);
+    const entry = pending.insert(message, requester, actor, command);
+    command.arrived = journal.keep(message, actor.name).then(
       (before) => {
-        this.#arrived(entry);
+        sending?.done();
         this.#isKept(entry, before);
       },
       (thrown: unknown) => {
-        this.#arrived(entry, isWaitedFor ? undefined : `${message.type} was not journaled: ${thrownText(thrown)}`);
+        sending?.done(lost(thrownText(thrown)));
         this.#isNotKept(entry, thrown);
       },
     );
     return entry;
   }
 
-  #arrived({ id, kept }: PendingRequest, failure?: string): void {
-    this.#onTheirWay.delete(id);
-    if (kept instanceof KeptCommand) kept.arrived.resolve();
-    this.#parts.deliveries.kept(id, failure);
-  }
-
-  /** Whether the journal has yet to say that it has a command. */
-  isOnItsWay(id: string): boolean {
-    return this.#onTheirWay.has(id);
-  }
-
-  /** Who waits can ask again later, if his command left nothing behind; of what nobody waits for, the journal sees to that. */
+  /** A waiting requester may repeat a command that left no row. Other commands are retried from the journal. */
   #refusal(actor: SupervisedActor, isWaitedFor: boolean): string | undefined {
-    if (this.#parts.loop.pending.kept >= COMMANDS_KEPT_MAX)
+    if (this.#parts.pending.kept >= COMMANDS_KEPT_MAX)
       return `${COMMANDS_KEPT_MAX} commands of the journal are under way`;
     return isWaitedFor ? actor.refusal : undefined;
   }
@@ -156,25 +154,31 @@ export class KeptCommands {
     const { kept } = entry;
     if (!(kept instanceof KeptCommand) || entry.origin.kind !== "nobody" || !isAwaited(message, origin)) return false;
     if (!kept.isFor(message)) return false;
-    this.#parts.loop.pending.join(entry, origin);
+    this.#parts.pending.join(entry, origin);
     return true;
   }
 
-  /** Takes a command back that its handler has not begun: from the mailbox, or from the journal before it is handed out. */
-  async withdraw(entry: PendingRequest): Promise<WithdrawResult> {
-    const { loop, journal } = this.#parts;
-    const { id, kept } = entry;
-    if (!(kept instanceof KeptCommand)) return "gone";
-    if (kept.state === "kept" && this.isOnItsWay(id)) await kept.arrived.promise;
+  /** The ids of unsettled commands of a type that one request has caused, in the journal. */
+  async causedBy(request: string, type: string): Promise<readonly string[]> {
+    return (await this.#parts.journal.unsettledOf?.(request, type)) ?? [];
+  }
+
+  /** Takes a message back that its handler has not begun: from the mailbox, or from the journal before it is handed out. SPEC: T12. */
+  async withdraw(id: string): Promise<WithdrawResult> {
+    const { pending, journal } = this.#parts;
+    const entry = pending.get(id);
+    const kept = entry?.kept;
+    if (entry === undefined || !(kept instanceof KeptCommand)) return (await journal.withdraw?.(id)) ?? "gone";
+    if (kept.state === "kept") await kept.arrived;
     if (kept.state === "posted") {
-      if (loop.pending.get(id) !== entry || !entry.actor.withdraw(id)) return "underway";
-      loop.pending.take(id);
+      if (pending.get(id) !== entry || !entry.actor.withdraw(id)) return "underway";
+      pending.take(id);
       kept.cancel();
       await journal.settled?.(id);
       return "withdrawn";
     }
     const result = (await journal.withdraw?.(id)) ?? "underway";
-    if (result === "withdrawn" && loop.pending.get(id) === entry) loop.pending.take(id);
+    if (result === "withdrawn" && pending.get(id) === entry) pending.take(id);
     return result;
   }
 
@@ -187,17 +191,17 @@ export class KeptCommands {
 
   /** What the journal has of a command that was not delivered here. */
   #found(entry: PendingRequest, before: KeptBefore): void {
-    const { host, loop } = this.#parts;
+    const { host, answers } = this.#parts;
     if (!this.#isWaiting(entry)) return;
     if (before.status === "pending" || before.status === "processing") return this.#elsewhere.watch(entry);
     if (entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
     const reason = `${entry.id} was handled, and its answer is not kept; choose another id to have it handled again`;
     const told = before.status === "done" ? errorData(410, reason) : errorData(500, before.error);
-    loop.resolve(entry.id, error(host, entry, told));
+    answers.resolve(entry.id, error(host, entry, told));
   }
 
   #isNotKept(entry: PendingRequest, thrown: unknown): void {
-    const { host, loop } = this.#parts;
+    const { host, answers, pending } = this.#parts;
     const failure = thrown instanceof Failure ? thrown : new Failure(503, thrownText(thrown));
     const code = failure.code === 422 ? 422 : 503;
     const reason = `not journaled: ${failure.message}`;
@@ -206,8 +210,8 @@ export class KeptCommands {
     // It is in the journal in other words, and a receipt tells whether it is the same.
     if (code === 422 && entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
     const { message } = entry.kept as KeptCommand;
-    loop.pending.take(entry.id);
-    loop.refuse({ message, origin: entry.origin }, code, reason);
+    pending.take(entry.id);
+    answers.refuse({ message, origin: entry.origin }, code, reason);
   }
 
   #releaseRelay(entry: PendingRequest): void {
@@ -218,19 +222,19 @@ export class KeptCommands {
   #tellRelay(entry: PendingRequest, answer: (message: Message) => Message | Message<ErrorData>): void {
     const { origin, kept } = entry;
     if (origin.kind !== "relay" || !(kept instanceof KeptCommand)) return;
-    this.#parts.loop.pending.release(entry);
+    this.#parts.pending.release(entry);
     origin.actor.answer(answer(kept.message));
   }
 
   #isWaiting({ id, kept }: PendingRequest): boolean {
-    const entry = this.#parts.loop.pending.get(id);
+    const entry = this.#parts.pending.get(id);
     return entry !== undefined && entry.kept === kept && kept instanceof KeptCommand && kept.state === "kept";
   }
 
   // Out of it ------------------------------------------------------------------------------------------------------------------
 
   async #deliver(message: Message, deaths: number): Promise<void> {
-    const pending = this.#parts.loop.pending.get(message.metadata.id);
+    const pending = this.#parts.pending.get(message.metadata.id);
     const kept = pending?.kept instanceof KeptCommand && pending.kept.isFor(message) ? pending.kept : undefined;
     // Delivered again while it is being handled: the process had lost its lease for a moment.
     if (kept?.state === "posted") return kept.end;
@@ -250,29 +254,29 @@ export class KeptCommands {
 
   /** Fails a command that may have been done in part, and answers its requester if there is one. */
   #interrupt(message: Message, actor: SupervisedActor, entry: PendingRequest | undefined): Promise<void> {
-    const { host, loop } = this.#parts;
+    const { host, answers, observations } = this.#parts;
     const { name: capability } = actor;
-    loop.observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
+    observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
     if (entry === undefined) throw new Failure(500, INTERRUPTED);
     const kept = entry.kept as KeptCommand;
     this.#releaseRelay(entry);
     kept.state = "posted";
-    loop.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
+    answers.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
     return kept.end;
   }
 
-  /** Its actor takes no more for the moment. Whoever waits goes on waiting: it was accepted, and the journal delivers it again, here or elsewhere. */
+  /** The actor takes no more now. The requester waits on: the command was accepted, and the journal delivers it again. */
   #notNow(entry: PendingRequest, message: Message, reason: string): Failure {
-    const { loop } = this.#parts;
+    const { pending, observations } = this.#parts;
     const { kind, type } = message;
-    loop.observations.tell("Sys.Overload", { kind, type, code: 503, reason }, message);
-    if (entry.origin.kind === "nobody") loop.pending.take(entry.id);
+    observations.tell("Sys.Overload", { kind, type, code: 503, reason }, message);
+    if (entry.origin.kind === "nobody") pending.take(entry.id);
     else this.#elsewhere.watch(entry);
     return new Failure(503, reason);
   }
 
   #actorOf({ kind, type }: Message): SupervisedActor {
-    const { table, actors } = this.#parts.loop;
+    const { table, actors } = this.#parts;
     const route = table.route(kind, type);
     const actor = route && actors.get(route.capability);
     if (!actor) throw new Failure(404, `nobody handles ${kind} ${type}`);
@@ -281,19 +285,18 @@ export class KeptCommands {
 
   /** A command that an earlier process has journaled; throws if its capability does not accept it any more. */
   #taken(message: Message, actor: SupervisedActor): PendingRequest {
-    const { loop } = this.#parts;
-    const inbound = { message: loop.copy(message), origin: NOBODY };
+    const { pending } = this.#parts;
+    const inbound = { message: copyMessage(message), origin: NOBODY };
     const refusal = refusalOf(inbound, actor);
     if (refusal) throw new Failure(refusal.code, refusal.reason);
-    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
+    return pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
   }
 
-  /** What the journal delivers is handled as it is there: the same may have been asked here at another time. */
+  /** The journal's copy is handled: the same request may have come here with other metadata. */
   #post(entry: PendingRequest, message = (entry.kept as KeptCommand).message): void {
-    const { loop, post } = this.#parts;
     (entry.kept as KeptCommand).state = "posted";
-    // A copy: what is compared with later requests is what was kept.
-    post({ message: loop.copy(message), origin: entry.origin }, entry);
+    // A copy: later requests are compared with the journaled one.
+    this.#parts.dispatch.post({ message: copyMessage(message), origin: entry.origin }, entry);
   }
 }
 

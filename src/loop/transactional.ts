@@ -152,14 +152,16 @@ class CommandEntry {
     const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message) });
     // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
     const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
-    const tx = new Tx(attempt, this.#emitting(message));
-    const end = attempt.within(() => callHandler(this.#call, own, tx));
+    const end = callHandler(this.#call, own, attempt);
     return isThenable(end)
       ? end.then((ended) => this.#conclude(command, attempt, ended))
       : this.#conclude(command, attempt, end);
   }
 
-  readonly #call = (message: Message, tx: Tx): unknown => dispatch(this.#definition, message, tx);
+  readonly #call = (message: Message, attempt: Attempt): unknown => {
+    const tx = new Tx(attempt, this.#emitting(message));
+    return attempt.enter(() => dispatch(this.#definition, message, tx));
+  };
 
   /** Commits the attempt, or makes another when the documents and computed values that it met are ready. */
   #conclude(command: Command, attempt: Attempt, end: HandlerEnd): Made | Promise<Made> {
