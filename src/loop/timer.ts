@@ -15,7 +15,7 @@ import type { Store } from "../store/store.ts";
 import type { Capability, CapabilityActor, SpawnContext, Withdrawn } from "./capability.ts";
 import { declared } from "./define-capability.ts";
 import { type TimerLimits, timerLimits } from "./loop-limits.ts";
-import { MailboxActor } from "./mailbox-actor.ts";
+import { AnswerLater, MailboxActor } from "./mailbox-actor.ts";
 import { dataSchema } from "./message-schema.ts";
 import { type PendingRequest, senderOf } from "./pending-table.ts";
 import { nextSlot, type Schedule, scheduleProblem } from "./schedule.ts";
@@ -124,13 +124,13 @@ function spawnTimer(
     return replica ? setOnce(replica, message, timer, answer) : { isNew: memory.set(timer), answer };
   };
   const parts: TimerParts = { host, limits, table, clients, arm };
-  // The inbound schemas have checked the data.
+  // The inbound schemas have checked the data. Timers that are set one after the other share group commits: none waits for another.
   const actor: MailboxActor = new MailboxActor(host, (message, _, request) => {
     switch (message.type) {
       case "Timer.Set":
-        return set(parts, message, request);
+        return new AnswerLater(set(parts, message, request));
       case "Timer.Every":
-        return every(parts, message, request);
+        return new AnswerLater(every(parts, message, request));
       default:
         return cancel(parts, message.data as { timerId: string }, request);
     }
