@@ -20,8 +20,8 @@ import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
-import type { Store } from "../store/store.ts";
-import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
+import { type Store, StoreError } from "../store/store.ts";
+import { Cell, type CellOptions, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { type Declassification, declassify } from "./labels.ts";
@@ -63,6 +63,15 @@ export interface SpaceOptions {
    * unless somebody listens with `scheduler.onError`, it is a line on the console. A shared scheduler tells of all its spaces.
    */
   readonly onError?: ErrorListener;
+  /**
+   * The state that sinks and two-step effects are called with. `speculative`: as soon as it is applied here. `confirmed`: when the store has
+   * it. Default `speculative`; a kernel's space observes `confirmed`.
+   */
+  readonly observe?: "speculative" | "confirmed";
+}
+
+export interface EffectOptions extends NodeOptions {
+  readonly id?: string;
 }
 
 export interface NodeOptions extends SinkOptions {
@@ -78,6 +87,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly name: string;
   readonly scheduler: Scheduler;
   readonly late: LateWrites;
+  readonly observesConfirmed: boolean;
   readonly #host: Host;
   readonly #replica: Replica;
   readonly #reads: TransactionReads;
@@ -109,6 +119,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host });
     this.late = new LateWrites(host, this.scheduler);
+    this.observesConfirmed = options.observe === "confirmed";
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
     this.#reads = this.scheduler.reads(replica);
@@ -189,10 +200,28 @@ export class Space implements LinkTargets, AsyncDisposable {
     );
   }
 
-  /** Runs now and whenever something it read has changed, until cancelled. */
-  effect(run: (run: RunHandle) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
-    const { id = `effect ${++this.#effects}`, ...rest } = options;
-    return this.observe(specOf({ kind: "effect", id, run }, rest));
+  /**
+   * Runs when the documents that it reads are loaded, and whenever one of its reads has changed, until cancelled. With two functions, the
+   * first one reads and the second one acts on its result; `confirmed`, the default of a kernel's space, is offered for that form only.
+   */
+  effect(run: (run: RunHandle) => unknown, options?: EffectOptions): () => void;
+  effect<T>(read: (run: RunHandle) => T, act: (value: T) => unknown, options?: EffectOptions): () => void;
+  effect<T>(
+    read: (run: RunHandle) => T,
+    second: EffectOptions | ((value: T) => unknown) = {},
+    third: EffectOptions = {},
+  ): () => void {
+    const [act, options] = typeof second === "function" ? [second, third] : [undefined, second];
+    const { id = `effect ${++this.#effects}`, confirmed, ...rest } = options;
+    if (act === undefined && confirmed) throw cannotConfirm(id);
+    const spec = specOf({ kind: "effect", id, run: read }, rest);
+    if (act === undefined) return this.observe(spec);
+    if (confirmed ?? this.observesConfirmed) return observeConfirmed(this, spec, read, act);
+    return this.observe({ ...spec, run: (run) => this.#actOn(read(run), act) });
+  }
+
+  #actOn<T>(value: T, act: (value: T) => unknown): unknown {
+    return this.scheduler.outside(() => act(value));
   }
 
   observe(spec: NodeSpec): () => void {
@@ -400,7 +429,17 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 }
 
-function specOf(basic: NodeSpec, { reads, persist, fingerprint, whileLoading, ...options }: NodeOptions): NodeSpec {
+function cannotConfirm(id: string): StoreError {
+  return new StoreError(
+    "STORE_MISUSE",
+    `${id} reads and acts in one function, so it cannot wait for the store in between: write effect(read, act, { confirmed: true })`,
+  );
+}
+
+function specOf(
+  basic: NodeSpec,
+  { reads, persist, fingerprint, whileLoading, confirmed, ...options }: NodeOptions,
+): NodeSpec {
   const spec: NodeSpec = { ...basic, ...options, ...(whileLoading ? { whileLoading: "show" } : {}) };
   return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
 }
