@@ -13,6 +13,15 @@ export const BENCHMARKS: Readonly<Record<string, () => Promise<Benchmark>>> = {
   streams: async () => (await import("./streams.ts")).streamsBenchmark,
 };
 
+/** Benchmarks that can be run against another build. */
+export const AGAINST: readonly string[] = ["loop", "bus", "streams", "kernel", "reactive"];
+
+/** The same workloads, with our own system alone. */
+export function ourShare(benchmark: Benchmark): Benchmark {
+  const systems = benchmark.systems.filter(({ role }) => role === "ours");
+  return { ...benchmark, systems };
+}
+
 /** A benchmark with the workloads whose group or name contains the text; all of them where there is none. */
 export async function benchmarkOf(name: string, only: string | undefined): Promise<Benchmark> {
   const benchmark = await BENCHMARKS[name]!();

@@ -16,7 +16,7 @@ import { makeEntries, pieces, TOPIC } from "./store/events.ts";
 /** Events of one call in bulk, and callers that publish side by side. */
 export const BULK = 1_000;
 /** Documents that transactional handlings write in turn. */
-const BOOKS = 100;
+export const BOOKS = 100;
 const SOURCE = "shop";
 
 type Handling = "none" | "plain" | "transactional";

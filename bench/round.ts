@@ -1,6 +1,6 @@
 /** One round of a benchmark, in a process of its own; started by `harness/apart.ts`, which is told what came of it. */
 import { setFlagsFromString } from "node:v8";
-import { benchmarkOf } from "./benchmarks.ts";
+import { benchmarkOf, ourShare } from "./benchmarks.ts";
 import type { RoundMessage, RoundOrder } from "./harness/apart.ts";
 import { measure } from "./harness/measure.ts";
 import { leaveOutPeers } from "./harness/peers.ts";
@@ -8,10 +8,11 @@ import { leaveOutPeers } from "./harness/peers.ts";
 // The exit handler removes the data of the runs; being stopped alone would not call it.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
-const { name, only, scale, peers } = JSON.parse(process.argv[2]!) as RoundOrder;
+const { name, only, scale, peers, onlyOurs = false } = JSON.parse(process.argv[2]!) as RoundOrder;
 setFlagsFromString("--expose-gc");
 if (!peers) leaveOutPeers();
-const benchmark = await benchmarkOf(name, only);
+const whole = await benchmarkOf(name, only);
+const benchmark = onlyOurs ? ourShare(whole) : whole;
 const { rows } = await measure(benchmark, { scale, rounds: 1, onProgress: (text) => tell({ kind: "step", text }) });
 const taken = new Map(rows.map(({ workload, cells }) => [workload, cells]));
 // Nothing that a system has left open keeps the others waiting.

@@ -7,8 +7,8 @@
 
 // The wire: what one client may cost us.
 
-/** One NDJSON line, newline included (RFC 0024). */
-export const LINE_BYTES_MAX = 16_384;
+/** One NDJSON line without its newline: a mail with its text fits, a file belongs on the disk. */
+export const LINE_BYTES_MAX = 1_048_576;
 /** Nesting is checked on the bytes before parsing: deeper input parses, then overflows every recursive walk after it. */
 export const DEPTH_MAX = 64;
 /** Keeps validation of one object linear in something small. */
@@ -17,6 +17,10 @@ export const OBJECT_KEYS_MAX = 1_024;
 export const LINE_COMPLETE_MS = 10_000;
 /** Per connection; at the bound the connection is no longer read from. */
 export const REQUESTS_IN_FLIGHT_MAX = 256;
+/** A request or event of more bytes is counted with them while it is in flight; 256 shorter ones are bounded by their number. */
+export const LARGE_LINE_BYTES = 16_384;
+/** Bytes of large lines in flight, per connection; at the bound the connection is no longer read from. */
+export const LARGE_LINES_BYTES_MAX = 1_048_576;
 /** Lines of one connection that are taken, routed and answered before more are, when it is the only one that asks: worth a write many times over. */
 export const LINES_A_BURST_ALONE = 128;
 /** The same when others ask as well, at most: about as much work as the other client's own requests are. */
@@ -27,8 +31,12 @@ export const LINES_A_BURST_MIN = 4;
 export const BURSTS_SHARED_AFTER = 64;
 /** Per connection; a client that never reads stops being read, instead of growing our memory. */
 export const UNREAD_OUTPUT_BYTES_MAX = 4 * 1_048_576;
-/** Times the two bounds above, this is the most memory that all clients together can hold. */
+/** All connections together: answers under way may go above the bound of a connection, and there are many of them. */
+export const UNREAD_OUTPUT_ALL_BYTES_MAX = 256 * 1_048_576;
+/** Each may hold a line that has begun, besides its unread output. */
 export const CONNECTIONS_MAX = 256;
+/** A connection that was idle for so long is ended when another client needs its place. */
+export const CONNECTION_IDLE_MS = 60_000;
 /** Bytes of a socket's path: what every system has room for, and what Linux has. */
 export const SOCKET_PATH_BYTES_MAX = 103;
 export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
@@ -37,7 +45,7 @@ export const SOCKET_PATH_BYTES_MAX_LINUX = 107;
 
 /** Names stay usable as an index key in every store. */
 export const TOPIC_LENGTH_MAX = 255;
-/** One journal row; larger things belong in a file that the message names. */
+/** The data of one message as JSON, wherever it goes: a journal row, a request, a reply. Larger data belongs in a file that the message names. */
 export const PAYLOAD_BYTES_MAX = 1_048_576;
 /** A stored failure keeps this many links of its `cause` chain, which may be cyclic. */
 export const ERROR_CAUSE_DEPTH_MAX = 8;
@@ -85,8 +93,14 @@ export const BLOCKERS_UNASKED_MAX = 1_024;
 export const DISPATCH_BURST_MS = 10;
 /** Other processes' writes are looked for at most this often while we are busy: our own writes raise the same signal. */
 export const WATCH_PAUSE_MS = 20;
-/** How long a transactional handler whose reads keep moving is run again before its delivery fails. */
-export const STALE_WINDOW_MS = 30_000;
+/** How long a handler runs again after rejected commits, where no caller waits for it. */
+export const WORK_WINDOW_MS = 30_000;
+/** The same where a caller waits: shorter than most callers wait, so that they hear the reason. */
+export const AWAITED_WINDOW_MS = 10_000;
+/** Ids of handled commands that are remembered in one generation of the filter: 256 KiB, and minutes of heavy traffic. */
+export const HANDLED_IDS_MAX = 65_536;
+/** How far a client's clock may be ahead for its new ids to be known as new; ids from further ahead are looked up. */
+export const ID_AHEAD_MS_MAX = 3_600_000;
 /** First and longest wait between two such runs; each wait is drawn at random below it. */
 export const STALE_BACKOFF_START_MS = 2;
 export const STALE_BACKOFF_MAX_MS = 250;
@@ -110,6 +124,8 @@ export const JOURNAL_PAGE_ROWS = 256;
 export const TOPICS_REMEMBERED_MAX = 10_000;
 /** A subscriber's id is part of a receipt's name. */
 export const SUBSCRIBER_ID_LENGTH_MAX = 255;
+/** Declared consumers of a store. Every bus holds a copy of the table and matches each new topic against all of it. */
+export const CONSUMERS_MAX = 10_000;
 
 // Receipts with an end.
 
@@ -180,10 +196,8 @@ export const WRITE_BEHIND_NODES_MAX = 1_000;
 export const WRITE_BEHIND_RETRY_MS = 1_000;
 /** Outputs that are loaded ahead when a run meets one that is not here; it doubles up to this. */
 export const PREFETCHED_MAX = 1_024;
-/** How long a stale transaction is run again before its author hears of it. */
-export const TRANSACT_WINDOW_MS = 10_000;
-/** The pause before the first repetition of a stale transaction, at most; it grows with each. */
-export const TRANSACT_PAUSE_MS = 5;
+/** Between two looks whether a computed value is up to date that a transaction waits for. */
+export const READY_PAUSE_MS = 5;
 /** Addresses of one document that nobody reads at; beyond, they are forgotten, and made again for whoever comes back. */
 export const ADDRESSES_UNREAD_MAX = 1_024;
 /** Links followed by one read; a longer chain of links is a circle. */
@@ -200,8 +214,6 @@ export const SENDS_ASIDE_MAX = 10_000;
 export const SENDS_IN_FLIGHT_MAX = 1_024;
 /** Sends dispatched in a row before nodes get to run: observers see their changes together. */
 export const SENDS_BURST = 64;
-/** How long a send whose commit is stale, or not taken, is handled again before its sender hears of it. */
-export const SEND_WINDOW_MS = 30_000;
 /** Entries kept by one trace. */
 export const TRACE_ENTRIES_MAX = 10_000;
 /** Commits of nodes of which it is known what they have changed, so that `why` can name their authors. */
@@ -229,26 +241,56 @@ export const LAST_ANSWERS_MS = 1_000;
 export const TURNS_SLICE_MAX = 256;
 /** Handlings of one mailbox in one go, likewise. */
 export const MAILBOX_BURST_MAX = 256;
-/** Who set a timer for a timeout is remembered for so many; older such timers do nothing when they fire. */
-export const RELAYS_REMEMBERED_MAX = 10_000;
-/** Due timers that are fired in one go. */
-export const TIMERS_FIRED_MAX = 100;
+/** Due timers that are taken with one write: the write is short enough to hide between two commits. */
+export const TIMERS_FIRED_MAX = 256;
+/** Keys of `Memory.*`: each is a document, and `Memory.List` pages through them. */
+export const MEMORY_KEYS_MAX = 100_000;
+/** Values of `Memory.*` together, each rounded up to the unit below. */
+export const MEMORY_BYTES_MAX = 1_073_741_824;
+/** Unit in which the values of `Memory.*` are counted: a key that is set again to about the same size changes no count. */
+export const MEMORY_UNIT_BYTES = 4_096;
 /** Firings of one repeating timer that may wait to be handled; more slots are left out until one is. */
 export const TIMER_FIRINGS_MAX = 16;
-/** Timers that an earlier process had fired and not seen handled, fired again at start. */
+/** Rows of firings, or of timers, that are read at once: at the start, and after the clock was set back. */
 export const TIMERS_REFIRED_MAX = 1_000_000;
-/** When the due table is looked at again after the store failed, or had rows due that nobody here knows. */
+/** A kernel renews the row of a firing that it sends; after this long without renewal another kernel sends it. */
+export const TIMER_MARK_MS = 5_000;
+/** Rows of firings that are renewed or removed with one write. */
+export const TIMER_MARKS_STEP = 1_000;
+/** The due table is read at most this often because of writes to the store: every message of a busy kernel is one. */
+export const TIMER_LOOK_PAUSE_MS = 250;
+/** A wall clock that was set back by less than this is not corrected for: clocks are adjusted by milliseconds all the time. */
+export const CLOCK_STEP_MS = 1_000;
+/** When the due table is read again after the store failed, or when due rows could not be taken. */
 export const TIMER_RETRY_MS = 1_000;
 /** The longest pause before a timer's message that was refused for the moment is sent again. */
 export const TIMER_RETRY_MAX_MS = 60_000;
+/** How long the message of a timer waits until the subscribers of `Timer.Fired` were given that: one of them may be busy. */
+export const RELAYED_EVENT_HEARD_MS = 1_000;
 /** Timers that wait in memory, where no store keeps them; the next one is refused. */
 export const TIMERS_MAX = 100_000;
-/** Event streams of one connection; each is a reader of the journal. */
+/** Timers of one client that wait, in sum; the next one is refused. One client must not fill the due table for all others. */
+export const TIMERS_PER_CLIENT_MAX = 10_000;
+/** Clients with counted timers; beyond, the count of the client that set its last timer longest ago starts anew. */
+export const TIMER_CLIENTS_COUNTED_MAX = 10_000;
+/** Event streams of one connection. */
 export const STREAMS_MAX = 16;
-/** Events of the journal that a stream looks at in a row, wanted or not: some milliseconds of work, then timers and sockets get in. */
-export const STREAM_BURST_EVENTS = 128;
+/** Event streams of all connections: what is looked at before each page must stay far below a millisecond. */
+export const STREAMS_ALL_MAX = 1_024;
 /** Types and topics that one event stream may name. */
 export const STREAM_NAMES_MAX = 256;
+/** Types and topics of all event streams: a topic that was not met before is matched with every pattern, in one go. */
+export const STREAM_NAMES_ALL_MAX = 16_384;
+/** Topics and the patterns that match them, remembered for all event streams; beyond, they are matched again. */
+export const STREAM_MATCHES_REMEMBERED_MAX = 65_536;
+/** Work for all event streams together before timers and sockets get in: about the time of one command. */
+export const STREAM_SLICE_MICROS = 500;
+/** The same in events that are sent, and in patterns and streams that are looked at: no clock may pass in a simulation. */
+export const STREAM_SLICE_EVENTS_MAX = 128;
+export const STREAM_LOOKS_MAX = 16_384;
+/** Rows of one page for event streams. Pages that take longer than half a slice get shorter, down to the minimum. */
+export const STREAM_PAGE_ROWS_MAX = 128;
+export const STREAM_PAGE_ROWS_MIN = 4;
 /** A client that takes none of its events for this long has stopped reading. */
 export const STREAM_STALLED_MS = 30_000;
 
@@ -261,8 +303,12 @@ export const RUNS_ASKED_MAX = 100;
 /** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */
 export const GRAPH_NODES_MAX = 500;
 export const GRAPH_READS_MAX = 50;
-/** Rows that one `Kernel.Requeue` may name: a request has to fit a line. */
+/** Rows that one `Kernel.Requeue` or `Kernel.Discard` may name: a request has to fit a line. */
 export const REQUEUE_IDS_MAX = 500;
+/** Steps of retention that one `Kernel.Purge` takes: each purge leaves one audit row, and must end soon. */
+export const PURGE_STEPS_MAX = 20;
+/** Characters of the reason and the name that an operator gives: they stand in rows that people read. */
+export const OPERATOR_TEXT_LENGTH_MAX = 1_000;
 
 // The client.
 
@@ -307,6 +353,8 @@ export const SLOT_TRIES_MAX = 10;
 
 /** Older releases have the WAL-reset race: a checkpoint can drop frames that were committed. */
 export const SQLITE_VERSION_MIN = "3.51.3";
+/** How often a store looks whether its files were removed or replaced, also while it is idle. */
+export const FILE_LOOK_MS = 250;
 /** Commits of a space that its change feed and conflict detection reach back to; whoever is further behind reloads. */
 export const CHANGES_KEPT_MAX = 10_000;
 /** Commits, over all spaces, that can be sent again and answered as before, or named as an origin. */
@@ -314,6 +362,12 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 // Documents and replicas.
 
+/** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
+export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Bytes of documents that one job of the store's upkeep reads or writes: some 5 ms, so that other writes go on in between. */
+export const SNAPSHOT_SLICE_BYTES = 262_144;
+/** Documents in one page of `list`: a page is read in one go. */
+export const LIST_DOCUMENTS_MAX = 1_000;
 /** Values in one document: what one walk over it may cost, and the end of a graph of shared references that unfolds. */
 export const DOCUMENT_VALUES_MAX = 5_000_000;
 /** From this many children on, replacing a container is stored as the differences: below, the whole is as small. */

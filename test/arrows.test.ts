@@ -14,13 +14,14 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   message: [],
   host: [],
   store: [],
-  scheduler: ["store"],
-  cells: ["scheduler", "store"],
-  bus: ["store"],
-  loop: ["bus", "cells", "store"],
+  work: ["store"],
+  scheduler: ["store", "work"],
+  cells: ["scheduler", "store", "work"],
+  bus: ["store", "work"],
+  loop: ["bus", "cells", "store", "work"],
   extensions: ["bus", "loop"],
   adapters: ["loop"],
-  kernel: ["store", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
+  kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
   client: [],
   cli: ["kernel", "client"],
   "testing.ts": ["cells"],
@@ -28,7 +29,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
 const FOR_ALL = ["message", "host", "limits.ts"];
 
 /** Rooms, or parts of one, that run wherever there is a JavaScript engine. */
-const CORE = ["limits.ts", "message", "host", "store", "scheduler", "cells", "bus", "loop"];
+const CORE = ["limits.ts", "message", "host", "store", "work", "scheduler", "cells", "bus", "loop"];
 const NODE_PARTS = [join("store", "sqlite"), join("store", "postgres")];
 
 interface Import {

@@ -14,6 +14,8 @@ export interface RoundOrder {
   readonly only: string | undefined;
   readonly scale: Scale;
   readonly peers: boolean;
+  /** Whether only our own system runs. */
+  readonly onlyOurs?: boolean;
 }
 
 /** What came of a workload there: the cells by the system's name. */
@@ -54,10 +56,18 @@ function inAll(cells: readonly Cell[]): Cell {
   return { kind: "measured", samples: cells.flatMap((cell) => (cell.kind === "measured" ? cell.samples : [])) };
 }
 
-function takeRound(order: RoundOrder, onStep: (text: string) => void): Promise<readonly RoundCells[]> {
+/** One round in a process of its own, with these variables added to its environment. */
+export function takeRound(
+  order: RoundOrder,
+  onStep: (text: string) => void,
+  env: NodeJS.ProcessEnv = {},
+): Promise<readonly RoundCells[]> {
   return new Promise((resolve, reject) => {
     // Maps and errors come over as what they are.
-    const child = fork(PROCESS, [JSON.stringify(order)], { serialization: "advanced" });
+    const child = fork(PROCESS, [JSON.stringify(order)], {
+      serialization: "advanced",
+      env: { ...process.env, ...env },
+    });
     const stop = () => void child.kill();
     process.once("exit", stop);
     let rows: readonly RoundCells[] | undefined;

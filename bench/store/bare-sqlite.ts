@@ -17,6 +17,8 @@ export interface Rows {
 }
 
 const LEASE = 1;
+/** The receipt of a handler without a result. */
+const NO_RESULT = JSON.stringify([{ op: "set", path: [], value: {} }]);
 /** As long as a real one. */
 const HASH = "mRbYh1Bq3Zk0Vt8Wc5Xn7Lp2Ds9Fg4Ja6Ke_Ti-UoQw";
 
@@ -24,6 +26,8 @@ export class BareSqlite implements Disposable {
   readonly #database: DatabaseSync;
   readonly #sql;
   #lastId = 0;
+  /** Of the documents. */
+  #commits = 0;
   #unsettled: Rows | undefined;
 
   private constructor(database: DatabaseSync) {
@@ -53,6 +57,43 @@ export class BareSqlite implements Disposable {
     this.#unsettled = this.#insert(entries, "processing", LEASE);
     if (last) this.#sql.settle.run(Date.now() / 1000, last.first, last.last, LEASE);
     this.#sql.commit.run();
+  }
+
+  /**
+   * Inserts rows as claimed; and of those of the last call writes a document each, of `books` in turn, leaves a receipt each and settles them: all
+   * in one transaction. Documents that several of them write are written once.
+   */
+  appendClaimedAndHandleLast(entries: readonly JournalEntry[], books: number): void {
+    this.#sql.begin.run();
+    const last = this.#unsettled;
+    this.#unsettled = entries.length === 0 ? undefined : this.#insert(entries, "processing", LEASE);
+    if (last) this.#handle(last, books);
+    this.#sql.commit.run();
+  }
+
+  #handle({ first, last }: Rows, books: number): void {
+    const firstCommit = this.#commits + 1;
+    const values = new Map<number, string>();
+    const changes: string[] = [];
+    for (let id = first; id <= last; id++) {
+      const sequence = ++this.#commits;
+      const value = JSON.stringify([{ op: "set", path: [], value: { last: id } }]);
+      values.set(id % books, value);
+      this.#sql.receipt.run(
+        `receipt:36:${String(id).padStart(36, "0")}:bench`,
+        sequence,
+        sequence,
+        NO_RESULT.length,
+        NO_RESULT,
+      );
+      changes.push(`@${sequence} ${value} ${NO_RESULT}`);
+    }
+    for (const [book, value] of values) {
+      const [sequence, bytes] = [this.#commits, value.length];
+      this.#sql.document.run(`book-${book}`, sequence, sequence, bytes, value);
+    }
+    this.#sql.patch.run(firstCommit, this.#commits, changes.join("\n"));
+    this.#sql.settle.run(Date.now() / 1000, first, last, LEASE);
   }
 
   settleLast(): void {
@@ -117,6 +158,9 @@ export class BareSqlite implements Disposable {
   }
 }
 
+const DOCUMENT_COLUMNS =
+  "space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum";
+
 function statements(database: DatabaseSync) {
   return {
     begin: database.prepare("BEGIN IMMEDIATE"),
@@ -135,6 +179,15 @@ function statements(database: DatabaseSync) {
     settle: database.prepare(
       "UPDATE event_journal SET status = 'done', processed_at = ?, lease = NULL " +
         "WHERE id BETWEEN ? AND ? AND status = 'processing' AND lease = ?",
+    ),
+    receipt: database.prepare(
+      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0) ` +
+        "ON CONFLICT (space, scope, name) DO NOTHING",
+    ),
+    document: database.prepare(
+      `INSERT INTO document (${DOCUMENT_COLUMNS}) VALUES (1, 'shared', ?, ?, 0, ?, ?, 0, ?, 0) ` +
+        "ON CONFLICT (space, scope, name) DO UPDATE SET sequence = excluded.sequence, " +
+        "base_sequence = excluded.base_sequence, base_bytes = excluded.base_bytes, base = excluded.base",
     ),
     patch: database.prepare("INSERT INTO change (space, first, last, needed, commits, sum) VALUES (1, ?, ?, 1, ?, 0)"),
   };
@@ -159,7 +212,7 @@ async function copyOfDefinitions(directory: string, durability: Durability): Pro
   using database = new DatabaseSync(join(directory, "millrace.db"), { readOnly: true });
   const found = database
     .prepare(
-      "SELECT sql FROM sqlite_master WHERE tbl_name IN ('event_journal', 'change') AND sql IS NOT NULL ORDER BY rowid",
+      "SELECT sql FROM sqlite_master WHERE tbl_name IN ('event_journal', 'change', 'document') AND sql IS NOT NULL ORDER BY rowid",
     )
     .all();
   return found.map((row) => String(row["sql"]));

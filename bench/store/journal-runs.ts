@@ -77,7 +77,7 @@ const BOOKS = 100;
 
 function handling(number: number, { message }: JournalEntry, settlement: Settlement): CommitRequest {
   const book = { scope: SHARED_SCOPE, id: `book-${number % BOOKS}` };
-  const receipt = { scope: SHARED_SCOPE, id: `receipt:${message.metadata.id}` };
+  const receipt = { scope: SHARED_SCOPE, id: `receipt/${message.metadata.id}` };
   return {
     space: "orders",
     session: "bench",

@@ -18,6 +18,8 @@ const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 /** Bytes that are decoded at once: many lines, but not again and again all that waits for a client that has used up its share. */
 const PART_BYTES = 16_384;
+/** A buffer up to this length is kept for the next line. */
+const HELD_KEPT_BYTES = 16_384;
 
 export class LineFramer {
   readonly #sink: LineSink;
@@ -85,6 +87,8 @@ export class LineFramer {
     this.#length = 0;
     if (this.#skipping) this.#skipping = false;
     else this.#deliver(this.#held, 0, length, undefined);
+    // A long line is rare: its buffer must not stay with every connection that has sent one.
+    if (this.#held.length > HELD_KEPT_BYTES) this.#held = new Uint8Array(0);
   }
 
   #deliver(bytes: Uint8Array, start: number, lineEnd: number, text: string | undefined): void {
@@ -100,6 +104,7 @@ export class LineFramer {
     if (length > this.#bytesMax + 1) {
       this.#skipping = true;
       this.#length = 0;
+      this.#held = new Uint8Array(0);
       this.#sink.overlong();
       return;
     }

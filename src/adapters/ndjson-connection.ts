@@ -10,17 +10,18 @@
  * SPEC: N. Deliberately not here: where the bytes come from (a socket, standard input), and what answers mean.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { LINES_A_BURST_SHARED } from "../limits.ts";
+import { LARGE_LINE_BYTES, LARGE_LINES_BYTES_MAX, LINES_A_BURST_SHARED } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { Connection } from "../loop/inbound.ts";
 import type { Message, Refused } from "../message/envelope.ts";
-import { type ErrorData, errorData } from "../message/error-data.ts";
+import { type ErrorData, errorData, type SystemErrorCode } from "../message/error-data.ts";
 import type { JsonLimits } from "../message/json.ts";
 import { parseLineAt } from "../message/line.ts";
 import { printLine } from "../message/line-print.ts";
 import { type ConnectionLimits, connectionLimits } from "./connection-limits.ts";
 import { FairShare } from "./fair-share.ts";
 import { LineFramer, type LineSink } from "./line-framer.ts";
+import type { OutputHolder, UnreadOutput } from "./unread-output.ts";
 
 /** Characters that are worth a write before the slice of turns is over: the client can go to work while the rest is answered. */
 const WRITTEN_EARLY = 16_384;
@@ -53,9 +54,11 @@ export interface NdjsonConnectionOptions {
   /** One for all connections that compete with each other. */
   readonly share?: FairShare;
   readonly limits?: ConnectionLimits;
+  /** One for all connections whose unread output is bounded in sum. */
+  readonly output?: UnreadOutput;
 }
 
-export class NdjsonConnection implements Connection, LineSink {
+export class NdjsonConnection implements Connection, LineSink, OutputHolder {
   readonly id: string;
   readonly adapter: string;
   readonly clearance?: readonly string[];
@@ -68,6 +71,7 @@ export class NdjsonConnection implements Connection, LineSink {
   readonly #lineLimits: JsonLimits;
   readonly #closed: () => void;
   readonly #share: FairShare;
+  readonly #output: UnreadOutput | undefined;
   /** Lines that may be taken in this burst, and those that still may. */
   #burst = LINES_A_BURST_SHARED;
   #burstLeft = 0;
@@ -79,10 +83,15 @@ export class NdjsonConnection implements Connection, LineSink {
   #isQuick = false;
   /** When answers were last written. */
   #answeredAt = 0;
+  /** When bytes last came or went. */
+  #activeAt: number;
   /** Answers of this slice of turns that are not written yet. */
   #outgoing = "";
-  /** Requests that were handed to the loop and not answered. */
+  /** Requests that were handed to the loop and not answered, and events that are not journaled. */
   #inFlight = 0;
+  /** Bytes of those among them that are large, by id, and their sum. */
+  readonly #large = new Map<string, number>();
+  #largeBytes = 0;
   #paused = false;
   /** Read and not looked at, because the client is owed too much or what came before is to be answered first. */
   readonly #unread: Uint8Array[] = [];
@@ -100,6 +109,8 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#stream = options.stream;
     this.#closed = options.closed;
     this.#share = options.share ?? new FairShare();
+    this.#output = options.output;
+    this.#activeAt = options.host.monotonic();
     this.adapter = options.adapter;
     if (options.clearance !== undefined) this.clearance = options.clearance;
     this.id = options.host.id();
@@ -114,9 +125,10 @@ export class NdjsonConnection implements Connection, LineSink {
   /** The bytes may be kept for a while: the stream must not write into them again. */
   data(chunk: Uint8Array): void {
     if (this.state !== "open") return;
+    this.#activeAt = this.#host.monotonic();
     // What the transport had under way when it was paused comes after what is already here.
     if (this.#unread.push(chunk) === 1) {
-      this.#waited = this.#isResting && this.#host.monotonic() - this.#answeredAt > WAITED_MS;
+      this.#waited = this.#isResting && this.#activeAt - this.#answeredAt > WAITED_MS;
       this.#take(chunk);
     }
     this.#balance();
@@ -159,6 +171,7 @@ export class NdjsonConnection implements Connection, LineSink {
     this.#lineTimer?.cancel();
     this.#outgoing = "";
     this.#unread.length = 0;
+    this.#output?.forget(this);
     this.#loop.disconnect(this);
     this.#tellRoom();
     this.#closed();
@@ -169,15 +182,31 @@ export class NdjsonConnection implements Connection, LineSink {
     if (checked.kind === "refused") this.#refuse(checked);
     else {
       const { message } = checked;
-      if (message.kind === "command" || message.kind === "query") this.#inFlight++;
+      if (message.kind === "command" || message.kind === "query" || message.kind === "event")
+        this.#begin(message, end - start);
       this.#loop.receive(message, this);
     }
     this.#spend();
   }
 
+  #begin({ metadata: { id } }: Message, bytes: number): void {
+    this.#inFlight++;
+    // An id that is in use is refused; the first one still counts.
+    if (bytes <= LARGE_LINE_BYTES || this.#large.has(id)) return;
+    this.#large.set(id, bytes);
+    this.#largeBytes += bytes;
+  }
+
+  #over(id: string | null | undefined): void {
+    this.#inFlight--;
+    if (this.#large.size === 0 || typeof id !== "string") return;
+    this.#largeBytes -= this.#large.get(id) ?? 0;
+    this.#large.delete(id);
+  }
+
   overlong(): void {
     const message = `line too long: the limit is ${this.#limits.lineBytesMax} bytes`;
-    this.#refuse({ kind: "refused", code: 413, message });
+    this.#refuse({ code: 413, message });
     this.#spend();
   }
 
@@ -231,7 +260,7 @@ export class NdjsonConnection implements Connection, LineSink {
 
   #lineOverdue(): void {
     const message = `a line was not finished within ${this.#limits.lineCompleteMs} ms`;
-    this.#refuse({ kind: "refused", code: 400, message });
+    this.#refuse({ code: 400, message });
     this.#flush();
     this.#stream.cut();
     this.lost();
@@ -240,8 +269,14 @@ export class NdjsonConnection implements Connection, LineSink {
   // Out ----------------------------------------------------------------------------------------------------------------------
 
   deliver(answer: Message | Message<ErrorData>): void {
-    this.#inFlight--;
+    this.#over(answer.metadata.causation);
     this.#send(answer);
+  }
+
+  taken(event: Message): void {
+    const wasFull = this.#isFull;
+    this.#over(event.metadata.id);
+    if (wasFull || this.state === "draining") this.#loop.atSliceEnd(this.#flush);
   }
 
   stream(message: Message): void {
@@ -275,6 +310,7 @@ export class NdjsonConnection implements Connection, LineSink {
     if (this.state === "closed" || this.#ended) return;
     this.#write();
     this.#answeredAt = this.#host.monotonic();
+    this.#activeAt = this.#answeredAt;
     this.#balance();
     this.#finishIfDone();
   };
@@ -285,9 +321,10 @@ export class NdjsonConnection implements Connection, LineSink {
     const text = this.#outgoing;
     this.#outgoing = "";
     this.#stream.write(text);
+    this.#output?.note(this);
   }
 
-  #refuse({ code, message, id, type, correlation }: Refused): void {
+  #refuse({ code, message, id, type, correlation }: Omit<Refused, "code" | "kind"> & { code: SystemErrorCode }): void {
     const metadata = {
       id: this.#host.id(),
       timestamp: this.#host.now(),
@@ -300,6 +337,7 @@ export class NdjsonConnection implements Connection, LineSink {
   /** The stream has room again. */
   drained(): void {
     if (this.state === "closed") return;
+    this.#output?.note(this);
     this.#balance();
     this.#tellRoom();
     this.#finishIfDone();
@@ -325,7 +363,8 @@ export class NdjsonConnection implements Connection, LineSink {
   }
 
   get #isFull(): boolean {
-    return this.#inFlight >= this.#limits.requestsInFlightMax || this.#unsent >= this.#limits.unreadOutputBytesMax;
+    if (this.#inFlight >= this.#limits.requestsInFlightMax || this.#largeBytes >= LARGE_LINES_BYTES_MAX) return true;
+    return this.#unsent >= this.#limits.unreadOutputBytesMax;
   }
 
   get #unsent(): number {
@@ -352,6 +391,26 @@ export class NdjsonConnection implements Connection, LineSink {
     // No more events either: our side has ended.
     this.#loop.disconnect(this);
     this.#stream.end();
+  }
+
+  /** Milliseconds without a request, a stream or output that the client has not read; 0 while there is one. */
+  get idleMs(): number {
+    if (this.state !== "open" || !this.isIdle || this.#framer.inLine || this.#unread.length > 0) return 0;
+    return this.#loop.streams.has(this) ? 0 : this.#host.monotonic() - this.#activeAt;
+  }
+
+  /** Ends a connection that is idle, with the reason as its last line. */
+  dismiss(reason: string): void {
+    this.#refuse({ code: 503, message: reason });
+    this.close();
+  }
+
+  /** Ends the connection now. The client does not read, so that the reason goes to the observers. */
+  drop(reason: string): void {
+    if (this.state === "closed") return;
+    this.#loop.observations.tell("Sys.Overload", { adapter: this.adapter, code: 503, reason });
+    this.#stream.cut();
+    this.lost();
   }
 
   /** Reads nothing more; what was asked is still answered. */

@@ -1,44 +1,41 @@
 /**
- * NDJSON over a Unix socket. The socket lies in a directory that only its owner may enter (0700) and is his alone (0600). A socket
- * that a dead kernel left is replaced; one behind which somebody answers is not. At the end its file goes, and no other that has come to its
- * place since.
+ * NDJSON over a Unix socket, which only its owner may use (0600), in a folder that only its owner may write to. A socket that a
+ * dead kernel left is replaced; a socket that is answered is not. At the end its file is removed, unless another has replaced it.
+ * When all places are taken, the connection that is idle for the longest time makes room.
  *
  * ```
  *   open ──quiet(): no new clients, no new requests──> quiet ──close(): answers out──> closed
  * ```
  * SPEC: N. One client's bytes and answers are `NdjsonConnection`'s business.
  */
-import { chmodSync, existsSync, lstatSync, mkdirSync, renameSync, unlinkSync } from "node:fs";
+import { chmodSync, lstatSync, renameSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Host } from "../host/host.ts";
-import { CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX_LINUX } from "../limits.ts";
+import { CONNECTION_IDLE_MS, CONNECTIONS_MAX, SOCKET_PATH_BYTES_MAX, SOCKET_PATH_BYTES_MAX_LINUX } from "../limits.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import type { AdapterLife } from "../loop/liveness.ts";
 import { requireLimit } from "../loop/loop-limits.ts";
-import { CodedError } from "../message/coded-error.ts";
-import { errorData, thrownText } from "../message/error-data.ts";
+import { errorData } from "../message/error-data.ts";
 import { type ConnectionLimits, connectionLimits } from "./connection-limits.ts";
 import { FairShare } from "./fair-share.ts";
 import { NdjsonConnection } from "./ndjson-connection.ts";
+import { SocketError } from "./socket-error.ts";
+import { requireSocketFolder } from "./socket-folder.ts";
 import { SocketStream } from "./socket-stream.ts";
+import { UnreadOutput } from "./unread-output.ts";
 
 export interface UnixSocketOptions {
   readonly host: Host;
   readonly loop: EventLoop;
   readonly path: string;
   readonly connectionsMax?: number;
+  /** Bytes of output that all clients together may leave unread. */
+  readonly unreadOutputAllBytesMax?: number;
   /** What one client may cost. */
   readonly limits?: Partial<ConnectionLimits>;
   /** What its clients may be told; without one, everything. */
   readonly clearance?: readonly string[];
-}
-
-export type SocketErrorCode = "SOCKET_IN_USE" | "SOCKET_NOT_OURS" | "SOCKET_FAILED";
-
-/** The socket cannot be opened; the message says what to do. */
-export class SocketError extends CodedError<SocketErrorCode> {
-  override readonly name = "SocketError";
 }
 
 /** What Node asks for where nothing is said. */
@@ -54,6 +51,7 @@ export class UnixSocket implements AdapterLife {
   readonly #limits: ConnectionLimits;
   readonly #connections = new Map<NdjsonConnection, Socket>();
   readonly #share = new FairShare();
+  readonly #output: UnreadOutput;
   #detach: () => void = () => undefined;
   /** The file it was bound to. The system keeps its number while the socket is open, also when it was removed. */
   #file: FileIdentity | undefined;
@@ -62,7 +60,7 @@ export class UnixSocket implements AdapterLife {
   static async open(options: UnixSocketOptions): Promise<UnixSocket> {
     const tooLong = socketPathTooLong(options.path);
     if (tooLong) throw new SocketError("SOCKET_FAILED", tooLong);
-    makePrivate(dirname(options.path));
+    requireSocketFolder(dirname(options.path));
     await clear(options.path);
     const socket = new UnixSocket(options);
     await socket.#listen();
@@ -76,6 +74,9 @@ export class UnixSocket implements AdapterLife {
     this.#connectionsMax = options.connectionsMax ?? CONNECTIONS_MAX;
     requireLimit("connectionsMax", this.#connectionsMax);
     this.#limits = connectionLimits(options.limits);
+    const { unreadOutputAllBytesMax: bytesMax } = options;
+    if (bytesMax !== undefined) requireLimit("unreadOutputAllBytesMax", bytesMax);
+    this.#output = new UnreadOutput(bytesMax);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#connected(client));
   }
 
@@ -117,11 +118,11 @@ export class UnixSocket implements AdapterLife {
   #connected(client: Socket): void {
     // A client that resets the connection is gone, which `close` says next.
     client.on("error", () => client.destroy());
-    if (this.#connections.size >= this.#connectionsMax) return this.#turnAway(client);
+    if (this.#connections.size >= this.#connectionsMax && !this.#makePlace()) return this.#turnAway(client);
     const { host, loop, clearance } = this.#options;
     const connection = new NdjsonConnection({
       ...{ host, loop, clearance, stream: new SocketStream(client), adapter: "socket", share: this.#share },
-      limits: this.#limits,
+      ...{ limits: this.#limits, output: this.#output },
       closed: () => this.#connections.delete(connection),
     });
     this.#connections.set(connection, client);
@@ -131,7 +132,20 @@ export class UnixSocket implements AdapterLife {
     client.on("close", () => connection.lost());
   }
 
-  /** What is full says so. */
+  /** Ends the connection that is idle for the longest time, if it is long enough; false where there is none. */
+  #makePlace(): boolean {
+    let longest: NdjsonConnection | undefined;
+    let longestMs = CONNECTION_IDLE_MS;
+    for (const connection of this.#connections.keys()) {
+      const { idleMs } = connection;
+      if (idleMs < longestMs) continue;
+      longest = connection;
+      longestMs = idleMs;
+    }
+    longest?.dismiss(`idle for ${Math.floor(longestMs)} ms, and another client needs the place; connect again`);
+    return longest !== undefined;
+  }
+
   #turnAway(client: Socket): void {
     const { host } = this.#options;
     const data = errorData(503, `too many connections; the limit is ${this.#connectionsMax}`);
@@ -185,17 +199,6 @@ export function socketPathTooLong(path: string): string | undefined {
   const max = process.platform === "linux" ? SOCKET_PATH_BYTES_MAX_LINUX : SOCKET_PATH_BYTES_MAX;
   if (bytes <= max) return undefined;
   return `the socket's path ${path} has ${bytes} bytes, and the system takes ${max}; name a shorter one, or one from the working directory`;
-}
-
-/** The folder itself may be made, those above it are there. */
-function makePrivate(folder: string): void {
-  try {
-    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
-    chmodSync(folder, 0o700);
-  } catch (error) {
-    const why = thrownText(error);
-    throw new SocketError("SOCKET_FAILED", `the socket's folder ${folder} cannot be used: ${why}`, { cause: error });
-  }
 }
 
 /** Removes what a dead kernel left at the path; refuses what is not a socket and one that somebody listens on. */

@@ -19,29 +19,33 @@
  * proves nothing, whatever came of it: it is run again when they are here.
  */
 import type { Host } from "../host/host.ts";
-import { pause } from "../host/pause.ts";
-import { STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS, STALE_WINDOW_MS } from "../limits.ts";
+import { WORK_WINDOW_MS } from "../limits.ts";
+import { errorText } from "../message/error-data.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
+import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
-import { type Label, LabelError } from "../store/label.ts";
+import { type Label, LabelError, labelOfMessage } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
-import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
-import type { Transaction } from "../store/transaction.ts";
+import type { Commit, Transaction } from "../store/transaction.ts";
+import { Attempt } from "../work/attempt.ts";
+import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
+import { type Next, Retries } from "../work/retries.ts";
+import type { Event } from "./event.ts";
 import { DONE, type EventRun } from "./event-run.ts";
-import { HandlerTransaction } from "./handler.ts";
-import { callHandler, errorText, type HandlerEnd } from "./handler-wait.ts";
+import { DeliveryTx, HandlerTransaction, type ShareContext } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
 import type { TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
+import type { TopicMatches } from "./topic-match.ts";
 
 export type ShareEnd =
   /** The share is in the journal. */
@@ -62,54 +66,42 @@ export interface ShareListener {
   shareAgain(run: EventRun): void;
 }
 
-/** One run of a handler: what it was given, and which run of its share it is. */
+/** One run of a handler. */
 interface Handling {
   readonly run: EventRun;
   readonly step: Step;
   readonly call: TransactionalCall;
   readonly transaction: Transaction;
-  readonly context: HandlerTransaction;
-  readonly round: Round;
+  readonly context: ShareContext;
+  /** Of a handler that was subscribed with an open space. */
+  readonly attempt: Attempt | undefined;
+  /** Of the runs before it; undefined for the first. */
+  retries: Retries | undefined;
 }
 
-/** Counts the runs of a share from 0; until when it is run again is known from the first that has come to nothing. */
-interface Round {
-  readonly number: number;
-  readonly untilMs: number | undefined;
-}
-
-/** The next run of a share, and since when it waits to begin: that is nobody's fault, and not counted. */
+/** The next run of a share, and since when it waits for a slot: that time does not count. */
 interface Rerun {
   readonly step: Step;
-  readonly number: number;
-  readonly untilMs: number;
+  readonly retries: Retries;
   readonly readyAtMs: number;
 }
 
-const FIRST_ROUND: Round = { number: 0, untilMs: undefined };
-
-type Verdict = ShareEnd | { readonly kind: "again"; readonly why: string };
-
-const AGAIN_LOADED: Verdict = { kind: "again", why: "its documents were being loaded" };
 const LOST: ShareEnd = { kind: "lost" };
-
-/** Where the receipt of a handling is: one document for each message and subscriber, ever. Its value is what the handler returned. */
-export function receiptOf(messageId: string, subscriber: string): DocumentRef {
-  return { scope: SHARED_SCOPE, id: `receipt:${messageId.length}:${messageId}:${subscriber}` };
-}
 
 export class TransactionalShare {
   readonly #host: Host;
   readonly #publisher: Publisher;
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
+  readonly #matches: TopicMatches;
   /** Of events that wait to be run again. Nobody has to take one out that was given back instead. */
   readonly #reruns = new WeakMap<EventRun, Rerun>();
   listener: ShareListener | undefined;
 
-  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper }) {
+  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper; matches: TopicMatches }) {
     this.#host = parts.host;
     this.#lease = parts.lease;
+    this.#matches = parts.matches;
     this.#publisher = parts.publisher;
     this.#slots = parts.slots;
   }
@@ -119,135 +111,178 @@ export class TransactionalShare {
    * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
    */
   handle(run: EventRun, step: Step, call: TransactionalCall): void {
-    const { replica, handler } = call;
-    const round = this.#roundOf(run, step);
-    const { subscriberId, timeoutMs } = step.subscription;
-    let transaction: Transaction;
+    const retries = this.#retriesOf(run, step);
+    let handling: Handling;
     try {
-      transaction = replica.transaction();
+      handling = this.#open(run, step, call, retries);
     } catch (error) {
       this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) });
       return;
     }
-    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
-    const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
+    const { attempt, context } = handling;
     run.handling = context;
-    const handling = { run, step, call, transaction, context, round };
-    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs });
+    const wait = { host: this.#host, timeoutMs: step.subscription.timeoutMs, cancellable: context };
+    const handler = call.handler as (event: Event, context: ShareContext) => unknown;
+    const end =
+      attempt === undefined
+        ? callHandler(handler, run.event, context, wait)
+        : callHandler(
+            (event: Event, tx: ShareContext) => attempt.enter(() => handler(event, tx)),
+            run.event,
+            context,
+            wait,
+          );
     if (!(end instanceof Promise)) this.#ended(handling, end);
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #roundOf(run: EventRun, step: Step): Round {
+  #open(run: EventRun, step: Step, call: TransactionalCall, retries: Retries | undefined): Handling {
+    const { replica, attempts } = call;
+    const { subscriberId } = step.subscription;
+    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
+    if (attempts === undefined) {
+      const transaction = replica.transaction();
+      const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
+      return { run, step, call, transaction, context, attempt: undefined, retries };
+    }
+    const { message } = run.event;
+    const id = `${message.metadata.id}/${step.subscriber}`;
+    const attempt = new Attempt(attempts, { replica, id, number: facts.attempt, label: labelOfMessage(message) });
+    const context = new DeliveryTx(facts, this.#publisher, attempt);
+    return { run, step, call, transaction: attempt.transaction, context, attempt, retries };
+  }
+
+  #retriesOf(run: EventRun, step: Step): Retries | undefined {
     const rerun = this.#reruns.get(run);
-    if (rerun === undefined) return FIRST_ROUND;
+    if (rerun === undefined) return undefined;
     this.#reruns.delete(run);
-    if (rerun.step !== step) return FIRST_ROUND;
-    const { number, untilMs, readyAtMs } = rerun;
-    return { number, untilMs: untilMs + this.#host.monotonic() - readyAtMs };
+    if (rerun.step !== step) return undefined;
+    rerun.retries.extend(this.#host.monotonic() - rerun.readyAtMs);
+    return rerun.retries;
   }
 
   #ended(handling: Handling, end: HandlerEnd): void {
-    const { run, transaction, context } = handling;
+    const { run, transaction, context, attempt } = handling;
     run.handling = undefined;
-    let verdict = withoutCommit(run, context, end);
+    const isAgain = end.kind !== "timeout" && (!context.isReady || (end.kind === "threw" && isStale(end.error)));
+    attempt?.end();
     try {
-      if (verdict !== undefined) transaction.abort();
-      else if (end.kind === "returned") verdict = this.#commit(handling, end.value);
+      if (run.state === "over" || isAgain) transaction.abort();
+      if (run.state === "over") this.#over(handling, LOST);
+      else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(attempt), LOST);
+      else if (end.kind === "returned") this.#commit(handling, end.value);
       else this.#commitReads(handling, end);
     } catch (error) {
-      verdict = { kind: "failed", error: errorText(error) };
+      this.#over(handling, { kind: "failed", error: errorText(error) });
     }
-    if (verdict !== undefined) this.#judged(handling, verdict);
   }
 
-  /** Undefined when the commit is on its way. */
-  #commit(handling: Handling, value: unknown): Verdict | undefined {
+  #commit(handling: Handling, value: unknown): void {
     const { run, step, transaction } = handling;
     const { label } = handling.context;
-    const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
+    const receipt = receiptOf({ kind: "event", id: run.event.message.metadata.id, subscriber: step.subscriber });
     const settlement = run.isLastStep ? settlementOf(run, DONE) : shareOf(run);
     try {
       const result = value === undefined || value === null ? NO_RESULT : admit(value, undefined);
       transaction.leave(new Receipt(receipt, result));
     } catch (error) {
       transaction.abort();
-      return { kind: "failed", error: `what the handler returned cannot be its receipt: ${messageOf(error)}` };
+      const why = `what the handler returned cannot be its receipt: ${messageOf(error)}`;
+      return this.#over(handling, { kind: "failed", error: why });
     }
     if (label.length > 0) {
       const leak = labelled(transaction, label, receipt, step.subscriber);
-      if (leak !== undefined) return leak;
+      if (leak !== undefined) return this.#over(handling, leak);
     }
     transaction.settlements.push(settlement);
-    const answered = (outcome: CommitOutcome) => this.#answered(handling, outcome, landed(settlement));
-    if (!transaction.hasEntries) whenOver(transaction.commit(), answered);
-    else {
-      const sent = this.#publisher.send(transaction.entries, () => transaction.commit().outcome);
-      sent.then(answered, (error) => this.#judged(handling, { kind: "failed", error: errorText(error) }));
-    }
-    return undefined;
+    const end = landed(settlement);
+    if (!transaction.hasEntries) return this.#hear(handling, transaction.commit(), end);
+    let commit: Commit | undefined;
+    const sent = this.#publisher.send(transaction.entries, () => {
+      commit = transaction.commit();
+      return commit.outcome;
+    });
+    sent.then(
+      (outcome) => this.#answered(handling, commit as Commit, outcome, end),
+      (error) => this.#over(handling, { kind: "failed", error: errorText(error) }),
+    );
   }
 
   /** What a handler that did not return has come to. One that takes too long still has its transaction, which must not go on. */
-  #commitReads(handling: Handling, { reason, error, thrown }: HandlerEnd & { kind: "failed" }): void {
+  #commitReads(handling: Handling, { kind, error }: HandlerEnd & { kind: "threw" | "timeout" }): void {
     const { run, step, call } = handling;
     let { transaction } = handling;
-    if (reason === "timeout") {
+    if (kind === "timeout") {
       transaction.abort();
       transaction = call.replica.transaction();
     }
     // However old the event is: its row was in the journal all along, and so its receipt would be there.
-    const receipt = receiptOf(run.event.message.metadata.id, step.subscriber);
+    const receipt = receiptOf({ kind: "event", id: run.event.message.metadata.id, subscriber: step.subscriber });
     const commit = transaction.commitReads({ kind: "absent", ...receipt });
-    whenOver(commit, (outcome) => this.#answered(handling, outcome, { kind: "failed", error, thrown }));
+    const failed: ShareEnd =
+      kind === "timeout"
+        ? { kind: "failed", error: error.message }
+        : { kind: "failed", error: errorText(error), thrown: error };
+    this.#hear(handling, commit, failed);
   }
 
-  #answered(handling: Handling, outcome: CommitOutcome, whenCommitted: ShareEnd): void {
-    // Whether it is there, only the receipt can tell: the event goes back to the journal with its lease.
-    if (outcome.kind === "rejected" && outcome.class === "unknown") this.#lease.doubt(handling.run.lease);
-    this.#judged(handling, outcome.kind === "committed" ? whenCommitted : verdictOn(outcome));
+  #hear(handling: Handling, commit: Commit, end: ShareEnd): void {
+    whenOver(commit, (outcome) => this.#answered(handling, commit, outcome, end));
   }
 
-  #judged(handling: Handling, verdict: Verdict): void {
-    const { run, step } = handling;
-    const end = verdict.kind === "again" ? this.#again(handling, verdict) : verdict;
-    if (end !== undefined) this.listener?.shareEnded(run, step, end);
+  /** `end` is that of a run whose commit stands. */
+  #answered(handling: Handling, commit: Commit, outcome: CommitOutcome, end: ShareEnd): void {
+    if (outcome.kind === "committed") this.#over(handling, end);
+    else this.#goOn(handling, this.#next(handling, outcome, commit), end);
   }
 
-  /** Has the handler run again, later; or says why not. */
-  #again({ run, step, call, round }: Handling, verdict: Verdict & { kind: "again" }): ShareEnd | undefined {
-    if (run.state === "over") return LOST;
-    const { number, untilMs = this.#host.monotonic() + STALE_WINDOW_MS } = round;
-    if (this.#host.monotonic() >= untilMs) {
-      return { kind: "failed", error: `gave up after ${number + 1} runs in ${STALE_WINDOW_MS} ms: ${verdict.why}` };
-    }
-    this.#catchUp(call.replica, verdict === AGAIN_LOADED ? 0 : number).then(
-      () => this.#ready(run, step, number + 1, untilMs),
-      (error: unknown) => this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) }),
-    );
-    return undefined;
+  /** The settlement of an event whose consumers have changed is decided again, by the run that follows. */
+  async #next(handling: Handling, rejection: Rejection, commit: Commit): Promise<Next> {
+    if (rejection.reason === "consumers-moved") await this.#matches.decideAnew([handling.run]);
+    return this.#retries(handling).next(rejection, commit);
+  }
+
+  #goOn(handling: Handling, next: Promise<Next>, end: ShareEnd): void {
+    const { run } = handling;
+    const goOn = (how: Next): void => {
+      if (run.state === "over") this.#over(handling, LOST);
+      else if (how.kind === "again") this.#ready(handling);
+      else this.#over(handling, this.#endOf(run, how, end));
+    };
+    next.then(goOn, (error: unknown) => this.#over(handling, { kind: "failed", error: errorText(error) }));
+  }
+
+  #endOf(run: EventRun, next: Exclude<Next, { kind: "again" }>, whenDone: ShareEnd): ShareEnd {
+    if (next.kind === "done") return whenDone;
+    if (next.kind === "already") return next;
+    // Only the receipt can tell whether it is there: the event goes back to the journal with its lease.
+    if (next.rejection.class === "unknown") this.#lease.doubt(run.lease);
+    return next.kind === "lost" ? LOST : { kind: "failed", error: next.rejection.message };
+  }
+
+  #over({ run, step, attempt }: Handling, end: ShareEnd): void {
+    if (end.kind === "recorded" || end.kind === "settled") attempt?.lineage.confirm();
+    else attempt?.lineage.fail("the delivery was not committed");
+    this.listener?.shareEnded(run, step, end);
   }
 
   /** The run goes to the dispatcher, which begins this step once more. */
-  #ready(run: EventRun, step: Step, number: number, untilMs: number): void {
-    if (run.state === "over") return this.listener?.shareEnded(run, step, LOST);
-    this.#reruns.set(run, { step, number, untilMs, readyAtMs: this.#host.monotonic() });
+  #ready(handling: Handling): void {
+    const { run, step, attempt } = handling;
+    attempt?.lineage.fail("the handler runs again");
+    this.#reruns.set(run, { step, retries: this.#retries(handling), readyAtMs: this.#host.monotonic() });
     this.listener?.shareAgain(run);
   }
 
-  /** Waits for what the next run needs: the documents it asked for, others' commits, and a little chance to be alone. */
-  async #catchUp(replica: Replica, round: number): Promise<void> {
-    await replica.loadsSettled();
-    if (round > 0) {
-      const boundMs = Math.min(STALE_BACKOFF_START_MS * 2 ** (round - 1), STALE_BACKOFF_MAX_MS);
-      await pause(this.#host, this.#host.random() * boundMs);
-    }
-    await replica.catchUp();
+  #retries(handling: Handling): Retries {
+    const { replica } = handling.call;
+    handling.retries ??= new Retries({ host: this.#host, replica, windowMs: WORK_WINDOW_MS });
+    return handling.retries;
   }
 }
 
-/** Labels what it leaves behind; a verdict if it has written where somebody could read what he must not know. */
-function labelled(transaction: Transaction, label: Label, receipt: DocumentRef, who: string): Verdict | undefined {
+/** Labels the receipt and the events; gives the end of a run that wrote where readers may not know what it has read. */
+function labelled(transaction: Transaction, label: Label, receipt: DocumentRef, who: string): ShareEnd | undefined {
   transaction.labels.push({ ...receipt, path: [], labels: [...label] });
   labelEvents(label, transaction.entries);
   try {
@@ -263,23 +298,14 @@ function landed(settlement: Settlement): ShareEnd {
   return settlement.outcome.kind === "partial" ? { kind: "recorded" } : { kind: "settled", settlement };
 }
 
-function verdictOn(outcome: Rejection): Verdict {
-  // Whatever felled the commit beneath, this one may do without it.
-  if (outcome.reason === "fell-with" || outcome.class === "stale") return { kind: "again", why: outcome.message };
-  if (outcome.reason === "document-exists") return { kind: "already" };
-  if (outcome.reason === "lease-lost" || outcome.reason === "store-stopped") return { kind: "lost" };
-  if (outcome.class === "unknown") return { kind: "lost" };
-  return outcome.class === "failed"
-    ? { kind: "again", why: outcome.message }
-    : { kind: "failed", error: outcome.message };
-}
-
-/** What a run comes to that needs no commit to say so. */
-function withoutCommit(run: EventRun, context: HandlerTransaction, end: HandlerEnd): Verdict | undefined {
-  if (run.state === "over") return { kind: "lost" };
-  if (end.kind === "failed" && end.reason === "timeout") return undefined;
-  if (context.sawUnloaded) return AGAIN_LOADED;
-  return end.kind === "failed" && end.reason === "stale" ? { kind: "again", why: end.error } : undefined;
+/** Whether a read or write of the transaction met a document that had moved. */
+function isStale(error: unknown): boolean {
+  try {
+    return error instanceof StoreError && error.code === "STORE_STALE";
+  } catch {
+    // A revoked proxy has no class.
+    return false;
+  }
 }
 
 function messageOf(error: unknown): string {

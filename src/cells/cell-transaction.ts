@@ -6,7 +6,7 @@
 
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
-import { LINK_HOPS_MAX, TRANSACT_PAUSE_MS, TRANSACT_WINDOW_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS, LINK_HOPS_MAX, READY_PAUSE_MS } from "../limits.ts";
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -105,11 +105,11 @@ export class CellTransaction implements Disposable {
 
   /** Resolves when what it was refused is up to date, for a transaction that does the same again. */
   async upToDate(host: Host): Promise<void> {
-    const until = host.monotonic() + TRANSACT_WINDOW_MS;
+    const until = host.monotonic() + AWAITED_WINDOW_MS;
     const behind = this.#behind;
     while (behind !== undefined && !this.#closure?.require(behind.address, behind.shallow)) {
       if (host.monotonic() >= until) throw notUpToDate(behind.address);
-      await pause(host, TRANSACT_PAUSE_MS);
+      await pause(host, READY_PAUSE_MS);
     }
   }
 

@@ -40,15 +40,16 @@ interface OwnOptions<T> extends CellOptions<T> {
   readonly above?: Cell<unknown> | undefined;
 }
 
-/** Registers an effect that reads, and calls `act` with each value once it is confirmed. */
+/** Registers an effect in which `look` adds a value, and calls `act` with each value once it is confirmed. */
 export function observeConfirmed<T>(
   targets: LinkTargets,
   spec: Omit<NodeSpec, "run">,
-  read: (run: RunHandle) => T,
+  look: (run: RunHandle, add: (value: T) => void) => unknown,
   act: (value: T) => unknown,
 ): () => void {
   const calls = new ConfirmedCalls<T>(targets.scheduler, act);
-  const stop = targets.observe({ ...spec, run: (run) => calls.add(read(run)) });
+  const add = (value: T) => calls.add(value);
+  const stop = targets.observe({ ...spec, run: (run) => look(run, add) });
   return () => {
     calls.cancel();
     stop();
@@ -122,6 +123,11 @@ export class Cell<T = unknown> extends Place {
     return value as T;
   }
 
+  /** The value, without making the computation or effect that asks depend on it. */
+  peek(): T | undefined {
+    return this.scheduler.untracked(() => this.get());
+  }
+
   #found(address: Address, there: Json | undefined): T | undefined {
     const value = handOut(readOn(address, there, this.targets));
     return value === undefined ? this.#standIn() : (value as T);
@@ -157,8 +163,11 @@ export class Cell<T = unknown> extends Place {
     return handOut(readThrough(this.address, this.targets));
   }
 
-  /** Replaces the value. Links on the way are followed; a link that lies here itself is replaced. */
+  /**
+   * Replaces the value; `undefined` removes it. Links on the way are followed; a link that lies here itself is replaced.
+   */
   set(value: T): void {
+    if (value === undefined) return this.delete();
     this.requireWritable(value);
     if (!this.targets.late.isEmpty && this.#isLate(false)) return this.#writeLate(() => this.set(value));
     this.scheduler.write(this.#begun(), value);
@@ -211,17 +220,19 @@ export class Cell<T = unknown> extends Place {
     const observed = { kind: "effect", id: `sink of ${this.address}`, ...options } as const;
     if (whileLoading) return this.targets.observe({ ...observed, run: this.#showing(callback), whileLoading: "show" });
     const call = (value: T | undefined) => callback(value, LOADED);
-    if (confirmed) return observeConfirmed(this.targets, observed, () => this.get(), call);
-    const run = hasStandIn ? this.#unlessEqual(call) : () => call(this.get());
+    if (confirmed) return observeConfirmed<T | undefined>(this.targets, observed, (_, add) => this.observed(add), call);
+    const run = hasStandIn ? this.#unlessEqual(call) : () => this.observed(call);
     return this.targets.observe({ ...observed, run });
   }
 
   /** Calls back when the value, or whether it is loaded, is another. */
   #showing(callback: (value: T | undefined, seen: Seen) => unknown): () => unknown {
-    return () => {
-      const value = this.get();
-      return callback(value, this.scheduler.isEarly ? LOADING : LOADED);
-    };
+    return () => this.observed((value) => callback(value, this.scheduler.isEarly ? LOADING : LOADED));
+  }
+
+  /** Calls back with the value, for a sink; a computed value that has failed does not. */
+  protected observed(callback: (value: T | undefined) => unknown): unknown {
+    return callback(this.get());
   }
 
   /**

@@ -21,9 +21,21 @@ export class Computed<T = unknown> extends Cell<T> {
     return output;
   }
 
-  /** What its function threw at the last run; the value is undefined then. */
+  /** The value, up to date where its inputs are loaded. Throws the error that its function threw. */
+  override get(): T | undefined {
+    const value = super.get();
+    if (this.node.error !== undefined) throw this.node.error;
+    return value;
+  }
+
+  /** The error that its function threw at the last run. */
   get error(): unknown {
     return this.node.error;
+  }
+
+  protected override observed(callback: (value: T | undefined) => unknown): unknown {
+    const value = super.get();
+    return this.node.error === undefined ? callback(value) : undefined;
   }
 
   override set(value: T): never {

@@ -56,7 +56,7 @@ export class ConfirmedCalls<T> {
     if (this.#last !== undefined && equal(this.#last.value as Json | undefined, value as Json | undefined)) return;
     this.#last = { value };
     try {
-      const result = this.#scheduler.outside(() => this.#call(value));
+      const result = this.#scheduler.outsideRuns(() => this.#call(value));
       if (result instanceof Promise) result.catch((error: unknown) => this.#scheduler.report(error));
     } catch (error) {
       this.#scheduler.report(error);

@@ -18,12 +18,16 @@ import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
+import { labelOf } from "../store/label.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import { type Store, StoreError } from "../store/store.ts";
+import type { AttemptKind } from "../work/attempt.ts";
+import { Receipts } from "../work/receipts.ts";
 import { Cell, type CellOptions, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
+import { EffectCleanup } from "./effect-cleanup.ts";
 import { type Declassification, declassify } from "./labels.ts";
 import { LateWrites } from "./late-writes.ts";
 import { LinkedCell } from "./linked-cell.ts";
@@ -101,6 +105,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** Effects that end with the space; of a scheduler of its own all do. */
   readonly #observers = new Set<SchedulerNode>();
   #effects = 0;
+  /** Made by the first entry point. */
+  #known: Receipts | undefined;
   #closing: Promise<void> | undefined;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -201,8 +207,11 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /**
-   * Runs when the documents that it reads are loaded, and whenever one of its reads has changed, until cancelled. With two functions, the
-   * first one reads and the second one acts on its result; `confirmed`, the default of a kernel's space, is offered for that form only.
+   * Runs when the documents that it reads are loaded, and whenever a value that it read has changed, until cancelled. A function
+   * that it returns is called before its next run and when it ends. Effects that it creates end with its next run, the last one first.
+   *
+   * With two functions, the first one reads and the second one acts on its result; `confirmed`, the default of a kernel's space, is
+   * offered for that form only.
    */
   effect(run: (run: RunHandle) => unknown, options?: EffectOptions): () => void;
   effect<T>(read: (run: RunHandle) => T, act: (value: T) => unknown, options?: EffectOptions): () => void;
@@ -214,14 +223,40 @@ export class Space implements LinkTargets, AsyncDisposable {
     const [act, options] = typeof second === "function" ? [second, third] : [undefined, second];
     const { id = `effect ${++this.#effects}`, confirmed, ...rest } = options;
     if (act === undefined && confirmed) throw cannotConfirm(id);
+    const cleanup = new EffectCleanup(this.scheduler);
     const spec = specOf({ kind: "effect", id, run: read }, rest);
-    if (act === undefined) return this.observe(spec);
-    if (confirmed ?? this.observesConfirmed) return observeConfirmed(this, spec, read, act);
-    return this.observe({ ...spec, run: (run) => this.#actOn(read(run), act) });
+    const cancel = act === undefined ? this.#observeOne(spec, cleanup) : this.#observeTwo(spec, read, act, confirmed);
+    const stop = () => {
+      cancel();
+      cleanup.run();
+    };
+    EffectCleanup.current?.add(stop);
+    return stop;
   }
 
-  #actOn<T>(value: T, act: (value: T) => unknown): unknown {
-    return this.scheduler.outside(() => act(value));
+  #observeOne(spec: NodeSpec, cleanup: EffectCleanup): () => void {
+    return this.observe({ ...spec, run: (handle) => cleanup.around(() => spec.run(handle)) });
+  }
+
+  #observeTwo<T>(
+    spec: NodeSpec,
+    read: (run: RunHandle) => T,
+    act: (value: T) => unknown,
+    confirmed = this.observesConfirmed,
+  ): () => void {
+    if (confirmed) return observeConfirmed(this, spec, (handle, add) => add(read(handle)), act);
+    const actOn = (value: T) => this.scheduler.outsideRuns(() => act(value));
+    return this.observe({ ...spec, run: (handle) => actOn(read(handle)) });
+  }
+
+  /** Runs code whose reads register no dependency of the computation or effect that runs now. */
+  untracked<T>(code: () => T): T {
+    return this.scheduler.untracked(code);
+  }
+
+  /** Runs code and settles computed values and effects once at its end, also if it throws. For one commit use `transact`. */
+  batch<T>(code: () => T): T {
+    return this.scheduler.batch(code);
   }
 
   observe(spec: NodeSpec): () => void {
@@ -327,9 +362,28 @@ export class Space implements LinkTargets, AsyncDisposable {
     return transact(this.#host, this.scheduler, this.#replica, this.#reads, within, options);
   }
 
+  /**
+   * Runs code that is no part of the handler that calls it: its writes are commits of their own. For pools, caches and listeners that a handler
+   * makes and that live longer than it.
+   */
+  outside<T>(code: () => T): T {
+    return this.scheduler.outside(code);
+  }
+
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
     return new CellTransaction(this.#replica.transaction(), this.#reads, options);
+  }
+
+  /** For entry points: which invocations this space knows. */
+  get receipts(): Receipts {
+    this.#known ??= new Receipts(this.#host, this.#replica);
+    return this.#known;
+  }
+
+  /** For entry points: the kind of the attempts that a handler makes on this space. */
+  attemptsOf(name: string, clearance?: readonly string[]): AttemptKind {
+    return this.scheduler.attemptsOf(name, clearance === undefined ? undefined : labelOf(clearance));
   }
 
   // Labels ---------------------------------------------------------------------------------------------------------------
@@ -364,7 +418,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** A new id; inside a stream's handler one that follows from the event, the same in every attempt. */
   newId(): string {
     this.#refuseInComputation("mint an id");
-    return this.scheduler.handling?.newId() ?? this.#host.id();
+    return this.scheduler.attempt?.newId() ?? this.#host.id();
   }
 
   /** The time, for effects and handlers. A computation that asked would not give the same twice. */

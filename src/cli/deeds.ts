@@ -2,7 +2,7 @@
  * What handling the rows of a conversation changed, and which nodes ran because of it. The changes come from the store file; what was there
  * before, and the runs, from the running kernel if it remembers the commits.
  */
-import { commitsOf, type StoryCommit } from "../kernel/commit-story.ts";
+import { commitsOf, isReceiptName, type StoryCommit } from "../kernel/commit-story.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
 import type { TracedChange, TracedCommit, TracedRun } from "../kernel/run-log.ts";
 import { RUNS_ASKED_MAX } from "../limits.ts";
@@ -78,7 +78,7 @@ function identity({ session, localSequence }: { session: string; localSequence: 
 
 function knownChanges({ changes }: TracedCommit): DeedChange[] {
   return changes
-    .filter(({ document }) => !document.startsWith("receipt/") && !document.startsWith("receipt:"))
+    .filter(({ document }) => !isReceiptName(document))
     .map(({ document, path, before, after }: TracedChange) => ({
       address: placeText(document, path),
       from: before === undefined ? "nothing" : valueText(before),

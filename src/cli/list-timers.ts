@@ -9,6 +9,8 @@ type DueRow = Awaited<ReturnType<KernelStore["dueRows"]>>[number];
 
 /** Rows that hold the slots of extensions' schedules. */
 const SCHEDULE_KIND = "schedule";
+/** Rows of timers that have fired and are not known to be handled. */
+const FIRED_KIND = "timer-fired";
 /** The last moment that a JavaScript date can name: rows beyond it wait for no time. */
 const DATE_MS_MAX = 8_640_000_000_000_000;
 
@@ -23,7 +25,7 @@ export const timers: Listing<DueRow> = {
     const others = all.filter(({ kind }) => kind !== SCHEDULE_KIND);
     return [...others, ...schedules].sort((a, b) => a.dueAtMs - b.dueAtMs).slice(0, limit);
   },
-  cells: ({ key, kind, dueAtMs, data }) => [key, dueText(dueAtMs), kind, messageText(data), repeatText(data)],
+  cells: (row) => [row.key, dueText(row), row.kind, messageText(timerData(row)), repeatText(timerData(row))],
 };
 
 /** The table has no deadline for a schedule; it waits for its slot, unless it runs. */
@@ -32,8 +34,14 @@ export function atItsSlot(row: DueRow): DueRow {
   return slotMs === undefined || hold ? row : { ...row, dueAtMs: slotMs };
 }
 
-export function dueText(dueAtMs: number): string {
-  return dueAtMs <= DATE_MS_MAX ? new Date(dueAtMs).toISOString() : "fired";
+/** The deadline in the row of a firing is that of its kernel's claim. */
+export function dueText({ kind, dueAtMs }: Pick<DueRow, "kind" | "dueAtMs">): string {
+  return kind !== FIRED_KIND && dueAtMs <= DATE_MS_MAX ? new Date(dueAtMs).toISOString() : "fired";
+}
+
+/** The timer's own data: the row of a firing holds it beside its owner. */
+function timerData({ kind, data }: DueRow): Json {
+  return kind === FIRED_KIND ? ((data as { data?: Json } | null)?.data ?? null) : data;
 }
 
 /** What a timer sends, or a schedule of an extension does; other kinds of due rows keep other data. */

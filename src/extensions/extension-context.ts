@@ -148,7 +148,7 @@ export class ExtensionContext {
     const handle = (event: Event, context: HandlerContext) => this.#handle(handler as EventHandler, event, context);
     bus.subscribe(topic, handle, { ...options, subscriberId: this.extensionId });
     this.#record.subscribed.add(topic);
-    this.#record.wired(() => bus.unsubscribe(topic, this.extensionId));
+    this.#record.wired(() => bus.suspend(topic, this.extensionId));
   }
 
   async #handle(handler: EventHandler, event: Event, context: HandlerContext): Promise<void> {

@@ -7,17 +7,16 @@
  */
 import { BusError } from "../bus/bus-error.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
+import type { JournalFeed } from "../bus/journal-feed.ts";
 import type { RetryPolicy } from "../bus/retry-policy.ts";
 import { EVENTS_HELD_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import type { CommandJournal } from "../loop/command-journal.ts";
-import type { EventJournal, JournaledEvent } from "../loop/event-journal.ts";
+import type { EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
-import type { Store } from "../store/store.ts";
 
 export interface JournalParts {
   readonly bus: EventBus;
-  readonly store: Store;
   /** The topic under which events of a type are journaled. */
   topicOf(type: string): string;
 }
@@ -50,7 +49,7 @@ export function commandsOver(
   };
 }
 
-export function journalOver({ bus, store, topicOf }: JournalParts): EventJournal {
+export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
   return {
     async publish(message: Message, source: string): Promise<void> {
       await refusedAs422(bus.publishMessage(message, source, topicOf(message.type)));
@@ -58,7 +57,7 @@ export function journalOver({ bus, store, topicOf }: JournalParts): EventJournal
     subscribe(type, subscriber, deliver) {
       bus.subscribe(topicOf(type), ({ message }) => deliver(message), { subscriberId: subscriber });
     },
-    follow: ({ after, signal }) => follow(bus, store, after, signal),
+    feed: feedOver(bus.feed),
   };
 }
 
@@ -72,14 +71,21 @@ async function refusedAs422<T>(appended: Promise<T>): Promise<T> {
   }
 }
 
-async function* follow(
-  bus: EventBus,
-  store: Store,
-  after: number | undefined,
-  signal: AbortSignal,
-): AsyncGenerator<JournaledEvent> {
-  const from = after ?? (await store.query({ limit: 1, order: "descending" }))[0]?.id ?? 0;
-  for await (const { id, topic, message } of bus.tail({ from, follow: true, signal })) {
-    if (message?.kind === "event") yield { id, topic, message };
-  }
+/** The journal by pages for event streams; rows that are not events are left empty. */
+function feedOver(feed: JournalFeed): EventFeed {
+  return {
+    get mark() {
+      return feed.mark;
+    },
+    lastId: () => feed.lastId(),
+    async page(after, limit) {
+      const { rows, lastId } = await feed.page(after, limit);
+      const events = rows.map(({ id, topic, message }) => ({
+        ...{ id, topic },
+        message: message?.kind === "event" ? message : undefined,
+      }));
+      return { rows: events, lastId };
+    },
+    grown: (mark, signal) => feed.grown(mark, signal),
+  };
 }

@@ -4,13 +4,13 @@
  *
  * Says nothing about plain handlers, which leave no receipt, and about commits that the feed has been compacted past.
  */
-import { receiptOf as receiptOfDelivery } from "../bus/transactional-share.ts";
-import { receiptOf } from "../loop/transactional.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitIdentity, DocumentPatch } from "../store/commit.ts";
-import type { DocumentRef } from "../store/document.ts";
+import { isReceiptName, receiptOf } from "../store/receipt-name.ts";
 import type { Store } from "../store/store.ts";
+
+export { isReceiptName };
 
 /** The space of a kernel's own documents, unless its options say otherwise. */
 export const KERNEL_SPACE = "kernel";
@@ -34,8 +34,8 @@ export async function commitsOf(
 ): Promise<StoryCommit[]> {
   const refs =
     message.kind === "command"
-      ? [receiptOf(message)]
-      : subscribers.map((subscriber) => receiptOfDelivery(message.metadata.id, subscriber));
+      ? [receiptOf({ kind: "command", id: message.metadata.id })]
+      : subscribers.map((subscriber) => receiptOf({ kind: "event", id: message.metadata.id, subscriber }));
   if (refs.length === 0) return [];
   const { documents } = await store.load(space, refs);
   const stories: StoryCommit[] = [];
@@ -51,17 +51,12 @@ async function storyAt(store: Store, space: string, sequence: number, receipt: J
   if (commit?.sequence !== sequence)
     return { sequence, session: "", localSequence: 0, receipt, patches: [], compacted: true };
   const { session, localSequence } = commit;
-  const patches = commit.patches.filter((patch) => !isReceipt(patch));
+  const patches = commit.patches.filter((patch) => !isReceiptName(patch.id));
   return { sequence, session, localSequence, receipt, patches, compacted: false };
-}
-
-function isReceipt({ id }: DocumentRef): boolean {
-  return id.startsWith("receipt/") || id.startsWith("receipt:");
 }
 
 /** The answer that a command's receipt holds; undefined when there is none. */
 export async function findReceipt(store: Store, id: string, space: string = KERNEL_SPACE): Promise<Json | undefined> {
-  const ref = receiptOf({ metadata: { id, timestamp: 0 } });
-  const { documents } = await store.load(space, [ref]);
+  const { documents } = await store.load(space, [receiptOf({ kind: "command", id })]);
   return documents[0]?.value;
 }

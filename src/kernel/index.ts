@@ -1,8 +1,8 @@
 /** `millrace/kernel`: everything put together. Needs Node, for its socket. */
 /// <reference lib="esnext.disposable" preserve="true" />
 export { nodeWorkerActor, serveThread } from "../adapters/node-worker.ts";
+export { SocketError } from "../adapters/socket-error.ts";
 export { Stdio, type StdioOptions } from "../adapters/stdio.ts";
-export { SocketError } from "../adapters/unix-socket.ts";
 export { FolderError } from "./folder.ts";
 export { Kernel } from "./kernel.ts";
 export { KernelClosedError } from "./kernel-life.ts";

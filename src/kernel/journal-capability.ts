@@ -9,6 +9,7 @@ import { dataSchema } from "../loop/message-schema.ts";
 import { contentId } from "../message/content-id.ts";
 import { isMessageType, type Message } from "../message/envelope.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
+import { kernelEventProblem } from "../message/kernel-event.ts";
 import { causedBy } from "../message/lineage.ts";
 
 interface Publication {
@@ -21,8 +22,8 @@ const publication = dataSchema<Publication>(
     if (!isJsonObject(data as Json)) return "must be an object with type and data";
     const { type, data: inner } = data as Partial<Publication>;
     if (typeof type !== "string" || !isMessageType(type)) return "type: must be like Email.Received";
-    // What the kernel says of itself, nobody else says.
-    if (type.startsWith("Sys.")) return "type: Sys.* is the kernel's own";
+    const problem = kernelEventProblem(type);
+    if (problem !== undefined) return `type: ${problem}`;
     return inner === undefined ? "data: is required; use null for none" : undefined;
   },
   { type: "object", properties: { type: { type: "string" }, data: {} }, required: ["type", "data"] },
@@ -32,6 +33,8 @@ export function journalCapability(bus: EventBus, topicOf: (type: string) => stri
   return capability({
     description: "publishes events and answers once they are durable",
     idempotent: true,
+    // The event's row is durable before the answer.
+    durable: "unawaited",
     commands: {
       "Journal.Publish": {
         input: publication,

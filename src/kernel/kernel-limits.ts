@@ -15,6 +15,8 @@ import { given } from "./given.ts";
 export interface KernelLimits extends Partial<ConnectionLimits> {
   /** Clients of the socket; the next one is told so and closed. */
   readonly connectionsMax?: number;
+  /** Bytes of output that all clients together may leave unread; beyond, the connection with the most is dropped. */
+  readonly unreadOutputAllBytesMax?: number;
   /** Messages that wait in one mailbox; the next one is refused. */
   readonly mailboxMax?: number;
   /** Messages that wait to be routed, in each of the two lanes; the next one is refused. */
@@ -23,6 +25,8 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
   readonly microtasksMax?: number;
   /** How far ahead a timer may be set. */
   readonly timerDelayMsMax?: number;
+  /** Timers of one client that wait; the next one is refused. */
+  readonly timersPerClientMax?: number;
   /** Handlers of events that run at once. */
   readonly concurrency?: number;
   /** A handler of events that runs longer has failed, unless its subscription says otherwise; so has a task of an extension's schedule. */
@@ -33,9 +37,9 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
 
 /** The limits by whose they are; what was not chosen is left out. */
 export interface LimitsByPart {
-  readonly socket: Pick<UnixSocketOptions, "connectionsMax" | "limits">;
+  readonly socket: Pick<UnixSocketOptions, "connectionsMax" | "unreadOutputAllBytesMax" | "limits">;
   readonly loop: Pick<EventLoopOptions, "mailboxMax" | "laneMax" | "microtasksMax">;
-  readonly timer: Pick<Partial<TimerLimits>, "timerDelayMsMax">;
+  readonly timer: Pick<Partial<TimerLimits>, "timerDelayMsMax" | "timersPerClientMax">;
   readonly bus: Pick<EventBusOptions, "concurrency" | "handlerTimeoutMs">;
   readonly space: Pick<SpaceOptions, "residentDocumentsMax">;
 }
@@ -44,12 +48,12 @@ export interface LimitsByPart {
 export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
   const chosen: KernelLimits = given(limits);
   for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
-  const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, ...others } = chosen;
-  const { concurrency, handlerTimeoutMs, residentDocumentsMax, ...ofClient } = others;
+  const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, timersPerClientMax, ...others } = chosen;
+  const { concurrency, handlerTimeoutMs, residentDocumentsMax, unreadOutputAllBytesMax, ...ofClient } = others;
   return {
-    socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax }) },
+    socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax, unreadOutputAllBytesMax }) },
     loop: given({ mailboxMax, laneMax, microtasksMax }),
-    timer: given({ timerDelayMsMax }),
+    timer: given({ timerDelayMsMax, timersPerClientMax }),
     bus: given({ concurrency, handlerTimeoutMs }),
     space: given({ residentDocumentsMax }),
   };

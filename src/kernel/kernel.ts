@@ -18,6 +18,7 @@ import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import { SYSTEM_SUBSCRIBER } from "../extensions/system-topics.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
@@ -27,7 +28,7 @@ import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
-import { syscall } from "../loop/syscall.ts";
+import { shutdown, syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
 import { whenItStands } from "../message/dropped.ts";
 import type { Message } from "../message/envelope.ts";
@@ -50,6 +51,7 @@ import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
+import { operatorCapability } from "./operator-capability.ts";
 import { RunLog } from "./run-log.ts";
 
 export class Kernel implements AsyncDisposable {
@@ -122,7 +124,7 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#findExtensions(options, limits.bus);
     await extensions?.load();
     this.#life.goOn();
-    const own = { ...this.#builtIn(clearance), timer: timerCapability(store, limits.timer), ...ofApp };
+    const own = { ...this.#builtIn(clearance), timer: this.#timer(limits.timer), ...ofApp };
     this.#loop = await EventLoop.boot({
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
       ...{
@@ -198,8 +200,12 @@ export class Kernel implements AsyncDisposable {
     return failuresNoted({ store: this.#store, source, observe });
   }
 
+  #timer(limits: LimitsByPart["timer"]): Capability {
+    return timerCapability({ store: this.#store, replica: this.#space.replica(this.#space.name), ...limits });
+  }
+
   #journal(): EventJournal {
-    return journalOver({ bus: this.#bus, store: this.#store, topicOf: this.#topicOf });
+    return journalOver({ bus: this.#bus, topicOf: this.#topicOf });
   }
 
   #builtIn(clearance: readonly string[] | undefined): Record<string, Capability> {
@@ -208,12 +214,16 @@ export class Kernel implements AsyncDisposable {
       syscall: syscall(() => ({
         table: this.#loop.table,
         descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
-        // After the answer has been routed and written. Whoever waits in `closed` hears how it ended.
-        shutdown: () => this.#shutDown(),
       })),
+      // After the answer has been routed and written. `closed()` tells how it ended.
+      shutdown: shutdown(() => this.#shutDown()),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
         loop: () => this.#loop,
+      }),
+      operator: operatorCapability({
+        ...{ host: this.#host, bus: this.#bus, store: this.#store },
+        extensions: () => this.#extensions,
       }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),
@@ -255,6 +265,11 @@ export class Kernel implements AsyncDisposable {
     return () => void this.#bus.unsubscribe(topic, options.subscriberId);
   }
 
+  /** Starts an extension in ERROR again, from its files as they are now, and those that failed because they depend on it. */
+  async restartExtension(id: string): Promise<readonly ExtensionStatus[]> {
+    return (await this.#extensions?.restart(id)) ?? [];
+  }
+
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
     return whenItStands(this.#space.scheduler.standing(), () => this.#loop.command(type, data, lineage));
@@ -271,6 +286,7 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
     return {
+      store: storeHealth(this.#store),
       // Who asks while it boots is one of its own capabilities, which run.
       state: state === "booting" ? "running" : state,
       quiescent: this.quiescent,
@@ -362,4 +378,8 @@ export class Kernel implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+function storeHealth({ backend, trouble }: Store): KernelHealth["store"] {
+  return trouble === undefined ? { backend } : { backend, trouble };
 }

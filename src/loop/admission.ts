@@ -1,5 +1,9 @@
-/** Why a request does not reach the actor that handles its type: what it may know or tell (403), and data that does not fit (422). SPEC: L8. */
+/**
+ * Why a message is refused before it reaches an actor: clearance and events of the kernel's own (403), data that does not fit
+ * (422). SPEC: L8, F9, N19.
+ */
 import type { Message } from "../message/envelope.ts";
+import { kernelEventProblem } from "../message/kernel-event.ts";
 import { isWithin, labelOfMessage } from "../store/label.ts";
 import type { Capability } from "./capability.ts";
 import type { Origin, Sent } from "./inbound.ts";
@@ -12,6 +16,11 @@ export interface Refusal {
 }
 
 export function refusalOf({ message, origin }: Sent, { name, capability }: SupervisedActor): Refusal | undefined {
+  if (capability.operates && origin.kind === "adapter" && origin.connection.clearance !== undefined)
+    return {
+      code: 403,
+      reason: `${message.type} acts on the kernel itself, which a connection with a clearance may not`,
+    };
   if (!mayBeTold(origin, capability)) {
     const whose = origin.kind === "actor" ? origin.actor.name : "this connection";
     const reason = `${message.type} may tell what is above the clearance of ${whose}`;
@@ -21,6 +30,15 @@ export function refusalOf({ message, origin }: Sent, { name, capability }: Super
     return { code: 403, reason: `${message.type} was made of what is above the clearance of ${name}` };
   const problem = schemaProblem(capability.inbound, message);
   return problem === undefined ? undefined : { code: 422, reason: problem };
+}
+
+/** Why an event of a client is not published; undefined where it is. Actors publish only the types that they declare. */
+export function eventRefusal({ message: { type }, origin }: Sent): string | undefined {
+  if (origin.kind !== "adapter") return undefined;
+  const problem = kernelEventProblem(type);
+  if (problem !== undefined) return problem;
+  if (origin.connection.clearance === undefined) return undefined;
+  return "a connection with a clearance cannot publish events; send a command to a capability that does";
 }
 
 /** Whether what a message was made of is within a capability's clearance. */

@@ -7,21 +7,24 @@
  */
 import type { Host } from "../host/host.ts";
 import { checkEnvelope, type Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
-import { DATA_LIMITS, findImpurity, type Json, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
-import { type Clone, cloneJson, copyFlat } from "../message/json-copy.ts";
+import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
+import { findImpurity, type Json, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
+import { type Clone, cloneData, copyFlat } from "../message/json-copy.ts";
 import { command, type Lineage, query } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
-import type { EventLoop } from "./event-loop.ts";
+import type { Answers } from "./answers.ts";
 import { type Inbound, inbound } from "./inbound.ts";
+import type { Lanes } from "./lanes.ts";
 
 export class Callers {
   readonly #host: Host;
-  readonly #loop: EventLoop;
+  readonly #lanes: Lanes;
+  readonly #answers: Answers;
 
-  constructor(host: Host, loop: EventLoop) {
-    this.#host = host;
-    this.#loop = loop;
+  constructor(parts: { host: Host; lanes: Lanes; answers: Answers }) {
+    this.#host = parts.host;
+    this.#lanes = parts.lanes;
+    this.#answers = parts.answers;
   }
 
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
@@ -35,11 +38,14 @@ export class Callers {
   #ask(make: typeof query, type: string, data: Json, lineage: Lineage | undefined): Promise<Json> {
     // What throws here rejects the promise: whoever asks has one place to look.
     return new Promise((resolve, reject) => {
-      const clone = cloneJson(data, DATA_LIMITS);
+      const clone = cloneData(data);
       const own = lineage && (copyFlat(lineage as JsonObject) as Lineage);
       const message = make(this.#host, type, clone.kind === "clone" ? clone.value : null, own);
       if (own !== undefined) requireEnvelope(message);
-      this.#send({ message, origin: new Caller(resolve, reject), isNew: true, request: undefined }, clone);
+      this.#send(
+        { message, origin: new Caller(resolve, reject), isNew: true, request: undefined, sending: undefined },
+        clone,
+      );
     });
   }
 
@@ -49,7 +55,7 @@ export class Callers {
       const { kind, type, data, metadata } = message;
       if (kind !== "command" && kind !== "query")
         throw new Failure(422, `${kind} ${type} has no answer; only commands and queries are requests`);
-      const clone = cloneJson(data, DATA_LIMITS);
+      const clone = cloneData(data);
       const own = copyFlat((metadata ?? {}) as JsonObject) as Message["metadata"];
       const asked = { kind, type, data: clone.kind === "clone" ? clone.value : null, metadata: own };
       requireEnvelope(asked);
@@ -58,8 +64,10 @@ export class Callers {
   }
 
   #send(asked: Inbound, clone: Clone): void {
-    if (clone.kind === "clone") this.#loop.admit(asked, "user");
-    else this.#loop.refuse(asked, 422, problemText(within("data", clone.problem)));
+    if (clone.kind === "impure")
+      return this.#answers.refuse(asked, clone.isTooLarge ? 413 : 422, problemText(within("data", clone.problem)));
+    const refusal = this.#lanes.put(asked, "user");
+    if (refusal !== undefined) this.#answers.refuse(asked, 503, refusal);
   }
 }
 
@@ -84,7 +92,6 @@ class Caller {
 
   answer(answer: Message): void {
     if (answer.kind === "reply") return this.#resolve(answer.data);
-    const { code, message } = answer.data as ErrorData;
-    this.#reject(new Failure(code, message));
+    this.#reject(failureOf(answer.data as ErrorData));
   }
 }

@@ -13,12 +13,12 @@
  */
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
-import { TRANSACT_WINDOW_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Replica } from "../store/replica.ts";
-import { type End, endOf, outcomeOf } from "./handler-end.ts";
-import { AnswerLater, type HandlerResult, isPromise } from "./mailbox-actor.ts";
+import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import { AnswerLater, type HandlerResult } from "./mailbox-actor.ts";
 
 export interface Question {
   readonly host: Host;
@@ -29,7 +29,7 @@ export interface Question {
 
 /** One run of the handler. */
 interface Look {
-  readonly end: End;
+  readonly end: HandlerEnd;
   /** Whether something fell while it ran. */
   readonly isShaken: boolean;
 }
@@ -39,7 +39,7 @@ type Standing = ReturnType<Replica["standing"]>;
 /** The actor goes on to the next message while the answer waits. */
 export function answerConfirmed(question: Question): HandlerResult | Promise<HandlerResult> {
   const first = look(question);
-  return isPromise(first) ? first.then((made) => answer(question, made)) : answer(question, first);
+  return isThenable(first) ? first.then((made) => answer(question, made)) : answer(question, first);
 }
 
 function answer(question: Question, first: Look): HandlerResult {
@@ -50,18 +50,23 @@ function answer(question: Question, first: Look): HandlerResult {
 
 function look({ replica, run }: Question): Look | Promise<Look> {
   const { reverts } = replica;
-  const seen = (end: End): Look => ({ end, isShaken: replica.reverts !== reverts });
-  const end = endOf(run);
-  return isPromise(end) ? end.then(seen) : seen(end);
+  const seen = (end: HandlerEnd): Look => ({ end, isShaken: replica.reverts !== reverts });
+  const end = callHandler(run, undefined, undefined);
+  return isThenable(end) ? end.then(seen) : seen(end);
 }
 
 async function confirmed(question: Question, first: Look, standing: Standing): Promise<Json | undefined> {
   const { host, replica } = question;
-  const grace = new Grace(host, TRANSACT_WINDOW_MS);
+  const grace = new Grace(host, AWAITED_WINDOW_MS);
   for (let made = first, stands = standing; ; made = await look(question), stands = replica.standing()) {
     if (stands !== undefined && !(await grace.outlasts(stands)))
-      throw new Failure(503, `what it has read is not confirmed after ${TRANSACT_WINDOW_MS} ms; ask again later`);
+      throw new Failure(503, `what it has read is not confirmed after ${AWAITED_WINDOW_MS} ms; ask again later`);
     if (!made.isShaken && (await stands) !== false) return outcomeOf(made.end);
     if (grace.leftMs === 0) throw new Failure(503, "what it has read was taken back again and again; ask again later");
   }
+}
+
+function outcomeOf(end: HandlerEnd): Json | undefined {
+  if (end.kind === "returned") return end.value as Json | undefined;
+  throw end.error;
 }

@@ -1,27 +1,38 @@
 /**
- * What the loop needs of a journal: events are kept before they are delivered, and delivered to each subscriber by its own
- * account. The kernel puts the bus here.
+ * The journal as the loop needs it: events are durable before they are delivered, and each subscriber has its own delivery.
+ * The kernel puts the bus here.
  */
 import type { Message } from "../message/envelope.ts";
 
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
   publish(message: Message, source: string): Promise<void>;
-  /** `deliver` is called for every event of the type, and resolves when it has been handled; what it throws fails that delivery. */
+  /** `deliver` is called for every event of the type, and resolves when it has been handled; an error that it throws fails that delivery. */
   subscribe(type: string, subscriber: string, deliver: (message: Message) => Promise<void>): void;
-  /** The events of the journal as it grows, for clients that want to follow it. Without it, nobody can. */
-  follow?(options: FollowOptions): AsyncIterable<JournaledEvent>;
+  /** Reads the journal for clients that follow it. Without it, `Sys.Subscribe` answers 404. */
+  readonly feed?: EventFeed;
 }
 
-export interface FollowOptions {
-  /** Events after this journal id; those that come from now on unless given. */
-  readonly after: number | undefined;
-  /** Ends it, without an error. */
-  readonly signal: AbortSignal;
+/** The journal by pages. It keeps no position: the reader does. */
+export interface EventFeed {
+  /** Grows with every change of the journal that this process knows of. */
+  readonly mark: number;
+  /** The newest id, also where its row is gone; 0 before the first. */
+  lastId(): Promise<number>;
+  /** At most `limit` rows after an id, in the order of their ids; `lastId` was read before them. */
+  page(after: number, limit: number): Promise<EventPage>;
+  /** Resolves when the mark has moved, the poll interval is over, or the signal is aborted. */
+  grown(mark: number, signal: AbortSignal): Promise<void>;
 }
 
-export interface JournaledEvent {
+export interface EventPage {
+  readonly rows: readonly JournaledRow[];
+  readonly lastId: number;
+}
+
+export interface JournaledRow {
   readonly id: number;
   readonly topic: string;
-  readonly message: Message;
+  /** Undefined where the row is not an event, or cannot be read. */
+  readonly message: Message | undefined;
 }

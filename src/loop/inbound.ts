@@ -1,5 +1,6 @@
-/** What stands in a lane: a message, and where it came from, which decides who may be answered, and by whom. */
+/** A message in a lane, and its origin, which decides where the answer goes and which actor may give it. */
 import type { Message } from "../message/envelope.ts";
+import type { Sending } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -11,6 +12,8 @@ export interface Connection {
   readonly clearance?: readonly string[];
   /** An answer to one of its requests: each request gets one. */
   deliver(answer: Message): void;
+  /** An event of this client is journaled, or was refused. */
+  taken?(event: Message): void;
   /** An event it asked for, or the early end of a subscription. */
   stream(message: Message): void;
   /** Whether it keeps up with what is written to it. */
@@ -25,10 +28,13 @@ export type Origin =
   | { readonly kind: "actor"; readonly actor: SupervisedActor }
   /** A caller in this process. */
   | { readonly kind: "caller"; answer(answer: Message): void }
-  /** An actor that sends what others gave it, such as the timer: nobody waits, and it speaks with nobody's authority. */
-  | { readonly kind: "relay"; readonly actor: SupervisedActor }
+  /** An actor that sends messages of others (the timer): no requester waits, and the authority is the sender's. */
+  | { readonly kind: "relay"; readonly actor: SupervisedActor; readonly sender?: Sender | undefined }
   /** The loop itself: nobody waits. */
   | { readonly kind: "nobody" };
+
+/** The authority of a relayed message: that of one client, or of the kernel's own code. Without a sender it has none. */
+export type Sender = { readonly kind: "client"; readonly id: string } | { readonly kind: "kernel" };
 
 export interface Sent {
   readonly message: Message;
@@ -37,14 +43,16 @@ export interface Sent {
 
 /** All have one shape: every message that is routed is read from one. */
 export interface Inbound extends Sent {
-  /** Of a request: the loop has made its id, and nobody else can have it. */
+  /** Of a request: the loop has made its id, so it is in no other use. */
   readonly isNew: boolean;
-  /** Of an answer: the request it is for, where whoever answers was given that. */
+  /** Of an answer: its request, if the actor was given that. */
   readonly request: PendingRequest | undefined;
+  /** Of a message that the handler of an event sent: the event's parcel waits for it. */
+  readonly sending: Sending | undefined;
 }
 
-export function inbound(message: Message, origin: Origin, request?: PendingRequest): Inbound {
-  return { message, origin, isNew: false, request };
+export function inbound(message: Message, origin: Origin, request?: PendingRequest, sending?: Sending): Inbound {
+  return { message, origin, isNew: false, request, sending };
 }
 
 export const NOBODY: Origin = { kind: "nobody" };
@@ -55,4 +63,23 @@ export type LaneName = "system" | "user";
 /** Where a message goes whose sender did not say: `Sys.*` to the system lane (§8.2). `Syscall.*` is not `Sys.*`. */
 export function laneOf(type: string): LaneName {
   return type.startsWith("Sys.") ? "system" : "user";
+}
+
+/** Whether a requester gets the answer. An actor that only sends does not, nor does a client that has set a timer. */
+export function isAwaited({ metadata }: Message, origin: Origin): boolean {
+  switch (origin.kind) {
+    case "adapter":
+    case "caller":
+      return true;
+    case "actor":
+      return origin.actor.awaits(metadata.id);
+    case "relay":
+    case "nobody":
+      return false;
+  }
+}
+
+/** Whether an error refuses the request, rather than reports a failure. */
+export function isRefusalCode(code: number): boolean {
+  return code >= 400 && code < 500;
 }

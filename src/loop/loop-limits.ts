@@ -1,5 +1,12 @@
 /** What may pile up in the loop: bounds of `limits.ts`, for each of which whoever boots it may choose another. SPEC: L35. */
-import { LANE_MAX, MAILBOX_MAX, MICROTASK_DRAIN_MAX, TIMER_DELAY_MS_MAX, TIMERS_MAX } from "../limits.ts";
+import {
+  LANE_MAX,
+  MAILBOX_MAX,
+  MICROTASK_DRAIN_MAX,
+  TIMER_DELAY_MS_MAX,
+  TIMERS_MAX,
+  TIMERS_PER_CLIENT_MAX,
+} from "../limits.ts";
 
 export interface LoopLimits {
   /** Messages that wait in one mailbox. */
@@ -15,10 +22,16 @@ export interface TimerLimits {
   readonly timerDelayMsMax: number;
   /** Timers that wait in memory, where there is no store to keep them. */
   readonly timersMax: number;
+  /** Timers of one client that wait, in memory or in the store. */
+  readonly timersPerClientMax: number;
 }
 
 const LOOP_DEFAULTS: LoopLimits = { mailboxMax: MAILBOX_MAX, laneMax: LANE_MAX, microtasksMax: MICROTASK_DRAIN_MAX };
-const TIMER_DEFAULTS: TimerLimits = { timerDelayMsMax: TIMER_DELAY_MS_MAX, timersMax: TIMERS_MAX };
+const TIMER_DEFAULTS: TimerLimits = {
+  timerDelayMsMax: TIMER_DELAY_MS_MAX,
+  timersMax: TIMERS_MAX,
+  timersPerClientMax: TIMERS_PER_CLIENT_MAX,
+};
 
 export function loopLimits(given: Partial<LoopLimits>): LoopLimits {
   return chosenLimits(LOOP_DEFAULTS, given);

@@ -5,8 +5,8 @@
  */
 import type { Kind, Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { MessageSchema, SchemaResult } from "./capability.ts";
-import { isPromise } from "./mailbox-actor.ts";
 
 /** A Standard Schema of the data alone: `Input` is what may be sent, `Output` what the handler is given, with defaults. */
 export interface DataSchema<Output = unknown, Input = Output> {
@@ -138,7 +138,7 @@ export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
 
 /** Some schemas answer with a promise where one of their checks has thrown, and it is rejected with that: it must end nothing but this message. */
 function atOnce<T>(result: T | Promise<T>): T | typeof LATER {
-  if (!isPromise(result)) return result;
+  if (!isThenable(result)) return result;
   Promise.resolve(result).catch(() => undefined);
   return LATER;
 }

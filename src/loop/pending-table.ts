@@ -16,13 +16,15 @@ import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import { type Answerable, causedBy, type Lineage } from "../message/lineage.ts";
-import { type Connection, NOBODY, type Origin } from "./inbound.ts";
+import { type Connection, NOBODY, type Origin, type Sender } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 /** What keeps a request whoever waits for it, and hears what came of it. */
 export interface Kept {
   /** Whether its actor has it. */
   readonly state: "kept" | "posted";
+  /** The origin of the request, which the entry forgets when no requester waits. */
+  readonly sentBy: Origin;
   ended(answer: Message | Message<ErrorData>, requester: Origin): void;
 }
 
@@ -63,6 +65,20 @@ export class PendingRequest implements Answerable {
 
   get metadata(): Metadata {
     return { ...this.#carried, id: this.id, timestamp: this.#timestamp };
+  }
+}
+
+/** The authority of a message that is sent later for this request. A timer that is set by a timer's message has none. */
+export function senderOf(request: PendingRequest | undefined): Sender | undefined {
+  const origin = request?.kept?.sentBy ?? request?.origin;
+  switch (origin?.kind) {
+    case "adapter":
+      return { kind: "client", id: origin.connection.id };
+    case "actor":
+    case "caller":
+      return { kind: "kernel" };
+    default:
+      return undefined;
   }
 }
 
@@ -190,8 +206,8 @@ export class PendingTable {
   }
 
   /**
-   * Takes an entry out, and its timeout with it; where an actor is named, only what was dispatched to it. `request` is what the id is thought to be
-   * of: then it need not be looked for.
+   * Removes an entry and cancels its timeout. With `from`, only an entry that was dispatched to that actor. With `request`, only that
+   * very entry: the same id may have been used again since its requester left (L81).
    */
   take(id: string, from?: SupervisedActor, request?: PendingRequest): PendingRequest | undefined {
     if (request !== undefined && request.place >= 0 && request.id === id && request.actor === from)
@@ -199,6 +215,7 @@ export class PendingTable {
     const slot = this.#listed.get(id);
     const entry = slot?.entry;
     if (!slot || !entry || (from !== undefined && entry.actor !== from)) return undefined;
+    if (request !== undefined && request.id === id && request !== entry) return undefined;
     this.#requests.delete(id);
     slot.entry = undefined;
     this.#free.push(slot);

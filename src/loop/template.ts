@@ -5,6 +5,7 @@
 import { isId, isMessageType, type Message } from "../message/envelope.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { copyJson } from "../message/json-copy.ts";
+import { kernelEventProblem } from "../message/kernel-event.ts";
 import { join, labelOfMessage } from "../store/label.ts";
 
 export interface Template {
@@ -32,6 +33,8 @@ export function templateProblem(message: unknown): string | undefined {
   if (kind !== "command" && kind !== "query" && kind !== "event")
     return "message.kind: must be command, query or event";
   if (typeof type !== "string" || !isMessageType(type)) return "message.type: must be like Memory.Get";
+  const problem = kind === "event" ? kernelEventProblem(type) : undefined;
+  if (problem !== undefined) return `message.type: ${problem}`;
   if (data === undefined) return "message.data: is required; use null for none";
   if (metadata !== undefined && !isJsonObject(metadata)) return "message.metadata: must be an object";
   if (metadata?.["correlation"] !== undefined && !isId(metadata["correlation"]))

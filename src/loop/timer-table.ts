@@ -1,337 +1,280 @@
 /**
- * What is armed: in memory, or in the store's due table so that it survives the process. One host timer waits for the earliest.
- *
- * A durable row that comes due is first marked as fired, which no deadline waits for, and goes only when what it fired was handled. What
- * was refused for the moment (503) is sent again, later and later; what a crash leaves marked is fired again by the next process, with the
- * same message id, which receipts make harmless. A timer with a
- * schedule is armed for its next slot in the same write that marks this one.
+ * Armed timers: rows of the due table, in the store or in memory. One host timer waits for the earliest deadline.
  *
  * ```
- *   armed ──due──> fired ──handled──> gone
+ *   armed ──due──> fired ──handled, or in the journal──> gone
  *     ├──due, with a schedule──> armed for the next slot, and fired for this one
  *     └──cancelled──> gone
  * ```
- * Timers never fire early, equal deadlines fire in the order they were set, and none fires before
- * whoever set it was told so. SPEC: T.
+ * Kernels that share a store share its timers: each looks at the due table on a poll and after writes of others, so the timers of a kernel
+ * that died or stopped fire on the next one. Due timers are taken in batches, one write for each batch; exactly one kernel takes a timer.
+ * A timer never fires early, equal deadlines fire in the order of setting, and no timer fires before its `Timer.Set` is answered. SPEC: T.
  */
 import type { Host, Timer } from "../host/host.ts";
-import { pause } from "../host/pause.ts";
 import {
+  POLL_INTERVAL_MS,
   TIMER_FIRINGS_MAX,
-  TIMER_RETRY_MAX_MS,
+  TIMER_LOOK_PAUSE_MS,
   TIMER_RETRY_MS,
   TIMERS_FIRED_MAX,
   TIMERS_REFIRED_MAX,
   WALL_CLOCK_LOOK_MS,
 } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
-import type { Json, JsonObject } from "../message/json.ts";
 import type { DueChange } from "../store/due.ts";
-import { type Store, StoreError } from "../store/store.ts";
-import { nextSlot, type Schedule } from "./schedule.ts";
-import type { Template } from "./template.ts";
-
-/** What a timer sends, on whose behalf, and whether again. */
-export interface TimerData {
-  readonly lineage: JsonObject;
-  readonly template: Template;
-  readonly schedule?: Schedule;
-}
-
-export interface ArmedTimer {
-  readonly id: string;
-  readonly dueAtMs: number;
-  readonly data: TimerData;
-}
-
-/** One firing of a timer. */
-export interface Firing {
-  /** The timer's own, or the timer's and the slot's. */
-  readonly id: string;
-  readonly timerId: string;
-  /** Which slot of its schedule; absent for a timer that fires once. */
-  readonly slotMs?: number;
-  readonly data: TimerData;
-}
+import { StoreError } from "../store/store.ts";
+import { ClockSteps } from "./clock-steps.ts";
+import { TimerFirings } from "./timer-firings.ts";
+import {
+  type ArmedTimer,
+  armed,
+  type ClockReading,
+  FIRED_KIND,
+  type Firing,
+  firingFor,
+  firingIn,
+  following,
+  marked,
+  TIMER_KIND,
+  type TimerRows,
+  taken,
+  timerIn,
+} from "./timer-row.ts";
 
 export interface TimerTableOptions {
   readonly host: Host;
-  readonly store?: Store | undefined;
-  /** How many may wait in memory; with a store none do. */
-  readonly timersMax: number;
-  /** Says that one fires, before its message; throws where that is not taken for the moment. */
-  readonly tell: (firing: Firing) => void;
-  /** Sends its message; likewise. */
+  readonly rows: TimerRows;
+  readonly tell: (firing: Firing) => Promise<void>;
   readonly fire: (firing: Firing) => Promise<void>;
+  /** Called with each timer that was taken here. */
+  readonly gone: (timer: ArmedTimer) => void;
 }
 
-const KIND = "timer";
-/** Fired, and not known to be handled. */
-const FIRED = "timer-fired";
-/** A deadline that never comes, for rows that wait for no time: an older version would wake for another. */
-const FIRED_AT_MS = Number.MAX_SAFE_INTEGER;
-/** A deadline that has always come. */
-const AT_ONCE_MS = 0;
+/** A deadline after every other. */
+const LAST_MS = Number.MAX_SAFE_INTEGER;
 
 export class TimerTable {
   readonly #host: Host;
-  readonly #store: Store | undefined;
-  readonly #timersMax: number;
-  readonly #tell: (firing: Firing) => void;
-  readonly #fire: (firing: Firing) => Promise<void>;
-  /** Without a store: in the order set. */
-  readonly #armed = new Map<string, ArmedTimer>();
-  /** Being set: their answers are not out. */
+  readonly #rows: TimerRows;
+  readonly #firings: TimerFirings;
+  readonly #steps: ClockSteps;
+  readonly #gone: (timer: ArmedTimer) => void;
+  readonly #owner: string;
+  /** Ids of timers with an unanswered `Timer.Set`. */
   readonly #setting = new Set<string>();
-  /** Firings that are not handled yet. */
-  readonly #sending = new Set<string>();
-  /** How many of those each repeating timer has. */
-  readonly #sendingOf = new Map<string, number>();
-  /** Firings that are about to be tried again. */
-  #pausing = 0;
+  /** Whether a timer is armed, by this kernel or another, as of the last look. */
+  #isArmed = false;
+  /** When the first row of a firing is no longer its kernel's own, as of the last look. */
+  #markedUntilMs = LAST_MS;
   #wake: Timer | undefined;
+  /** A look that follows writes of others. */
+  #lookSoon: Timer | undefined;
+  #unwatch: (() => void) | undefined;
   #closed = false;
-  #isLookingForMarks = false;
-  /** Which look for the earliest deadline is the latest; what an earlier one finds is out of date. */
+  /** Rows of firings that the next turn takes over besides expired ones: all at the start, this table's own after a failed write. */
+  #claims: "all" | "own" | "none" = "all";
+  /** Number of the latest look; the result of an earlier one is out of date. */
   #looks = 0;
-  /** Batches of firings and cancellations, one after the other: what is being armed for its next slot cannot be cancelled meanwhile. */
-  #firing: Promise<void> = Promise.resolve();
+  /** Batches and cancellations, one after the other: a timer that is being armed for its next slot cannot be cancelled meanwhile. */
+  #turns: Promise<unknown> = Promise.resolve();
 
-  constructor(options: TimerTableOptions) {
-    this.#host = options.host;
-    this.#store = options.store;
-    this.#timersMax = options.timersMax;
-    this.#tell = options.tell;
-    this.#fire = options.fire;
+  constructor({ host, rows, tell, fire, gone }: TimerTableOptions) {
+    this.#host = host;
+    this.#rows = rows;
+    this.#owner = host.id();
+    this.#gone = gone;
+    const changeDue = (changes: readonly DueChange[]) => rows.changeDue(changes);
+    this.#firings = new TimerFirings({ host, changeDue, owner: this.#owner, tell, fire });
+    this.#steps = new ClockSteps({ host, rows, table: this.#owner });
   }
 
-  /** Fires what an earlier process had fired and not seen handled, and arms what it has left. */
-  async open(): Promise<void> {
-    this.#sendMarked();
-    await this.#rearm();
-  }
-
-  /**
-   * Sends what is marked as fired and what nobody here has sent: an earlier process has left it, or the store has marked it and did not say so. Where the
-   * store cannot tell, it is asked again.
-   */
-  #sendMarked(): void {
-    if (!this.#store || this.#isLookingForMarks) return;
-    const store = this.#store;
-    this.#isLookingForMarks = true;
-    const sent = this.#persist(async () => {
-      const sending = new Set(this.#sending);
-      for (const { key, data } of await store.dueRows(FIRED_AT_MS, TIMERS_REFIRED_MAX, FIRED))
-        if (!sending.has(key)) void this.#send(firingOf(key, data));
+  /** Sends the firings that an earlier process did not finish, and waits for the timers that it left. */
+  open(): void {
+    this.#unwatch = this.#rows.watch?.(({ journal }) => {
+      if (journal) this.#lookLater();
     });
-    void sent.then(() => {
-      this.#isLookingForMarks = false;
-    });
+    this.#takeTurn();
   }
 
-  async set(timer: ArmedTimer): Promise<void> {
-    const { id } = timer;
+  /** The clocks as they are now, for a timer that is set by a delay. */
+  get clock(): ClockReading {
+    return this.#steps.reading;
+  }
+
+  /** Arms a timer by `arm`. It fires in a later task than the one in which `arm` has answered. */
+  async set<Answer>(id: string, arm: () => Promise<Answer>): Promise<Answer> {
     this.#setting.add(id);
     try {
-      if (this.#store) await this.#change([armed(timer)]);
-      else this.#keep(timer);
-    } catch (error) {
-      this.#setting.delete(id);
-      throw error;
+      return await asFailure(arm());
+    } finally {
+      // The answer is out one task later.
+      this.#host.task(() => {
+        this.#setting.delete(id);
+        void this.#look();
+      });
     }
-    // A task later the answer is out.
-    this.#host.task(() => {
-      this.#setting.delete(id);
-      void this.#rearm();
+  }
+
+  /** True if the timer was armed; it does not fire. */
+  cancel(id: string): Promise<boolean> {
+    return this.#queue(async () => {
+      const [isRemoved = false] = await asFailure(this.#rows.changeDue([{ op: "cancel", kind: TIMER_KIND, key: id }]));
+      if (isRemoved) void this.#look();
+      return isRemoved;
     });
   }
 
-  #keep(timer: ArmedTimer): void {
-    if (this.#armed.size >= this.#timersMax && !this.#armed.has(timer.id))
-      throw new Failure(503, `${this.#timersMax} timers wait already; cancel some, or set it when some have fired`);
-    this.#armed.set(timer.id, timer);
-  }
-
-  /** True when it was armed and will not fire. */
-  cancel(id: string): Promise<boolean> {
-    const cancelled = this.#firing.then(() => this.#remove(id));
-    this.#firing = cancelled.then(
-      () => undefined,
-      () => undefined,
-    );
-    return cancelled;
-  }
-
-  /** How many wait. With a store only whether any does: others may share it. */
+  /** 1 if a timer or a firing is left. The store is shared, so it is no count of this kernel's own timers. */
   get scheduled(): number {
-    if (!this.#store) return this.#armed.size + this.#pausing;
-    return this.#wake === undefined && this.#setting.size === 0 && this.#pausing === 0 ? 0 : 1;
+    return this.#isArmed || this.#setting.size > 0 || this.#firings.pausing > 0 ? 1 : 0;
   }
 
   close(): void {
     this.#closed = true;
+    this.#unwatch?.();
     this.#wake?.cancel();
+    this.#lookSoon?.cancel();
+    this.#firings.close();
   }
 
-  async #remove(id: string): Promise<boolean> {
-    if (!this.#store) return this.#armed.delete(id);
-    const [removed = false] = await this.#change([{ op: "cancel", kind: KIND, key: id }]);
-    return removed;
+  // Looking ------------------------------------------------------------------------------------------------------------
+
+  #lookLater(): void {
+    if (this.#closed) return;
+    const look = () => {
+      this.#lookSoon = undefined;
+      void this.#look();
+    };
+    this.#lookSoon ??= this.#host.timer(TIMER_LOOK_PAUSE_MS, look, { keepAlive: false });
   }
 
-  /** For whoever asked: what the store does not take for the moment can be asked for again, and is the same timer then. */
-  async #change(changes: readonly DueChange[]): Promise<readonly boolean[]> {
-    try {
-      return (await this.#store?.changeDue(changes)) ?? [];
-    } catch (error) {
-      if (error instanceof StoreError && error.code !== "STORE_MISUSE") throw new Failure(503, error.message);
-      throw error;
-    }
-  }
-
-  /** Waits for the earliest deadline. Where the store cannot say, it is asked again: a timer is late then, never lost. */
-  async #rearm(overdueWaitMs = 0): Promise<void> {
+  /**
+   * Waits for the earliest deadline, but not longer than a poll interval: another kernel may set or leave a timer, and deadlines are of the
+   * wall clock, which may step. If the store cannot be read, the look is repeated: a timer is late then, never lost.
+   */
+  async #look(overdueWaitMs = 0): Promise<void> {
     const look = ++this.#looks;
-    let dueAtMs: number | undefined = AT_ONCE_MS;
     let delayMs = TIMER_RETRY_MS;
     try {
-      dueAtMs = this.#store ? await this.#store.earliestDue(KIND) : this.#earliestInMemory();
+      await this.#steps.correct();
+      const [armedAt, firedAt] = await Promise.all([
+        this.#rows.earliestDue(TIMER_KIND),
+        this.#rows.earliestDue(FIRED_KIND),
+      ]);
       if (look !== this.#looks) return;
-      delayMs = (dueAtMs ?? AT_ONCE_MS) - this.#host.now();
-      if (delayMs <= 0) delayMs = overdueWaitMs;
+      this.#isArmed = armedAt !== undefined;
+      this.#markedUntilMs = (this.#isShared ? firedAt : undefined) ?? LAST_MS;
+      const leftMs = Math.min(armedAt ?? LAST_MS, this.#markedUntilMs) - this.#host.now();
+      if (leftMs <= 0) return this.#waitFor(overdueWaitMs, () => this.#takeTurn());
+      delayMs = Math.min(leftMs, this.#isShared ? POLL_INTERVAL_MS : WALL_CLOCK_LOOK_MS);
     } catch {
-      // Asked again soon.
+      if (look !== this.#looks) return;
     }
+    this.#waitFor(delayMs, () => void this.#look());
+  }
+
+  #waitFor(delayMs: number, then: () => void): void {
     this.#wake?.cancel();
     this.#wake = undefined;
-    if (dueAtMs !== undefined && !this.#closed) this.#wait(delayMs, dueAtMs);
+    if (this.#closed || !(this.#isArmed || this.#isShared)) return;
+    this.#wake = this.#host.timer(delayMs, then, { keepAlive: this.#isArmed });
   }
 
-  /** Not for long at a time: deadlines are of the wall clock, which may be put forward, or go on while the machine sleeps. */
-  #wait(delayMs: number, dueAtMs: number): void {
-    this.#wake = this.#host.timer(Math.min(delayMs, WALL_CLOCK_LOOK_MS), () => {
-      const leftMs = dueAtMs - this.#host.now();
-      if (leftMs > 0) return this.#wait(leftMs, dueAtMs);
-      this.#firing = this.#firing.then(() => this.#fireDue());
-    });
+  /** Whether other kernels may have timers in the same table. */
+  get #isShared(): boolean {
+    return this.#rows.watch !== undefined;
   }
 
-  #earliestInMemory(): number | undefined {
-    let earliest: number | undefined;
-    for (const { id, dueAtMs } of this.#armed.values())
-      if (!this.#setting.has(id) && (earliest === undefined || dueAtMs < earliest)) earliest = dueAtMs;
-    return earliest;
-  }
+  // Firing -------------------------------------------------------------------------------------------------------------
 
-  async #fireDue(): Promise<void> {
-    if (this.#closed) return;
-    let fired = 0;
-    try {
-      for (const timer of await this.#due(this.#host.now())) {
-        if (this.#setting.has(timer.id)) continue;
-        // Somebody may have cancelled it meanwhile.
-        const firing = firingFor(timer);
-        if (await this.#mark(timer, firing)) void this.#send(firing);
-        fired++;
-      }
-    } catch {
-      fired = 0;
-      this.#sendMarked();
-    }
-    // What is overdue and did not fire is being set, or was another's; or the store failed.
-    await this.#rearm(fired === 0 ? TIMER_RETRY_MS : 0);
-  }
-
-  /** From now on this firing cannot be cancelled, and a crash does not lose it; a timer with a schedule is armed again. */
-  async #mark(timer: ArmedTimer, firing: Firing): Promise<boolean> {
-    const next = following(timer, this.#host.now());
-    // A slot that comes while many are not handled is one of those that have passed: they are caught up with by the next.
-    const isLeftOut = next !== undefined && (this.#sendingOf.get(timer.id) ?? 0) >= TIMER_FIRINGS_MAX;
-    if (!this.#store) {
-      const wasArmed = this.#armed.delete(timer.id);
-      if (wasArmed && next) this.#armed.set(next.id, next);
-      return wasArmed && !isLeftOut;
-    }
-    // Of several processes that share the store one takes it; for the others nothing of this happens.
-    const fired = { op: "put", kind: FIRED, key: firing.id, dueAtMs: FIRED_AT_MS, data: markOf(firing) } as const;
-    const [wasArmed = false] = await this.#store.changeDue([
-      { op: "take", kind: KIND, key: timer.id },
-      ...(next ? [armed(next)] : []),
-      ...(isLeftOut ? [] : [fired]),
-    ]);
-    return wasArmed && !isLeftOut;
-  }
-
-  /** Until it was handled, and until the store has forgotten it; what a process does not come to is left to the next. */
-  async #send(firing: Firing): Promise<void> {
-    const { id, timerId } = firing;
-    // Set again by a request that was repeated, it has come due again: what is sent already is what was asked for.
-    if (this.#sending.has(id)) return;
-    this.#sending.add(id);
-    this.#count(timerId, 1);
-    let isTold = false;
-    await this.#persist(async () => {
-      // Once: told again, it would take the place that the message needs where a lane has only one.
-      if (!isTold) this.#tell(firing);
-      isTold = true;
-      await this.#fire(firing);
-    });
-    this.#sending.delete(id);
-    this.#count(timerId, -1);
-    await this.#persist(() => this.#forget(id));
-  }
-
-  #count(timerId: string, more: number): void {
-    const count = (this.#sendingOf.get(timerId) ?? 0) + more;
-    if (count > 0) this.#sendingOf.set(timerId, count);
-    else this.#sendingOf.delete(timerId);
-  }
-
-  /** Again, after twice as long each time, while the table is open. */
-  async #persist(deed: () => Promise<void>): Promise<void> {
-    for (let pauseMs = TIMER_RETRY_MS; !this.#closed; pauseMs = Math.min(2 * pauseMs, TIMER_RETRY_MAX_MS)) {
+  #takeTurn(): void {
+    void this.#queue(async () => {
+      if (this.#closed) return;
+      let progress = 0;
       try {
-        return await deed();
+        if (this.#claims !== "none" || this.#markedUntilMs <= this.#host.now()) progress += await this.#takeOver();
+        progress += await this.#fireDue();
       } catch {
-        this.#pausing++;
-        await pause(this.#host, pauseMs);
-        this.#pausing--;
+        // The write may have landed: its firings are found among the rows of this table.
+        if (this.#claims === "none") this.#claims = "own";
+        progress = 0;
       }
+      // Rows that are overdue and did not fire are being set, or were taken by another kernel; or the store failed.
+      await this.#look(progress === 0 ? TIMER_RETRY_MS : 0);
+    });
+  }
+
+  /** Runs after all turns that were queued before. */
+  #queue<Result>(run: () => Promise<Result>): Promise<Result> {
+    const result = this.#turns.then(run);
+    this.#turns = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Takes a batch of due timers with one write. Where one of them is gone, those after it are left for the next turn. */
+  async #fireDue(): Promise<number> {
+    const now = this.#host.now();
+    const rows = await this.#rows.dueRows(now, TIMERS_FIRED_MAX, TIMER_KIND);
+    const timers = rows.map(timerIn).filter(({ id }) => !this.#setting.has(id));
+    const plans = timers.map((timer) => this.#plan(timer, now));
+    if (plans.length === 0) return 0;
+    const done = await this.#rows.changeDue(plans.flatMap(({ changes }) => changes));
+    let at = 0;
+    for (const { timer, changes, firing } of plans) {
+      if (!done[at]) break;
+      at += changes.length;
+      this.#gone(timer);
+      if (firing) this.#firings.send(firing);
     }
+    return plans.length;
   }
 
-  async #forget(firingId: string): Promise<void> {
-    await this.#store?.changeDue([{ op: "cancel", kind: FIRED, key: firingId }]);
+  /** From the write on this firing survives a crash; a timer with a schedule is armed again. */
+  #plan(timer: ArmedTimer, now: number): { timer: ArmedTimer; changes: DueChange[]; firing: Firing | undefined } {
+    const next = following(timer, now);
+    // A slot that comes while many are not handled counts as passed, and the next one catches up.
+    const isLeftOut = next !== undefined && this.#firings.countOf(timer.id) >= TIMER_FIRINGS_MAX;
+    const firing = isLeftOut ? undefined : firingFor(timer);
+    const changes = [taken(timer)];
+    if (next) changes.push(armed(next));
+    if (firing) changes.push(marked(firing, this.#owner, now));
+    return { timer, changes, firing };
   }
 
-  async #due(now: number): Promise<ArmedTimer[]> {
-    if (this.#store) {
-      const rows = await this.#store.dueRows(now, TIMERS_FIRED_MAX, KIND);
-      return rows.map(({ key, dueAtMs, data }) => ({ id: key, dueAtMs, data: data as never as TimerData }));
+  /** Sends firings of kernels that are gone: their kernel has stopped renewing their rows, or this table has just opened. */
+  async #takeOver(): Promise<number> {
+    const claims = this.#claims;
+    const now = this.#host.now();
+    const [before, limit] = claims === "none" ? [now, TIMERS_FIRED_MAX] : [LAST_MS, TIMERS_REFIRED_MAX];
+    const rows = (await this.#rows.dueRows(before, limit, FIRED_KIND)).filter(({ key, dueAtMs, data }) => {
+      if (this.#firings.has(key)) return false;
+      return dueAtMs <= now || claims === "all" || firingIn({ data }).owner === this.#owner;
+    });
+    for (let from = 0; from < rows.length; from += TIMERS_FIRED_MAX) {
+      const step = rows.slice(from, from + TIMERS_FIRED_MAX);
+      const done = await this.#rows.changeDue(
+        step.flatMap((row): DueChange[] => [
+          { op: "take", kind: FIRED_KIND, key: row.key, was: row.data },
+          marked(withoutOwner(firingIn(row)), this.#owner, now),
+        ]),
+      );
+      for (const [at, row] of step.entries()) if (done[2 * at]) this.#firings.send(withoutOwner(firingIn(row)));
     }
-    return [...this.#armed.values()].filter(({ dueAtMs }) => dueAtMs <= now).sort((a, b) => a.dueAtMs - b.dueAtMs);
+    this.#claims = "none";
+    return rows.length;
   }
 }
 
-function armed({ id, dueAtMs, data }: ArmedTimer): DueChange {
-  return { op: "put", kind: KIND, key: id, dueAtMs, data: data as never as Json };
+function withoutOwner({ owner: _, ...firing }: Firing & { readonly owner: string }): Firing {
+  return firing;
 }
 
-/** The timer as it waits for its next slot, if it has one. */
-function following({ id, dueAtMs, data }: ArmedTimer, nowMs: number): ArmedTimer | undefined {
-  const next = data.schedule && nextSlot(data.schedule, dueAtMs, nowMs);
-  return next === undefined ? undefined : { id, dueAtMs: next, data };
-}
-
-function firingFor({ id, dueAtMs, data }: ArmedTimer): Firing {
-  return data.schedule ? { id: `${id}@${dueAtMs}`, timerId: id, slotMs: dueAtMs, data } : { id, timerId: id, data };
-}
-
-/** A firing as its row keeps it, and back. */
-function markOf({ timerId, slotMs, data }: Firing): Json {
-  return (slotMs === undefined ? data : { ...data, timerId, slotMs }) as never as Json;
-}
-
-function firingOf(id: string, mark: Json): Firing {
-  return { id, timerId: id, ...(mark as object), data: mark as never as TimerData };
+/** A store that takes no write for the moment is a 503: the same request may be repeated later. */
+async function asFailure<Result>(write: Promise<Result>): Promise<Result> {
+  try {
+    return await write;
+  } catch (error) {
+    if (error instanceof StoreError && error.code !== "STORE_MISUSE") throw new Failure(503, error.message);
+    throw error;
+  }
 }

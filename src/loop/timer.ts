@@ -9,16 +9,23 @@ import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
-import { causedBy, event } from "../message/lineage.ts";
+import { causedBy } from "../message/lineage.ts";
+import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import type { Capability, CapabilityActor } from "./capability.ts";
 import { declared } from "./define-capability.ts";
 import { type TimerLimits, timerLimits } from "./loop-limits.ts";
 import { MailboxActor } from "./mailbox-actor.ts";
 import { dataSchema } from "./message-schema.ts";
+import { type PendingRequest, senderOf } from "./pending-table.ts";
 import { nextSlot, type Schedule, scheduleProblem } from "./schedule.ts";
 import { messageOf, TEMPLATE_JSON_SCHEMA, type Template, templateProblem } from "./template.ts";
-import { type Firing, TimerTable } from "./timer-table.ts";
+import { TimerClients } from "./timer-clients.ts";
+import { TimerMemory } from "./timer-memory.ts";
+import { type SetOnce, setOnce } from "./timer-receipt.ts";
+import { type ArmedTimer, type Firing, messageIdOf, type TimerData } from "./timer-row.ts";
+import { TimerTable } from "./timer-table.ts";
+import { requestOf } from "./transactional.ts";
 
 type SetData = ({ readonly delayMs: number } | { readonly dueAt: number }) & { readonly message: Template };
 type EveryData = Schedule & { readonly message: Template };
@@ -49,8 +56,17 @@ const cancelInput = dataSchema<{ timerId: string }>(
   { type: "object", properties: { timerId: { type: "string" } }, required: ["timerId"] },
 );
 
-/** Durable when a store is given. */
-export function timerCapability(store?: Store, given: Partial<TimerLimits> = {}): Capability {
+export interface TimerOptions extends Partial<TimerLimits> {
+  /** Keeps timers beyond the process; in memory unless given. */
+  readonly store?: Store | undefined;
+  /** The space that keeps the receipts; one of the timers' own unless given. */
+  readonly replica?: Replica | undefined;
+}
+
+/** The space of the receipts of a loop that has no other. */
+const OWN_SPACE = "timers";
+
+export function timerCapability({ store, replica, ...given }: TimerOptions = {}): Capability {
   const limits = timerLimits(given);
   return {
     ...declared({
@@ -62,68 +78,119 @@ export function timerCapability(store?: Store, given: Partial<TimerLimits> = {})
       },
       emits: { "Timer.Fired": true },
     }),
-    // A request that sets a timer and comes again sets the same one.
+    // Its own row in the due table is durable before it answers.
+    durable: "unawaited",
+    // A repeated request sets the same timer.
     idempotent: true,
-    // What it sends is what others gave it; the template was checked when it was set.
+    // It sends messages of others; the template was checked when the timer was set.
     relays: true,
-    spawn: ({ host }) => spawnTimer(host, store, limits),
+    spawn: ({ host }) => spawnTimer(host, store, replica, limits),
   };
 }
 
-function spawnTimer(host: Host, store: Store | undefined, limits: TimerLimits): CapabilityActor {
-  const { timersMax } = limits;
+/** Components that the handlers of one actor use. */
+interface TimerParts {
+  readonly host: Host;
+  readonly limits: TimerLimits;
+  readonly table: TimerTable;
+  readonly clients: TimerClients;
+  /** Arms a timer for a request, once. */
+  readonly arm: (message: Message, timer: ArmedTimer, answer: Json) => Promise<SetOnce>;
+}
+
+function spawnTimer(
+  host: Host,
+  store: Store | undefined,
+  given: Replica | undefined,
+  limits: TimerLimits,
+): CapabilityActor {
+  const memory = new TimerMemory(limits.timersMax);
+  const rows = store ?? memory;
+  const clients = new TimerClients({ host, rows, timersPerClientMax: limits.timersPerClientMax });
   const table = new TimerTable({
-    ...{ host, store, timersMax },
+    ...{ host, rows },
     tell: (firing) => tell(host, actor, firing),
     fire: (firing) => fire(host, actor, firing),
+    // A timer with a schedule goes on.
+    gone: ({ data }) => data.schedule ?? clients.remove(data.sender),
   });
+  const own = store && !given ? Replica.open({ store, host, space: OWN_SPACE }) : undefined;
+  // Its failure is told to each request that needs it.
+  own?.catch(() => undefined);
+  const arm: TimerParts["arm"] = async (message, timer, answer) => {
+    const replica = given ?? (await own);
+    return replica ? setOnce(replica, message, timer, answer) : { isNew: memory.set(timer), answer };
+  };
+  const parts: TimerParts = { host, limits, table, clients, arm };
   // The inbound schemas have checked the data.
-  const actor: MailboxActor = new MailboxActor(host, (message) => {
+  const actor: MailboxActor = new MailboxActor(host, (message, _, request) => {
     switch (message.type) {
       case "Timer.Set":
-        return set({ host, table, message, limits }, message.data as never as SetData);
+        return set(parts, message, request);
       case "Timer.Every":
-        return every({ host, table, message, limits }, message.data as never as EveryData);
+        return every(parts, message, request);
       default:
-        return cancel(table, message.data as { timerId: string });
+        return cancel(parts, message.data as { timerId: string }, request);
     }
   });
-  void table.open();
+  table.open();
   const terminate = actor.terminate.bind(actor);
   actor.terminate = () => {
     table.close();
+    void own?.then((replica) => replica.close()).catch(() => undefined);
     terminate();
   };
   Object.defineProperty(actor, "scheduled", { get: () => table.scheduled });
   return actor;
 }
 
-interface Setting {
-  readonly host: Host;
-  readonly table: TimerTable;
-  readonly limits: TimerLimits;
-  readonly message: Message;
-}
-
-async function set({ host, table, limits, message }: Setting, data: SetData): Promise<Json> {
+function set(parts: TimerParts, message: Message, request: PendingRequest | undefined): Promise<Json> {
+  const { host, limits, table } = parts;
+  const data = message.data as never as SetData;
   // Whole milliseconds, upwards: never early.
   const now = host.now();
   const dueAtMs = Math.ceil("delayMs" in data ? now + data.delayMs : data.dueAt);
   requireNear(dueAtMs - now, limits, "delayMs" in data ? "delayMs" : "dueAt");
   const id = timerIdOf(message);
-  await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template: data.message } });
-  return { timerId: id };
+  const clock = "delayMs" in data ? { clock: table.clock } : {};
+  const timer = { id, dueAtMs, data: { ...dataOf(message, data.message, request), ...clock } };
+  return armOnce(parts, message, timer, { timerId: id });
 }
 
-async function every({ host, table, limits, message }: Setting, data: EveryData): Promise<Json> {
-  const { message: template, ...schedule } = data;
-  const now = host.now();
+async function every(parts: TimerParts, message: Message, request: PendingRequest | undefined): Promise<Json> {
+  const { message: template, ...schedule } = message.data as never as EveryData;
+  const now = parts.host.now();
   const dueAtMs = nextSlot(schedule, now, now);
   if (dueAtMs === undefined) throw new Failure(422, "cron: has no moment after now");
-  requireNear(dueAtMs - now, limits, "cron" in schedule ? "cron" : "everyMs");
+  requireNear(dueAtMs - now, parts.limits, "cron" in schedule ? "cron" : "everyMs");
   const id = timerIdOf(message);
-  await table.set({ id, dueAtMs, data: { lineage: causedBy(message) as JsonObject, template, schedule } });
-  return { timerId: id, dueAt: dueAtMs };
+  const timer = { id, dueAtMs, data: { ...dataOf(message, template, request), schedule, slotMs: dueAtMs } };
+  return armOnce(parts, message, timer, { timerId: id, dueAt: dueAtMs });
+}
+
+async function armOnce({ table, clients, arm }: TimerParts, message: Message, timer: ArmedTimer, answer: Json) {
+  const { sender } = timer.data;
+  await clients.add(sender);
+  let isNew = false;
+  try {
+    const set = await table.set(timer.id, () => arm(message, timer, answer));
+    isNew = set.isNew;
+    return set.answer;
+  } finally {
+    if (!isNew) clients.remove(sender);
+  }
+}
+
+function dataOf(message: Message, template: Template, request: PendingRequest | undefined): TimerData {
+  const sender = senderOf(request);
+  // Only a timeout needs the authority of its sender; but all timers of a client are counted.
+  const isKept = sender?.kind === "client" || template.type === "Sys.RequestTimeout";
+  return {
+    lineage: causedBy(message) as JsonObject,
+    template,
+    request: requestOf(message),
+    ...(isKept && sender ? { sender } : {}),
+  };
 }
 
 function requireNear(delayMs: number, { timerDelayMsMax }: TimerLimits, field: string): void {
@@ -131,28 +198,42 @@ function requireNear(delayMs: number, { timerDelayMsMax }: TimerLimits, field: s
   throw new Failure(422, `${field}: comes due in ${delayMs} ms; at most ${timerDelayMsMax} ms ahead is allowed`);
 }
 
-/** Follows from the request: whoever repeats one that was not answered sets the same timer. */
+/** Follows from the request, so that a repeated request names the same timer. */
 function timerIdOf({ metadata }: Message): string {
   const hash = contentId(["timer of", metadata.id]);
-  // As a UUID of version 8, whose digits are made by a rule of one's own.
+  // A UUID of version 8: its digits follow a rule of their maker.
   const [third, fourth] = [`8${hash.slice(13, 16)}`, `a${hash.slice(17, 20)}`];
   return [hash.slice(0, 8), hash.slice(8, 12), third, fourth, hash.slice(20, 32)].join("-");
 }
 
-async function cancel(table: TimerTable, { timerId }: { timerId: string }): Promise<Json> {
-  return { cancelled: await table.cancel(timerId) };
+async function cancel(
+  { table, clients }: TimerParts,
+  { timerId }: { timerId: string },
+  request: PendingRequest | undefined,
+): Promise<Json> {
+  const cancelled = await table.cancel(timerId);
+  // Counted for the client that cancels, as if it had set the timer: the sum over all clients stays right.
+  if (cancelled) clients.remove(senderOf(request));
+  return { cancelled };
 }
 
-function tell(host: Host, actor: MailboxActor, { timerId, slotMs, data: { lineage } }: Firing): void {
-  actor.emit(event(host, "Timer.Fired", slotMs === undefined ? { timerId } : { timerId, dueAt: slotMs }, lineage));
+/** Resolves when the subscribers in this loop were given the event. Its id is derived, as that of the message is. */
+async function tell(host: Host, actor: MailboxActor, { id, timerId, slotMs, data }: Firing): Promise<void> {
+  const told = slotMs === undefined ? { timerId } : { timerId, dueAt: slotMs };
+  const metadata = { ...data.lineage, id: contentId(["timer fired", id]), timestamp: host.now() };
+  await settled(actor.relay({ kind: "event", type: "Timer.Fired", data: told, metadata }, undefined));
 }
 
-/** Resolves when a request was answered, whatever the answer is, or an event is in the journal. */
-async function fire(host: Host, actor: MailboxActor, { id, data: { lineage, template } }: Firing): Promise<void> {
-  // The id is derived, so that what fires twice because of a crash sends the same message.
-  const message = messageOf(template, { ...lineage, id: contentId(["timer", id]), timestamp: host.now() });
-  // Refused is handled too: its sender was told when it set the timer that nobody would listen.
-  await actor.ask(message).catch((failure: Failure) => {
+/** Resolves when a request was answered, or refused for good, or when a command or an event is in the journal. */
+async function fire(host: Host, actor: MailboxActor, firing: Firing): Promise<void> {
+  const { lineage, template, sender } = firing.data;
+  const message = messageOf(template, { ...lineage, id: messageIdOf(firing), timestamp: host.now() });
+  await settled(actor.relay(message, sender));
+}
+
+/** A refusal for good is an end too: the router has reported it. After a 503 the message is sent again. */
+async function settled(answer: Promise<Json>): Promise<void> {
+  await answer.catch((failure: Failure) => {
     if (failure.code === 503) throw failure;
   });
 }

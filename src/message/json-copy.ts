@@ -5,7 +5,9 @@
  * which costs a quarter of doing one after the other. Like a structured clone, it takes what is enumerable and leaves symbols and hidden
  * fields behind; everything else that is not pure JSON it refuses. SPEC: M32.
  */
+import { PAYLOAD_BYTES_MAX } from "../limits.ts";
 import {
+  DATA_LIMITS,
   findImpurity,
   isCleanText,
   isJsonObject,
@@ -52,18 +54,37 @@ export function copyFlat(object: JsonObject): JsonObject {
 }
 
 export type Clone =
-  | { readonly kind: "clone"; readonly value: Json }
-  | { readonly kind: "impure"; readonly problem: Problem };
+  /** As JSON text the value takes at most `bytesAtMost` bytes, and mostly far fewer. */
+  | { readonly kind: "clone"; readonly value: Json; readonly bytesAtMost: number }
+  | { readonly kind: "impure"; readonly problem: Problem; readonly isTooLarge?: boolean };
 
 /** A deep copy of a value that may be anything, or why there is none. */
 export function cloneJson(value: unknown, limits: JsonLimits = VALUE_LIMITS): Clone {
   const cloning = new Cloning(limits);
   const clone = cloning.clone(value, 0);
-  if (clone !== UNUSUAL) return { kind: "clone", value: clone };
+  if (clone !== UNUSUAL) return { kind: "clone", value: clone, bytesAtMost: cloning.bytesAtMost };
   // Wrong, or only unusual: the slow walk knows, and can say where.
   const problem = findImpurity(value, limits);
-  return problem ? { kind: "impure", problem } : { kind: "clone", value: copyJson(value as Json) };
+  if (problem) return { kind: "impure", problem };
+  return { kind: "clone", value: copyJson(value as Json), bytesAtMost: Number.POSITIVE_INFINITY };
 }
+
+/** A deep copy of the data of a message, or why there is none: also where it takes more bytes than a message may carry. SPEC: M36. */
+export function cloneData(data: unknown): Clone {
+  const clone = cloneJson(data, DATA_LIMITS);
+  if (clone.kind === "impure" || clone.bytesAtMost <= PAYLOAD_BYTES_MAX) return clone;
+  const bytes = encoder.encode(JSON.stringify(clone.value)).length;
+  if (bytes <= PAYLOAD_BYTES_MAX) return clone;
+  const bound = `a message carries at most ${PAYLOAD_BYTES_MAX}`;
+  const problem = `takes ${bytes} bytes as JSON; ${bound}: send it in parts, or keep it in a file and send its name`;
+  return { kind: "impure", problem: { path: "", problem }, isTooLarge: true };
+}
+
+const encoder = new TextEncoder();
+/** A character of a text is written in at most six bytes, as an escape. */
+const CHARACTER_BYTES_MAX = 6;
+/** A number, or brackets and quotes, with a comma and a colon. */
+const VALUE_BYTES_MAX = 28;
 
 /** What the fast walk leaves to the slow one. */
 const UNUSUAL = Symbol("unusual");
@@ -72,16 +93,23 @@ class Cloning {
   readonly #limits: JsonLimits;
   /** How many values may still come: a small graph of shared references must not unfold into an endless tree. */
   #left: number;
+  /** Characters of texts and keys so far. */
+  #characters = 0;
 
   constructor(limits: JsonLimits) {
     this.#limits = limits;
     this.#left = limits.bytesMax;
   }
 
+  get bytesAtMost(): number {
+    return (this.#limits.bytesMax - this.#left) * VALUE_BYTES_MAX + this.#characters * CHARACTER_BYTES_MAX;
+  }
+
   clone(value: unknown, depth: number): Json | typeof UNUSUAL {
     if (--this.#left < 0) return UNUSUAL;
     switch (typeof value) {
       case "string":
+        this.#characters += value.length;
         return isCleanText(value) ? value : UNUSUAL;
       case "boolean":
         return value;
@@ -112,6 +140,7 @@ class Cloning {
     const copy: { [key: string]: Json } = {};
     let keys = 0;
     for (const key in object) {
+      this.#characters += key.length;
       if (key === "__proto__" || ++keys > this.#limits.keysMax || !isCleanText(key)) return UNUSUAL;
       const child = this.clone((object as { readonly [key: string]: unknown })[key], depth + 1);
       if (child === UNUSUAL) return UNUSUAL;

@@ -23,11 +23,14 @@ export const LINE_LIMITS: JsonLimits = {
   keysMax: OBJECT_KEYS_MAX,
 };
 
+/** Longer texts are encoded into bytes of their own. */
+const SCRATCH_BYTES = 16_384;
+
 // A byte order mark is kept, so that JSON.parse refuses it: two texts are never read as the same line by accident.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 /** Where texts of ordinary length are encoded for the scan; used and left within one call. */
-const scratch = new Uint8Array(LINE_BYTES_MAX);
+const scratch = new Uint8Array(SCRATCH_BYTES);
 
 /** Reads one line, without its newline. A string is measured by the bytes of its UTF-8 form. */
 export function parseLine(line: Uint8Array | string, limits: JsonLimits = LINE_LIMITS): Checked {

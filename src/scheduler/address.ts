@@ -29,6 +29,8 @@ export class DocumentIndex implements Attachment {
   readonly root: Address;
   /** Nodes that have the document among their outputs; usually one or none. */
   writers: readonly SchedulerNode[] = NO_WRITERS;
+  /** The graph's tick at the last read of plain code that brought the document up to date; see `outside-reads.ts`. */
+  lookedAt = 0;
   /** Addresses in the trie at which live nodes read; while there are none, there is nobody to look for. */
   liveAddresses = 0;
   /** The unit that wrote here last, and the one level at which it did; -1 when it wrote at several. See `write-unit.ts`. */

@@ -17,6 +17,8 @@ export class Agenda {
   readonly idle = new WorkQueue();
   readonly #gates: Gates;
   #waker: Waker | undefined;
+  /** Effects that wait until a read of plain code is over; undefined while none is under way. */
+  #heldEffects: SchedulerNode[] | undefined;
 
   constructor(gates: Gates) {
     this.#gates = gates;
@@ -34,8 +36,25 @@ export class Agenda {
     }
     // One that runs is offered again by the runner, when it has ended.
     if (node.slot !== UNQUEUED) return;
+    if (this.#heldEffects !== undefined && node.kind === "effect") return void this.#heldEffects.push(node);
     this.#queueOf(node).push(node);
     this.#waker?.wake();
+  }
+
+  /** Effects do not run before `releaseEffects`. */
+  holdEffects(): void {
+    this.#heldEffects = [];
+    for (const node of [...this.primary]) {
+      if (node.kind !== "effect" || node.promoted) continue;
+      this.primary.remove(node);
+      this.#heldEffects.push(node);
+    }
+  }
+
+  releaseEffects(): void {
+    const held = this.#heldEffects ?? [];
+    this.#heldEffects = undefined;
+    for (const node of held) if (node.registered && node.live && node.status !== "clean") this.offer(node);
   }
 
   #isHeld(node: SchedulerNode): boolean {

@@ -3,15 +3,16 @@
  * transaction is made by the first launch in it and follows its commit. SPEC: I10.
  */
 import type { Host } from "../host/host.ts";
-import { pause } from "../host/pause.ts";
-import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS } from "../limits.ts";
+import { WORK_WINDOW_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { Label } from "../store/label.ts";
+import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Commit } from "../store/transaction.ts";
+import { Lineage } from "../work/lineage.ts";
+import { Retries } from "../work/retries.ts";
 import type { Closure } from "./closure.ts";
-import { isCommitted, Lineage } from "./lineage.ts";
 import type { Background } from "./run-commits.ts";
 import type { Runner } from "./runner.ts";
 import { synchronous, type Transacted, type Turns } from "./turns.ts";
@@ -33,7 +34,7 @@ export class Attempts {
 
   /** Undefined for plain code and for nodes: effects run again as they like, and what they launch is nobody's. */
   get current(): Lineage | undefined {
-    const { current, handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     if (current !== null) return undefined;
     if (handling !== null) return handling.lineage;
     const replica = this.#turns.transactsOn;
@@ -43,19 +44,19 @@ export class Attempts {
 
   /** What whoever runs now has read so far is labelled with. */
   get label(): Label {
-    const { current, handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     return current?.label ?? handling?.label ?? this.#turns.label;
   }
 
   /** Whether a transaction that begins now is a part of what runs: of a node's run, a handling or another transaction. */
   get isUnderWay(): boolean {
-    const { current, handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     return current !== null || handling !== null || this.#turns.isTransacting;
   }
 
   /** Runs code as a part of what is under way: if it throws, nothing of it has happened. */
   transactInside<T>(replica: Replica, code: () => T): T {
-    const { current, handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     const launched = (handling?.lineage ?? this.#transaction)?.launched ?? 0;
     const part = () => synchronous(code);
     try {
@@ -102,26 +103,18 @@ export class Attempts {
   #follow(lineage: Lineage, commit: Commit): void {
     commit.outcome.then((answer) => {
       if (answer.kind === "committed") lineage.confirm();
-      else if (answer.class === "unknown") this.#background.background(this.#findOut(lineage, commit, answer.message));
+      else if (answer.class === "unknown") this.#background.background(this.#findOut(lineage, commit, answer));
       else lineage.fail(answer.message);
     });
   }
 
-  /** Asks the store whether a commit is there that it gave no answer to; until then what was launched waits. */
-  async #findOut(lineage: Lineage, commit: Commit, message: string): Promise<void> {
-    const until = this.#host.monotonic() + SEND_WINDOW_MS;
-    let isThere: boolean | undefined;
-    try {
-      while (isThere === undefined && this.#host.monotonic() < until) {
-        await pause(this.#host, this.#host.random() * STALE_BACKOFF_MAX_MS);
-        isThere = await isCommitted(lineage.replica, commit);
-      }
-    } catch {
-      // The space has closed: nobody will know, and nobody is there to do it.
-      isThere = false;
-    }
-    if (isThere) lineage.confirm();
-    else lineage.fail(message);
+  /** Asks the store for a commit that it gave no answer to; launched work waits until then. */
+  async #findOut(lineage: Lineage, commit: Commit, rejection: Rejection): Promise<void> {
+    const { replica } = lineage;
+    const retries = new Retries({ host: this.#host, replica, windowMs: WORK_WINDOW_MS });
+    const { kind } = await retries.next(rejection, commit);
+    if (kind === "done") lineage.confirm();
+    else lineage.fail(rejection.message);
   }
 
   #take(): Lineage | undefined {

@@ -4,6 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { Agenda } from "./agenda.ts";
+import { AttemptViews } from "./attempt-views.ts";
 import { Attempts } from "./attempts.ts";
 import { Authors } from "./authors.ts";
 import { Dispatch } from "./dispatch.ts";
@@ -16,6 +17,7 @@ import { InformationFlow } from "./information-flow.ts";
 import { Introspection } from "./introspection.ts";
 import { Invalidation } from "./invalidation.ts";
 import { Lifecycle } from "./lifecycle.ts";
+import { OutsideReads } from "./outside-reads.ts";
 import { Persistence } from "./persistence.ts";
 import { Precedence } from "./precedence.ts";
 import { ProvisionalDemand } from "./provisional-demand.ts";
@@ -58,7 +60,12 @@ export function compose(host: Host) {
   const reads = new RunReads({ ...base, precedence, persistence, flow });
   const writes = new RunWrites({ ...base, flow, commits });
   const timing = new RunTiming(host, gates);
-  const runner = new Runner({ ...base, timing, persistence, flow, reads, writes, background: quiescence });
+  const outsideReads = new OutsideReads(base);
+  const runner = new Runner({
+    ...base,
+    ...{ timing, persistence, flow, reads, outsideReads, writes },
+    background: quiescence,
+  });
   const provisional = new ProvisionalDemand(base);
   const episode = new Episode(base);
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };
@@ -68,16 +75,19 @@ export function compose(host: Host) {
 
   // Handling sends.
   const answers = new SendAnswers({ host, introspection, work: settle });
-  const dispatch = new Dispatch({ ...base, runner, answers, work: settle, passes: settle });
-  const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const reading = { registry, graph, agenda, gates, runner, work: settle };
+  const views = new AttemptViews({ ...reading, turns });
+  const dispatch = new Dispatch({ ...reading, host, views, introspection, answers, passes: settle });
+  const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
+  runner.views = views;
   trace.clock = graph;
   agenda.waker = settle;
   turns.waker = settle;
   gates.home = settle;
   reads.upstream = settle;
+  outsideReads.work = settle;
   persistence.holder = settle;
   quiescence.activity = settle;
   quiescence.sends = events;
@@ -95,6 +105,7 @@ export function compose(host: Host) {
     pull,
     attempts,
     reading,
+    views,
     events,
   };
 }

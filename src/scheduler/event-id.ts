@@ -7,8 +7,9 @@
 import { periodText, SEND_HASH_DIGITS } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import { hashText } from "../message/sha256.ts";
-import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
-import { madeAt, Receipt } from "../store/receipt.ts";
+import { SHARED_SCOPE } from "../store/document.ts";
+import { Receipt } from "../store/receipt.ts";
+import { madeAt, receiptOf } from "../store/receipt-name.ts";
 import type { Address } from "./address.ts";
 
 /** A stream's full link as one text, in which no part can pass for another. */
@@ -36,7 +37,7 @@ export class EventStem {
   constructor(period: number, hash: string) {
     this.period = period;
     this.#ids = `${periodText(period)}${hash}.`;
-    this.#receipts = receiptOf(this.#ids).id;
+    this.#receipts = receiptOf({ kind: "send", id: this.#ids }).id;
     this.#madeAtMs = madeAt(this.#receipts);
   }
 
@@ -51,14 +52,4 @@ export class EventStem {
 
 export function callerEventId(session: string, id: string, link: string): string {
   return hashText(`called ${JSON.stringify([session, id])} ${link}`);
-}
-
-/** Where the result of a handling is: one document for each event, ever. Its value is what the handler returned. */
-export function receiptOf(eventId: string): DocumentRef {
-  return { scope: SHARED_SCOPE, id: `receipt:stream:${eventId}` };
-}
-
-/** Says in another space that the handling's writes there have been made: they go first, and must not be made twice. */
-export function childReceiptOf(eventId: string, home: string): DocumentRef {
-  return { scope: SHARED_SCOPE, id: `receipt:stream:${eventId}:${JSON.stringify(home)}` };
 }

@@ -165,6 +165,7 @@ export class Graph {
   /** A node came to write a document that may have live readers already. */
   addWriter(node: SchedulerNode, index: DocumentIndex): void {
     index.writers = index.writers.length === 0 ? [node] : [...index.writers, node];
+    index.lookedAt = 0;
     index.root.hold();
     if (index.liveAddresses === 0) return;
     for (const edge of linkedEdges(index.root)) {
@@ -298,9 +299,10 @@ export class Graph {
         const hasMoved =
           (shallow ? address.shape : address.stamp) > seen || (isUnverified(node) && address.document.isKnown);
         if (hasMoved && node.status !== "never-ran") this.#invalid(node, address);
-        if (node.status === "invalid" && node.slot !== RUNNING && isAgainstOrder(edge) && !isUnverified(node)) {
-          // The node is about to read anew: a read that may not come again must not move other nodes. Of a node that
-          // runs now the reads are in use: its run adds the next one behind its last.
+        const isDoubtful = isAgainstOrder(edge) || (!hasMoved && address.home.writers.length > 0);
+        if (node.status === "invalid" && node.slot !== RUNNING && isDoubtful && !isUnverified(node)) {
+          // The node is about to read anew: a read that may not come again neither moves other nodes nor makes them run.
+          // Of a node that runs now the reads are in use: its run adds the next one behind its last.
           this.dropReads(node, last);
           break;
         }

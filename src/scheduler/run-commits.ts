@@ -2,17 +2,18 @@
  * What becomes of the commits of nodes' side-writes. A run has ended long before its commit has its answer; an answer that is a
  * rejection has already taken the writes back, and here it is decided what that means for the node (§7.3).
  *
- * | rule of the rejection | what happens |
+ * | verdict on the rejection (`work/retry-table.ts`) | what happens |
  * |---|---|
- * | run again (stale) | after catching up the node is invalid again, for the same causes; growing pauses when it keeps happening |
- * | send again (failed, unknown) | the same, a bounded number of times |
- * | never | reported; the node rests until something it read changes |
+ * | again | after catching up the node is invalid again, for the same causes; growing pauses while conflicts go on |
+ * | again after `failed`, ask | the same, a bounded number of times |
+ * | already, lost, failed | reported; the node rests until a value that it read changes |
  */
 import { WRITE_ATTEMPTS_MAX } from "../limits.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import { whenOver } from "../store/pending-commit.ts";
-import { type Rejection, retryRule } from "../store/rejection.ts";
+import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
+import { verdictOn } from "../work/retry-table.ts";
 import type { DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import type { Authors } from "./authors.ts";
@@ -88,9 +89,12 @@ export class RunCommits {
     const { node } = run;
     if (outcome.kind === "committed") return this.#gates.committed(node);
     if (!node.registered) return;
-    const rule = retryRule(outcome);
+    const verdict = verdictOn(outcome);
     const attempts = this.#gates.conflicted(node);
-    if (rule === "never" || (rule === "send-again" && attempts >= WRITE_ATTEMPTS_MAX)) this.#giveUp(run, outcome);
+    // A node writes the same when it runs again, so the store need not be asked for a commit without an answer.
+    const mayRun = verdict === "again" || verdict === "ask";
+    const isBounded = verdict === "ask" || outcome.class === "failed";
+    if (!mayRun || (isBounded && attempts >= WRITE_ATTEMPTS_MAX)) this.#giveUp(run, outcome);
     else this.#again(run, unit);
   }
 

@@ -46,6 +46,11 @@ export class RunWrites {
     this.#invalidation.changed(root, before, after, node, node.changeGroup);
   }
 
+  /** Readers of the node's output run again, though its value has not changed. */
+  touched({ node }: Run, output: Address): void {
+    this.#invalidation.changed(output, undefined, undefined, node, node.changeGroup);
+  }
+
   /** A document that the run derives besides its output. */
   derive(run: Run, address: Address, value: unknown): void {
     if (run.rehearsal) return;

@@ -1,7 +1,7 @@
 /**
  * Running a node (Scheduler v2 §7.3): one unit of writes, reads compared with the registered ones while they are made, the
  * result put into the primary output, errors reported with the node left subscribed. Knows whose code executes now, and so
- * where a read or a write belongs: to a run (`run-reads.ts`, `run-writes.ts`), to the handling of a send, or to plain code.
+ * where a read or a write belongs: to a run (`run-reads.ts`, `run-writes.ts`), to the attempt of a handler, or to plain code.
  *
  * ```
  *   taken from the agenda: status clean, causes taken
@@ -11,12 +11,15 @@
  *      └── is abandoned ─────────> side-writes taken back, queued again: what it read has to run or to come first
  * ```
  */
+import { asyncContext } from "../host/async-context.ts";
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome, ReadClaim } from "../store/commit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
+import { Attempt, type Views } from "../work/attempt.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
@@ -24,11 +27,11 @@ import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
 import { isDerived, sourcesOf } from "./graph-walk.ts";
-import type { Handling } from "./handling.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
 import { type Edge, isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
 import type { Background } from "./run-commits.ts";
@@ -43,8 +46,12 @@ import type { WriteTarget } from "./write-unit.ts";
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
   current: Run | null = null;
-  /** The handling of a send whose synchronous part is executing; what nodes do meanwhile is their own. */
-  handling: Handling | null = null;
+  /** The attempt of a handler whose synchronous part is executing; what nodes do meanwhile is their own. */
+  attempt: Attempt | null = null;
+  /** Those of its scheduler: attempts of another are none of its own. */
+  views: Views | undefined;
+  /** Reads register no dependency: the code inside `untracked` executes. */
+  isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
   readonly awaited = new Set<SchedulerNode>();
   /** What the code that executes has begun to wait for. */
@@ -63,6 +70,7 @@ export class Runner implements RunHome {
   readonly #persistence: Persistence;
   readonly #flow: InformationFlow;
   readonly #reads: RunReads;
+  readonly #outsideReads: OutsideReads;
   readonly #writes: RunWrites;
   readonly #background: Background;
 
@@ -76,6 +84,7 @@ export class Runner implements RunHome {
     persistence: Persistence;
     flow: InformationFlow;
     reads: RunReads;
+    outsideReads: OutsideReads;
     writes: RunWrites;
     background: Background;
   }) {
@@ -89,7 +98,30 @@ export class Runner implements RunHome {
     this.#persistence = parts.persistence;
     this.#flow = parts.flow;
     this.#reads = parts.reads;
+    this.#outsideReads = parts.outsideReads;
     this.#writes = parts.writes;
+  }
+
+  /** The attempt that the code which executes is part of: that of the slot or, after an `await`, that of the async context. */
+  get active(): Attempt | null {
+    const attempt = this.attempt ?? this.#followed();
+    return attempt === null || attempt.isOver ? null : attempt;
+  }
+
+  /** The same for a write, which a handler that has ended may not make. */
+  #writer(): Attempt | null {
+    const attempt = this.attempt ?? this.#followed();
+    attempt?.requireOpen();
+    return attempt;
+  }
+
+  /** A transaction that runs now is the plain code's own, whatever has called it. */
+  #followed(): Attempt | null {
+    const context = asyncContext.get();
+    if (!(context instanceof Attempt) || context.views !== this.views || this.#turns.isTransacting) return null;
+    // Plain code may have written since the handler's last stretch.
+    if (!context.isOver) this.#turns.seal(context.replica);
+    return context;
   }
 
   // Whose reads and writes -----------------------------------------------------------------------------------------------
@@ -97,7 +129,9 @@ export class Runner implements RunHome {
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
   read(address: Address, shallow: boolean): Json | undefined {
     const run = this.current;
-    return run === null ? this.#readOutside(address, shallow) : this.#reads.read(run, address, shallow);
+    if (run !== null)
+      return this.isUntracked ? this.#peek(run, address, shallow) : this.#reads.read(run, address, shallow);
+    return this.#readOutside(address, shallow);
   }
 
   #readOutside(address: Address, shallow: boolean): Json | undefined {
@@ -105,10 +139,35 @@ export class Runner implements RunHome {
     document.touched = true;
     // It reads as absent, and arrives as a change.
     if (document.state === "absent") address.home.replica.touch(document);
-    if (this.handling !== null) return this.handling.read(address, shallow);
-    if (document.labels !== undefined) requireCleared(address, shallow);
+    const { active } = this;
+    if (active !== null) return active.read(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
+    else if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
+    // The label of a computed value is known only when it is up to date.
+    if (document.labels !== undefined) requireCleared(address, shallow);
     return address.value;
+  }
+
+  /** A read inside a run that registers no dependency. The run carries the label of the value all the same. */
+  #peek(run: Run, address: Address, shallow: boolean): Json | undefined {
+    const { document, home } = address;
+    document.touched = true;
+    if (document.state === "absent") home.replica.touch(document);
+    // Other nodes must not see the run's own writes, so after a write the value stays as it is.
+    if (home.writers.length > 0 && this.mayNest(run)) this.#outsideReads.bringUpToDate(address, shallow);
+    if (document.labels !== undefined) this.#flow.read(run, address, shallow);
+    return address.value;
+  }
+
+  /** Runs code whose reads register no dependency of the node that runs now. */
+  untracked<T>(code: () => T): T {
+    const outer = this.isUntracked;
+    this.isUntracked = true;
+    try {
+      return code();
+    } finally {
+      this.isUntracked = outer;
+    }
   }
 
   /** A read by a run that code holds in its hand, after an await. */
@@ -144,20 +203,21 @@ export class Runner implements RunHome {
 
   /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
   glance(address: Address): Json | undefined {
-    return this.handling === null || this.current !== null ? address.value : this.handling.glance(address);
+    const active = this.current === null ? this.active : null;
+    return active === null ? address.value : active.glance(address);
   }
 
   /** Writes a value, mostly where the same code has just written. */
   write(address: Address, value: unknown): void {
-    const isPlainCode = this.current === null && this.handling === null;
+    const isPlainCode = this.current === null && this.attempt === null && asyncContext.get() === undefined;
     if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
   }
 
-  /** Where a write goes: to the running node's unit, to the handling of a send, or to the ambient turn of the space. */
+  /** Where a write goes: to the running node's unit, to the attempt of a handler, or to the ambient turn of the space. */
   targetFor(address: Address): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
-    return this.handling ?? this.#turns.ambient(address.home.replica);
+    return this.#writer() ?? this.#turns.ambient(address.home.replica);
   }
 
   #unitFor(run: Run, address: Address): WriteTarget {
@@ -170,7 +230,7 @@ export class Runner implements RunHome {
   /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
   restOn(address: Address): void {
     const { isKnown } = address.document;
-    if (isKnown || this.current !== null || this.handling !== null || this.#turns.isTransacting) return;
+    if (isKnown || this.current !== null || this.active !== null || this.#turns.isTransacting) return;
     this.#turns.ambient(address.home.replica).read(address, false);
   }
 
@@ -193,7 +253,9 @@ export class Runner implements RunHome {
     const isPlain = node.output !== undefined && node.particulars === null;
     const began = isPlain ? NOT_TIMED : this.#beginOther(run);
     const outer = this.current;
+    const outerUntracked = this.isUntracked;
     this.current = run;
+    this.isUntracked = false;
     this.#depth++;
     let result: unknown;
     let thrown: unknown;
@@ -205,7 +267,8 @@ export class Runner implements RunHome {
       threw = true;
     }
     this.current = outer;
-    if (!threw && isPromise(result)) {
+    this.isUntracked = outerUntracked;
+    if (!threw && isThenable(result)) {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
@@ -242,7 +305,7 @@ export class Runner implements RunHome {
     return node.handle;
   }
 
-  async #finishLater(run: Run, promise: Promise<unknown>, wasNew: boolean): Promise<void> {
+  async #finishLater(run: Run, promise: PromiseLike<unknown>, wasNew: boolean): Promise<void> {
     const { node } = run;
     const handle = this.#handle(node);
     handle.awaited = run;
@@ -277,13 +340,14 @@ export class Runner implements RunHome {
     this.#ended(run);
   }
 
-  /** A wait for rest, begun by whatever executes now; a run or a handler that goes on after an await would wait for itself. */
-  waitsForRest<T>(wait: () => Promise<T>, waiter: Handling | null = this.handling): Promise<T> {
+  /** A wait for rest, begun by the code that executes now. A run or a stream's handler that goes on after an await would wait for itself. */
+  waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.active): Promise<T> {
     const run = this.current;
-    if (run === null && waiter === null) return wait();
-    const isAwaited = run === null ? waiter?.isAwaited : run.node.handle?.awaited === run;
-    if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(waiter?.send.stream)));
-    return this.selfWaits.unless(run?.id ?? (waiter as Handling), wait());
+    const holder = run === null && waiter?.holdsRest ? waiter : null;
+    if (run === null && holder === null) return wait();
+    const isAwaited = run === null ? holder?.isAwaited : run.node.handle?.awaited === run;
+    if (isAwaited) return Promise.reject(waitsForItself(run?.node.id ?? String(holder)));
+    return this.selfWaits.unless(run?.id ?? (holder as Attempt), wait());
   }
 
   /** Synchronous code of an asynchronous run, after an await. */
@@ -310,16 +374,14 @@ export class Runner implements RunHome {
     else this.#writes.commit(run);
   }
 
-  /** Runs code that belongs to no run and to no handling. */
-  outside<T>(code: () => T): T {
-    const { current, handling } = this;
+  /** Runs code that belongs to no run. */
+  outsideRuns<T>(code: () => T): T {
+    const { current } = this;
     this.current = null;
-    this.handling = null;
     try {
       return code();
     } finally {
       this.current = current;
-      this.handling = handling;
     }
   }
 
@@ -396,7 +458,10 @@ export class Runner implements RunHome {
       return this.#failed(run, error);
     }
     // Only where it is another: what is written to a node is written to memory that nobody else needs now.
-    if (node.error !== undefined) node.error = undefined;
+    if (node.error !== undefined) {
+      node.error = undefined;
+      if (output !== undefined && output.value === undefined) this.#writes.touched(run, output);
+    }
     node.runs++;
     this.#introspection.ran(run);
     if (particulars !== null && node.record !== undefined) this.#persistence.ran(node, node.record);
@@ -410,7 +475,7 @@ export class Runner implements RunHome {
     this.current = run;
     try {
       const result = node.run(this.#handle(node));
-      if (isPromise(result)) return;
+      if (isThenable(result)) return;
       const output = result === undefined ? undefined : admit(result, node.output?.value);
       this.#introspection.compare(node, output, run.unit !== null && !run.unit.isEmpty);
     } catch {
@@ -430,15 +495,19 @@ export class Runner implements RunHome {
     if (this.#hasReadTooEarly(run)) return;
     this.#writes.takeBack(run);
     this.#graph.dropRepeatedReads(run);
+    const before = node.error;
     node.error = error;
     node.runs++;
     const { output } = node;
     if (output !== undefined) {
       if (node.isHidden) this.#reveal(node, output);
+      const hadValue = output.value !== undefined;
       this.#writes.put(run, output, undefined);
+      // Readers throw the error: it is news to them, though the value is as undefined as before.
+      if (!hadValue && before !== error) this.#writes.touched(run, output);
     }
     if (node.envelope !== undefined && run.label.length > 0) this.#writes.commit(run);
-    this.#introspection.failed(run, error);
+    if (!isPassedOn(node, error)) this.#introspection.failed(run, error);
     if (node.record !== undefined) this.#persistence.ran(node, node.record);
   }
 
@@ -506,6 +575,10 @@ function* readsUpTo({ node, tail }: Run): Iterable<Edge> {
   yield* sourcesOf(derived);
 }
 
-function isPromise(value: unknown): value is Promise<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+/** Whether the error is that of a computed value which the node has read: it was reported there. */
+function isPassedOn(node: SchedulerNode, error: unknown): boolean {
+  for (let edge = node.reads; edge !== null; edge = edge.next) {
+    if (edge.address.home.writers.some((writer) => writer !== node && writer.error === error)) return true;
+  }
+  return false;
 }

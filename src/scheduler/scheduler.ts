@@ -11,6 +11,7 @@
  * ```
  * SPEC: I1-I11 and R.
  */
+import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { INSPECT } from "../message/inspect.ts";
@@ -20,16 +21,16 @@ import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
+import type { Attempt, AttemptKind } from "../work/attempt.ts";
+import type { Launch } from "../work/lineage.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
-import type { Closure } from "./closure.ts";
+import { Closure } from "./closure.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
 import type { QueueSnapshot } from "./events.ts";
-import type { Handling } from "./handling.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
-import type { Launch } from "./lineage.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Persisted } from "./node-record.ts";
 import type { Runner } from "./runner.ts";
@@ -49,6 +50,8 @@ export class Scheduler implements Disposable {
   readonly #runner: Runner;
   readonly #turns: Turns;
   readonly #settle: Settle;
+  /** Calls of `batch` that have not returned. */
+  #batches = 0;
 
   constructor({ host = systemHost() }: { host?: Host } = {}) {
     this.#components = compose(host);
@@ -92,7 +95,12 @@ export class Scheduler implements Disposable {
   /** Whether the read is one of those that the run has made before: then it is made, and the value is what lies there. */
   repeats(address: Address): boolean {
     const run = this.#runner.current;
-    return run === null ? false : run.repeats(address);
+    return run === null || this.#runner.isUntracked ? false : run.repeats(address);
+  }
+
+  /** Runs code whose reads register no dependency. */
+  untracked<T>(code: () => T): T {
+    return this.#runner.untracked(code);
   }
 
   write(address: Address, value: unknown): void {
@@ -136,9 +144,9 @@ export class Scheduler implements Disposable {
     return this.#runner.standing();
   }
 
-  /** Runs code that belongs to no run: its reads register nowhere, its writes are plain. */
-  outside<T>(code: () => T): T {
-    return this.#runner.outside(code);
+  /** Runs code that belongs to no run and to no handler: its reads register nowhere, its writes are plain. */
+  outsideRuns<T>(code: () => T): T {
+    return this.#runner.outsideRuns(() => this.outside(code));
   }
 
   /** Calls that wait for the store; `settled` waits for them, `idle` does not. */
@@ -168,6 +176,29 @@ export class Scheduler implements Disposable {
     return this.#components.attempts.transact(replica, code, changeGroup, closure);
   }
 
+  /** The kind of the attempts of a handler: they read on where documents are missing, and wait for computed values. */
+  attemptsOf(name: string, clearance: Label | undefined, options?: Partial<AttemptKind>): AttemptKind {
+    const { views, host, reading } = this.#components;
+    const demand = () => new Closure(reading, name, { waitsForUnsettling: true });
+    const of = clearance === undefined ? {} : { clearance };
+    return {
+      ...{ views, host, name, ...of, demand },
+      ...{ onMissing: "go-on", onBehind: "abandon", otherSpaces: "read", ...options },
+    };
+  }
+
+  /** Runs code that is no part of the handler that has called it. */
+  outside<T>(code: () => T): T {
+    const runner = this.#runner;
+    const outer = runner.attempt;
+    runner.attempt = null;
+    try {
+      return asyncContext.clear(code);
+    } finally {
+      runner.attempt = outer;
+    }
+  }
+
   /** For a transaction that lives across awaits. */
   reads(replica: Replica): TransactionReads {
     return new TransactionReads(this.#components, replica);
@@ -180,7 +211,7 @@ export class Scheduler implements Disposable {
     const { events, introspection } = this.#components;
     const record = events.stream(stream);
     const sent = events.send(record, value, options);
-    introspection.sent(record, sent, this.running?.id ?? this.handling?.send.id);
+    introspection.sent(record, sent, this.running?.id ?? this.attempt?.id);
     return sent;
   }
 
@@ -207,9 +238,9 @@ export class Scheduler implements Disposable {
     return this.#components.events.launch(launch);
   }
 
-  /** The handling whose code runs now, where one does. */
-  get handling(): Handling | undefined {
-    return this.#runner.current === null ? (this.#runner.handling ?? undefined) : undefined;
+  /** The attempt of a handler whose code runs now, where one does. */
+  get attempt(): Attempt | undefined {
+    return this.#runner.current === null ? (this.#runner.active ?? undefined) : undefined;
   }
 
   getQueues(): readonly QueueSnapshot[] {
@@ -310,10 +341,27 @@ export class Scheduler implements Disposable {
 
   // Demand and flow ------------------------------------------------------------------------------------------------------
 
-  /** Settles what is synchronous, now. */
+  /** Settles what is synchronous, now; inside `batch`, at its end. */
   flush(): void {
     if (this.#turns.isTransacting) throw flushedInside();
-    this.#settle.flush();
+    if (this.#batches === 0) this.#flush();
+  }
+
+  /** Nodes that run now are no part of a handler that settles. */
+  #flush(): void {
+    if (asyncContext.get() === undefined) this.#settle.flush();
+    else asyncContext.clear(() => this.#settle.flush());
+  }
+
+  /** Runs code and settles once at its end, also if it throws. */
+  batch<T>(code: () => T): T {
+    this.#batches++;
+    try {
+      return code();
+    } finally {
+      this.#batches--;
+      if (this.#batches === 0 && !this.#turns.isTransacting) this.#flush();
+    }
   }
 
   /** Resolves when nothing can run now and nothing is about to; gates of nodes that have run do not count. */

@@ -14,17 +14,18 @@
  */
 
 import type { Host } from "../host/host.ts";
-import { pause } from "../host/pause.ts";
-import { SEND_WINDOW_MS, STALE_BACKOFF_MAX_MS, STALE_BACKOFF_START_MS } from "../limits.ts";
+import { WORK_WINDOW_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import type { CommitOutcome } from "../store/commit.ts";
-import { type Rejection, retryRule } from "../store/rejection.ts";
+import type { CommitIdentity, CommitOutcome } from "../store/commit.ts";
+import { receiptOf } from "../store/receipt-name.ts";
+import type { Rejection } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
-import { receiptOf } from "./event-id.ts";
+import type { Known } from "../work/receipts.ts";
+import { type Next, Retries } from "../work/retries.ts";
+import { verdictOn } from "../work/retry-table.ts";
 import type { Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
-import { isCommitted } from "./lineage.ts";
 import type { Background } from "./run-commits.ts";
 import type { Send, SendFailure, SendOutcome } from "./send.ts";
 import type { SendQueue } from "./send-queue.ts";
@@ -35,6 +36,9 @@ export interface Failing {
   readonly error?: unknown;
   readonly rejection?: Rejection;
 }
+
+/** Stands for the commit of an attempt that made none. */
+const NO_COMMIT: CommitIdentity = { session: "", localSequence: 0 };
 
 export class SendAnswers {
   readonly #host: Host;
@@ -49,13 +53,11 @@ export class SendAnswers {
 
   answered(queue: SendQueue, handling: Handling, result: Json, outcome: CommitOutcome): void {
     queue.inFlight--;
-    if (outcome.kind === "rejected" && outcome.class === "unknown") {
-      this.#work.background(this.#findOut(queue, handling, result, outcome));
-    } else if (outcome.kind === "rejected") {
+    if (outcome.kind === "committed") this.#handled(queue, handling, result);
+    else if (verdictOn(outcome) === "ask") this.#ask(queue, handling, result, outcome);
+    else {
       handling.lineage.fail(outcome.message);
       this.rejected(queue, handling.send, outcome);
-    } else {
-      this.#handled(queue, handling, result);
     }
     this.#work.wake();
   }
@@ -72,11 +74,11 @@ export class SendAnswers {
   /** The attempt's commit was rejected, or one that it needed before it. */
   rejected(queue: SendQueue, send: Send, rejection: Rejection): void {
     if (send.origin?.state === "failed") return this.drop(queue, send, "origin-failed", send.origin.why);
-    if (rejection.reason === "document-exists") return this.#already(queue, send);
     if (rejection.reason === "origin-not-committed") return this.drop(queue, send, "origin-failed", rejection.message);
-    const isFinal = retryRule(rejection) === "never" || rejection.reason === "store-stopped";
-    if (isFinal) this.fail(queue, send, { reason: "rejected", message: rejection.message, rejection });
-    else this.#again(queue, send, rejection);
+    const verdict = verdictOn(rejection);
+    if (verdict === "already") this.#already(queue, send);
+    else if (verdict === "again" || verdict === "ask") this.#again(queue, send, rejection);
+    else this.fail(queue, send, { reason: "rejected", message: rejection.message, rejection });
   }
 
   /**
@@ -88,12 +90,11 @@ export class SendAnswers {
     queue.remove(send);
     send.state = "committing";
     queue.inFlight++;
-    const { outcome } = handling.commitReads("the handler threw");
+    const { outcome } = handling.commitThrow();
     const decide = (answer: CommitOutcome) => {
       queue.inFlight--;
       if (send.origin?.state === "failed") this.drop(queue, send, "origin-failed", send.origin.why);
       else if (answer.kind === "committed") this.failWith(queue, send, "threw", error);
-      else if (answer.class === "unknown") this.#again(queue, send, answer);
       else this.rejected(queue, send, answer);
       this.#work.wake();
     };
@@ -102,66 +103,60 @@ export class SendAnswers {
 
   #again(queue: SendQueue, send: Send, rejection: Rejection): void {
     if (queue.closed) return this.drop(queue, send, "closed", "closed before it was handled");
-    if (!this.#hasTime(queue, send, rejection)) return;
     queue.requeue(send);
+    const retries = this.#retriesOf(queue, send);
     // It stood on another that comes before it: there is nothing to wait for but that one.
-    if (rejection.reason === "fell-with") return;
-    queue.conflicted();
-    send.wait = { kind: "retry" };
-    this.#work.background(this.#catchUp(queue, send).then(() => this.#resume(send)));
+    if (rejection.reason === "fell-with" && !retries.isOver) return;
+    // Nothing of it was committed that the store could be asked for.
+    const stale = rejection.class === "unknown" ? { ...rejection, class: "failed" as const } : rejection;
+    this.#park(queue, send, retries.next(stale, NO_COMMIT), () => undefined);
   }
 
-  /** Whether it may be tried again; if not, that was its end. */
-  #hasTime(queue: SendQueue, send: Send, rejection: Rejection): boolean {
-    if (queue.closed) {
-      this.fail(queue, send, { reason: "gave-up", message: rejection.message, rejection });
-      return false;
-    }
-    const now = this.#host.monotonic();
-    send.triesUntil ??= now + SEND_WINDOW_MS;
-    if (now < send.triesUntil) return true;
-    const message = `not committed after ${send.attempts} attempts in ${SEND_WINDOW_MS} ms: ${rejection.message}`;
-    this.fail(queue, send, { reason: "gave-up", message, rejection });
-    return false;
-  }
-
-  #resume(send: Send): void {
-    if (send.wait?.kind === "retry") send.wait = undefined;
-    this.#work.wake();
-  }
-
-  async #catchUp({ replica }: SendQueue, send: Send): Promise<void> {
-    await this.#caughtUp(replica.catchUp());
-    await replica.loadsSettled();
-    const boundMs = Math.min(STALE_BACKOFF_START_MS * 2 ** (send.attempts - 1), STALE_BACKOFF_MAX_MS);
-    await pause(this.#host, this.#host.random() * boundMs);
-  }
-
-  /** A feed that cannot be read now is no reason to stop: the next rejection says so again. */
-  async #caughtUp(feed: Promise<void>): Promise<void> {
-    await feed.catch((error: unknown) => this.#introspection.say(`the feed could not be read: ${thrownText(error)}`));
-  }
-
-  // No answer ------------------------------------------------------------------------------------------------------------
-
-  /** Asks the store whether a commit is there that it gave no answer to; until then the send keeps its place. */
-  async #findOut(queue: SendQueue, handling: Handling, result: Json, rejection: Rejection): Promise<void> {
+  /** The store gave no answer; until it says whether the commit is there, the send keeps its place. */
+  #ask(queue: SendQueue, handling: Handling, result: Json, rejection: Rejection): void {
     const { send, lineage } = handling;
-    queue.conflicted();
-    queue.requeue(send);
-    send.wait = { kind: "retry" };
-    while (this.#hasTime(queue, send, rejection)) {
-      await this.#catchUp(queue, send);
-      const isThere = lineage.commit !== undefined && (await isCommitted(handling.replica, lineage.commit));
-      if (send.state === "over") return;
-      if (isThere) return this.#handled(queue, handling, result);
-      if (isThere === false) {
-        lineage.fail(rejection.message);
-        return this.#resume(send);
-      }
-      send.attempts++;
+    if (queue.closed) {
+      lineage.fail(rejection.message);
+      return this.#gaveUp(queue, send, rejection);
     }
-    lineage.fail(rejection.message);
+    queue.requeue(send);
+    const next = this.#retriesOf(queue, send).next(rejection, lineage.commit ?? NO_COMMIT);
+    this.#park(queue, send, next, ({ kind }) => {
+      if (kind === "done") this.#handled(queue, handling, result);
+      else lineage.fail(rejection.message);
+    });
+  }
+
+  /** The send waits at its place until the next attempt may begin. */
+  #park(queue: SendQueue, send: Send, next: Promise<Next>, tell: (next: Next) => void): void {
+    queue.conflicted();
+    send.wait = { kind: "retry" };
+    const goOn = (how: Next) => {
+      if (send.state === "over") return;
+      tell(how);
+      if (how.kind === "lost" || how.kind === "failed") this.#gaveUp(queue, send, how.rejection);
+      if (send.wait?.kind === "retry") send.wait = undefined;
+      this.#work.wake();
+    };
+    this.#work.background(next.then(goOn, (error: unknown) => this.failWith(queue, send, "gave-up", error)));
+  }
+
+  #gaveUp(queue: SendQueue, send: Send, rejection: Rejection): void {
+    this.fail(queue, send, { reason: "gave-up", message: rejection.message, rejection });
+  }
+
+  #retriesOf({ replica }: SendQueue, send: Send): Retries {
+    send.retries ??= new Retries({ host: this.#host, replica, windowMs: WORK_WINDOW_MS });
+    return send.retries;
+  }
+
+  /** The store was asked for the receipt of a send before its handler is called. */
+  known(queue: SendQueue, send: Send, known: Known): void {
+    if (known.kind === "handled") this.#end(queue, send, { kind: "already", id: send.id, result: known.value });
+    else if (known.kind === "too-old") {
+      const { rejection } = known;
+      this.fail(queue, send, { reason: "rejected", message: rejection.message, rejection });
+    }
   }
 
   // Ends -----------------------------------------------------------------------------------------------------------------
@@ -175,7 +170,7 @@ export class SendAnswers {
     let result: Json | undefined;
     try {
       await replica.catchUp();
-      result = await pullStored(replica, receiptOf(send.id));
+      result = await pullStored(replica, receiptOf({ kind: "send", id: send.id }));
     } catch (error) {
       const message = `handled before, and the result cannot be read: ${thrownText(error)}`;
       return this.fail(queue, send, { reason: "load", message, error });

@@ -9,10 +9,10 @@ import type { DocumentRef } from "../store/document.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
+import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Waker } from "./agenda.ts";
-import { childReceiptOf } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
 import type { SendAnswers } from "./send-answers.ts";
 import type { SendQueue } from "./send-queue.ts";
@@ -58,7 +58,7 @@ export class SendCommit {
     const { send } = handling;
     let refusal: Rejection | undefined;
     for (const [replica, transaction] of children) {
-      const receipt = new Receipt(childReceiptOf(send.id, queue.replica.space), NO_RESULT);
+      const receipt = new Receipt(receiptOf({ kind: "send", id: send.id, home: queue.replica.space }), NO_RESULT);
       transaction.leave(receipt);
       labelReceipt(handling, transaction, receipt);
       const outcome = await transaction.commit().outcome;

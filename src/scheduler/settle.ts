@@ -21,6 +21,7 @@ import type { Episode } from "./episode.ts";
 import type { GateHome, Gates } from "./gates.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { NodeRecord } from "./node-record.ts";
+import type { ReadWork } from "./outside-reads.ts";
 import type { Holder, Persistence } from "./persistence.ts";
 import type { Precedence } from "./precedence.ts";
 import type { ProvisionalDemand } from "./provisional-demand.ts";
@@ -41,7 +42,7 @@ export interface SendWork {
 /** Runs between two looks at the clock. */
 const RUNS_PER_LOOK = 128;
 
-export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, Passes, Activity, Background {
+export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, NodeWork, Passes, Activity, Background {
   readonly #host: Host;
   readonly #agenda: Agenda;
   readonly #gates: Gates;
@@ -293,6 +294,17 @@ export class Settle implements Waker, UpstreamWork, GateHome, Holder, NodeWork, 
       if (first === undefined || first.height >= node.height) return true;
       this.runNext(first);
     }
+  }
+
+  // For reads of plain code ----------------------------------------------------------------------------------------------
+
+  beginRead(): void {
+    if (!this.#passing) this.#pass++;
+    this.#turns.publish();
+  }
+
+  endRead(): void {
+    if (!this.#passing) this.#provisional.expire();
   }
 
   // Rest -----------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import { whenOver } from "../store/pending-commit.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit } from "../store/transaction.ts";
+import { isThenable } from "../work/handler-call.ts";
 import type { Address, DocumentIndex } from "./address.ts";
 import { labelSeen, requireWritable } from "./address-label.ts";
 import type { Waker } from "./agenda.ts";
@@ -337,9 +338,9 @@ function notLoaded(missing: ReadonlySet<DocumentIndex>): Error {
 /** What code of a transaction gives. What it did after an await nobody could undo or commit with the rest. */
 export function synchronous<T>(code: () => T): T {
   const result = code();
-  if (!(result instanceof Promise)) return result;
-  // What becomes of it is told nobody: it has no part in the transaction.
-  result.catch(() => undefined);
+  if (!isThenable(result)) return result;
+  // Its rejection is not reported: it has no part in the transaction. A foreign thenable is not called.
+  if (result instanceof Promise) result.catch(() => undefined);
   throw new StoreError(
     "STORE_MISUSE",
     "the code of a transaction must not be asynchronous: what it writes after an await would not be part of it; use begin() for a transaction that waits",

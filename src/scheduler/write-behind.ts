@@ -13,8 +13,9 @@
 import type { Host, Timer } from "../host/host.ts";
 import { WRITE_ATTEMPTS_MAX, WRITE_BEHIND_MS, WRITE_BEHIND_NODES_MAX, WRITE_BEHIND_RETRY_MS } from "../limits.ts";
 import type { DocumentRef } from "../store/document.ts";
-import { type Rejection, retryRule } from "../store/rejection.ts";
+import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
+import { verdictOn } from "../work/retry-table.ts";
 import { DerivedBatch, outputRef } from "./derived-batch.ts";
 import type { Introspection } from "./introspection.ts";
 import type { SchedulerNode } from "./node.ts";
@@ -152,13 +153,14 @@ export class WriteBehind {
       this.#unwritten.add(node);
     }
     for (const [name, output] of dropped) this.#dropped.set(name, output);
-    const rule = retryRule(rejection);
-    if (rule !== "run-again" && (rule === "never" || ++this.#failures >= WRITE_ATTEMPTS_MAX)) {
-      return this.#giveUp(rejection.message);
-    }
+    const verdict = verdictOn(rejection);
+    if (verdict !== "again" && verdict !== "ask") return this.#giveUp(rejection.message);
+    // Derived values are put again as they are: the store need not be asked for a commit without an answer.
+    const isStale = verdict === "again" && rejection.class !== "failed";
+    if (!isStale && ++this.#failures >= WRITE_ATTEMPTS_MAX) return this.#giveUp(rejection.message);
     // A feed that cannot be read now is no reason to give up: the next rejection says so again.
-    if (rule === "run-again") await this.#replica.catchUp().catch(() => undefined);
-    this.#arm(rule === "run-again" ? 0 : WRITE_BEHIND_RETRY_MS);
+    if (isStale) await this.#replica.catchUp().catch(() => undefined);
+    this.#arm(isStale ? 0 : WRITE_BEHIND_RETRY_MS);
   }
 
   #giveUp(message: string): void {

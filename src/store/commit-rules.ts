@@ -1,12 +1,20 @@
 /**
- * The order in which every backend decides a commit (rule S6): replay, stacking, preconditions, reads, claims. One function over
+ * The order in which every backend decides a commit (rule S6): replay, stacking, preconditions, reads, sizes, claims. One function over
  * the facts a backend looks up, so that backends cannot disagree about what a conflict is. It decides and writes nothing itself;
  * claims come last, so that a backend may learn whether one is held by settling it.
  */
+import { DOCUMENT_BYTES_MAX } from "../limits.ts";
 import { timeInId } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
 import { type Path, placeText } from "../message/path.ts";
-import { type CommitIdentity, type CommitOutcome, type CommitRequest, NOT_HERE, type ReadClaim } from "./commit.ts";
+import {
+  type CommitIdentity,
+  type CommitOutcome,
+  type CommitRequest,
+  type MembershipClaim,
+  NOT_HERE,
+  type ReadClaim,
+} from "./commit.ts";
 import type { DocumentRef } from "./document.ts";
 import type { Settlement } from "./journal.ts";
 import { writeTouchesRead } from "./path-operation.ts";
@@ -25,6 +33,13 @@ export interface DocumentHead {
   readonly row?: number;
 }
 
+export interface OversizedDocument extends DocumentRef {
+  /** Of its text with the text of the commit's operations. */
+  readonly bytes: number;
+  /** The text is not measured: values count that were replaced since the last snapshot. */
+  readonly isEstimate: boolean;
+}
+
 /** What a backend must be able to tell inside the transaction in which the commit will be applied. */
 export interface CommitFacts {
   commitOf(identity: CommitIdentity): StoredCommit | undefined;
@@ -34,10 +49,16 @@ export interface CommitFacts {
   head(ref: DocumentRef): DocumentHead | undefined;
   /** The paths that other sessions wrote after the sequence; undefined when that can no longer be told. */
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Iterable<Path> | undefined;
+  /** Whether a commit after the sequence created or removed a document of the claimed set; undefined when that can no longer be told. */
+  membersChanged(claim: MembershipClaim): boolean | undefined;
+  /** The first document that the commit would make larger than `DOCUMENT_BYTES_MAX`. */
+  oversized(): OversizedDocument | undefined;
   /** Of what was made before, receipts may have been removed. 0 while none was. */
   readonly horizonMs: number;
   /** With these data, where they are given. */
   hasDueRow(kind: string, key: string, was?: Json): boolean;
+  /** The version of the consumer table. */
+  readonly consumersVersion: number;
   /** The first of them whose claim is no longer held. Asked when nothing else is left to decide: it may settle what it is asked for. */
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined;
 }
@@ -52,6 +73,7 @@ export function decideCommit(request: CommitRequest, facts: CommitFacts): Decisi
     stacking(request, facts) ??
     preconditions(request, facts) ??
     reads(request, facts) ??
+    sizes(facts) ??
     claims(request, facts) ??
     APPLY
   );
@@ -87,6 +109,8 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
       }
       const old = outlived(condition.madeAtMs, request, facts);
       if (old !== undefined) return old;
+    } else if (condition.kind === "members") {
+      if (facts.membersChanged(condition) !== false) return membersMoved(condition);
     } else if (!facts.wasMade(condition)) {
       const origin = `${condition.session}/${condition.localSequence}`;
       return rejected("permanent", "origin-not-committed", `the commit ${origin} that launched this was not made`);
@@ -100,6 +124,23 @@ function preconditions(request: CommitRequest, facts: CommitFacts): Rejection | 
       return rejected("permanent", "due-row-there", `${kind} ${key} was set by somebody else`);
   }
   return undefined;
+}
+
+function membersMoved({ scope, prefix, sequence }: MembershipClaim): Rejection {
+  const what = `documents ${scope}/${prefix}* were created or removed after sequence ${sequence}`;
+  return rejected("stale", "read-moved", `${what}; list them again and run again`);
+}
+
+function sizes(facts: CommitFacts): Rejection | undefined {
+  const oversized = facts.oversized();
+  if (oversized === undefined) return undefined;
+  const { scope, id, bytes, isEstimate } = oversized;
+  if (isEstimate) {
+    const waits = `document ${scope}/${id} has ${bytes} bytes with the changes that wait for its next snapshot`;
+    return rejected("failed", "store-busy", `${waits}; at most ${DOCUMENT_BYTES_MAX} are taken: send it again`);
+  }
+  const message = `document ${scope}/${id} would have ${bytes} bytes; at most ${DOCUMENT_BYTES_MAX} fit one document: use several`;
+  return rejected("refused", "too-large", message);
 }
 
 /**
@@ -140,6 +181,10 @@ function tooOld(what: string, madeAtMs: number, horizonMs: number): Rejection {
 
 function claims(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
   if (request.settlements.length === 0) return undefined;
+  for (const { consumers } of request.settlements) {
+    if (consumers === undefined || consumers === facts.consumersVersion) continue;
+    return rejected("stale", "consumers-moved", "a consumer was declared or removed; decide again");
+  }
   const lost = facts.lostClaim(request.settlements);
   return lost && rejected("permanent", "lease-lost", `the claim on journal row ${lost.id} is no longer held`);
 }

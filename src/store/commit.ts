@@ -42,7 +42,20 @@ export type Precondition =
       /** The document is a receipt, of something made then: what its name says (`receipt.ts`). It is not left for what is too old, and has an end. */
       readonly madeAtMs?: number | undefined;
     } & DocumentRef)
-  | ({ readonly kind: "originCommitted" } & CommitIdentity);
+  | ({ readonly kind: "originCommitted" } & CommitIdentity)
+  | MembershipClaim;
+
+/**
+ * The set of documents of a scope with a prefix of their ids is the one that `list` gave at a sequence. It fails (stale) if any commit
+ * since then created or removed one of them, also a commit of the same session: a list shows confirmed documents only.
+ */
+export interface MembershipClaim {
+  readonly kind: "members";
+  readonly scope: string;
+  readonly prefix: string;
+  /** Of the page that was read first. */
+  readonly sequence: number;
+}
 
 /** What one node's last run read, so that a restart can tell whether it must run again (Scheduler v2 §9). */
 export interface NodeBasis {

@@ -48,6 +48,11 @@ export class DocumentMap<T> {
     this.#enter(scope);
   }
 
+  /** The entries of one scope, by id. */
+  of(scope: string): ReadonlyMap<string, T> {
+    return this.#scopes.get(scope) ?? new Map<string, T>();
+  }
+
   *values(): IterableIterator<T> {
     for (const ids of this.#scopes.values()) yield* ids.values();
   }

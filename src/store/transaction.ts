@@ -105,6 +105,11 @@ export class Transaction {
     this.#reading(ref, path, depth);
   }
 
+  /** Depends on a set of documents, as `Replica.list` gave it. */
+  claimMembers(scope: string, prefix: string, sequence: number): void {
+    this.preconditions.push({ kind: "members", scope, prefix, sequence });
+  }
+
   /** The document itself, as the replica knows it. */
   document(ref: DocumentRef): ReplicaDocument {
     return this.#place(ref);
@@ -228,9 +233,10 @@ export class Transaction {
    */
   commitReads(...conditions: readonly Precondition[]): Commit {
     for (const part of this.parts) part.draft = undefined;
+    const members = this.extras?.preconditions.filter(({ kind }) => kind === "members") ?? NONE;
     this.extras = undefined;
     this.receipt = undefined;
-    this.preconditions.push(...conditions);
+    this.preconditions.push(...members, ...conditions);
     return this.commit();
   }
 

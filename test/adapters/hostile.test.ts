@@ -111,11 +111,13 @@ describe("hostile clients", () => {
       { kind: "query", type: "Held.Ask", data: null, metadata: { id: "v", timestamp: 1 } },
     ];
     forger.say(...forged);
-    expect((await forger.hears(3)).map(short)).toEqual(['reply f4 {"expired":false}', "error f5 404", "error v 409"]);
+    expect((await forger.hears(4)).map(short)).toEqual([
+      ...["error f3 403", 'reply f4 {"expired":false}', "error f5 404", "error v 409"],
+    ]);
     expect(victim.messages).toEqual([]);
     await answer("true");
     expect((await victim.hears(1)).map(short)).toEqual(['reply v "true"']);
-    expect(forger.messages).toHaveLength(3);
+    expect(forger.messages).toHaveLength(4);
   });
 
   test("[N2] [N8] [N14] a client that never reads while 10,000 replies are due is bounded, and the others are answered", async () => {

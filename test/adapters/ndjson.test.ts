@@ -59,7 +59,7 @@ describe("lines", () => {
     expect((await client.hears(1)).map(short)).toEqual(["reply q 1"]);
   });
 
-  test("[N5] 16,384 bytes are a line, one more is 413 once, and the next line works", async () => {
+  test("[N5] 1 MiB is a line, one more is 413 once, and the next line works", async () => {
     const { connect } = await serve();
     const client = await connect();
     const fitting = (id: string, bytes: number) => {

@@ -1,8 +1,9 @@
 /** The socket as a file: who may enter, and what may lie at its path. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import {
+import fs, {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -11,20 +12,99 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { Server } from "node:net";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { UnixSocket } from "../../src/adapters/unix-socket.ts";
 import { systemHost } from "../../src/host/system-host.ts";
-import { ping, type RawClient, scratch, serve, short } from "./socket-setup.ts";
+import { CONNECTION_IDLE_MS } from "../../src/limits.ts";
+import { echo, held, ping, type RawClient, scratch, serve, short, steppingHost } from "./socket-setup.ts";
+
+function modeOf(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8);
+}
 
 describe("the socket file", () => {
-  test("[N10] it is 0600 in a directory 0700, whatever the directory was before", async () => {
+  test("[N10] [N22] the socket is 0600 in a folder that is made with mode 0700", async () => {
     const path = join(scratch(), "run", "kernel.sock");
-    mkdirSync(dirname(path));
-    chmodSync(dirname(path), 0o755);
     await serve(undefined, { path });
-    expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
-    expect((statSync(dirname(path)).mode & 0o777).toString(8)).toBe("700");
+    expect(modeOf(path)).toBe("600");
+    expect(modeOf(dirname(path))).toBe("700");
+  });
+
+  test("[N10] the socket is 0600 before its mode is set: no other user can connect in between", async () => {
+    const path = join(scratch(), "kernel.sock");
+    const seen: string[] = [];
+    const { chmodSync: real } = fs;
+    fs.chmodSync = (file, mode) => {
+      if (file === path) seen.push(modeOf(path));
+      real(file, mode);
+    };
+    syncBuiltinESMExports();
+    const umask = process.umask(0);
+    onTestFinished(() => {
+      process.umask(umask);
+      fs.chmodSync = real;
+      syncBuiltinESMExports();
+    });
+    await serve(undefined, { path });
+    expect(seen).toEqual(["600"]);
+    expect(process.umask()).toBe(0);
+  });
+
+  for (const mode of [0o755, 0o700, 0o500 | 0o200]) {
+    test(`[N22] an existing folder of mode ${mode.toString(8)} is used and not changed`, async () => {
+      const path = join(scratch(), "run", "kernel.sock");
+      mkdirSync(dirname(path));
+      chmodSync(dirname(path), mode);
+      await serve(undefined, { path });
+      expect(modeOf(dirname(path))).toBe(mode.toString(8));
+    });
+  }
+
+  for (const mode of [0o777, 0o775, 0o757]) {
+    test(`[N22] a folder of mode ${mode.toString(8)}, which others may write to, is refused and not changed`, async () => {
+      const path = join(scratch(), "run", "kernel.sock");
+      mkdirSync(dirname(path));
+      chmodSync(dirname(path), mode);
+      await expect(serve(undefined, { path })).rejects.toMatchObject({
+        code: "SOCKET_UNSAFE",
+        message: expect.stringContaining(`mode ${mode.toString(8)}`),
+      });
+      expect(modeOf(dirname(path))).toBe(mode.toString(8));
+      expect(existsSync(path)).toBe(false);
+    });
+  }
+
+  test.runIf(process.getuid?.() === 0)("[N22] a folder of another user is refused", async () => {
+    const path = join(scratch(), "run", "kernel.sock");
+    mkdirSync(dirname(path), { mode: 0o700 });
+    chownSync(dirname(path), 12_345, 12_345);
+    await expect(serve(undefined, { path })).rejects.toMatchObject({
+      code: "SOCKET_UNSAFE",
+      message: expect.stringContaining("another user (12345)"),
+    });
+  });
+
+  test("[N10] it is nobody else's from the moment it is bound, whatever the umask of the process is", async () => {
+    const path = join(scratch(), "run", "kernel.sock");
+    // The system binds within `listen`; the mode is looked at before anything else can change it.
+    const { listen } = Server.prototype;
+    const bound: string[] = [];
+    const umask = process.umask(0o000);
+    onTestFinished(() => {
+      Server.prototype.listen = listen;
+      process.umask(umask);
+    });
+    Server.prototype.listen = function (this: Server, ...args: unknown[]) {
+      const server = Reflect.apply(listen, this, args) as Server;
+      if (existsSync(path)) bound.push((statSync(path).mode & 0o777).toString(8));
+      return server;
+    } as typeof listen;
+    await serve(undefined, { path });
+    expect(bound).toEqual(["600"]);
+    expect(process.umask(), "the umask of the process is as it was").toBe(0o000);
   });
 
   test("[N10] one that a dead process left is replaced", async () => {
@@ -101,6 +181,33 @@ describe("how many", () => {
     two.socket.destroy();
     one.say(ping("p3"));
     expect((await one.hears(2)).map(short)).toEqual(["reply p1 null", "reply p3 null"]);
+  });
+
+  test("[N21] when all places are taken, the connection that is idle for the longest time makes room", async () => {
+    const host = steppingHost();
+    const { held: waiting, answer } = held();
+    const { connect } = await serve({ waiting, echo }, { host, connectionsMax: 3 });
+    const [busy, longest, shorter] = [await connect(), await connect(), await connect()];
+    busy.say({ ...ping("b"), type: "Held.Ask" });
+    longest.say(ping("l"));
+    shorter.say(ping("s"));
+    await Promise.all([longest.hears(1), shorter.hears(1)]);
+    host.pass(1_000);
+    shorter.say(ping("s2"));
+    await shorter.hears(2);
+    host.pass(CONNECTION_IDLE_MS - 1);
+    const taken = await connect();
+    taken.say(ping("t"));
+    expect((await taken.hears(1)).map(short)).toEqual(["reply t null"]);
+    expect((await longest.hears(2)).map(short)).toEqual(["reply l null", "error - 503"]);
+    await longest.end();
+    // The others are not idle, or not for long enough.
+    const refused = await connect();
+    expect((await refused.hears(1)).map(short)).toEqual(["error - 503"]);
+    await answer("late");
+    expect((await busy.hears(1)).map(short)).toEqual(['reply b "late"']);
+    shorter.say(ping("s3"));
+    expect((await shorter.hears(3)).map(short).at(-1)).toBe("reply s3 null");
   });
 
   test("[N8] a thousand connections at once are each answered their own", async () => {

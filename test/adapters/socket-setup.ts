@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { UnixSocket, type UnixSocketOptions } from "../../src/adapters/unix-socket.ts";
+import type { Host } from "../../src/host/host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
@@ -152,6 +153,27 @@ export function ping(id: string, data: Json = null, metadata: object = {}): Mess
 export function short({ kind, data, metadata }: Message): string {
   const what = kind === "error" ? (data as unknown as { code: number }).code : JSON.stringify(data);
   return `${kind} ${metadata.causation ?? "-"} ${what}`;
+}
+
+/** The real host, with a monotonic clock that only the test moves. */
+export function steppingHost(): Host & { pass(ms: number): void } {
+  const real = systemHost();
+  let passed = 0;
+  return {
+    now: () => real.now(),
+    monotonic: () => passed,
+    timer: (delayMs, fire, options) => real.timer(delayMs, fire, options),
+    task: (run) => real.task(run),
+    yield: () => real.yield(),
+    microtask: (run) => real.microtask(run),
+    report: (error, what) => real.report(error, what),
+    id: (nowMs) => real.id(nowMs),
+    random: () => real.random(),
+    randomBytes: (length) => real.randomBytes(length),
+    pass: (ms) => {
+      passed += ms;
+    },
+  };
 }
 
 /** Something that changes, and those who wait for it. */

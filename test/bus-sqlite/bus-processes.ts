@@ -9,8 +9,6 @@ import type { Role } from "./bus-program.ts";
 
 const PROGRAM = fileURLToPath(new URL("bus-program.ts", import.meta.url));
 
-export const isLongRun = process.env["TEST_LONG"] === "1";
-
 /** A directory that is gone after the test. */
 export function scratchDirectory(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), "millrace-bus-"));

@@ -8,13 +8,13 @@
  *
  * Arguments: the file, the process's name, and `publish` (until killed), `handle` (until its input ends) or `drain`.
  */
-import { writeSync } from "node:fs";
 import { argv, kill, pid, stdin } from "node:process";
 import { EventBus } from "../../src/bus/event-bus.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { tell } from "../crash/tell.ts";
 
 export type Role = "publish" | "handle" | "drain";
 
@@ -76,17 +76,5 @@ async function untilIdle(): Promise<void> {
     const { pending, processing } = await store.count();
     if (pending + processing === 0) return tell("idle");
     await new Promise<void>((resolve) => host.timer(20, resolve));
-  }
-}
-
-/** Written at once: what a killed process has told is told. A full pipe is tried again until its reader has made room. */
-function tell(line: string): void {
-  let left = Buffer.from(`${line}\n`);
-  while (left.length > 0) {
-    try {
-      left = left.subarray(writeSync(1, left));
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
-    }
   }
 }

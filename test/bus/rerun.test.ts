@@ -1,7 +1,7 @@
 /** A transactional handler that is run again begins like any other: within the bounds, and only for who holds the event. */
 import { describe, expect, test } from "#test";
 import type { Host } from "../../src/host/host.ts";
-import { LEASE_MS, STALE_WINDOW_MS } from "../../src/limits.ts";
+import { LEASE_MS, WORK_WINDOW_MS } from "../../src/limits.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { deferred, recorder, setup, withFaults } from "./bus-setup.ts";
@@ -62,14 +62,14 @@ describe("transactional handlers that are run again", () => {
       subscriberId: "s",
       space: replica,
     });
-    bus.subscribe("slow", () => new Promise<void>((resolve) => host.timer(2 * STALE_WINDOW_MS, resolve)), {
+    bus.subscribe("slow", () => new Promise<void>((resolve) => host.timer(2 * WORK_WINDOW_MS, resolve)), {
       subscriberId: "s",
     });
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
     await act(() => bus.publish("slow", "clock", 1));
     await load();
-    await host.advance(3 * STALE_WINDOW_MS);
+    await host.advance(3 * WORK_WINDOW_MS);
     expect(runs).toBe(3);
     expect((await row(id)).status).toBe("done");
   });

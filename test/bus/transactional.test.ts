@@ -1,11 +1,13 @@
 import { describe, expect, test } from "#test";
 import type { TransactionalHandler } from "../../src/bus/handler.ts";
-import { receiptOf } from "../../src/bus/transactional-share.ts";
-import { STALE_WINDOW_MS } from "../../src/limits.ts";
+import { WORK_WINDOW_MS } from "../../src/limits.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../../src/store/document.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { receiptOf as receiptNamed } from "../../src/store/receipt-name.ts";
 import { Replica } from "../../src/store/replica.ts";
 import { deferred, type Setup, setup, withFaults } from "./bus-setup.ts";
+
+const receiptOf = (id: string, subscriber: string) => receiptNamed({ kind: "event", id, subscriber });
 
 const COUNTER = { scope: SHARED_SCOPE, id: "counter" };
 
@@ -270,7 +272,7 @@ describe("transactional handlers", () => {
     const many = Array.from({ length: 20 }, (_, payload) => ({ topic: "tick", source: "clock", payload }));
     const publishing = buses.map((one) => one.publishMany(many));
     await act(() => Promise.all(publishing));
-    await host.advance(STALE_WINDOW_MS);
+    await host.advance(WORK_WINDOW_MS);
     expect(await stored(all, COUNTER)).toBe(60);
     expect(runs > 60).toBe(true);
     expect((await store.count()).done).toBe(60);
@@ -311,7 +313,7 @@ describe("transactional handlers", () => {
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
     expect((await row(id)).status).toBe("processing");
-    await host.advance(STALE_WINDOW_MS + 1_000);
+    await host.advance(WORK_WINDOW_MS + 1_000);
     expect((await row(id)).status).toBe("failed");
     expect((await row(id)).error).toContain("it moved");
     expect(runs > 50).toBe(true);

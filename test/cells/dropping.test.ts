@@ -4,12 +4,13 @@ import { ADDRESSES_UNREAD_MAX, CLOSED_STREAMS_MAX } from "../../src/limits.ts";
 import type { Address } from "../../src/scheduler/address.ts";
 import { SHARED_SCOPE } from "../../src/store/document.ts";
 import { rejected } from "../../src/store/rejection.ts";
+import { isLongRun, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { Calls, type Site, setup } from "../scheduler/scheduler-setup.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { CountingProgram } from "./counting-program.ts";
 
-const isLong = globalThis.process.env["TEST_LONG"] === "1";
-const IDS = isLong ? 200_000 : 5_000;
+const IDS = isLongRun ? 200_000 : 5_000;
+const RANDOM: LongPart = { name: "documents dropped at random", short: 60, long: 2_000, minutes: 2 };
 const MAX = 50;
 const ref = (id: string) => ({ scope: SHARED_SCOPE, id });
 
@@ -416,7 +417,11 @@ describe("dropping", () => {
     expect(replica.residentDocuments).toBeLessThan(20);
   });
 
-  test("[R44] [R46] whatever is done in whatever order, by whom: what is stored is what was done", async () => {
-    for (let seed = 1; seed <= (isLong ? 2_000 : 60); seed++) await new CountingProgram(seed).run();
-  }, 600_000);
+  test(
+    "[R44] [R46] whatever is done in whatever order, by whom: what is stored is what was done",
+    async () => {
+      for (const seed of rounds(RANDOM)) await new CountingProgram(seed).run();
+    },
+    timeoutMs(RANDOM),
+  );
 });

@@ -2,9 +2,9 @@ import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { RECEIPT_SWEEP_MS_MAX, RECEIPT_SWEEP_MS_MIN, RECEIPTS_KEEP_MS_MIN, RECEIPTS_STEP } from "../../src/limits.ts";
-import { receiptOf } from "../../src/scheduler/event-id.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { receiptOf } from "../../src/store/receipt-name.ts";
 import type { ForgetRequest, Store } from "../../src/store/store.ts";
 
 const DAY_MS = 86_400_000;
@@ -41,7 +41,12 @@ async function setup(keepMs: number | undefined, faults = 0) {
     return sent.map(({ id }) => id);
   };
   const kept = async (ids: readonly string[]) => {
-    const { documents } = await host.run(() => inner.load("home", ids.map(receiptOf)));
+    const { documents } = await host.run(() =>
+      inner.load(
+        "home",
+        ids.map((id) => receiptOf({ kind: "send", id })),
+      ),
+    );
     return documents.filter(({ value }) => value !== undefined).length;
   };
   return { host, space, stream, count, send, kept, asked, told, store: inner };

@@ -12,13 +12,12 @@ import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { KernelProcess, LEDGER_APP } from "../kernel/kernel-process.ts";
 import { inTheFile, type Ledger, Load, until, untilNothingIsOpen } from "../kernel/ledger.ts";
+import { counted, isLongRun, type LongPart, Rounds, roundsMax, timeoutMs } from "../portable/long-run.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
-const LONG = process.env["TEST_LONG"] !== undefined;
-const KILLS = LONG ? 300 : 25;
-/** A kill and a start take about a second; an installation and a whole `npm test` take minutes. */
-const TIME_LIMIT_MS = 600_000 + KILLS * 5_000;
-const COMMANDS_TIME_LIMIT_MS = LONG ? 3_600_000 : 600_000;
+const PART: LongPart = { name: "kill -9 of a clone", short: 25, long: 300, minutes: 4 };
+/** An installation and a whole `npm test` take minutes. */
+const COMMANDS_TIME_LIMIT_MS = isLongRun ? 3_600_000 : 600_000;
 const SEED = Number(process.env["TEST_SEED"] ?? systemHost().now() % 1_000_000);
 const isClone = existsSync(join(ROOT, ".git"));
 
@@ -47,7 +46,7 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
   test("[K49] [K3] npm start runs a kernel that answers on its socket and ends when it is told", {
     timeout: COMMANDS_TIME_LIMIT_MS,
   }, async () => {
-    const folder = await clone({ install: LONG });
+    const folder = await clone({ install: isLongRun });
     const { MILLRACE_DIR, ...env } = process.env;
     const child = spawn("npm", ["start"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"], detached: true });
     const closed = once(child, "close");
@@ -69,20 +68,20 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     expect(code).toBe(0);
   });
 
-  test.runIf(LONG)(
-    "[K49] [K3] npm test passes in it (only in the long run: it would run itself)",
+  test.runIf(isLongRun)(
+    "[K49] [K3] [K111] npm test passes in a clone (only in the long run: the clone's is short)",
     {
       timeout: COMMANDS_TIME_LIMIT_MS,
     },
     async () => {
       const folder = await clone({ install: true });
-      const { code, stdout } = await runProgram("npm", ["test"], { cwd: folder, env: { TEST_LONG: "" } });
+      const { code, stdout } = await runProgram("npm", ["test"], { cwd: folder });
       expect({ code, end: stdout.trimEnd().split("\n").at(-1) }).toMatchObject({ code: 0 });
     },
   );
 
-  test(`[K49] [K25] [K26] [J2] [J3] killed ${KILLS} times under load (seed ${SEED}), it loses nothing that it acknowledged and does nothing twice`, {
-    timeout: TIME_LIMIT_MS,
+  test(`[K49] [K25] [K26] [J2] [J3] killed up to ${roundsMax(PART)} times under load (seed ${SEED}), it loses nothing that it acknowledged and does nothing twice`, {
+    timeout: timeoutMs(PART),
   }, async () => {
     const folder = await clone({ install: false });
     const built = await runProgram("npm", ["run", "--silent", "build"], { cwd: folder });
@@ -92,10 +91,11 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     const host = systemHost();
     const roll = dice(SEED);
     let kernel = await KernelProcess.start(folder, app, main);
-    await using client = await kernel.connect({ timeoutMs: TIME_LIMIT_MS });
+    await using client = await kernel.connect({ timeoutMs: timeoutMs(PART) });
     const load = new Load(client);
     let beforeReady = 0;
-    for (let kills = 0; kills < KILLS; kills++) {
+    const budget = new Rounds(PART);
+    for (let kills = 0; budget.goesOn(kills); kills++) {
       // One in four dies while it starts: at recovery, while it opens its file, before it has a socket.
       if (roll(4) === 0) {
         await new Promise<void>((resolve) => host.timer(roll(400), resolve));
@@ -115,8 +115,10 @@ describe.skipIf(!isClone)(`a clone${isClone ? "" : " (this is none, so it cannot
     const { size } = load.acknowledged;
     const requeued = await untilNothingIsOpen(client, folder);
     await until(client, "Ledger.Read", null, (answer) => (answer as never as Ledger | null)?.heard.length === size);
+    counted(budget.done, "kills of a clone");
+    counted(size, "commands answered across kills");
     console.log(
-      `${KILLS} kills, ${beforeReady} of them while it started; ${size} commands acknowledged, each done once; ${requeued} requeued`,
+      `${budget.done} kills, ${beforeReady} of them while it started; ${size} commands acknowledged, each done once; ${requeued} requeued`,
     );
     expect(await kernel.stop()).toBe(0);
     expect(inTheFile(folder)).toEqual({ commands: size, events: size, open: 0, failed: [] });

@@ -13,6 +13,7 @@ import { DATABASE } from "./recording.ts";
 import { openStore } from "./store-setting.ts";
 
 export interface FlipTally {
+  flips: number;
   /** Flips that changed what the store tells. */
   struck: number;
   /** Of these, those that `verify` reported. */
@@ -32,15 +33,16 @@ export async function flipBits(
   history: History,
   directory: string,
   seed: number,
-  flips: number,
+  flips: Iterable<number>,
 ): Promise<FlipTally> {
   const random = new SeededRandom(seed);
-  const tally: FlipTally = { struck: 0, detected: 0, undetected: [] };
+  const tally: FlipTally = { flips: 0, struck: 0, detected: 0, undetected: [] };
   const healthy = await listen(placeImage(directory, image), history);
   if (!healthy.ok) throw new Error("the recorded store does not verify before any bit is flipped");
   const database = Buffer.from(image.get(DATABASE) ?? Buffer.alloc(0));
   const places = payloadPlaces(database, history);
-  for (let i = 0; i < flips; i++) {
+  for (const flip of flips) {
+    tally.flips = flip;
     const place = places[random.below(places.length)] ?? 0;
     const bit = 1 << random.below(8);
     database.writeUInt8(database.readUInt8(place) ^ bit, place);

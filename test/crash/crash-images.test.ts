@@ -4,41 +4,43 @@
  */
 import { describe, expect, test } from "vitest";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
+import { counted, type LongPart, Rounds, rounds, roundsMax, timeoutMs } from "../portable/long-run.ts";
 import { flipBits } from "./bit-flips.ts";
 import { CrashTally, crashEverywhere } from "./crash-everywhere.ts";
 import { DiskModel } from "./disk-model.ts";
 import { History, type HistoryMark } from "./history.ts";
 import type { IoRecord } from "./io-log.ts";
 import { type RecordingOptions, recordWorkload } from "./recording.ts";
-import { isLongRun, requireShim, temporaryDirectory } from "./shim.ts";
+import { requireShim, temporaryDirectory, treeWith } from "./shim.ts";
 
-const IMAGES = isLongRun ? 1_000_000 : 5_000;
-const FLIPS = isLongRun ? 20_000 : 400;
+const IMAGES: LongPart = { name: "crash images", short: 5_000, long: 1_000_000, minutes: 7 };
+const FLIPS: LongPart = { name: "flipped bits", short: 400, long: 20_000, minutes: 2 };
 const SEED = 1_001;
 const ROUNDS = 4;
-/** A hundred images a second or so, with a wide margin for a busy machine. */
-const TIMEOUT_MS = isLongRun ? 8 * 3_600_000 : 600_000;
 
 const shim = requireShim();
 
 describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => {
-  test(`[J1] [J3] [S5] [S24] ${IMAGES} images: nothing acknowledged is lost, no commit is half there`, {
-    timeout: TIMEOUT_MS,
+  test(`[J1] [J3] [S5] [S24] up to ${roundsMax(IMAGES)} images: nothing acknowledged is lost, no commit is half there`, {
+    timeout: timeoutMs(IMAGES),
   }, async () => {
     const tally = new CrashTally();
     const { directory, record } = setup();
     let seed = SEED;
-    for (; tally.total < IMAGES; seed++) {
+    const budget = new Rounds(IMAGES);
+    for (; budget.goesOn(tally.total); seed++) {
       const records = await record({ seed, durability: "power" });
       await crashEverywhere({ records, directory, random: new SeededRandom(seed, 1), tornPerPosition: 2 }, tally);
     }
+    counted(tally.total, "disks rebuilt");
+    counted(tally.acknowledged, "acknowledged deeds looked for");
     console.log(`crash images, seeds ${SEED} to ${seed - 1}: ${tally.summary()}`);
     expect(tally.examples).toEqual([]);
-    expect(tally.acknowledged).toBeGreaterThan(IMAGES);
+    expect(tally.acknowledged).toBeGreaterThan(tally.total);
   });
 
   test("[J1] [S5] [S107] nothing is lost either where a thread copies the log beside the batches", {
-    timeout: TIMEOUT_MS,
+    timeout: timeoutMs(FLIPS),
   }, async () => {
     const tally = new CrashTally();
     const { directory, record } = setup();
@@ -49,19 +51,21 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
     expect(tally.examples).toEqual([]);
   });
 
-  test("[S26] verify finds a flipped bit in what the store still tells", { timeout: TIMEOUT_MS }, async () => {
+  test("[S26] verify finds a flipped bit in what the store still tells", { timeout: timeoutMs(FLIPS) }, async () => {
     const { directory, record } = setup();
     const records = await record({ seed: SEED, rounds: 5 * ROUNDS, durability: "power" });
     const { disk, history } = atTheEnd(records);
-    const tally = await flipBits(disk.afterKill(), history, directory, SEED, FLIPS);
-    console.log(`flipped bits (seed ${SEED}): ${FLIPS}, live ${tally.struck}, detected ${tally.detected}`);
+    const tally = await flipBits(disk.afterKill(), history, directory, SEED, rounds(FLIPS));
+    counted(tally.struck, "flipped bits that mattered");
+    counted(tally.detected, "flipped bits detected");
+    console.log(`flipped bits (seed ${SEED}): ${tally.flips}, live ${tally.struck}, detected ${tally.detected}`);
     expect(tally.undetected).toEqual([]);
-    expect(tally.struck).toBeGreaterThan(FLIPS / 4);
+    expect(tally.struck).toBeGreaterThan(tally.flips / 4);
   });
 
   describe("it bites", () => {
     test("[J1] with durability for the process only, a power loss loses what was acknowledged", {
-      timeout: TIMEOUT_MS,
+      timeout: timeoutMs(FLIPS),
     }, async () => {
       const tally = await crash({ durability: "process" });
       console.log(`planted, durability "process": ${tally.summary()}`);
@@ -72,15 +76,17 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
       expect(tally.faulty("partial") + tally.faulty("double") + tally.faulty("corrupt")).toBe(0);
     });
 
-    test("[J1] acknowledging before the commit loses what was acknowledged", { timeout: TIMEOUT_MS }, async () => {
-      const tally = await crash({ durability: "power", plantedBug: "ack-before-commit" });
+    test("[J1] acknowledging before the commit loses what was acknowledged", {
+      timeout: timeoutMs(FLIPS),
+    }, async () => {
+      const tally = await crash({ durability: "power", tree: treeWith("ack-before-commit") });
       console.log(`planted, ack before commit: ${tally.summary()}`);
       expect(tally.faulty("lost", "kill")).toBeGreaterThan(0);
       expect(tally.faulty("lost", "power")).toBeGreaterThan(0);
     });
 
-    test("[J3] a receipt outside the transaction lets work be done twice", { timeout: TIMEOUT_MS }, async () => {
-      const tally = await crash({ durability: "power", plantedBug: "receipt-outside-transaction" });
+    test("[J3] a receipt outside the transaction lets work be done twice", { timeout: timeoutMs(FLIPS) }, async () => {
+      const tally = await crash({ durability: "power", tree: treeWith("receipt-outside-transaction") });
       console.log(`planted, receipt outside the transaction: ${tally.summary()}`);
       expect(tally.faulty("double", "kill")).toBeGreaterThan(0);
       expect(tally.faulty("double", "power")).toBeGreaterThan(0);
@@ -88,7 +94,7 @@ describe.skipIf(shim.kind === "skipped")("record once, crash everywhere", () => 
   });
 });
 
-type Setting = Pick<RecordingOptions, "durability" | "plantedBug" | "checkpointThread">;
+type Setting = Pick<RecordingOptions, "durability" | "tree" | "checkpointThread">;
 
 function setup() {
   if (shim.kind === "skipped") throw new Error("the test should have been skipped");

@@ -45,7 +45,7 @@ export function textOf(row: JournalRow): Json | undefined {
 }
 
 export function receiptOf(eventId: string): DocumentRef {
-  return { scope: "space", id: `receipt:${eventId}` };
+  return { scope: "space", id: `receipt/${eventId}` };
 }
 
 export function counterOf(lane: number): DocumentRef {

@@ -1,9 +1,9 @@
 /**
- * The program that is killed. It tells its deeds on stdout, line by line, and ends itself at the moment its plan names; where that
- * moment lies inside a call of the store, the shim does it, so that the store has no hook for it.
+ * The program that is killed. It tells its deeds on stdout, line by line, and ends itself at the moment that its plan names. Where that
+ * moment lies inside a call of the store, the shim ends it, so that the store needs no hook.
  */
-import { writeSync } from "node:fs";
 import { arm } from "./shim-orders.ts";
+import { tell } from "./tell.ts";
 import { type Probe, Workload, type WorkloadPlan } from "./workload.ts";
 
 export interface KilledPlan extends WorkloadPlan {
@@ -23,7 +23,7 @@ const { end, ...plan } = JSON.parse(process.argv[2] ?? "{}") as KilledPlan;
 let passes = end?.passes ?? 0;
 
 await new Workload(plan, {
-  told: (mark) => writeSync(1, `${JSON.stringify(mark)}\n`),
+  told: (mark) => tell(JSON.stringify(mark)),
   reached: (probe) => {
     if (probe !== end?.probe || passes-- > 0) return;
     if (end.by.kind === "self") process.kill(process.pid, "SIGKILL");

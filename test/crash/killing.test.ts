@@ -7,19 +7,18 @@ import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
+import { counted, type LongPart, Rounds, roundsMax, timeoutMs } from "../portable/long-run.ts";
 import { History, type HistoryMark } from "./history.ts";
 import { checkImage } from "./image-check.ts";
 import type { KilledPlan } from "./killed-program.ts";
-import { exitOf, isLongRun, linesOf, requireShim, startProgram, temporaryDirectory } from "./shim.ts";
+import { exitOf, linesOf, requireShim, startProgram, temporaryDirectory } from "./shim.ts";
 import { openStore } from "./store-setting.ts";
 
-const KILLS = isLongRun ? 10_000 : 56;
+const PART: LongPart = { name: "kill -9 of a store", short: 56, long: 10_000, minutes: 8 };
 const KILLS_PER_FILE = 14;
 const SEED = 20_260_101;
 const DAY_MS = 86_400_000;
 const ROUNDS = 12;
-/** A kill takes a second or so: a process has to start, and then its files are checked. */
-const TIMEOUT_MS = isLongRun ? 8 * 3_600_000 : 600_000;
 
 type End = NonNullable<KilledPlan["end"]>;
 
@@ -49,17 +48,19 @@ const ENDS: Readonly<Record<string, (random: SeededRandom) => End | undefined>> 
 const shim = requireShim();
 
 describe.skipIf(shim.kind === "skipped")("kill -9", () => {
-  test(`[J1] [J3] [S24] ${KILLS} killed processes lose nothing and handle nothing twice`, {
-    timeout: TIMEOUT_MS,
+  test(`[J1] [J3] [S24] up to ${roundsMax(PART)} killed processes lose nothing and handle nothing twice`, {
+    timeout: timeoutMs(PART),
   }, async () => {
     if (shim.kind === "skipped") return;
     const random = new SeededRandom(SEED);
     const names = Object.keys(ENDS);
     const reached = new Map<string, number>();
     let acknowledged = 0;
-    for (let kills = 0; kills < KILLS; ) {
+    const budget = new Rounds(PART);
+    let kills = 0;
+    while (budget.goesOn(kills)) {
       const life = new FileLife(shim.library, temporaryDirectory("kill"));
-      for (let i = 0; i < KILLS_PER_FILE && kills < KILLS; i++) {
+      for (let i = 0; i < KILLS_PER_FILE && budget.goesOn(kills); i++) {
         const name = names[kills % names.length] ?? "";
         const signal = await life.run(random, ENDS[name]?.(random));
         if (signal === "SIGKILL") {
@@ -71,7 +72,8 @@ describe.skipIf(shim.kind === "skipped")("kill -9", () => {
       acknowledged += life.history.acknowledged;
       await life.end();
     }
-    console.log(`kill -9: ${KILLS} kills (seed ${SEED}), acknowledged deeds ${acknowledged}, lost 0, handled twice 0`);
+    counted(kills, "kills of a store");
+    console.log(`kill -9: ${kills} kills (seed ${SEED}), acknowledged deeds ${acknowledged}, lost 0, handled twice 0`);
     for (const name of names) expect(reached.get(name) ?? 0, `kills ${name}`).toBeGreaterThan(0);
   });
 });

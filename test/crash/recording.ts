@@ -15,10 +15,12 @@ export interface RecordingOptions extends Omit<StoreSetting, "path"> {
   readonly directory: string;
   readonly seed: number;
   readonly rounds: number;
+  /** A copy of the repository with a planted bug. */
+  readonly tree?: string | undefined;
 }
 
 export async function recordWorkload(options: RecordingOptions): Promise<IoRecord[]> {
-  const { library, seed, rounds, ...setting } = options;
+  const { library, seed, rounds, tree, ...setting } = options;
   const directory = join(options.directory, "recorded");
   const log = join(options.directory, "io.log");
   rmSync(directory, { recursive: true, force: true });
@@ -35,9 +37,8 @@ export async function recordWorkload(options: RecordingOptions): Promise<IoRecor
     clockAheadMs: 0,
     foreignCheckpoints: true,
   };
-  await finished(
-    startProgram({ library, program: "recorded-program.ts", args: [JSON.stringify(plan)], directory, log }),
-  );
+  const program = { program: "recorded-program.ts", args: [JSON.stringify(plan)] };
+  await finished(startProgram({ ...program, library, directory, log, tree }));
   const records = readIoLog(log);
   requireComplete(records, directory);
   return records;

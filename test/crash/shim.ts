@@ -10,11 +10,10 @@ import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll } from "vitest";
+import { plantedTree } from "../mutants/planted-tree.ts";
+import { STORE_MUTANTS } from "../mutants/store-mutants.ts";
 
 const here = dirname(fileURLToPath(import.meta.url));
-
-/** Every long form of these tests is behind this one switch. */
-export const isLongRun = process.env["TEST_LONG"] === "1";
 
 export type ShimState = { readonly kind: "ready"; readonly library: string } | { readonly kind: "skipped" };
 
@@ -62,6 +61,17 @@ export interface ProgramOptions {
   /** Whose files are recorded, and may fail. */
   readonly directory: string;
   readonly log?: string;
+  /** A copy of the repository with a planted bug, whose program is run instead. */
+  readonly tree?: string | undefined;
+}
+
+/** A copy of the repository with the planted bug of this name; it goes when the test file ends. */
+export function treeWith(name: string): string {
+  const mutant = STORE_MUTANTS.find((one) => one.name === name);
+  if (mutant === undefined) throw new Error(`there is no mutant ${name} in test/mutants/store-mutants.ts`);
+  const tree = plantedTree(mutant);
+  directories.push(tree);
+  return tree;
 }
 
 /** Starts a program of this folder under the shim, with pipes on stdin and stdout. */
@@ -72,7 +82,8 @@ export function startProgram(options: ProgramOptions): ChildProcess {
     SHIM_DIR: options.directory,
   };
   if (options.log !== undefined) env["SHIM_LOG"] = options.log;
-  const args = ["--disable-warning=ExperimentalWarning", join(here, options.program), ...options.args];
+  const folder = options.tree === undefined ? here : join(options.tree, "test", "crash");
+  const args = ["--disable-warning=ExperimentalWarning", join(folder, options.program), ...options.args];
   const child = spawn(process.execPath, args, { env, stdio: ["pipe", "pipe", "inherit"] });
   running.add(child);
   child.once("exit", () => running.delete(child));

@@ -1,15 +1,12 @@
 /** How the crash tests open the real store, in their own process and in the programs that they crash. */
 import type { Host } from "../../src/host/host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
-import { openPlantedStore } from "../../src/store/sqlite/open.ts";
-import type { PlantedBug } from "../../src/store/sqlite/options.ts";
+import { openSqliteStore } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 
 export interface StoreSetting {
   readonly path: string;
   readonly durability: "power" | "process";
-  /** A mistake made on purpose, to see the harness find it. */
-  readonly plantedBug?: PlantedBug;
   /** Whether a thread copies the log. By default it is done between batches, so that the nth call is the same one in each run. */
   readonly checkpointThread?: boolean;
 }
@@ -18,9 +15,9 @@ export interface StoreSetting {
 const CHECKPOINT_PAGES = 40;
 
 export function openStore(setting: StoreSetting, host: Host = systemHost()): Promise<Store> {
-  const { path, durability, plantedBug, checkpointThread = false } = setting;
+  const { path, durability, checkpointThread = false } = setting;
   const tuning = { checkpointPages: CHECKPOINT_PAGES, checkpointThread };
-  return openPlantedStore({ path, durability, plantedBug, host, tuning });
+  return openSqliteStore({ path, durability, host, tuning });
 }
 
 /** A host whose wall clock is ahead: every lease of the crashed process has expired. */

@@ -2,10 +2,10 @@
  * The program that is stopped past its lease: it claims one event, prepares its handling, says so, and waits for a line on stdin
  * before it settles and commits, as if no time had passed. Arguments: a `StoreSetting` as JSON.
  */
-import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Author, handlingOf, publishedIn } from "./handling.ts";
 import { openStore, type StoreSetting } from "./store-setting.ts";
+import { tell } from "./tell.ts";
 
 /** Enough to claim on any machine; for the test it is over at once, because its clock is ahead. */
 const ZOMBIE_LEASE_MS = 60_000;
@@ -40,5 +40,5 @@ say({ settled: settled ?? "nothing", commit, renewed } satisfies ZombieReport);
 await store.close();
 
 function say(report: ZombieClaim | ZombieReport): void {
-  writeSync(1, `${JSON.stringify(report)}\n`);
+  tell(JSON.stringify(report));
 }

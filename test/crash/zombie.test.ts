@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import { Author, counterOf, countIn, effectIdOf, entryOf, handle, publishedIn, SPACE } from "./handling.ts";
-import { exitOf, linesOf, requireShim, startProgram, temporaryDirectory } from "./shim.ts";
+import { exitOf, linesOf, requireShim, startProgram, temporaryDirectory, treeWith } from "./shim.ts";
 import { laterHost, openStore, type StoreSetting } from "./store-setting.ts";
 import type { ZombieClaim, ZombieReport } from "./zombie-program.ts";
 
@@ -39,7 +39,7 @@ describe.skipIf(shim.kind === "skipped")("a zombie", () => {
   });
 
   test("[J3] a settle that is taken from anybody lets the zombie end another's work", async () => {
-    const { store, zombie } = await setup("epoch-not-checked");
+    const { store, zombie } = await setup(treeWith("epoch-not-checked"));
     expect(await store.recover()).toBe(1);
     await claimNow(store);
     expect((await zombie.awaken()).settled).toBe("settled");
@@ -48,7 +48,7 @@ describe.skipIf(shim.kind === "skipped")("a zombie", () => {
 });
 
 /** A stopped process that holds a claim, and a store beside it on the same file, by whose clock its lease is over. */
-async function setup(plantedBug?: NonNullable<StoreSetting["plantedBug"]>) {
+async function setup(tree?: string) {
   if (shim.kind === "skipped") throw new Error("the test should have been skipped");
   const directory = temporaryDirectory("zombie");
   const setting: StoreSetting = { path: join(directory, "zombie.db"), durability: "power" };
@@ -57,8 +57,9 @@ async function setup(plantedBug?: NonNullable<StoreSetting["plantedBug"]>) {
   const child = startProgram({
     library: shim.library,
     program: "zombie-program.ts",
-    args: [JSON.stringify({ ...setting, ...(plantedBug ? { plantedBug } : {}) })],
+    args: [JSON.stringify(setting)],
     directory,
+    tree,
   });
   const zombie = new Zombie(child);
   const { event, lease } = await zombie.next<ZombieClaim>();

@@ -350,6 +350,8 @@ export class KeptSimulation {
         // Whoever waited was told that it was not done, or that nobody knows, and has asked again since; the journal has the first answer.
         if (this.#awaited.has(id) && /no time|not known whether|not committed/.test(error)) return;
         if (/its process died 5 times/.test(error)) return;
+        // Another request under its id came first.
+        if (this.#shared.has(id) && /was used before/.test(error)) return;
         if (topic !== "Siren.Ring" || !/interrupted/.test(error))
           throw new Error(`${id} ${topic} has failed: ${error}`);
     }

@@ -1,5 +1,6 @@
 /** Kernels that are stopped, killed and started again, in processes of their own; what they must still know is checked from outside. */
 import { describe, expect, test } from "vitest";
+import { counted, type LongPart, Rounds, timeoutMs } from "../portable/long-run.ts";
 import { runProgram, scratchFolder } from "../repo/program.ts";
 import { COMPILE_CACHE, KernelProcess, LEDGER_APP, MAIN } from "./kernel-process.ts";
 import { type Ledger, Load, read, totalOf, until, untilNothingIsOpen } from "./ledger.ts";
@@ -42,9 +43,7 @@ describe("restart", () => {
 });
 
 describe("under load", () => {
-  const KILLS = process.env["TEST_LONG"] ? 300 : 20;
-  /** A kill and a start take about a second. */
-  const TIME_LIMIT_MS = 600_000 + KILLS * 5_000;
+  const PART: LongPart = { name: "kill -9 of a kernel", short: 20, long: 300, minutes: 4 };
 
   test("[K24] [T6] timers that come due while the kernel is killed again and again each take effect once", async () => {
     const folder = scratchFolder();
@@ -83,13 +82,14 @@ describe("under load", () => {
   });
 
   test("[K25] [K26] [J1] [J2] [J3] kill -9: acknowledged commands are there exactly once, and every event was heard", {
-    timeout: TIME_LIMIT_MS,
+    timeout: timeoutMs(PART),
   }, async () => {
     const folder = scratchFolder();
     let kernel = await KernelProcess.start(folder, LEDGER_APP);
     await using client = await kernel.connect();
     const load = new Load(client);
-    for (let kills = 0; kills < KILLS; kills++) {
+    const budget = new Rounds(PART);
+    for (let kills = 0; budget.goesOn(kills); kills++) {
       // After it has done something, and each time a different amount; where exactly it is then, nobody knows.
       await load.more(1 + ((kills * 17) % 41));
       await kernel.kill();
@@ -99,7 +99,9 @@ describe("under load", () => {
     await load.check();
     const { size } = load.acknowledged;
     const requeued = await untilNothingIsOpen(client, folder);
-    console.log(`${KILLS} kills, ${size} commands acknowledged, each in the ledger once; ${requeued} requeued`);
+    counted(budget.done, "kills of a kernel");
+    counted(size, "commands answered across kills");
+    console.log(`${budget.done} kills, ${size} commands acknowledged, each in the ledger once; ${requeued} requeued`);
     await until(client, "Ledger.Read", null, (answer) => {
       return answer !== null && (answer as never as Ledger).heard.length === size;
     });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { simulate } from "../../src/host/simulate.ts";
+import { counted, type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { noSightings, type Sightings, TwoKernels } from "./two-kernels.ts";
 
-const isLongRun = process.env["TEST_LONG"] === "1";
-const SEEDS = isLongRun ? 200 : 10;
+const PART: LongPart = { name: "two kernels among faults", short: 10, long: 200, minutes: 4 };
 const OPTIONS = { rounds: 100, eventsPerRound: 220 };
 /** What `npm test` goes through at least. */
 const EVENTS = 200_000;
@@ -21,18 +21,25 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
 }
 
 describe("the whole kernel among faults", () => {
-  test("[K1] nothing acknowledged is lost, nothing is done twice, all is at rest 10 s after the last fault, and a seed repeats itself", async () => {
-    const all = noSightings();
-    for (let seed = 1; seed <= SEEDS; seed++) {
-      const first = await run(seed);
-      const second = await run(seed);
-      if (first.traceHash !== second.traceHash) throw new Error(`seed ${seed} ran in two ways`);
-      for (const name of Object.keys(all) as (keyof Sightings)[]) all[name] += first.value[name];
-    }
-    expect(all.events).toBeGreaterThan(EVENTS);
-    // What the runs are there to meet, they must have met, in every second one at least: the rarest depends on how steps fall together.
-    for (const [name, count] of Object.entries(all)) {
-      expect(`${name}: ${2 * count >= SEEDS ? "enough" : count}`).toBe(`${name}: enough`);
-    }
-  }, 3_600_000);
+  test(
+    "[K1] nothing acknowledged is lost, nothing is done twice, all is at rest 10 s after the last fault, and a seed repeats itself",
+    async () => {
+      const all = noSightings();
+      let seeds = 0;
+      for (const seed of rounds(PART)) {
+        seeds = seed;
+        const first = await run(seed);
+        const second = await run(seed);
+        if (first.traceHash !== second.traceHash) throw new Error(`seed ${seed} ran in two ways`);
+        for (const name of Object.keys(all) as (keyof Sightings)[]) all[name] += first.value[name];
+      }
+      counted(all.events, "simulated events");
+      expect(all.events).toBeGreaterThan(EVENTS);
+      // What the runs are there to meet, they must have met, in every second one at least: the rarest depends on how steps fall together.
+      for (const [name, count] of Object.entries(all)) {
+        expect(`${name}: ${2 * count >= seeds ? "enough" : count}`).toBe(`${name}: enough`);
+      }
+    },
+    timeoutMs(PART),
+  );
 });

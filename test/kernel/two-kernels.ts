@@ -42,6 +42,12 @@ export interface Sightings {
   timers: number;
   refused: number;
   tallied: number;
+  /** Kernels that were closed in good order. */
+  stops: number;
+  /** Rounds in which a single kernel was left. */
+  alone: number;
+  /** Timers that outlived their kernel. */
+  orphaned: number;
 }
 
 interface Living {
@@ -58,7 +64,19 @@ interface Unanswered {
 
 /** Nothing met so far. */
 export function noSightings(): Sightings {
-  return { events: 0, commands: 0, repeated: 0, kills: 0, pauses: 0, timers: 0, refused: 0, tallied: 0 };
+  return {
+    events: 0,
+    commands: 0,
+    repeated: 0,
+    kills: 0,
+    pauses: 0,
+    timers: 0,
+    refused: 0,
+    tallied: 0,
+    stops: 0,
+    alone: 0,
+    orphaned: 0,
+  };
 }
 
 export interface TwoKernelsOptions {
@@ -78,6 +96,8 @@ export class TwoKernels {
   readonly #acknowledged = new Map<number, number>();
   /** Numbers of the published events that some kernel's subscriber was called with. */
   readonly #heard = new Set<number>();
+  /** Acknowledged timers, by the process that has set them. */
+  readonly #timersSet = new Map<string, { readonly by: SimulatedProcess; readonly dueAtMs: number }>();
   #living: Living[] = [];
   #faultsPerMille = 5;
   #published = 0;
@@ -99,7 +119,8 @@ export class TwoKernels {
     }
     this.#faultsPerMille = 0;
     for (const { process } of this.#living) process.resume();
-    await this.#spawn();
+    // A kernel that starts would arm the timers that others have left. The running kernels must do that too.
+    if (this.#running().length === 0) await this.#spawn();
     for (let waited = 0; waited < REST_MS; waited += 100) {
       this.#askAgain();
       await this.#world.advance(100);
@@ -165,19 +186,37 @@ export class TwoKernels {
   async #disturb(): Promise<void> {
     const chance = this.#world.random();
     const chosen = this.#running()[this.#below(KERNELS)];
-    if (chosen === undefined || chance < 0.9) return;
-    if (chance < 0.93) {
-      this.sightings.kills++;
-      chosen.process.kill();
-      this.#living = this.#living.filter((living) => living !== chosen);
-      await this.#spawn();
-    } else if (chance < 0.96) {
+    if (this.#living.length < KERNELS) this.sightings.alone++;
+    if (this.#living.length < KERNELS && chance < 0.1) return this.#spawn();
+    if (chosen === undefined || chance < 0.88) return;
+    if (chance < 0.93) await this.#end(chosen, chance < 0.9 ? "stop" : "kill");
+    else if (chance < 0.96) {
       this.sightings.pauses++;
       chosen.process.pause();
       this.#world.timer(this.#below(2_000), () => chosen.process.resume());
     } else {
       chosen.process.stepClock(this.#below(400) - 200);
     }
+  }
+
+  /** Often no kernel takes its place for a while: the other one goes on alone. */
+  async #end(chosen: { process: SimulatedProcess; kernel: Kernel }, how: "stop" | "kill"): Promise<void> {
+    const { process, kernel } = chosen;
+    const now = this.#world.now();
+    for (const [id, { by, dueAtMs }] of this.#timersSet) {
+      if (by === process && dueAtMs > now) this.sightings.orphaned++;
+      if (by === process) this.#timersSet.delete(id);
+    }
+    this.#living = this.#living.filter((living) => living.process !== process);
+    if (how === "kill") {
+      this.sightings.kills++;
+      process.kill();
+    } else {
+      this.sightings.stops++;
+      const kill = () => process.kill();
+      void kernel.close({ graceMs: 1_000 }).then(kill, kill);
+    }
+    if (this.#living.length === 0 || this.#world.random() < 0.4) await this.#spawn();
   }
 
   #running(): { readonly process: SimulatedProcess; readonly kernel: Kernel }[] {
@@ -236,6 +275,8 @@ export class TwoKernels {
         if (answer.kind !== "reply") return;
         this.#unanswered.delete(id);
         this.#answers.set(id, answer.data);
+        const { delayMs } = unanswered.message.data as { delayMs?: number };
+        if (delayMs !== undefined) this.#timersSet.set(id, { by: process, dueAtMs: this.#world.now() + delayMs });
       });
     }
   }
@@ -317,7 +358,7 @@ function bank({ bus, space, host }: KernelParts): Readonly<Record<string, Capabi
     }),
     // The same command again, to whichever kernel, is the same event to the stream.
     tally: capability({
-      description: "counts in a piece",
+      ...{ description: "counts in a piece", idempotent: true },
       commands: {
         "Tally.Add": {
           handle: async (data: { times: number }, _context, { metadata }) => {

@@ -4,8 +4,10 @@ import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { HandlerContext as CapabilityContext } from "../../src/loop/mailbox-actor.ts";
-import { type TransactionalContext, transactional } from "../../src/loop/transactional.ts";
+import { timerCapability } from "../../src/loop/timer.ts";
+import { transactional } from "../../src/loop/transactional.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Tx } from "../../src/work/tx.ts";
 import { Client, command, setup as loopSetup, query } from "./loop-setup.ts";
 
 class ClearedClient extends Client {
@@ -30,8 +32,8 @@ async function setup() {
       description: type,
       ...(clearance ? { clearance } : {}),
       commands: {
-        [`${type}.Secret`]: { handle: (_: unknown, tx: TransactionalContext) => tx.get(secret) ?? null },
-        [`${type}.Open`]: { handle: (_: unknown, tx: TransactionalContext) => tx.get(open) ?? null },
+        [`${type}.Secret`]: { handle: (_: unknown, tx: Tx) => tx.get(secret) ?? null },
+        [`${type}.Open`]: { handle: (_: unknown, tx: Tx) => tx.get(open) ?? null },
       },
       queries: {
         [`${type}.Look`]: { handle: async () => (await secret.pull(clearance ? { clearance } : {})) ?? null },
@@ -58,6 +60,19 @@ async function setup() {
 }
 
 describe("clearance in the loop", () => {
+  test("[L50] a connection with a clearance can set, repeat and cancel no timer, and none is armed", async () => {
+    const host = simulatedHost(1);
+    const { loop, settle } = await loopSetup({ timer: timerCapability({ store: memoryStore({ host }) }) }, { host });
+    const cleared = new ClearedClient("cleared", []);
+    const message = { kind: "command", type: "High.Secret", data: null };
+    loop.receive(command("Timer.Set", "set", { delayMs: 10, message }), cleared);
+    loop.receive(command("Timer.Every", "every", { everyMs: 10, message }), cleared);
+    loop.receive(command("Timer.Cancel", "cancel", { timerId: "any" }), cleared);
+    await settle();
+    expect(cleared.answers).toEqual(["error set 403", "error every 403", "error cancel 403"]);
+    expect(loop.liveness.timers).toBe(0);
+  });
+
   test("[F9] a capability with a clearance reads within it, and answers 403 where it may not", async () => {
     const ask = await setup();
     const client = new Client("c");
@@ -80,6 +95,52 @@ describe("clearance in the loop", () => {
     expect(await ask(high, "High.Secret")).toBe("reply 1");
     expect(await ask(high, "All.Secret")).toBe("error 403");
     expect(await ask(low, "Sys.Subscribe")).toBe("error 403");
+  });
+});
+
+describe("what lies beside a handler's own answer", () => {
+  test("[F1] [F9] the receipt of a command that has read labelled data is labelled as that data", async () => {
+    const host = simulatedHost(1);
+    const space = await Space.open({ store: memoryStore({ host }), host, name: "s" });
+    const secret = space.cell<number>("secret", { label: ["s"] });
+    secret.set(1);
+    await host.advance(0);
+    const all = transactional({
+      space,
+      description: "tells all",
+      commands: { "All.Secret": { handle: (_: unknown, tx: Tx) => tx.get(secret) ?? null } },
+    });
+    const { loop, settle, client } = await loopSetup({ all }, { host });
+    const one = client();
+    loop.receive(command("All.Secret", "r1"), one);
+    await settle();
+    expect(one.answers).toEqual(["reply r1 1"]);
+    const receipt = space.cell("receipt/r1");
+    const read = (clearance: readonly string[]) =>
+      host.run(() => receipt.pull({ clearance })).catch((error: { code?: string }) => error.code);
+    expect(await read(["s"])).toMatchObject({ result: 1 });
+    expect(await read([])).toBe("LABEL_REFUSED");
+  });
+
+  test("[F1] [F9] a connection with a clearance sets, repeats and cancels no timers", async () => {
+    const host = simulatedHost(1);
+    const { loop, settle } = await loopSetup({ timer: timerCapability({ store: memoryStore({ host }) }) }, { host });
+    const message = { kind: "command", type: "Build.Run", data: null };
+    const requests = [
+      command("Timer.Set", "a", { delayMs: 10, message }),
+      command("Timer.Every", "b", { everyMs: 60_000, message }),
+      command("Timer.Cancel", "c", { timerId: "a" }),
+    ];
+    for (const clearance of [[], ["s"]]) {
+      const cleared = new ClearedClient("cleared", clearance);
+      for (const request of requests) loop.receive(request, cleared);
+      await settle();
+      expect(cleared.answers).toEqual(["error a 403", "error b 403", "error c 403"]);
+    }
+    const open = new Client("open");
+    loop.receive(command("Timer.Set", "d", { delayMs: 10, message }), open);
+    await settle();
+    expect(open.received.map(({ kind }) => kind)).toEqual(["reply"]);
   });
 });
 
@@ -173,7 +234,7 @@ describe("labels of messages", () => {
     const store = memoryStore({ host });
     const space = await Space.open({ store, host, name: "s" });
     const secret = space.cell<number>("secret", { label: ["s"] });
-    const handle = (_: unknown, tx: TransactionalContext) => {
+    const handle = (_: unknown, tx: Tx) => {
       tx.emit("Teller.Told", null);
       return tx.get(secret) ?? null;
     };
@@ -207,7 +268,7 @@ describe("labels of messages", () => {
         description: name,
         on: { "Teller.Told": () => void heard.push(name) },
       });
-    const writer = (cell: Cell<number>) => ({ handle: (_: unknown, tx: TransactionalContext) => void tx.set(cell, 1) });
+    const writer = (cell: Cell<number>) => ({ handle: (_: unknown, tx: Tx) => void tx.set(cell, 1) });
     const { loop, settle } = await loopSetup(
       {
         everybody: listener("everybody"),

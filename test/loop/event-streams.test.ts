@@ -1,40 +1,12 @@
 /** Events for clients that ask for them: what they get, from where, and how it ends. */
 import { describe, expect, test } from "#test";
-import { EventsGone } from "../../src/bus/bus-error.ts";
-import { STREAM_BURST_EVENTS } from "../../src/limits.ts";
-import type { EventJournal, FollowOptions, JournaledEvent } from "../../src/loop/event-journal.ts";
+import type { EventFeed } from "../../src/loop/event-journal.ts";
 import type { Json } from "../../src/message/json.ts";
 import { command, message, query, setup } from "./loop-setup.ts";
-
-/** A journal in memory that can be followed. */
-function memoryJournal() {
-  const rows: JournaledEvent[] = [];
-  let wake: (() => void)[] = [];
-  async function* follow({ after, signal }: FollowOptions): AsyncGenerator<JournaledEvent> {
-    const end = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-    for (let next = after ?? rows.length; !signal.aborted; ) {
-      const row = rows[next];
-      if (row) {
-        next++;
-        yield row;
-      } else await Promise.race([end, new Promise<void>((resolve) => wake.push(resolve))]);
-    }
-  }
-  const journal: EventJournal = {
-    publish: async (published) => {
-      rows.push({ id: rows.length + 1, topic: published.type, message: published });
-      const woken = wake;
-      wake = [];
-      for (const resolve of woken) resolve();
-    },
-    subscribe: () => undefined,
-    follow,
-  };
-  return { journal, rows };
-}
+import { streamJournal } from "./stream-journal.ts";
 
 async function streaming() {
-  const { journal, rows } = memoryJournal();
+  const { journal } = streamJournal();
   const made = await setup({}, { events: journal });
   const [watcher, other] = [made.client(), made.client()];
   let sent = 0;
@@ -51,7 +23,7 @@ async function streaming() {
     watcher.received
       .filter(({ kind }) => kind === "event")
       .map(({ type, metadata }) => `${metadata["journalId"]} ${type}`);
-  return { ...made, rows, watcher, other, tell, ask, events };
+  return { ...made, watcher, other, tell, ask, events };
 }
 
 describe("subscriptions", () => {
@@ -73,30 +45,6 @@ describe("subscriptions", () => {
     expect(events()).toEqual(["2 A.Told", "3 B.Told"]);
     expect(watcher.received[1]).toMatchObject({ data: 2, metadata: { id: "e2", subscription } });
     expect(other.received).toEqual([]);
-  });
-
-  test("[L1] [N12] however much of the journal is not wanted, others get in between", async () => {
-    const rows = 10 * STREAM_BURST_EVENTS;
-    // Given out in one step of the host: between two steps whoever else has a task gets in.
-    let inStep = 0;
-    let most = 0;
-    let given = 0;
-    const journal: EventJournal = {
-      ...memoryJournal().journal,
-      async *follow() {
-        for (; given < rows; given++) {
-          most = Math.max(most, ++inStep);
-          yield { id: given + 1, topic: "A.Told", message: message("event", "A.Told", `e${given}`, given) };
-        }
-      },
-    };
-    const { loop, client, host } = await setup({}, { events: journal });
-    loop.receive(command("Sys.Subscribe", "s1", { from: 0, types: ["No.Such"] }), client());
-    while (given < rows) {
-      inStep = 0;
-      await host.step();
-    }
-    expect(most).toBeLessThanOrEqual(STREAM_BURST_EVENTS);
   });
 
   test("[N12] from resumes after a journal id: nothing twice, nothing missed", async () => {
@@ -157,28 +105,51 @@ describe("subscriptions", () => {
     expect(one.answers).toEqual(["error s 404", "error q 404"]);
   });
 
-  const failures = [
-    [new EventsGone(2, 8), { code: 410, firstId: 2, lastId: 8 }],
-    [new Error("the disk is away"), { code: 503 }],
-  ] as const;
-  for (const [thrown, data] of failures) {
-    test(`[N12] a journal that says at once "${thrown.message}" ends the subscription with a word, after its answer`, async () => {
-      const journal: EventJournal = {
-        publish: async () => undefined,
-        subscribe: () => undefined,
-        // biome-ignore lint/correctness/useYield: it fails before it has anything to give
-        follow: async function* () {
-          throw thrown;
-        },
+  test("[N12] a gap in the journal after the place to go on from ends the subscription with a 410 that names the ids", async () => {
+    const { journal, append, remove } = streamJournal();
+    append("A.Told", 9);
+    for (let id = 2; id <= 8; id++) remove(id);
+    const { loop, client, settle } = await setup({}, { events: journal });
+    const [strict, beginner] = [client(), client()];
+    loop.receive(command("Sys.Subscribe", "s", { from: 1 }), strict);
+    loop.receive(command("Sys.Subscribe", "b", { from: 0 }), beginner);
+    await settle();
+    const [answer, end] = strict.received;
+    expect(answer).toMatchObject({ kind: "reply", data: { subscription: end?.metadata["subscription"] } });
+    expect(end).toMatchObject({
+      ...{ kind: "error", data: { code: 410, firstId: 2, lastId: 8 }, metadata: { causation: "s" } },
+    });
+    expect(strict.received).toHaveLength(2);
+    expect(beginner.received.map(({ metadata }) => metadata["journalId"])).toEqual([undefined, 1, 9]);
+    expect(loop.streams.size).toBe(1);
+  });
+
+  test("[N12] a journal whose end is gone says so too, with a 410", async () => {
+    const { journal, append, remove } = streamJournal();
+    append("A.Told", 3);
+    for (let id = 2; id <= 3; id++) remove(id);
+    const { loop, client, settle } = await setup({}, { events: journal });
+    const one = client();
+    loop.receive(command("Sys.Subscribe", "s", { from: 1 }), one);
+    await settle();
+    expect(one.received[1]).toMatchObject({ kind: "error", data: { code: 410, firstId: 2, lastId: 3 } });
+  });
+
+  for (const failing of ["lastId", "page", "grown"] as const) {
+    test(`[N12] a journal that cannot be read (${failing}) ends the subscription with a 503, after its answer`, async () => {
+      const { journal } = streamJournal();
+      const away = async () => {
+        throw new Error("the disk is away");
       };
-      const { loop, client, settle } = await setup({}, { events: journal });
+      const feed = { ...(journal.feed as EventFeed), [failing]: away };
+      const { loop, client, settle } = await setup({}, { events: { ...journal, feed } });
       const one = client();
-      loop.receive(command("Sys.Subscribe", "s", { from: 1 }), one);
+      loop.receive(command("Sys.Subscribe", "s"), one);
       await settle();
-      const [answer, end] = one.received;
-      expect(answer).toMatchObject({ kind: "reply", data: { subscription: end?.metadata["subscription"] } });
-      expect(end).toMatchObject({ kind: "error", data, metadata: { causation: "s" } });
-      expect(one.received).toHaveLength(2);
+      expect(one.received).toMatchObject([
+        { kind: "reply" },
+        { kind: "error", data: { code: 503, message: expect.stringContaining("the disk is away") } },
+      ]);
       expect(loop.streams.size).toBe(0);
     });
   }

@@ -79,6 +79,6 @@ describe("a transactional handler that throws", () => {
     await host.advance(100);
     gate.open();
     await host.advance(1_000);
-    expect([one.answers.sort(), noted, left.get()]).toEqual([["error a 422", "reply b 0"], [], 0]);
+    expect([one.answers.sort(), noted, left.get()]).toEqual([["error a 413", "reply b 0"], [], 0]);
   });
 });

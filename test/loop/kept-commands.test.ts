@@ -121,7 +121,7 @@ describe("keeping commands", () => {
     expect(one.answers).toEqual(["error one 409", "error one 422"]);
   });
 
-  test("[L42] a requester who is gone or timed out leaves it to be done", async () => {
+  test("[L86] the command of a requester that left or timed out runs to its end", async () => {
     const done: Json[] = [];
     const commands = new JournalByHand();
     const { loop, settle, client, host } = await setup(
@@ -162,6 +162,26 @@ describe("keeping commands", () => {
     await settle();
     expect(one.answers[1]).toBe("error two 500");
     expect(loop.pending.size).toBe(0);
+  });
+
+  test("[L80] a command that a process died over is interrupted although its id is in use for another request", async () => {
+    const done: Json[] = [];
+    const commands = new JournalByHand();
+    const { loop, settle, client, faults, host } = await setup(
+      { worker: worker("before", (data) => done.push(data)) },
+      { commands },
+    );
+    const other = client();
+    loop.receive(command("Work.Do", "one", "another request"), other);
+    await settle();
+    const failed = await host.run(() => commands.deliver(command("Work.Do", "one", "journaled"), 1));
+    // A 503 would put the row back without the count of its deaths, and the next delivery would run the handler.
+    expect(failed).not.toMatchObject({ code: 503 });
+    expect(String(failed)).toContain("interrupted");
+    expect([other.answers, done, faults()]).toEqual([[], [], ["Sys.ActorFault"]]);
+    commands.asked[0]?.answer.reject(new Failure(422, "it is there with other content"));
+    await settle();
+    expect([other.answers, done, loop.pending.size]).toEqual([["error one 422"], [], 0]);
   });
 });
 
@@ -205,7 +225,7 @@ describe("an actor that takes no more", () => {
     expect(loop.liveness).toMatchObject({ quiescent: true, timers: 0 });
   });
 
-  test("[L42] whoever waits goes on waiting for what is in the journal, and is answered when it was handled", async () => {
+  test("[L87] a requester waits on for a journaled command whose actor is full, and is answered when it was handled", async () => {
     const { loop, settle, journal, gate, done, one, faults } = await busy("before");
     for (const data of [1, 2]) loop.receive(command("Work.Do", `c${data}`, data), one);
     await settle();
@@ -231,7 +251,7 @@ describe("an actor that takes no more", () => {
     expect([one.answers, loop.pending.size]).toEqual([["error c2 410"], 1]);
   });
 
-  test("[L15] [L42] what comes when it is full already is refused and leaves nothing: the same is handled later", async () => {
+  test("[L15] [L87] a command for a full actor is refused and not journaled; the same command is handled later", async () => {
     const { loop, settle, journal, gate, done, one } = await busy("before");
     const ask = async (data: number) => {
       loop.receive(command("Work.Do", `c${data}`, data), one);
@@ -279,7 +299,7 @@ describe("one id for two commands", () => {
     ]);
   });
 
-  test("[L42] what the journal delivers is handled as it is there, also where the same is asked here at another time", async () => {
+  test("[L88] the journal's copy of a command is handled, also if the same request comes with another timestamp", async () => {
     const seen: number[] = [];
     const journal = new JournalByHand();
     const noting = capability({
@@ -296,7 +316,7 @@ describe("one id for two commands", () => {
     expect([await delivered, one.answers, seen]).toEqual([undefined, ["reply one 1"], [2]]);
   });
 
-  test("[L42] something else under its id is not handled instead: it is refused, and what the journal has comes again", async () => {
+  test("[L42] another request under the id of a journaled command is refused, and the journaled command comes again", async () => {
     const done: Json[] = [];
     const journal = new JournalByHand();
     const handle = (data: Json) => done.push(data);

@@ -74,10 +74,10 @@ describe("limits of a loop", () => {
 });
 
 describe("limits of timers", () => {
-  async function timers(limits: Parameters<typeof timerCapability>[1], isDurable = false) {
+  async function timers(limits: Parameters<typeof timerCapability>[0], isDurable = false) {
     const host = simulatedHost(1);
     const store = isDurable ? memoryStore({ host }) : undefined;
-    const made = await setup({ timer: timerCapability(store, limits) }, { host });
+    const made = await setup({ timer: timerCapability({ store, ...limits }) }, { host });
     const one = made.client();
     const ask = async (id: string, data: object, type = "Timer.Set") => {
       made.loop.receive(command(type, id, { ...data, message: template } as never), one);
@@ -123,7 +123,7 @@ describe("limits of timers", () => {
       const store = isDurable ? memoryStore({ host }) : undefined;
       const actor = new BareActor();
       const listener = bare(() => actor, { subscribes: ["Timer.Fired", "Some.Thing"] });
-      const timer = timerCapability(store);
+      const timer = timerCapability({ store });
       const { loop, client } = await setup({ timer, listener }, { host, laneMax: 1 });
       const type = kind === "event" ? "Some.Thing" : "Bare.Ask";
       loop.receive(command("Timer.Set", "t", { delayMs: 10, message: { kind, type, data: null } }), client());
@@ -133,6 +133,6 @@ describe("limits of timers", () => {
   }
 
   test("[L35] no timer may be set further ahead than the host can wait", () => {
-    expect(() => timerCapability(undefined, { timerDelayMsMax: TIMER_DELAY_MS_MAX + 1 })).toThrow(/100 years/);
+    expect(() => timerCapability({ timerDelayMsMax: TIMER_DELAY_MS_MAX + 1 })).toThrow(/100 years/);
   });
 });

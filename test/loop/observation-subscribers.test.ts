@@ -70,7 +70,8 @@ describe("observations in a mailbox", () => {
     const { loop, client, settle } = await setup({ watch });
     loop.receive(message("event", "Sys.RoutingError", "forged", { code: 404 }), client());
     await settle();
-    expect(seen).toEqual([]);
+    // The kernel's own observation of the refusal, not the forged event.
+    expect(seen).toMatchObject([{ data: { code: 403, type: "Sys.RoutingError" }, metadata: { causation: "forged" } }]);
   });
 
   test("[L37] nobody else needs to listen: ordinary work is told to a subscriber too", async () => {

@@ -2,11 +2,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "#test";
 import { capability } from "../../src/loop/define-capability.ts";
-import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
+import { AnswerLater, type HandlerContext } from "../../src/loop/mailbox-actor.ts";
 import { type PendingRequest, PendingTable } from "../../src/loop/pending-table.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
 import type { Json } from "../../src/message/json.ts";
-import { BareActor, bare, Client, command, query, setup } from "./loop-setup.ts";
+import { BareActor, bare, Client, command, deferred, query, setup } from "./loop-setup.ts";
 
 async function waiting(options = {}) {
   const actor = new BareActor();
@@ -42,6 +42,31 @@ describe("duplicates", () => {
       await settle();
     }
     expect(one.answers).toEqual(['reply q "late"', 'reply q "late"']);
+  });
+});
+
+describe("an id that is used again after its requester left", () => {
+  test("[L81] the answer to the first request does not reach the second requester", async () => {
+    const gates = new Map([deferred(), deferred()].map((gate, n) => [n, gate]));
+    const slow = capability({
+      description: "answers later",
+      commands: {
+        "Slow.Do": { handle: (n) => new AnswerLater(gates.get(n as number)!.promise.then(() => n)) as never },
+      },
+    });
+    const { loop, client, settle, faults } = await setup({ slow });
+    const [gone, other] = [client(), client()];
+    loop.receive(command("Slow.Do", "one", 0), gone);
+    await settle();
+    loop.disconnect(gone);
+    loop.receive(command("Slow.Do", "one", 1), other);
+    await settle();
+    gates.get(0)?.resolve();
+    await settle();
+    expect([other.answers, faults()]).toEqual([[], ["Sys.OrphanOutcome"]]);
+    gates.get(1)?.resolve();
+    await settle();
+    expect([gone.answers, other.answers]).toEqual([[], ["reply one 1"]]);
   });
 });
 

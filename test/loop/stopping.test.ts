@@ -1,7 +1,7 @@
 /** What must not happen any more once somebody has asked for the end. */
 import { describe, expect, test } from "#test";
-import type { EventJournal } from "../../src/loop/event-journal.ts";
-import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
+import { BareActor, bare, command, deferred, query, setup } from "./loop-setup.ts";
+import { streamJournal } from "./stream-journal.ts";
 
 describe("after the end", () => {
   test("[L17] [L28] an actor whose restart was due is not started any more", async () => {
@@ -49,18 +49,12 @@ describe("after the end", () => {
   });
 
   test("[N12] a client that has unsubscribed while it was waited for gets nothing more", async () => {
-    const gone = message("event", "A.One", "e1");
-    const journal: EventJournal = {
-      publish: async () => undefined,
-      subscribe: () => undefined,
-      async *follow() {
-        yield { id: 1, topic: "a.one", message: gone };
-      },
-    };
+    const { journal, append } = streamJournal();
+    append("A.One");
     const { loop, client, settle } = await setup({}, { events: journal });
     const watcher = client();
     watcher.hasRoom = false;
-    loop.receive(command("Sys.Subscribe", "s", null), watcher);
+    loop.receive(command("Sys.Subscribe", "s", { from: 0 }), watcher);
     await settle();
     const [answer] = watcher.received;
     const { subscription } = (answer?.data ?? {}) as { subscription?: string };

@@ -36,10 +36,10 @@ for (const [where, store] of stores) {
     test("[T7] [T8] cron fires at the moments of its expression, in its time zone", async () => {
       const made = await timers({ store });
       await made.every({ cron: "30 9 * * *", timezone: "Asia/Kolkata", message: template });
-      await made.host.advance(3 * 24 * HOUR);
+      await made.host.advance(2 * 24 * HOUR);
       // 09:30 there is 04:00 UTC.
       expect(sent(made).map(({ message }) => message.metadata.timestamp % (24 * HOUR))).toEqual(
-        [4, 4, 4].map((hour) => hour * HOUR),
+        [4, 4].map((hour) => hour * HOUR),
       );
     });
 

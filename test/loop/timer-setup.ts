@@ -30,7 +30,7 @@ export async function timers({ store, host = simulatedHost(1), answers = () => f
     arrived.push({ at: host.monotonic() - start, message });
     if (message.kind !== "event" && answers(message)) actor.reply(message);
   };
-  const timer = timerCapability(store?.(host));
+  const timer = timerCapability({ store: store?.(host) });
   const made = await setup(
     { timer, build: bare(() => actor, { takes: [["command", "Build.Run"]], subscribes: ["Timer.Fired"] }) },
     { host },
@@ -80,7 +80,8 @@ export function intercepted(
     get: (target, key) => {
       const method: unknown = Reflect.get(target, key);
       if (typeof method !== "function") return method;
-      if (typeof key !== "string" || !["changeDue", "dueRows", "earliestDue"].includes(key)) return method.bind(target);
+      if (typeof key !== "string" || !["commit", "changeDue", "dueRows", "earliestDue"].includes(key))
+        return method.bind(target);
       return (...given: unknown[]) => answer(key, () => method.apply(target, given));
     },
   });

@@ -50,7 +50,7 @@ describe("timers that meet again", () => {
     expect(one.arrived.map(({ message }) => message.type)).toEqual(["Timer.Fired", "Build.Run"]);
   });
 
-  test("[T9] what is refused with 503 is sent again under the same id, later and later, until it is handled", async () => {
+  test("[T20] a message that is refused with 503 is sent again under the same id, later and later, until it is handled", async () => {
     const { host, store } = shared();
     const seen: { at: number; id: string }[] = [];
     const actor = new BareActor();
@@ -61,7 +61,7 @@ describe("timers that meet again", () => {
       else actor.reply(message);
     };
     const made = await setup(
-      { timer: timerCapability(store()), build: bare(() => actor, { takes: [["command", "Build.Run"]] }) },
+      { timer: timerCapability({ store: store() }), build: bare(() => actor, { takes: [["command", "Build.Run"]] }) },
       { host },
     );
     made.loop.receive(command("Timer.Set", "set", { delayMs: 10, message: template }), made.client());

@@ -2,11 +2,12 @@
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
-import { receiptOf, transactional } from "../../src/loop/transactional.ts";
+import { transactional } from "../../src/loop/transactional.ts";
 import type { ErrorData } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { receiptOf } from "../../src/store/receipt-name.ts";
 import { command, setup } from "./loop-setup.ts";
 
 const DAY_MS = 86_400_000;
@@ -38,7 +39,7 @@ async function adding() {
   };
   const forget = () => host.run(() => store.forgetReceipts({ madeBeforeMs: host.now(), limit: 100 }));
   const has = async (id: string) => {
-    const ref = receiptOf({ metadata: { id, timestamp: 0 } });
+    const ref = receiptOf({ kind: "command", id });
     const { documents } = await host.run(() => store.load("test", [ref]));
     return documents[0]?.value !== undefined;
   };

@@ -40,7 +40,8 @@ async function counter() {
   const ask = async (sent: ReturnType<typeof command>) => {
     const one = made.client();
     made.loop.receive(sent, one);
-    await host.advance(1_000);
+    // Longer than a command is tried.
+    await host.advance(12_000);
     latest = one.received[0]?.data;
     return one.answers[0];
   };
@@ -177,6 +178,45 @@ describe("transactional capabilities", () => {
     expect(await ask(query("Count.Total", "q"))).toBe("reply q 5");
     expect(await rows()).toHaveLength(2);
   });
+
+  for (const [what, answer] of [
+    ["null", null],
+    ["nothing", undefined],
+    ["false", false],
+    ["an empty text", ""],
+    ["an empty object", {}],
+  ] as const) {
+    test(`[J3] [L32] a repeated command whose handler answers ${what} takes effect once`, async () => {
+      const host = simulatedHost(1);
+      const store = memoryStore({ host });
+      const space = await host.run(() => Space.open({ store, host, name: "test" }));
+      const total = space.cell<number>("total");
+      const counting = transactional({
+        space,
+        description: "counts",
+        emits: { "Count.Added": true },
+        commands: {
+          "Count.Add": {
+            handle: (_, tx) => {
+              tx.set(total, (tx.get(total) ?? 0) + 1);
+              tx.emit("Count.Added", null);
+              return answer as Json;
+            },
+          },
+        },
+      });
+      const { loop, client } = await setup({ counting }, { host });
+      for (let n = 0; n < 3; n++) {
+        const one = client();
+        loop.receive(command("Count.Add", "a", 1), one);
+        await host.advance(1_000);
+        expect(one.received.map(({ kind, data }) => [kind, data])).toEqual([["reply", answer ?? null]]);
+      }
+      expect(total.get()).toBe(1);
+      const rows = await host.run(() => store.query({ limit: 100 }));
+      expect(rows.map(({ topic }) => topic).sort()).toEqual(["Count.Add", "Count.Added"]);
+    });
+  }
 
   test("[N1] [L32] another request under a used id is 409: it is neither done nor given the other's answer", async () => {
     const { ask } = await counter();

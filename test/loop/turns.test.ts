@@ -1,9 +1,12 @@
 /** Lanes and turns: what is taken next, what runs between two messages, and that the host gets in. */
 import { describe, expect, test } from "#test";
+import type { Host } from "../../src/host/host.ts";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { LANE_MAX, MICROTASK_DRAIN_MAX, TURNS_SLICE_MAX, TURNS_SLICE_MS } from "../../src/limits.ts";
 import { EventLoop } from "../../src/loop/event-loop.ts";
 import { laneOf, NOBODY } from "../../src/loop/inbound.ts";
+import { Slice } from "../../src/loop/slice.ts";
 import { BareActor, bare, command, message, query, setup } from "./loop-setup.ts";
 
 function recorder() {
@@ -82,13 +85,13 @@ describe("lanes", () => {
     expect(one.answers).toEqual(["error late 503", 'reply asked "in time"']);
   });
 
-  test("[L6] after the end a request is answered with 503 and anything else is observed", async () => {
+  test("[L6] [N19] after the end a request and a client's event are answered with 503, and observed", async () => {
     const { loop, client, host, faults } = await setup({ a: bare(() => new BareActor()) });
     const one = client();
     await host.run(() => loop.stop());
     loop.receive(query("Bare.Ask", "q"), one);
     loop.receive(message("event", "A.B", "e"), one);
-    expect(one.answers).toEqual(["error q 503"]);
+    expect(one.answers).toEqual(["error q 503", "error e 503"]);
     expect(faults()).toEqual(["Sys.Overload", "Sys.Overload"]);
   });
 
@@ -194,6 +197,31 @@ describe("the host", () => {
     await host.advance(0);
     expect(actor.posted).toHaveLength(3);
   });
+
+  for (const turnMs of [0.1, 1, 3, 50]) {
+    test(`[L1] [L5] a slice of turns of ${turnMs} ms ends when its time is over, whatever came before`, () => {
+      let nowMs = 0;
+      // Time passes within turns, which simulated time does not; nothing else of the host is used.
+      const host: Host = Object.assign(Object.create(simulatedHost(1)), { monotonic: () => nowMs });
+      const slice = new Slice(host);
+      // Turns that take nothing let it look at the clock less often.
+      slice.begin();
+      while (!slice.isOver());
+      for (let again = 0; again < 3; again++) {
+        const beganMs = nowMs;
+        slice.begin();
+        let turns = 0;
+        do {
+          nowMs += turnMs;
+          turns++;
+        } while (!slice.isOver());
+        expect(turns).toBeLessThan(TURNS_SLICE_MAX);
+        // At most eight turns go by between two looks, in the first slice after quick ones.
+        const lateMs = (again === 0 ? 8 : 2) * turnMs;
+        expect(nowMs - beganMs).toBeLessThanOrEqual(TURNS_SLICE_MS + lateMs + 1e-6);
+      }
+    });
+  }
 
   test("[L1] [L5] a timer of one millisecond gets in while the lanes never run empty", async () => {
     const host = systemHost();

@@ -6,9 +6,9 @@ import type { Cell } from "../../src/cells/cell.ts";
 import { Space } from "../../src/cells/space.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { isLongRun } from "../portable/long-run.ts";
 
-const isLong = process.env["TEST_LONG"] === "1";
-const IDS = isLong ? 200_000 : 3_000;
+const IDS = isLongRun ? 200_000 : 3_000;
 const RESIDENT_MAX = 200;
 /** Written in one commit: pending documents are not dropped. */
 const TOGETHER = 50;

@@ -5,11 +5,11 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, describe, expect, test } from "vitest";
 import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { RestartTrial, worldOf } from "../scheduler/restart-model.ts";
 import { Life } from "../scheduler/restart-setup.ts";
 
-const isLong = process.env["TEST_LONG"] === "1";
-const SEEDS = isLong ? 500 : 12;
+const PART: LongPart = { name: "restarts on a file", short: 12, long: 500, minutes: 3 };
 
 const directories: string[] = [];
 
@@ -24,17 +24,23 @@ async function newFile(): Promise<string> {
 }
 
 describe("restart on a SQLite file", () => {
-  test("[I7] restarts, kills and changes behind its back: the same values, and no run that the other does not make", async () => {
-    let restarts = 0;
-    for (let seed = 1; seed <= SEEDS; seed++) {
-      const [stays, restarted] = [await newFile(), await newFile()];
-      const on = (path: string) =>
-        worldOf(seed, (host) => async () => openSqliteStore({ path, host, durability: "process" }));
-      const met = await new RestartTrial(seed, { stays: on(stays), restarts: on(restarted) }).run(20);
-      restarts += met.restarts + met.kills;
-    }
-    expect(restarts).toBeGreaterThan(SEEDS);
-  }, 600_000);
+  test(
+    "[I7] restarts, kills and changes behind its back: the same values, and no run that the other does not make",
+    async () => {
+      let restarts = 0;
+      let seeds = 0;
+      for (const seed of rounds(PART)) {
+        seeds = seed;
+        const [stays, restarted] = [await newFile(), await newFile()];
+        const on = (path: string) =>
+          worldOf(seed, (host) => async () => openSqliteStore({ path, host, durability: "process" }));
+        const met = await new RestartTrial(seed, { stays: on(stays), restarts: on(restarted) }).run(20);
+        restarts += met.restarts + met.kills;
+      }
+      expect(restarts).toBeGreaterThan(seeds);
+    },
+    timeoutMs(PART),
+  );
 
   test("[I7] rows that are missing, cannot be read or are not ours start their own nodes fresh, and no others", async () => {
     const path = await newFile();

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "#test";
 import type { Computed } from "../../src/cells/computed.ts";
 import type { Scheduler } from "../../src/scheduler/scheduler.ts";
+import { isLongRun } from "../portable/long-run.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
-const isLong = globalThis.process.env["TEST_LONG"] === "1";
 const MANY = 100_000;
 
 /** What the scheduler does while something happens. */
@@ -61,7 +61,7 @@ describe("counted work", () => {
   test("[R32] a live update costs the same beside none and beside many dormant nodes", async () => {
     const alone = await beside(0);
     expect(alone).toEqual({ runs: 3, readersVisited: 3, indexWrites: 0 });
-    expect(await beside(isLong ? 1_000_000 : MANY)).toEqual(alone);
+    expect(await beside(isLongRun ? 1_000_000 : MANY)).toEqual(alone);
   });
 
   test("[R32] a run that reads what it read before writes nothing to the index", async () => {

@@ -14,7 +14,8 @@ describe("what nobody observes does not run", () => {
     a.set(2);
     await space.idle();
     expect(runs.count).toBe(0);
-    expect(c.get()).toBeUndefined();
+    expect(c.get()).toBe(2);
+    expect(runs.count).toBe(1);
   });
 
   test("[I2] registering 10,000 dormant nodes runs nothing, loads nothing, and leaves idle", async () => {

@@ -5,10 +5,10 @@
 import { describe, expect, test } from "#test";
 import { SeededRandom } from "../../src/host/seeded-random.ts";
 import type { SchedulerNode } from "../../src/scheduler/node.ts";
+import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { setup } from "./scheduler-setup.ts";
 
-const isLong = globalThis.process.env["TEST_LONG"] === "1";
-const SEEDS = isLong ? 5_000 : 150;
+const PART: LongPart = { name: "demand on random graphs", short: 150, long: 5_000, minutes: 2 };
 const STEPS = 40;
 const NODES = 12;
 
@@ -80,17 +80,23 @@ function hasCircle(start: SchedulerNode): boolean {
 }
 
 describe("demand on random graphs", () => {
-  test("[R31] [I2] what is live is what deriving it anew gives, after every mutation, with roots and without", async () => {
-    const met: Met = { rootless: 0, circles: 0, slept: 0 };
-    for (let seed = 1; seed <= SEEDS; seed++) {
-      try {
-        await wander(seed, met);
-      } catch (error) {
-        throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  test(
+    "[R31] [I2] what is live is what deriving it anew gives, after every mutation, with roots and without",
+    async () => {
+      const met: Met = { rootless: 0, circles: 0, slept: 0 };
+      let seeds = 0;
+      for (const seed of rounds(PART)) {
+        seeds = seed;
+        try {
+          await wander(seed, met);
+        } catch (error) {
+          throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+        }
       }
-    }
-    expect(met.rootless).toBeGreaterThan(SEEDS * STEPS * 0.2);
-    expect(met.circles).toBeGreaterThan(SEEDS);
-    expect(met.slept).toBeGreaterThan(SEEDS);
-  }, 600_000);
+      expect(met.rootless).toBeGreaterThan(seeds * STEPS * 0.2);
+      expect(met.circles).toBeGreaterThan(seeds);
+      expect(met.slept).toBeGreaterThan(seeds);
+    },
+    timeoutMs(PART),
+  );
 });

@@ -40,6 +40,8 @@ export interface Sightings {
   foreign: number;
   /** Documents that were not here at a rest. */
   dropped: number;
+  /** Reads of plain code that were compared. */
+  reads: number;
 }
 
 interface Observer {
@@ -62,6 +64,7 @@ export class Trial {
     rejections: 0,
     foreign: 0,
     dropped: 0,
+    reads: 0,
   };
   readonly #seed: number;
   readonly #options: TrialOptions;
@@ -140,6 +143,8 @@ export class Trial {
         "replace",
         "fault",
         "gate",
+        "read",
+        "read",
       ])
     ) {
       case "write":
@@ -165,6 +170,9 @@ export class Trial {
         if (chance(2)) this.#rejectNext = pick(["refused", "stale", "failed"] as const);
         else this.#holdFeed();
         break;
+      case "read":
+        this.#readOutside();
+        break;
       case "gate":
         if (this.#options.gates) {
           const node = scheduler.find(pick(NODES));
@@ -177,6 +185,22 @@ export class Trial {
     if (how === "advance") await this.#host.advance(pick([0, 0, 5, 50]));
     if (how === "idle" && this.#gates.length === 0 && !this.#options.gates) await this.#host.run(() => space.idle());
     if (how !== "none") scheduler.checkInvariants();
+  }
+
+  /** Plain code reads a computed value, observed or not: it is up to date at once. */
+  #readOutside(): void {
+    const { circles, gates, asynchronous, residentDocumentsMax } = this.#options;
+    const place = this.#make.place(this.#make.pick(NODES));
+    let last: Json | undefined;
+    try {
+      last = this.#cell(place).get();
+    } catch (error) {
+      // The links of the place go around in a circle.
+      if (!(error instanceof RangeError)) throw error;
+    }
+    if (circles || gates || asynchronous || residentDocumentsMax !== undefined) return;
+    this.sightings.reads++;
+    this.#compare({ place, last, cancel: () => undefined, calls: 0 }, "a read of plain code");
   }
 
   #flush(): void {

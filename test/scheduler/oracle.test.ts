@@ -1,12 +1,12 @@
 import { describe, expect, test } from "#test";
+import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { type Sightings, Trial, type TrialOptions } from "./oracle-trial.ts";
 
-const isLong = globalThis.process.env["TEST_LONG"] === "1";
-/** The long run goes on where the short one ends. */
-const [FIRST, LAST] = isLong ? [1, 20_000] : [1, 400];
+const PART: LongPart = { name: "the scheduler beside the oracle", short: 400, long: 20_000, minutes: 1.2 };
 
-async function trials(options: TrialOptions): Promise<Sightings> {
-  const total: Sightings = {
+async function trials(options: TrialOptions): Promise<Sightings & { seeds: number }> {
+  const total: Sightings & { seeds: number } = {
+    seeds: 0,
     compared: 0,
     callbacks: 0,
     circular: 0,
@@ -16,43 +16,65 @@ async function trials(options: TrialOptions): Promise<Sightings> {
     rejections: 0,
     foreign: 0,
     dropped: 0,
+    reads: 0,
   };
-  for (let seed = FIRST; seed <= LAST; seed++) {
+  for (const seed of rounds(PART)) {
+    total.seeds = seed;
     const sightings = await new Trial(seed, options).run();
-    for (const key of Object.keys(total) as (keyof Sightings)[]) total[key] += sightings[key];
+    for (const key of Object.keys(sightings) as (keyof Sightings)[]) total[key] += sightings[key];
   }
   return total;
 }
 
 describe("beside a naive scheduler that recomputes everything", () => {
-  test("[R30] [I1] [I9] without gates and circles: equal at every rest and at every single callback", async () => {
-    const met = await trials({ circles: false, gates: false, steps: 30 });
-    for (const [what, count] of Object.entries(met))
-      if (what !== "circular" && what !== "dropped") expect([what, count > 100]).toEqual([what, true]);
-    expect(met.circular).toBe(0);
-  }, 600_000);
+  test(
+    "[R30] [I1] [I9] without gates and circles: equal at every rest and at every single callback",
+    async () => {
+      const met = await trials({ circles: false, gates: false, steps: 30 });
+      for (const [what, count] of Object.entries(met))
+        if (what !== "circular" && what !== "dropped") expect([what, count > 100]).toEqual([what, true]);
+      expect(met.circular).toBe(0);
+    },
+    timeoutMs(PART),
+  );
 
-  test("[R30] [I1] [R1] with gates: equal when they have opened", async () => {
-    const met = await trials({ circles: false, gates: true, steps: 30 });
-    expect(met.compared).toBeGreaterThan(LAST);
-  }, 600_000);
+  test(
+    "[R30] [I1] [R1] with gates: equal when they have opened",
+    async () => {
+      const met = await trials({ circles: false, gates: true, steps: 30 });
+      expect(met.compared).toBeGreaterThan(met.seeds);
+    },
+    timeoutMs(PART),
+  );
 
-  test("[R30] [I1] [R15] with asynchronous computations: equal at every rest and at every single callback", async () => {
-    const met = await trials({ circles: false, gates: false, asynchronous: true, steps: 30 });
-    expect(met.compared).toBeGreaterThan(LAST);
-  }, 600_000);
+  test(
+    "[R30] [I1] [R15] with asynchronous computations: equal at every rest and at every single callback",
+    async () => {
+      const met = await trials({ circles: false, gates: false, asynchronous: true, steps: 30 });
+      expect(met.compared).toBeGreaterThan(met.seeds);
+    },
+    timeoutMs(PART),
+  );
 
-  test("[R30] [I6] with circles: what is not behind one is equal, and there is always rest", async () => {
-    const met = await trials({ circles: true, gates: false, steps: 20 });
-    expect(met.compared).toBeGreaterThan(LAST);
-    expect(met.circular).toBeGreaterThan(100);
-  }, 600_000);
+  test(
+    "[R30] [I6] with circles: what is not behind one is equal, and there is always rest",
+    async () => {
+      const met = await trials({ circles: true, gates: false, steps: 20 });
+      expect(met.compared).toBeGreaterThan(met.seeds);
+      expect(met.circular).toBeGreaterThan(100);
+    },
+    timeoutMs(PART),
+  );
 
-  test("[R44] [I1] where documents that nobody observes are dropped all the time: equal at every rest", async () => {
-    const met = await trials({ circles: false, gates: false, steps: 30, residentDocumentsMax: 2 });
-    expect(met.compared).toBeGreaterThan(LAST);
-    expect(met.dropped).toBeGreaterThan(LAST);
-  }, 600_000);
+  test(
+    "[R44] [I1] where documents that nobody observes are dropped all the time: equal at every rest",
+    async () => {
+      const met = await trials({ circles: false, gates: false, steps: 30, residentDocumentsMax: 2 });
+      expect(met.compared).toBeGreaterThan(met.seeds);
+      expect(met.dropped).toBeGreaterThan(met.seeds);
+    },
+    timeoutMs(PART),
+  );
 
   /** Seeds that have found something, with what it was. */
   const found: readonly (TrialOptions & { readonly seed: number; readonly what: string })[] = [

@@ -83,15 +83,8 @@ export class Oracle {
 
   #evaluate(formula: Formula, reads: Set<string>): Json {
     return evaluate(formula, (place) => this.#read(place, reads), {
-      keep: (inner) => {
-        try {
-          return this.#evaluate(inner, reads);
-        } catch (error) {
-          // The child's failure is the child's; its parent sees that there is no value.
-          if (error instanceof CircleFound) throw error;
-          return undefined;
-        }
-      },
+      // A parent that reads a child which has failed fails with the same error.
+      keep: (inner) => this.#evaluate(inner, reads),
       letGo: () => undefined,
     });
   }

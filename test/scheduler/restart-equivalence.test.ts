@@ -1,11 +1,11 @@
 import { describe, expect, test } from "#test";
 import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { type LongPart, rounds, timeoutMs } from "../portable/long-run.ts";
 import { type Restarts, RestartTrial, worldOf } from "./restart-model.ts";
 
-const isLong = globalThis.process.env["TEST_LONG"] === "1";
-const SEEDS = isLong ? 5_000 : 100;
-const LOSSY_SEEDS = isLong ? 2_000 : 40;
+const PART: LongPart = { name: "restarts beside a process that stays", short: 100, long: 5_000, minutes: 2 };
+const LOSSY: LongPart = { name: "restarts with losses", short: 40, long: 2_000, minutes: 1 };
 /**
  * In which something was wrong once: a change behind the back of a node whose input was not loaded (7020), such an input that turned out
  * to be nothing (185, 783, 2338). And in which a run is made later than in the process that stays (7208, 7325, 7327) or earlier (3184, 3292, with
@@ -14,8 +14,10 @@ const LOSSY_SEEDS = isLong ? 2_000 : 40;
 const FOUND = [185, 783, 2338, 3184, 3292, 7020, 7208, 7325, 7327];
 const LOSSY_FOUND = [933];
 
-function seeds(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => i + 1);
+/** Those that have found something first. */
+function* seeds(part: LongPart, found: readonly number[]): Generator<number> {
+  yield* found;
+  yield* rounds(part);
 }
 
 function inMemory(seed: number) {
@@ -26,20 +28,31 @@ function inMemory(seed: number) {
 }
 
 describe("beside a process that was never restarted", () => {
-  test("[I7] restarts, kills and changes behind its back: the same values, and no run that the other does not make", async () => {
-    const total: Restarts = { restarts: 0, kills: 0, runs: 0, spared: 0 };
-    for (const seed of [...seeds(SEEDS), ...FOUND]) {
-      const trial = new RestartTrial(seed, { stays: inMemory(seed), restarts: inMemory(seed) });
-      const met = await trial.run(30);
-      for (const key of Object.keys(total) as (keyof Restarts)[]) total[key] += met[key];
-    }
-    for (const [what, count] of Object.entries(total)) expect([what, count > SEEDS]).toEqual([what, true]);
-  }, 600_000);
+  test(
+    "[I7] restarts, kills and changes behind its back: the same values, and no run that the other does not make",
+    async () => {
+      const total: Restarts = { restarts: 0, kills: 0, runs: 0, spared: 0 };
+      let trials = 0;
+      for (const seed of seeds(PART, FOUND)) {
+        trials++;
+        const trial = new RestartTrial(seed, { stays: inMemory(seed), restarts: inMemory(seed) });
+        const met = await trial.run(30);
+        for (const key of Object.keys(total) as (keyof Restarts)[]) total[key] += met[key];
+      }
+      for (const [what, count] of Object.entries(total))
+        expect([what, count > trials - FOUND.length]).toEqual([what, true]);
+    },
+    timeoutMs(PART),
+  );
 
-  test("[I7] the same where documents lose what was read in them", async () => {
-    for (const seed of [...seeds(LOSSY_SEEDS), ...LOSSY_FOUND]) {
-      const worlds = { stays: inMemory(seed), restarts: inMemory(seed) };
-      await new RestartTrial(seed, worlds, { withLosses: true }).run(30);
-    }
-  }, 600_000);
+  test(
+    "[I7] the same where documents lose what was read in them",
+    async () => {
+      for (const seed of seeds(LOSSY, LOSSY_FOUND)) {
+        const worlds = { stays: inMemory(seed), restarts: inMemory(seed) };
+        await new RestartTrial(seed, worlds, { withLosses: true }).run(30);
+      }
+    },
+    timeoutMs(LOSSY),
+  );
 });

@@ -309,7 +309,7 @@ describe("restart", () => {
     first.space.cell("source").set(1);
     const { slow, failing } = build(first, 10);
     await at.host.run(() => slow.pull());
-    await at.host.run(() => failing.pull());
+    await expect(at.host.run(() => failing.pull())).rejects.toThrow("1 is refused");
     first.space.scheduler.setDebounce(slow.node, 70);
     await at.host.run(() => first.space.settled());
     first.kill();

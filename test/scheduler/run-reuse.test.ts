@@ -15,7 +15,15 @@ describe("a listener that reads while a run is being ended", () => {
     const reported: unknown[] = [];
     scheduler.onError((error) => reported.push([String(error), other.get()]));
     const seen: unknown[] = [];
-    space.computed("top", () => [odd.get() ?? "none"]).sink((value) => seen.push(value?.[0]));
+    space
+      .computed("top", () => {
+        try {
+          return [odd.get()];
+        } catch {
+          return ["none"];
+        }
+      })
+      .sink((value) => seen.push(value?.[0]));
     await quiet();
     for (const n of [2, 3, 4]) {
       source.set(n);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "#test";
-import { receiptOf } from "../../src/scheduler/event-id.ts";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
+import { receiptOf } from "../../src/store/receipt-name.ts";
 import { rejected } from "../../src/store/rejection.ts";
 import { Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
@@ -22,7 +22,19 @@ describe("receipts", () => {
     const second = stream.send(2, { eventId: first.id });
     expect(await second.outcome).toEqual({ kind: "already", id: first.id, result: { value: 1 } });
     await space.settled();
-    expect([done.get(), line.arrived.length - before]).toEqual([[1], 1]);
+    expect([done.get(), line.arrived.length - before]).toEqual([[1], 0]);
+  });
+
+  test("[I11] sends under different ids of a caller are different events, however alike the ids are", async () => {
+    const { space } = await setup();
+    const done = space.cell<string[]>("done");
+    const stream = space.stream<string>("stream");
+    stream.handle((value) => done.push(value));
+    const ids = ["a", "b", "A", "aa", "ab", "ba", "a ", " a", "1", "01"];
+    const sent = ids.map((id) => stream.send(id, { id }));
+    const kinds = (await Promise.all(sent.map(({ outcome }) => outcome))).map(({ kind }) => kind);
+    expect(kinds).toEqual(ids.map(() => "handled"));
+    expect(done.get()).toEqual(ids);
   });
 
   test("[I11] also both at once, and when the second would write nothing new", async () => {
@@ -94,7 +106,7 @@ describe("receipts", () => {
     await handle(space).send("first", { eventId: "e" }).outcome;
     const there = handle(other);
     const [loaded, committed] = [new Gate(), new Gate()];
-    const { id } = receiptOf("e");
+    const { id } = receiptOf({ kind: "send", id: "e" });
     line.plan = ({ refs }) => (refs?.some((ref) => ref.id === id) ? { answered: loaded.opened } : {});
     const second = there.send("second", { eventId: "e" });
     await host.advance(10);
@@ -126,7 +138,7 @@ describe("receipts", () => {
     const sent = stream.send(1);
     await host.advance(1_000);
     expect(await sent.outcome).toMatchObject({ kind: "handled", result: 2 });
-    expect(new Set(seen)).toEqual(new Set([receiptOf(sent.id).id]));
+    expect(new Set(seen)).toEqual(new Set([receiptOf({ kind: "send", id: sent.id }).id]));
     expect(seen).toHaveLength(2);
   });
 
@@ -146,7 +158,7 @@ describe("receipts", () => {
       { kind: "handled", id: unasked.id, result: { value: 2 } },
     ]);
     expect(unasked.outcome).toBe(unasked.outcome);
-    const receipts = [asked, unasked].map(({ id }) => receiptOf(id));
+    const receipts = [asked, unasked].map(({ id }) => receiptOf({ kind: "send", id }));
     const { documents } = await host.run(() => line.store.load(space.name, receipts));
     expect(documents.map(({ value }) => value)).toEqual([{ value: 1 }, { value: 2 }]);
     expect(stream.send(3).id.slice(0, 8) > asked.id.slice(0, 8)).toBe(true);
@@ -158,8 +170,8 @@ describe("receipts", () => {
     stream.handle((value) => (value ? { x: 1 } : undefined));
     const [some, none] = [stream.send(true), stream.send(false)];
     await space.settled();
-    expect(await space.cell(receiptOf(some.id).id).pull()).toEqual({ x: 1 });
-    expect(await space.cell(receiptOf(none.id).id).pull()).toEqual({});
+    expect(await space.cell(receiptOf({ kind: "send", id: some.id }).id).pull()).toEqual({ x: 1 });
+    expect(await space.cell(receiptOf({ kind: "send", id: none.id }).id).pull()).toEqual({});
   });
 
   test("[I11] a thousand handlings leave a thousand receipts in the store and no document in the replica", async () => {
@@ -175,7 +187,7 @@ describe("receipts", () => {
     expect([count.get(), space.replica(space.name).residentDocuments - before]).toEqual([1_001, 0]);
     const { documents } = await line.store.load(
       space.name,
-      sent.map(({ id }) => receiptOf(id)),
+      sent.map(({ id }) => receiptOf({ kind: "send", id })),
     );
     expect(documents.filter(({ value }) => value !== undefined)).toHaveLength(1_000);
   });
@@ -365,7 +377,7 @@ describe("receipts", () => {
     });
     stream.send(0);
     await space.settled();
-    expect(leaked).toThrow(/is over; await everything/);
+    expect(leaked).toThrow(/has ended, and its writes with it; await everything/);
     expect(a.get()).toBeUndefined();
   });
 });

@@ -7,9 +7,10 @@ import { expect, test } from "vitest";
 import { Space } from "../../src/cells/space.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { openSqliteStore } from "../../src/store/sqlite/index.ts";
+import { isLongRun } from "../portable/long-run.ts";
 
 const PROGRAM = fileURLToPath(new URL("race-program.ts", import.meta.url));
-const JOBS = process.env["TEST_LONG"] === "1" ? 20_000 : 2_000;
+const JOBS = isLongRun ? 20_000 : 2_000;
 
 /** A racer: ready when `ready` resolves; its outcomes when it has ended. */
 function start(file: string, name: string) {

@@ -38,6 +38,8 @@ export class LoggedPatch implements DocumentPatch {
   earlier: LoggedPatch | undefined;
   /** The nearest earlier one by another session: a burst of one writer is passed over in one step. */
   earlierByOther: LoggedPatch | undefined;
+  /** Whether it gives the document a value that had none, or takes it away. */
+  turns = false;
 
   constructor(scope: string, id: string, operations: readonly PathOperation[], trail?: WriteTrail) {
     this.scope = scope;
@@ -121,6 +123,16 @@ export class ChangeLog {
       patch = isExcepted ? patch.earlierByOther : patch.earlier;
     }
     return paths;
+  }
+
+  /** Whether a commit after the sequence created or removed a document of the set; undefined when some of them are forgotten. */
+  membersChanged(scope: string, prefix: string, sequence: number): boolean | undefined {
+    if (sequence < this.#horizon) return undefined;
+    for (let at = this.#first + sequence - this.#horizon; at < this.#commits.length; at++) {
+      for (const patch of (this.#commits[at] as LoggedCommit).patches)
+        if (patch.turns && patch.scope === scope && patch.id.startsWith(prefix)) return true;
+    }
+    return false;
   }
 
   problems(head: number): string[] {

@@ -5,8 +5,14 @@
 import type { Host } from "../../host/host.ts";
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
-import type { CommitIdentity, CommitOutcome, CommitRequest } from "../commit.ts";
-import { type CommitFacts, type DocumentHead, decideCommit, type StoredCommit } from "../commit-rules.ts";
+import type { CommitIdentity, CommitOutcome, CommitRequest, MembershipClaim } from "../commit.ts";
+import {
+  type CommitFacts,
+  type DocumentHead,
+  decideCommit,
+  type OversizedDocument,
+  type StoredCommit,
+} from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
 import type { Settlement } from "../journal.ts";
 import { PatchError } from "../patch.ts";
@@ -14,15 +20,22 @@ import { StoreError } from "../store.ts";
 import { CommitRecord } from "./commit-record.ts";
 import { findRefusal } from "./entry-refusal.ts";
 import type { MemoryDisk } from "./memory-disk.ts";
-import type { PreparedPatch, SpaceTable } from "./space-table.ts";
+import { type PreparedPatch, type SizedPatch, type SpaceTable, sizedPatches } from "./space-table.ts";
 
-export function commitTo(disk: MemoryDisk, request: CommitRequest, host: Host): CommitOutcome {
+export function commitTo(
+  disk: MemoryDisk,
+  request: CommitRequest,
+  host: Host,
+  work: { bytesWritten: number },
+): CommitOutcome {
   const space = disk.space(request.space);
-  const decision = decideCommit(request, new MemoryFacts(disk, space));
+  const patches = sizedPatches(request.patches);
+  const decision = decideCommit(request, new MemoryFacts(disk, space, patches));
   if (decision.kind !== "apply") return decision;
   const refusal = request.entries.length === 0 ? undefined : findRefusal(request.entries, disk);
   if (refusal !== undefined) return refusal;
-  const prepared = prepare(space, request);
+  const prepared = prepare(space, patches, request);
+  for (const { bytes } of patches) work.bytesWritten += bytes;
 
   const record = new CommitRecord(request);
   disk.spaces.set(request.space, space);
@@ -46,14 +59,20 @@ const NO_IDS: readonly number[] = Object.freeze([]);
 class MemoryFacts implements CommitFacts {
   readonly #disk: MemoryDisk;
   readonly #space: SpaceTable;
+  readonly #patches: readonly SizedPatch[];
 
-  constructor(disk: MemoryDisk, space: SpaceTable) {
+  constructor(disk: MemoryDisk, space: SpaceTable, patches: readonly SizedPatch[]) {
     this.#disk = disk;
     this.#space = space;
+    this.#patches = patches;
   }
 
   get horizonMs(): number {
     return this.#disk.horizonMs;
+  }
+
+  get consumersVersion(): number {
+    return this.#disk.consumers.version;
   }
 
   commitOf(identity: CommitIdentity): StoredCommit | undefined {
@@ -72,6 +91,14 @@ class MemoryFacts implements CommitFacts {
     return this.#space.writtenSince(ref, sequence, exceptSession);
   }
 
+  membersChanged(claim: MembershipClaim): boolean | undefined {
+    return this.#space.membersChanged(claim);
+  }
+
+  oversized(): OversizedDocument | undefined {
+    return this.#space.oversized(this.#patches);
+  }
+
   hasDueRow(kind: string, key: string, was?: Json): boolean {
     return this.#disk.due.has(kind, key, was);
   }
@@ -81,9 +108,9 @@ class MemoryFacts implements CommitFacts {
   }
 }
 
-function prepare(space: SpaceTable, request: CommitRequest): readonly PreparedPatch[] {
+function prepare(space: SpaceTable, patches: readonly SizedPatch[], request: CommitRequest): readonly PreparedPatch[] {
   try {
-    return space.prepare(request);
+    return space.prepare(patches, request);
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
     throw new StoreError("STORE_MISUSE", `${error.message}; a write must claim its parent with a reach read`, {

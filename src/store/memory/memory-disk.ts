@@ -6,10 +6,11 @@ import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../
 import type { CommitIdentity } from "../commit.ts";
 import { CommitList } from "../commit-list.ts";
 import type { StoredCommit } from "../commit-rules.ts";
-import { eventOf } from "../receipt.ts";
+import { eventOf } from "../receipt-name.ts";
 import { checkPayloadBound } from "../request-check.ts";
 import type { ForgetRequest } from "../store.ts";
 import type { CommitRecord } from "./commit-record.ts";
+import { ConsumerRows } from "./consumer-table.ts";
 import { DueTable } from "./due-table.ts";
 import { JournalTable } from "./journal-table.ts";
 import { LeaseTable } from "./lease-table.ts";
@@ -33,7 +34,8 @@ export interface Watcher {
 export class MemoryDisk {
   readonly spaces = new Map<string, SpaceTable>();
   readonly leases = new LeaseTable();
-  readonly journal = new JournalTable(this.leases);
+  readonly consumers = new ConsumerRows(this.leases);
+  readonly journal = new JournalTable(this.leases, this.consumers);
   readonly due = new DueTable();
   /** Another list with every change of it: every commit goes through it. */
   #watchers: readonly Watcher[] = [];
@@ -87,7 +89,7 @@ export class MemoryDisk {
     this.horizonMs = Math.max(this.horizonMs, madeBeforeMs);
     const isNeeded = (name: string) => {
       const event = eventOf(name);
-      return event !== undefined && this.journal.isUnsettled(event);
+      return event !== undefined && this.journal.isUnsettled(event.id);
     };
     let removed = 0;
     for (const space of this.spaces.values())

@@ -2,6 +2,7 @@
  * One space in memory: its sequence, documents, labels, node basis rows and change log. Values are kept evaluated, since there
  * is no disk whose cost would have to follow the size of the change. SPEC: S2-S5, S14, S17-S21.
  */
+import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
 import {
@@ -10,20 +11,31 @@ import {
   type CommitRequest,
   type DocumentPatch,
   type LabelWrite,
+  type MembershipClaim,
   type NodeBasis,
   type Precondition,
   THIS_COMMIT,
 } from "../commit.ts";
-import type { DocumentHead } from "../commit-rules.ts";
+import type { DocumentHead, OversizedDocument } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
+import { compareIds } from "../document-list.ts";
 import { DocumentMap } from "../document-map.ts";
 import { applyOperations } from "../patch.ts";
 import { type PathOperation, writeTouchesRead } from "../path-operation.ts";
-import { madeAt } from "../receipt.ts";
-import type { AddressLabels, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
+import { madeAt } from "../receipt-name.ts";
+import type {
+  AddressLabels,
+  FeedPage,
+  ListedDocument,
+  ListPage,
+  ListRequest,
+  LoadedDocument,
+  LoadResult,
+  RecordedBasis,
+} from "../store.ts";
 import { ChangeLog, LoggedPatch, type WriteTrail } from "./change-log.ts";
 import type { CommitRecord } from "./commit-record.ts";
-import { copyJson, copyOperations } from "./json-copy.ts";
+import { copyJson, copyOperations, jsonBytes, operationBytes } from "./json-copy.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -38,6 +50,16 @@ interface StoredDocument extends WriteTrail {
   value: Json | undefined;
   /** Sequence of the last commit that changed it; 0 before the first. */
   sequence: number;
+  /** No fewer than its text has: those of the patches since it was last measured are added. */
+  bytes: number;
+}
+
+/** The share of a commit in one document, and its size. */
+export interface SizedPatch extends DocumentPatch {
+  /** Of the values and the paths. */
+  readonly bytes: number;
+  /** No fewer than it can add to the text of the document: keys are escaped there, and stand between quotes and commas. */
+  readonly growth: number;
 }
 
 /** What a commit makes of a document that it changes: made before anything is stored, so that a bad patch leaves no trace. */
@@ -45,10 +67,17 @@ export class PreparedPatch extends LoggedPatch {
   /** The document; undefined for one that was not there before. */
   declare trail: StoredDocument | undefined;
   value: Json | undefined;
+  readonly bytes: number;
 
-  constructor({ scope, id }: DocumentRef, operations: readonly PathOperation[], document: StoredDocument | undefined) {
+  constructor(
+    { scope, id, growth }: SizedPatch,
+    operations: readonly PathOperation[],
+    document: StoredDocument | undefined,
+  ) {
     super(scope, id, operations, document);
     this.value = applyOperations(document?.value, this.operations);
+    this.bytes = isWhole(operations) ? growth : growth + (document?.bytes ?? 0);
+    this.turns = (document?.value === undefined) !== (this.value === undefined);
   }
 }
 
@@ -61,6 +90,8 @@ export class SpaceTable {
   readonly #labels = new DocumentMap<Map<string, AddressLabels>>();
   readonly #basis = new Map<string, NodeBasis>();
   readonly #log: ChangeLog;
+  /** Ids of documents with a value, in order, by scope; made when asked for and dropped when a document comes or goes. */
+  readonly #listed = new Map<string, readonly string[]>();
   /** Receipts with an end, by the hour in which what they are of was made, and by scope. */
   #ending: EndingReceipts[] = [];
 
@@ -84,6 +115,47 @@ export class SpaceTable {
     return this.#log.writtenSince(this.#documents.get(ref), sequence, exceptSession);
   }
 
+  membersChanged({ scope, prefix, sequence }: MembershipClaim): boolean | undefined {
+    return this.#log.membersChanged(scope, prefix, sequence);
+  }
+
+  /** The first of the patches that makes its document too large. */
+  oversized(patches: readonly SizedPatch[]): OversizedDocument | undefined {
+    for (const { scope, id, operations, growth } of patches) {
+      if (isWhole(operations)) {
+        if (growth > DOCUMENT_BYTES_MAX) return { scope, id, bytes: growth, isEstimate: false };
+        continue;
+      }
+      const document = this.#documents.get({ scope, id });
+      if (document === undefined || document.bytes + growth <= DOCUMENT_BYTES_MAX) continue;
+      document.bytes = document.value === undefined ? 0 : jsonBytes(document.value);
+      if (document.bytes + growth > DOCUMENT_BYTES_MAX)
+        return { scope, id, bytes: document.bytes + growth, isEstimate: false };
+    }
+    return undefined;
+  }
+
+  list({ scope, prefix, after, limit }: ListRequest): ListPage {
+    const ids = this.#listed.get(scope) ?? this.#list(scope);
+    const documents: ListedDocument[] = [];
+    let at = after === undefined || compareIds(after, prefix) < 0 ? placeOf(ids, prefix) : placeAfter(ids, after);
+    for (; at < ids.length && documents.length < limit; at++) {
+      const id = ids[at] as string;
+      if (!id.startsWith(prefix)) break;
+      const { sequence } = this.#documents.get({ scope, id }) as StoredDocument;
+      documents.push({ id, sequence, labels: this.#labelsOf({ scope, id }) });
+    }
+    return { sequence: this.#sequence, documents };
+  }
+
+  #list(scope: string): readonly string[] {
+    const ids: string[] = [];
+    for (const [id, { value }] of this.#documents.of(scope)) if (value !== undefined) ids.push(id);
+    ids.sort(compareIds);
+    this.#listed.set(scope, ids);
+    return ids;
+  }
+
   load(refs: readonly DocumentRef[]): LoadResult {
     const documents = refs.map((ref) => this.#loadOne(ref));
     const isLabelled = this.#labels.size > 0;
@@ -105,8 +177,8 @@ export class SpaceTable {
   }
 
   /** Throws `PatchError` when a patch does not fit its document. */
-  prepare({ patches, preconditions, admitted }: CommitRequest): readonly PreparedPatch[] {
-    return onePerDocument(patches).map((patch) => {
+  prepare(patches: readonly SizedPatch[], { preconditions, admitted }: CommitRequest): readonly PreparedPatch[] {
+    return patches.map((patch) => {
       // What must be absent has just been looked for.
       const document = isRequiredAbsent(patch, preconditions) ? undefined : this.#documents.get(patch);
       const operations = admitted === ADMITTED ? patch.operations : copyOperations(patch.operations);
@@ -135,16 +207,18 @@ export class SpaceTable {
 
   #put(patch: PreparedPatch): StoredDocument {
     const sequence = this.#sequence;
-    const { trail: document, value } = patch;
+    const { trail: document, value, bytes } = patch;
     // The log keeps what was written, not what came of it.
     patch.value = undefined;
+    if (patch.turns) this.#listed.delete(patch.scope);
     if (document === undefined) {
-      const made: StoredDocument = { value, sequence, newest: undefined };
+      const made: StoredDocument = { value, sequence, bytes, newest: undefined };
       this.#documents.add(patch, made);
       return made;
     }
     document.value = value;
     document.sequence = sequence;
+    document.bytes = bytes;
     return document;
   }
 
@@ -162,6 +236,7 @@ export class SpaceTable {
         const ref = { scope: receipts.scope, id };
         if (!mayGo(ref)) return true;
         this.#documents.delete(ref);
+        this.#listed.delete(ref.scope);
         this.#labels.delete(ref);
         removed.add(documentKey(ref));
         return false;
@@ -205,8 +280,12 @@ export class SpaceTable {
 
   #loadOne(ref: DocumentRef): LoadedDocument {
     const { value, sequence = 0 } = this.#documents.get(ref) ?? {};
-    const labels = [...(this.#labels.get(ref)?.values() ?? [])];
-    return { scope: ref.scope, id: ref.id, value: copyJson(value), sequence, labels: copyJson(labels) };
+    return { scope: ref.scope, id: ref.id, value: copyJson(value), sequence, labels: this.#labelsOf(ref) };
+  }
+
+  #labelsOf(ref: DocumentRef): AddressLabels[] {
+    const labels = this.#labels.get(ref);
+    return labels === undefined ? [] : copyJson([...labels.values()]);
   }
 
   #writeLabels(write: LabelWrite): void {
@@ -241,6 +320,44 @@ export class SpaceTable {
 function isRequiredAbsent(ref: DocumentRef, preconditions: readonly Precondition[]): boolean {
   for (const condition of preconditions) if (condition.kind === "absent" && isSame(condition, ref)) return true;
   return false;
+}
+
+/** Whether the operations begin by setting or removing the whole document. */
+function isWhole([first]: readonly PathOperation[]): boolean {
+  return first !== undefined && first.path.length === 0 && first.op !== "splice";
+}
+
+/** Of the first id that does not come before. */
+function placeOf(ids: readonly string[], text: string): number {
+  let [from, to] = [0, ids.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if (compareIds(ids[middle] as string, text) < 0) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+function placeAfter(ids: readonly string[], id: string): number {
+  const at = placeOf(ids, id);
+  return ids[at] === id ? at + 1 : at;
+}
+
+/** Bytes of one escaped character, and of quotes, colon and comma around a key and its value. */
+const ESCAPED_MAX = 6;
+const AROUND_VALUE = 4;
+
+/** The patches of a commit, one for each document, with their sizes. */
+export function sizedPatches(patches: readonly DocumentPatch[]): readonly SizedPatch[] {
+  return onePerDocument(patches).map(({ scope, id, operations }) => {
+    let [bytes, growth] = [0, 0];
+    for (const operation of operations) {
+      bytes += operationBytes(operation);
+      for (const step of operation.path) growth += ESCAPED_MAX * step.length;
+      growth += AROUND_VALUE;
+    }
+    return { scope, id, operations, bytes, growth: growth + bytes };
+  });
 }
 
 /** A commit has one patch for each document it changes: the operations of all that name it, in order (rule S20). */

@@ -4,11 +4,11 @@
  *
  *   @17 3 1204                        sequence, session row, local sequence, and the label writes if there are any
  *   12 9 [{"op":"set",…}]             document row, sequence of its change before, operations
+ *   13 +0 [{"op":"set",…}]            the same; the plus marks a patch that gives a document a value or takes it away
  *
  * JSON has no line breaks outside of its structure, so that a patch is found by searching for the beginning of its line, without
  * parsing what lies around it. Every line begins with the break, the first one too.
  */
-import type { PathOperation } from "../path-operation.ts";
 
 /** A base up to this size is kept in the document's row: several of them fit a page. `schema.ts` has the same number. */
 export const ROW_BASE_BYTES_MAX = 512;
@@ -27,6 +27,8 @@ export interface CommitLine {
 export interface PatchLine {
   readonly document: number;
   readonly previous: number;
+  /** Whether it gives the document a value that had none, or takes it away. */
+  readonly turns: boolean;
   /** JSON of the operations. */
   readonly text: string;
 }
@@ -38,7 +40,8 @@ export interface CommitLines extends CommitLine {
 export interface FoundPatch {
   readonly session: number;
   readonly previous: number;
-  readonly operations: readonly PathOperation[];
+  /** JSON of the operations. */
+  readonly text: string;
 }
 
 export function commitLine({ sequence, session, localSequence, labels }: CommitLine): string {
@@ -46,8 +49,8 @@ export function commitLine({ sequence, session, localSequence, labels }: CommitL
   return labels === undefined ? line : `${line} ${labels}`;
 }
 
-export function patchLine({ document, previous, text }: PatchLine): string {
-  return `\n${document} ${previous} ${text}`;
+export function patchLine({ document, previous, turns, text }: PatchLine): string {
+  return `\n${document} ${turns ? "+" : ""}${previous} ${text}`;
 }
 
 /** What one commit did to one document; undefined when it is not there. */
@@ -57,8 +60,8 @@ export function findPatch(text: string, sequence: number, document: number): Fou
   const next = text.indexOf("\n@", from + 1);
   const line = text.indexOf(`\n${document} `, from + 1);
   if (line < 0 || (next >= 0 && line > next)) return undefined;
-  const { previous, text: operations } = readPatch(lineAt(text, line));
-  return { session: readCommit(lineAt(text, from)).session, previous, operations: JSON.parse(operations) };
+  const patch = readPatch(lineAt(text, line));
+  return { session: readCommit(lineAt(text, from)).session, previous: patch.previous, text: patch.text };
 }
 
 /** Everything in a block, in order. */
@@ -96,6 +99,17 @@ function isRowBase(line: string): boolean {
   return line.startsWith(WHOLE_SET, start) && Buffer.byteLength(line) - start <= ROW_BASE_BYTES_MAX;
 }
 
+/** Rows of the documents to which commits after a sequence gave a value, or from which they took it. */
+export function turnedIn(text: string, after: number): number[] {
+  const turned: number[] = [];
+  let sequence = 0;
+  for (const line of text.slice(1).split("\n")) {
+    if (line.startsWith("@")) sequence = Number.parseInt(line.slice(1), 10);
+    else if (sequence > after && line[line.indexOf(" ") + 1] === "+") turned.push(Number.parseInt(line, 10));
+  }
+  return turned;
+}
+
 export function blockText(commits: readonly CommitLines[]): string {
   return commits.map((commit) => commitLine(commit) + commit.patches.map(patchLine).join("")).join("");
 }
@@ -113,7 +127,7 @@ function readCommit(line: string): CommitLine {
 
 function readPatch(line: string): PatchLine {
   const [document, previous, text = ""] = parts(line, 2);
-  return { document: Number(document), previous: Number(previous), text };
+  return { document: Number(document), previous: Number(previous), turns: previous?.startsWith("+") === true, text };
 }
 
 /** The first words of a line, so many of them, and what follows. */

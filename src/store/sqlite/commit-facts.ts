@@ -2,10 +2,11 @@
  * What the tables say about a commit that is to be decided: the facts of `commit-rules.ts`, looked up inside its transaction.
  * One object for all commits, told of each in turn. SPEC: S6-S11.
  */
+import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
-import type { CommitIdentity } from "../commit.ts";
-import type { CommitFacts, DocumentHead, StoredCommit } from "../commit-rules.ts";
+import type { CommitIdentity, MembershipClaim } from "../commit.ts";
+import type { CommitFacts, DocumentHead, OversizedDocument, StoredCommit } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
 import type { Settlement } from "../journal.ts";
 import type { EncodedPatch } from "./document-table.ts";
@@ -16,10 +17,17 @@ import type { Tables } from "./tables.ts";
 const NOBODY = 0;
 const NOTHING: readonly Path[] = [];
 
+export interface DecidedCommit {
+  readonly request: { readonly space: string };
+  readonly patches: readonly EncodedPatch[];
+  readonly births: readonly EncodedPatch[];
+}
+
 export class SqliteCommitFacts implements CommitFacts {
   readonly #tables: Tables;
   readonly #feedCommits: number;
   #space: Space | undefined;
+  #patches: readonly EncodedPatch[] = [];
   #births: readonly EncodedPatch[] = [];
   #nowMs = 0;
   /** Whether asking for the claims settles them, because nothing after it can be refused. */
@@ -34,8 +42,9 @@ export class SqliteCommitFacts implements CommitFacts {
    * Turns to another commit. `births` are patches of documents that it must not find, and asking for their heads creates them.
    * `settles`: `lostClaim` will be asked for a single claim, and is to settle it.
    */
-  turnTo(space: string, births: readonly EncodedPatch[], settles: boolean, nowMs: number): this {
-    this.#space = this.#tables.spaces.find(space);
+  turnTo({ request, patches, births }: DecidedCommit, settles: boolean, nowMs: number): this {
+    this.#space = this.#tables.spaces.find(request.space);
+    this.#patches = patches;
     this.#births = births;
     this.#settles = settles;
     this.#nowMs = nowMs;
@@ -44,6 +53,10 @@ export class SqliteCommitFacts implements CommitFacts {
 
   get horizonMs(): number {
     return this.#tables.receipts.horizonMs;
+  }
+
+  get consumersVersion(): number {
+    return this.#tables.consumers.version;
   }
 
   commitOf(identity: CommitIdentity): StoredCommit | undefined {
@@ -69,6 +82,27 @@ export class SqliteCommitFacts implements CommitFacts {
     // Beyond the feed's reach nobody can tell, even where the rows are still there: every backend answers alike.
     if (sequence < feedStart(space, this.#feedCommits)) return undefined;
     return documents.writtenSince(document, sequence, commits.findSessionId(exceptSession) ?? NOBODY);
+  }
+
+  membersChanged(claim: MembershipClaim): boolean | undefined {
+    const space = this.#space;
+    if (!space) return false;
+    if (claim.sequence < feedStart(space, this.#feedCommits)) return undefined;
+    return this.#tables.documents.membersChanged(space, claim);
+  }
+
+  oversized(): OversizedDocument | undefined {
+    const { documents } = this.#tables;
+    for (const patch of this.#patches) {
+      if (patch.isBirth) continue;
+      const { scope, id } = patch;
+      const { measured, patches } = documents.bytesWith(this.#space, patch);
+      const bytes = measured + patches;
+      if (bytes <= DOCUMENT_BYTES_MAX) continue;
+      if (this.#space) documents.measureSoon(this.#space, patch);
+      return { scope, id, bytes, isEstimate: patches > 0 && measured <= DOCUMENT_BYTES_MAX };
+    }
+    return undefined;
   }
 
   hasDueRow(kind: string, key: string, was?: Json): boolean {

@@ -8,6 +8,7 @@ import type { Host } from "../../host/host.ts";
 import { ADMITTED, type CommitOutcome, type CommitRequest, type DocumentPatch, type Precondition } from "../commit.ts";
 import { decideCommit } from "../commit-rules.ts";
 import { type DocumentRef, documentKey } from "../document.ts";
+import { presenceAfter } from "../document-list.ts";
 import { NONE, withOne } from "../few.ts";
 import type { Settlement } from "../journal.ts";
 import type { PathOperation } from "../path-operation.ts";
@@ -117,28 +118,6 @@ export function ownSettlement(settlement: Settlement): Settlement {
   return deliveries === undefined ? own : { ...own, deliveries: deliveries.map((delivery) => ({ ...delivery })) };
 }
 
-/** For the planted fault `receipt-outside-transaction`: a commit without the documents it guards, and those by themselves. */
-export function splitReceipts(commit: EncodedCommit): { now: EncodedCommit; later: EncodedCommit | undefined } {
-  const { request, patches } = commit;
-  const receipts = patches.filter((patch) => guardOf(request, patch) !== undefined);
-  if (receipts.length === 0) return { now: commit, later: undefined };
-  const session = `${request.session} later`;
-  const later = { ...request, session, reads: [], settlements: [], dependsOn: [], due: [], basisRemoved: [] };
-  return {
-    now: { ...commit, patches: patches.filter((patch) => !receipts.includes(patch)), births: NONE },
-    later: {
-      ...commit,
-      request: later,
-      patches: receipts,
-      entries: [],
-      due: [],
-      basis: [],
-      labels: [],
-      labelsText: undefined,
-    },
-  };
-}
-
 /** Several patches of one document are one: the patches of a commit are applied in order anyway. */
 function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
   if (patches.length < 2 || (patches.length === 2 && !isSame(patches[0]!, patches[1]!))) return patches;
@@ -156,15 +135,16 @@ function isSame(a: DocumentRef, b: DocumentRef): boolean {
 }
 
 function encodePatch({ scope, id, operations }: DocumentPatch, request: CommitRequest): EncodedPatch {
-  const { text, bytes, isBase } = operations === NO_RESULT_LEFT ? NO_RESULT : written(operations);
+  const { text, bytes, isBase, leaves } = operations === NO_RESULT_LEFT ? NO_RESULT : written(operations);
   const guard = guardOf(request, { scope, id });
   const isBirth = guard !== undefined && isBase && bytes <= ROW_BASE_BYTES_MAX;
-  return { scope, id, text, bytes, isBase, isBirth, madeAtMs: guard?.madeAtMs ?? null };
+  return { scope, id, text, bytes, isBase, leaves, isBirth, madeAtMs: guard?.madeAtMs ?? null };
 }
 
-function written(operations: readonly PathOperation[]): Pick<EncodedPatch, "text" | "bytes" | "isBase"> {
+function written(operations: readonly PathOperation[]): Pick<EncodedPatch, "text" | "bytes" | "isBase" | "leaves"> {
   const text = jsonText("a path operation", operations);
-  return { text, bytes: Buffer.byteLength(text), isBase: setsWhole(operations[0]) };
+  const [isBase, leaves] = [setsWhole(operations[0]), presenceAfter(operations)];
+  return { text, bytes: Buffer.byteLength(text), isBase, leaves };
 }
 
 /** Written out once: most receipts are no more than this. */
@@ -195,10 +175,10 @@ export class CommitWriter {
   }
 
   #decideAndWrite(commit: EncodedCommit, nowMs: number): CommitOutcome {
-    const { request, births, moves } = commit;
+    const { request, moves } = commit;
     // With nothing left that could be refused, settling is the look whether the claim is held: one statement less.
     const settlesFirst = request.settlements.length === 1 && commit.entries.length === 0;
-    const decision = decideCommit(request, this.#facts.turnTo(request.space, births, settlesFirst, nowMs));
+    const decision = decideCommit(request, this.#facts.turnTo(commit, settlesFirst, nowMs));
     if (decision.kind !== "apply") return decision;
     const appended = this.#tables.append(commit.entries);
     if (appended.kind === "rejected") return appended;

@@ -2,7 +2,15 @@
 import type { BasisInput, LabelWrite } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { writeTouchesRead } from "../path-operation.ts";
-import type { FeedCommit, FeedPage, LoadedDocument, LoadResult, RecordedBasis } from "../store.ts";
+import type {
+  FeedCommit,
+  FeedPage,
+  ListPage,
+  ListRequest,
+  LoadedDocument,
+  LoadResult,
+  RecordedBasis,
+} from "../store.ts";
 import type { CommitLines } from "./change-block.ts";
 import { feedStart, type Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
@@ -26,6 +34,19 @@ export class DocumentReads {
     this.#tables.documents.trim();
     const isLabelled = refs.length === 0 && this.#tables.labels.isAny;
     return { sequence: space?.sequence ?? 0, documents, ...(isLabelled ? { isLabelled } : {}) };
+  }
+
+  list(spaceName: string, request: ListRequest): ListPage {
+    const space = this.#tables.spaces.find(spaceName);
+    if (!space) return { sequence: 0, documents: [] };
+    const { documents, labels } = this.#tables;
+    const found = documents.list(space, request);
+    const { isAny } = labels;
+    const labelsOf = (row: number) => (isAny ? labels.of(row) : []);
+    return {
+      sequence: space.sequence,
+      documents: found.map(({ row, id, sequence }) => ({ id, sequence, labels: labelsOf(row) })),
+    };
   }
 
   changesSince(spaceName: string, sequence: number, limit: number): FeedPage {

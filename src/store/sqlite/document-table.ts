@@ -10,22 +10,30 @@
  */
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
+import type { MembershipClaim } from "../commit.ts";
 import type { DocumentHead } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
-import { applyOperation, type Own, PatchError } from "../patch.ts";
+import { prefixEnd } from "../document-list.ts";
+import { PatchError } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
-import { StoreError } from "../store.ts";
+import { type ListRequest, StoreError } from "../store.ts";
+import { BaseCleanup, type LeftBase, PARTS_REMOVED_MAX } from "./base-cleanup.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
-import { ChangeTable, damaged, type Patch } from "./change-table.ts";
+import { ChangeTable, type Patch } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
+import { damaged } from "./damage.ts";
 import { DocumentMemory } from "./document-memory.ts";
 import { RecentPatches } from "./recent-patches.ts";
+import { applyPart } from "./snapshot-part.ts";
+import { SnapshotTable } from "./snapshot-table.ts";
+import { SnapshotWork } from "./snapshot-work.ts";
 import type { Space } from "./space-table.ts";
 import {
   absentDocument,
   DOCUMENT_COLUMNS,
   documentOf,
+  isLarge,
   isOvergrown,
   lastBefore,
   type StoredDocument,
@@ -38,6 +46,8 @@ export interface EncodedPatch extends DocumentRef {
   readonly bytes: number;
   /** Whether it begins by setting or removing the whole document. */
   readonly isBase: boolean;
+  /** Whether it leaves the document with a value; undefined when it leaves that as it was. */
+  readonly leaves: boolean | undefined;
   /** Whether it creates a small document that must not be there. */
   readonly isBirth: boolean;
   /** Where it creates a receipt with an end: when what that is of was made. */
@@ -52,11 +62,16 @@ interface Birth {
 
 export interface Overgrown {
   readonly space: string;
+  readonly row: number;
   readonly ref: DocumentRef;
+  readonly isLarge: boolean;
+  /** Of base and patches. */
+  readonly bytes: number;
 }
 
 export class DocumentTable implements TableCache {
   readonly changes: ChangeTable;
+  readonly snapshots: SnapshotTable;
   readonly #connection: Connection;
   readonly #memory = new DocumentMemory();
   readonly #recent = new RecentPatches();
@@ -68,11 +83,14 @@ export class DocumentTable implements TableCache {
   #lastRow: number | undefined;
   /** Documents whose patches have outgrown their base, by row. */
   readonly #overgrown = new Map<number, Overgrown>();
+  /** Bases of large documents that were replaced. */
+  readonly #left: LeftBase[] = [];
   readonly #sql;
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.changes = new ChangeTable(connection);
+    this.snapshots = new SnapshotTable(connection);
     this.#sql = statements(connection);
   }
 
@@ -130,7 +148,10 @@ export class DocumentTable implements TableCache {
   write(space: Space, patch: EncodedPatch, session: number): void {
     const birth = patch.isBirth ? this.#birthOf(patch) : undefined;
     if (birth === undefined) this.#append(space, this.#make(space, patch, patch.madeAtMs), patch, session);
-    else this.changes.add(space.id, { document: birth.row, previous: 0, text: patch.text }, false);
+    else {
+      const { text, leaves } = patch;
+      this.changes.add(space.id, { document: birth.row, previous: 0, turns: leaves === true, text }, false);
+    }
     this.#connection.work.bytesWritten += patch.bytes;
   }
 
@@ -138,8 +159,11 @@ export class DocumentTable implements TableCache {
     const { text, bytes } = patch;
     const { sequence } = space;
     const isInRow = fitsRow(patch);
-    this.changes.add(space.id, { document: document.row, previous: document.sequence, text }, !isInRow);
-    if (patch.isBase) this.#leaveBase(space, document);
+    const present = patch.leaves ?? document.present;
+    const turns = present !== document.present;
+    this.changes.add(space.id, { document: document.row, previous: document.sequence, turns, text }, !isInRow);
+    document.present = present;
+    if (patch.isBase) this.#leaveBase(space, document, document.sequence, 0);
     if (session !== document.soleSession) {
       document.soleSession = session;
       document.soleSince = document.sequence;
@@ -155,9 +179,50 @@ export class DocumentTable implements TableCache {
     } else {
       document.patchBytes += bytes;
       this.#recent.add(document, text);
-      if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
+      if (isOvergrown(document)) this.#noteOvergrown(space, document);
     }
     this.#touch(document, patch.isBase ? "rebased" : "moved");
+  }
+
+  /** Whether a commit after the sequence created or removed a document of the set. */
+  membersChanged(space: Space, { scope, prefix, sequence }: MembershipClaim): boolean {
+    if (sequence >= space.sequence) return false;
+    const turned = this.changes.turnedAfter(space.id, sequence);
+    if (turned.size === 0) return false;
+    // Names are in the table.
+    this.#writeMoved();
+    for (const ref of this.refsOf(turned).values()) if (ref.scope === scope && ref.id.startsWith(prefix)) return true;
+    return false;
+  }
+
+  /** The bytes of a document with a patch, no fewer than its text will have: of its base and the patch, and of the patches between. */
+  bytesWith(space: Space | undefined, patch: EncodedPatch): { measured: number; patches: number } {
+    const document = patch.isBase || space === undefined ? undefined : this.find(space, patch);
+    if (document === undefined) return { measured: patch.bytes, patches: 0 };
+    return { measured: document.baseBytes + patch.bytes, patches: document.patchBytes };
+  }
+
+  /** A document was refused for its size, in which patches count that a snapshot would take in. */
+  measureSoon(space: Space, ref: DocumentRef): void {
+    const document = this.find(space, ref);
+    if (document && document.patchBytes > 0) this.#noteOvergrown(space, document);
+  }
+
+  #noteOvergrown(space: Space, document: StoredDocument): void {
+    const { row, baseBytes, patchBytes } = document;
+    const bytes = baseBytes + patchBytes;
+    this.#overgrown.set(row, { space: space.name, row, ref: document, isLarge: isLarge(document), bytes });
+  }
+
+  /** A page of documents with a value. */
+  list(space: Space, { scope, prefix, after, limit }: ListRequest): { row: number; id: string; sequence: number }[] {
+    // A blob comes after every text.
+    const end = prefixEnd(prefix) ?? NO_TEXT;
+    const rows =
+      after === undefined
+        ? this.#sql.list.all(space.id, scope, prefix, end, limit)
+        : this.#sql.listAfter.all(space.id, scope, prefix, end, limit, after);
+    return rows.map(({ id, name, sequence }) => ({ row: Number(id), id: String(name), sequence: Number(sequence) }));
   }
 
   /** The paths that others wrote after the sequence. */
@@ -174,7 +239,7 @@ export class DocumentTable implements TableCache {
   value(document: StoredDocument): Json | undefined {
     const patches = this.#recent.of(document) ?? this.#patchesOf(document);
     try {
-      return patches.reduce(applied, this.#baseOf(document));
+      return patches.reduce<Json | undefined>(applyPart, this.baseOf(document));
     } catch (error) {
       if (!(error instanceof PatchError)) throw error;
       throw damaged(`document row ${document.row}: ${error.message}`);
@@ -188,24 +253,46 @@ export class DocumentTable implements TableCache {
     return documents;
   }
 
-  /** Writes a snapshot if the document still is due for one, and drops what the snapshot makes superfluous. */
+  /** What is left of bases that were replaced, and too much to be removed at once. */
+  takeLeft(): BaseCleanup[] {
+    return this.#left.splice(0).map((left) => new BaseCleanup(this.changes, this.snapshots, left));
+  }
+
+  /** Writes a snapshot of a small document if it still is due for one, and drops what the snapshot makes superfluous. */
   compact(space: Space, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document || !isOvergrown(document)) return;
     const value = this.value(document);
     if (value === undefined) return;
-    const text = JSON.stringify(value);
-    this.#leaveBase(space, document);
-    const { row, sequence } = document;
-    this.#sql.putSnapshot.run(row, text, checksum(text, row, sequence));
+    const text = JSON.stringify([{ op: "set", path: [], value }]);
+    const { row, sequence, patchBytes } = document;
+    this.snapshots.put({ row, sequence }, 0, text, true);
+    this.rebase(space, document, { sequence, bytes: Buffer.byteLength(text), patchBytes });
+  }
+
+  /** A snapshot in slices of a large document; undefined when it is not due for one any more. */
+  snapshotWork(space: Space, ref: DocumentRef): SnapshotWork | undefined {
+    const document = this.find(space, ref);
+    return document && document.patchBytes > 0 ? new SnapshotWork(this, document) : undefined;
+  }
+
+  /** A snapshot as of a sequence becomes the base; `patchBytes` are those of the patches that are in it. */
+  rebase(
+    space: Space,
+    document: StoredDocument,
+    snapshot: { sequence: number; bytes: number; patchBytes: number },
+  ): void {
+    const { sequence, bytes, patchBytes } = snapshot;
+    this.#leaveBase(space, document, sequence, sequence);
     document.baseSequence = sequence;
-    document.baseBytes = Buffer.byteLength(text);
-    document.patchBytes = 0;
+    document.baseBytes = bytes;
+    document.patchBytes -= patchBytes;
     document.baseIn = "snapshot";
     document.baseText = undefined;
-    this.#recent.begin(document);
+    if (sequence === document.sequence) this.#recent.begin(document);
+    else this.#recent.drop(document);
     this.#touch(document, "rebased");
-    this.#connection.work.bytesWritten += document.baseBytes;
+    this.#connection.work.bytesWritten += bytes;
   }
 
   /** Drops the patches of commits up to a sequence that the feed leaves behind, but for those that loading still needs. */
@@ -219,7 +306,7 @@ export class DocumentTable implements TableCache {
   erase(space: Space, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document) return;
-    this.#leaveBase(space, document);
+    this.#leaveBase(space, document, document.sequence, 0);
     this.#recent.drop(document);
     this.#moved.delete(document);
     this.#memory.delete(document);
@@ -238,6 +325,7 @@ export class DocumentTable implements TableCache {
     this.#recent.clear();
     this.#moved.clear();
     this.#born.length = 0;
+    this.#left.length = 0;
     this.#lastRow = undefined;
     this.#overgrown.clear();
   }
@@ -282,7 +370,7 @@ export class DocumentTable implements TableCache {
     for (const document of this.#moved) {
       const { row, sequence, baseSequence, baseBytes, patchBytes } = document;
       if (document.state === "new") this.#insert(document);
-      else if (document.state === "moved") this.#sql.writeHead.run(sequence, patchBytes, row);
+      else if (document.state === "moved") this.#sql.writeHead.run(sequence, patchBytes, Number(document.present), row);
       else {
         const [snapshotSequence, base, sum] = this.#baseColumns(document);
         const madeAt = document.madeAtMs;
@@ -294,6 +382,7 @@ export class DocumentTable implements TableCache {
           snapshotSequence,
           base,
           sum,
+          Number(document.present),
           madeAt,
           row,
         );
@@ -308,15 +397,30 @@ export class DocumentTable implements TableCache {
     const { row, space, scope, id, sequence, baseSequence, baseBytes, patchBytes } = document;
     const [snapshotSequence, base, sum] = this.#baseColumns(document);
     const head = [sequence, patchBytes, baseSequence, baseBytes, snapshotSequence, base, sum] as const;
-    this.#sql.insert.run(row, space, scope, id, ...head, document.madeAtMs);
+    this.#sql.insert.run(row, space, scope, id, ...head, Number(document.present), document.madeAtMs);
   }
 
   /** How many rows were inserted: none when its name is taken. */
-  #insertBorn(space: Space, row: number, { scope, id, text, bytes, madeAtMs }: EncodedPatch): number {
+  #insertBorn(space: Space, row: number, { scope, id, text, bytes, leaves, madeAtMs }: EncodedPatch): number {
     const sequence = space.sequence + 1;
     this.#connection.work.bytesWritten += bytes;
     const sum = checksum(text, row, sequence);
-    return this.#sql.insert.run(row, space.id, scope, id, sequence, 0, sequence, bytes, 0, text, sum, madeAtMs);
+    const present = leaves === true ? 1 : 0;
+    return this.#sql.insert.run(
+      row,
+      space.id,
+      scope,
+      id,
+      sequence,
+      0,
+      sequence,
+      bytes,
+      0,
+      text,
+      sum,
+      present,
+      madeAtMs,
+    );
   }
 
   #baseColumns(document: StoredDocument): [snapshotSequence: number, base: string | null, sum: number | null] {
@@ -326,13 +430,28 @@ export class DocumentTable implements TableCache {
     return [0, baseText, checksum(baseText, row, baseSequence)];
   }
 
-  /** Another base takes over: drops the snapshot, and the changes since that only loading has kept from being dropped. */
-  #leaveBase(space: Space, document: StoredDocument): void {
-    if (document.baseSequence > 0 && document.baseSequence <= space.floor) {
+  /**
+   * Another base takes over the patches up to a sequence: drops the old snapshot, and patches that only loading has kept from being dropped.
+   * `snapshotSequence` is that of the snapshot in force from now on, 0 if there is none.
+   */
+  #leaveBase(space: Space, document: StoredDocument, upTo: number, snapshotSequence: number): void {
+    const { row, baseSequence, baseIn } = document;
+    const hasKept = baseSequence > 0 && baseSequence <= space.floor;
+    if (isLarge(document) && (hasKept || baseIn === "snapshot")) {
+      const left = { space: document.space, row, sequence: upTo };
+      this.#left.push({
+        document: left,
+        space: space.name,
+        after: hasKept ? lastBefore(document) : upTo,
+        snapshotSequence,
+      });
+      return;
+    }
+    if (hasKept) {
       for (const { sequence } of this.#soundChanges(document))
         if (sequence <= space.floor) this.changes.drop(document, sequence, space.floor);
     }
-    if (document.baseIn === "snapshot") this.#sql.dropSnapshot.run(document.row);
+    if (baseIn === "snapshot") this.snapshots.removeOthers({ row, sequence: snapshotSequence }, PARTS_REMOVED_MAX);
   }
 
   /** None where one is damaged: a document can be put anew whatever became of it, and `verify` finds what is left of the old. */
@@ -359,14 +478,18 @@ export class DocumentTable implements TableCache {
     return this.changes.after(document, lastBefore(document)).map(({ operations }) => operations);
   }
 
-  #baseOf({ row, baseIn, baseText, baseSequence }: StoredDocument): Json | undefined {
+  /** The value at the base; undefined where the base is the first of the patches. */
+  baseOf({ row, baseIn, baseText, baseSequence }: StoredDocument): Json | undefined {
     switch (baseIn) {
       case "changes":
         return undefined;
       case "row":
-        return applied(undefined, JSON.parse(baseText ?? this.#soundText(this.#sql.base.get(row), row, baseSequence)));
+        return applyPart(
+          undefined,
+          JSON.parse(baseText ?? this.#soundText(this.#sql.base.get(row), row, baseSequence)),
+        );
       case "snapshot":
-        return JSON.parse(this.#soundText(this.#sql.snapshot.get(row), row, baseSequence));
+        return this.snapshots.value({ row, sequence: baseSequence });
     }
   }
 
@@ -379,19 +502,14 @@ export class DocumentTable implements TableCache {
   }
 }
 
+const NO_TEXT = new Uint8Array();
+
 /** Whether it is a base that is kept in the document's row. */
 function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
   return isBase && bytes <= ROW_BASE_BYTES_MAX;
 }
 
-function applied(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
-  let after = value;
-  for (const operation of operations) after = applyOperation(after, operation, inPlace).root;
-  return after;
-}
-
-/** What was parsed just now is nobody else's: copying a wide document for each of its patches took a millisecond each. */
-const inPlace: Own = (container) => container;
+const LISTED = "space = ?1 AND scope = ?2 AND present = 1";
 
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
@@ -399,21 +517,24 @@ function statements(connection: Connection) {
     document: prepare(`SELECT ${DOCUMENT_COLUMNS} FROM document WHERE space = ? AND scope = ? AND name = ?`),
     insert: prepare(
       "INSERT INTO document (id, space, scope, name, sequence, patch_bytes, base_sequence, base_bytes, snapshot_sequence, base, base_sum, " +
-        "made_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, scope, name) DO NOTHING",
+        "present, made_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (space, scope, name) DO NOTHING",
+    ),
+    list: prepare(
+      `SELECT id, name, sequence FROM document WHERE ${LISTED} AND name >= ?3 AND name < ?4 ORDER BY name LIMIT ?5 + 0`,
+    ),
+    listAfter: prepare(
+      `SELECT id, name, sequence FROM document WHERE ${LISTED} AND +name >= ?3 AND name < ?4 AND name > ?6 ORDER BY name LIMIT ?5 + 0`,
     ),
     names: prepare(
       "SELECT document.id AS id, scope, name FROM json_each(?) AS one CROSS JOIN document ON document.id = one.value",
     ),
     remove: prepare("DELETE FROM document WHERE id = ?"),
     lastRow: prepare("SELECT max(id) AS last FROM document"),
-    writeHead: prepare("UPDATE document SET sequence = ?, patch_bytes = ? WHERE id = ?"),
+    writeHead: prepare("UPDATE document SET sequence = ?, patch_bytes = ?, present = ? WHERE id = ?"),
     writeBase: prepare(
       "UPDATE document SET sequence = ?, patch_bytes = ?, base_sequence = ?, base_bytes = ?, snapshot_sequence = ?, " +
-        "base = ?, base_sum = ?, made_at = coalesce(?, made_at) WHERE id = ?",
+        "base = ?, base_sum = ?, present = ?, made_at = coalesce(?, made_at) WHERE id = ?",
     ),
     base: prepare("SELECT base AS text, base_sum AS sum FROM document WHERE id = ?"),
-    snapshot: prepare("SELECT value AS text, sum FROM snapshot WHERE document = ?"),
-    putSnapshot: prepare("REPLACE INTO snapshot (document, value, sum) VALUES (?, ?, ?)"),
-    dropSnapshot: prepare("DELETE FROM snapshot WHERE document = ?"),
   };
 }

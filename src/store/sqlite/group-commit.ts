@@ -19,12 +19,14 @@
  */
 
 import type { Host, Timer } from "../../host/host.ts";
+import { FILE_LOOK_MS } from "../../limits.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { rejected } from "../rejection.ts";
 import { StoreError, type Urgency } from "../store.ts";
 import { AnswerTurn } from "./answer-turn.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, ListStatement, Statement } from "./connection.ts";
+import { FileGuard } from "./file-guard.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
@@ -40,7 +42,7 @@ export interface WriterEvents {
 }
 
 type State =
-  | { readonly kind: "idle" | "scheduled" | "waiting" | "committing" | "closed" }
+  | { readonly kind: "idle" | "scheduled" | "waiting" | "closed" }
   | { readonly kind: "stopped"; readonly reason: string };
 
 /** How long a batch that still grows lets others go first. */
@@ -58,7 +60,6 @@ export class GroupCommit {
   readonly #tuning: SqliteTuning;
   readonly #lock: WriteLock;
   readonly #checkpoints: Checkpoints;
-  readonly #answersEarly: boolean;
   readonly #queue: JobQueue;
   #state: State = { kind: "idle" };
   /** Starts a batch for jobs that can wait, should nobody else have done it by then. */
@@ -67,6 +68,10 @@ export class GroupCommit {
   /** Jobs queued since the last batch began that cannot wait. */
   #callers = 0;
   #dataVersion: unknown;
+  readonly #guard: FileGuard | undefined;
+  /** Whether each batch looks at the files before its callers are answered: a flush costs many times as much. */
+  readonly #guardsBatches: boolean;
+  #fileLook: Timer | undefined;
   readonly #drained: (() => void)[] = [];
   readonly #beginRead: Statement;
   readonly #commit: Statement;
@@ -83,12 +88,25 @@ export class GroupCommit {
     this.#queue = new JobQueue(options.tuning);
     this.#turn = new AnswerTurn(options.host);
     this.#checkpoints = new Checkpoints(connection, options, (error) => this.#checkpointFailed(error));
-    this.#answersEarly = options.plantedBug === "ack-before-commit";
     this.#beginRead = connection.prepare("BEGIN");
     this.#commit = connection.prepare("COMMIT");
     this.#version = connection.prepareLists("PRAGMA data_version");
     this.#format = connection.prepareLists("PRAGMA user_version");
     this.#dataVersion = this.#readVersion();
+    this.#guard = options.readOnly ? undefined : new FileGuard(options.path);
+    this.#guardsBatches = options.durability === "power";
+    this.#lookAtFiles();
+  }
+
+  /** Stops the store if its files are not those that it opened. */
+  #lookAtFiles(): void {
+    if (this.#guard === undefined || this.#state.kind === "stopped" || this.#state.kind === "closed") return;
+    const trouble = this.#guard.trouble();
+    if (trouble !== undefined) {
+      this.#stop(lostText(trouble));
+      return;
+    }
+    this.#fileLook = this.#host.timer(FILE_LOOK_MS, () => this.#lookAtFiles(), { keepAlive: false });
   }
 
   submit(job: Job, urgency: Urgency = "now"): void {
@@ -142,10 +160,11 @@ export class GroupCommit {
   /** Writes what is queued; afterwards nothing is taken any more. */
   async drain(): Promise<void> {
     this.#schedule();
-    if (this.#queue.length > 0 || this.#state.kind === "committing") {
+    if (this.#queue.length > 0) {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
     this.#lock.giveUp();
+    this.#fileLook?.cancel();
     await this.#checkpoints.close();
     if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
   }
@@ -157,6 +176,11 @@ export class GroupCommit {
 
   get isStopped(): boolean {
     return this.#state.kind === "stopped";
+  }
+
+  /** Why it has stopped, in one sentence; undefined while it has not. */
+  get trouble(): string | undefined {
+    return this.#state.kind === "stopped" ? this.#state.reason : undefined;
   }
 
   #stopped(): StoreError | undefined {
@@ -210,28 +234,31 @@ export class GroupCommit {
     if (!this.#takeLock() || !this.#turnLog()) return;
     const callers = this.#callers;
     this.#callers = 0;
-    const jobs = this.#runJobs() ?? [];
-    if (this.#answersEarly && jobs.length > 0) {
-      this.#state = { kind: "committing" };
-      for (const job of jobs) job.succeed();
-      this.#host.timer(1, () => this.#finish(jobs, callers, "answered"));
-      return;
-    }
-    this.#finish(jobs, callers, "waiting");
+    this.#finish(this.#runJobs() ?? [], callers);
   }
 
-  #finish(jobs: readonly Job[], callers: number, answers: "waiting" | "answered"): void {
-    if (jobs.length > 0 && this.#commitTransaction(jobs)) {
+  #finish(jobs: readonly Job[], callers: number): void {
+    if (jobs.length > 0 && this.#commitTransaction(jobs) && this.#isKept(jobs)) {
       this.#connection.work.batches++;
       for (const job of jobs) {
         if (!job.isUpkeep) this.#connection.work.jobs++;
-        if (answers === "waiting") job.succeed();
+        job.succeed();
       }
       this.#turn.answered(callers);
       this.#events.written();
       this.#checkpoints.look();
     }
     this.#rest();
+  }
+
+  /** Whether a batch was written to the store's files; if not, its callers are told. */
+  #isKept(jobs: readonly Job[]): boolean {
+    const trouble = this.#guardsBatches ? this.#guard?.trouble() : undefined;
+    if (trouble === undefined) return true;
+    const message = `${trouble}; the write is lost, unless the file comes back`;
+    for (const job of jobs) job.fail(rejected("unknown", "io-error", message));
+    this.#stop(lostText(trouble));
+    return false;
   }
 
   #rest(): void {
@@ -375,6 +402,7 @@ export class GroupCommit {
   #stop(why: string): StoreError {
     const reason = `The store stopped: ${why}`;
     this.#state = { kind: "stopped", reason };
+    this.#fileLook?.cancel();
     this.#lock.giveUp();
     void this.#checkpoints.close();
     for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));
@@ -401,4 +429,8 @@ export class GroupCommit {
   #readVersion(): unknown {
     return this.#version.value();
   }
+}
+
+function lostText(trouble: string): string {
+  return `${trouble}; end this process, put the file back or restore a copy, and start again`;
 }

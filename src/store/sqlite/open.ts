@@ -8,7 +8,7 @@ import { thrownText } from "../../message/error-data.ts";
 import { type Store, StoreError } from "../store.ts";
 import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
 import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
-import { type PlantedBug, type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
+import { type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { SqliteStore } from "./store.ts";
@@ -19,16 +19,6 @@ const RETRY_MS = 2;
 /** Opens the store in a file, and makes the file if it is not there. */
 export function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   return openWith(resolveOptions(options));
-}
-
-export interface PlantedStoreOptions extends SqliteStoreOptions {
-  /** A mistake made on purpose, to see that the crash harness finds it. */
-  readonly plantedBug?: PlantedBug | undefined;
-}
-
-/** For the crash harness only, and not exported from the package: opens a store that may be wrong in one known way. */
-export function openPlantedStore(options: PlantedStoreOptions): Promise<Store> {
-  return openWith(resolveOptions(options, options.plantedBug));
 }
 
 async function openWith(options: ResolvedOptions): Promise<Store> {

@@ -1,6 +1,4 @@
-/**
- * What a user of the SQLite store may choose, with its defaults, and what only our own tests may.
- */
+/** Options of the SQLite store, with their defaults. */
 
 import type { Host } from "../../host/host.ts";
 import { systemHost } from "../../host/system-host.ts";
@@ -66,25 +64,15 @@ export const DEFAULT_TUNING: SqliteTuning = {
   commitsRemembered: COMMITS_REMEMBERED_MAX,
 };
 
-/**
- * Faults that the crash harness plants to see that it would find them. Not reachable through the package's exports.
- *
- * - `ack-before-commit`: callers hear of success before COMMIT.
- * - `receipt-outside-transaction`: documents guarded by an `absent` precondition are written in a later transaction.
- * - `epoch-not-checked`: a settle is taken from anybody who names the row.
- */
-export type PlantedBug = "ack-before-commit" | "receipt-outside-transaction" | "epoch-not-checked";
-
 export interface ResolvedOptions {
   readonly path: string;
   readonly durability: "power" | "process";
   readonly host: Host;
   readonly readOnly: boolean;
   readonly tuning: SqliteTuning;
-  readonly plantedBug: PlantedBug | undefined;
 }
 
-export function resolveOptions(options: SqliteStoreOptions, plantedBug?: PlantedBug): ResolvedOptions {
+export function resolveOptions(options: SqliteStoreOptions): ResolvedOptions {
   const { path, durability = "power", readOnly = false } = options;
   if (typeof path !== "string" || path === "" || path === ":memory:" || path.includes("\0")) {
     throw new StoreError(
@@ -97,5 +85,5 @@ export function resolveOptions(options: SqliteStoreOptions, plantedBug?: Planted
   }
   const tuning = { ...DEFAULT_TUNING, ...options.tuning };
   checkPayloadBound(tuning.payloadBytesMax);
-  return { path, durability, readOnly, host: options.host ?? systemHost(), tuning, plantedBug };
+  return { path, durability, readOnly, host: options.host ?? systemHost(), tuning };
 }

@@ -32,7 +32,7 @@ export async function loadInSlices(
   sliceLength: number,
 ): Promise<LoadResult> {
   await using reader = openReader(options);
-  const reads = new DocumentReads(new Tables(reader.connection, false), options.tuning.feedCommits);
+  const reads = new DocumentReads(new Tables(reader.connection), options.tuning.feedCommits);
   const documents: LoadResult["documents"][number][] = [];
   let sequence = 0;
   for (let from = 0; from < refs.length; from += sliceLength) {

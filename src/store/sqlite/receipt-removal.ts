@@ -4,7 +4,7 @@
  * event loop. Every step works by the horizon as it is then, which the first has moved.
  */
 import { SHARED_SCOPE } from "../document.ts";
-import { eventOf, namesMadeBefore } from "../receipt.ts";
+import { eventOf, namesMadeBefore } from "../receipt-name.ts";
 import type { ForgetRequest } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import type { Space } from "./space-table.ts";
@@ -88,7 +88,7 @@ export class ReceiptRemoval {
     const { receipts, documents, labels } = this.#tables;
     if (Number(made_at) >= receipts.horizonMs || Number(sequence) > space.floor) return false;
     const event = eventOf(String(name));
-    if (event !== undefined && receipts.isUnsettled(event)) return false;
+    if (event !== undefined && receipts.isUnsettled(event.id)) return false;
     labels.removeAll(Number(id));
     documents.erase(space, { scope: SHARED_SCOPE, id: String(name) });
     return true;

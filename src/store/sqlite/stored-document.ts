@@ -1,4 +1,5 @@
 /** A document as its row describes it: where it begins, where it ends, and what of it is still to be written. */
+import { DOCUMENT_BYTES_MAX, SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { DocumentRef } from "../document.ts";
 import type { Row } from "./connection.ts";
 import type { Space } from "./space-table.ts";
@@ -9,6 +10,8 @@ export interface StoredDocument extends DocumentRef {
   readonly space: number;
   /** Of the last commit that changed it; 0 when it was only named so far. */
   sequence: number;
+  /** Whether it has a value: it is no tombstone, and not only referenced. */
+  present: boolean;
   baseSequence: number;
   baseBytes: number;
   /** Of the patches after the base. */
@@ -33,13 +36,22 @@ export interface StoredDocument extends DocumentRef {
 
 /** Columns of a document's row, as `documentOf` reads them. */
 export const DOCUMENT_COLUMNS =
-  "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence, base_sum IS NULL AS is_elsewhere";
+  "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence, present, base_sum IS NULL AS is_elsewhere";
 
 /** Below this, patches are cheaper than a snapshot whatever the size of the document. */
 const PATCH_BYTES_MIN = 4_096;
+/** A snapshot of a document near its bound costs this many bytes of patches at least. */
+const ROOM_BYTES_MIN = DOCUMENT_BYTES_MAX / 16;
 
+/** Less of a large document: its patches may not fill the room that is left to it before they are measured. */
 export function isOvergrown({ patchBytes, baseBytes }: StoredDocument): boolean {
-  return patchBytes > Math.max(PATCH_BYTES_MIN, baseBytes);
+  const room = Math.max((DOCUMENT_BYTES_MAX - baseBytes) / 2, ROOM_BYTES_MIN);
+  return patchBytes > Math.max(PATCH_BYTES_MIN, Math.min(baseBytes, room));
+}
+
+/** Whether a snapshot of it is made in slices. */
+export function isLarge({ patchBytes, baseBytes }: StoredDocument): boolean {
+  return patchBytes + baseBytes > SNAPSHOT_SLICE_BYTES;
 }
 
 /** The sequence after which the changes lie that loading needs. */
@@ -54,6 +66,7 @@ export function absentDocument(space: Space, { scope, id }: DocumentRef): Stored
     scope,
     id,
     sequence: 0,
+    present: false,
     baseSequence: 0,
     baseBytes: 0,
     patchBytes: 0,
@@ -73,6 +86,7 @@ export function documentOf(space: Space, row: Row): StoredDocument {
     scope: String(row["scope"]),
     id: String(row["name"]),
     sequence: Number(row["sequence"]),
+    present: row["present"] === 1,
     baseSequence: Number(row["base_sequence"]),
     baseBytes: Number(row["base_bytes"]),
     patchBytes: Number(row["patch_bytes"]),

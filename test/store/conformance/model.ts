@@ -7,7 +7,7 @@ import { describe, expect, test } from "#test";
 import type { Store } from "../../../src/store/store.ts";
 import { histories, PROLOGUE, type Step } from "./model/actions.ts";
 import type { StoreModel } from "./model/store-model.ts";
-import { DOCUMENTS, NODES, type Planned, SPACES, World } from "./model/world.ts";
+import { DOCUMENTS, NODES, type Planned, PREFIXES, SPACES, World } from "./model/world.ts";
 import { ref } from "./requests.ts";
 import type { OpenStore, StoreUnderTest } from "./store-under-test.ts";
 
@@ -29,6 +29,10 @@ const DEMANDED = [
   "settled",
   "recovered",
   "requeued",
+  "concluded",
+  "consumers-moved",
+  "removed",
+  "running",
   "retry released",
   "retained",
 ] as const;
@@ -95,6 +99,8 @@ class HistoryRun {
     if (name === "settle" && Array.isArray(answer)) for (const result of answer) this.#seen.add(`${result}`);
     if (name === "recover" && answer !== 0) this.#seen.add("recovered");
     if (name === "requeue" && Array.isArray(answer) && answer.length > 0) this.#seen.add("requeued");
+    if (name === "conclude" && Array.isArray(answer) && answer.length > 0) this.#seen.add("concluded");
+    if (name === "remove consumer") this.#seen.add(`${answer}`);
     if (name === "retain" && answer !== 0) this.#seen.add("retained");
     if (typeof released === "number" && released > 0) this.#seen.add("retry released");
   }
@@ -115,7 +121,10 @@ async function observe(store: Store): Promise<unknown> {
     const { sequence, documents } = await store.load(space, DOCUMENTS.map(ref));
     const basis = await store.basis(space, NODES);
     const feed = await store.changesSince(space, 0, 1_000);
+    const lists = [];
+    for (const prefix of PREFIXES) lists.push(await store.list(space, { scope: ref("").scope, prefix, limit: 1_000 }));
     spaces.push({
+      lists: lists.map((page) => page.documents.map(({ id, sequence }) => ({ id, sequence }))),
       sequence,
       documents: documents.map((document) => ({ ...document, labels: sorted(document.labels) })),
       basis,
@@ -126,6 +135,7 @@ async function observe(store: Store): Promise<unknown> {
     spaces,
     rows: await store.query({ limit: 1_000 }),
     count: await store.count(),
+    consumers: await store.consumers(),
     due: (await store.dueRows(Number.MAX_SAFE_INTEGER, 1_000)).map(({ order, ...row }) => row),
     earliest: await store.earliestDue(),
   });
@@ -143,12 +153,19 @@ function expectedSight(model: StoreModel): unknown {
       ),
     }));
     const feed = { commits: space.commits, head: space.sequence, gap: false };
-    return { sequence: space.sequence, documents, basis: space.recorded(NODES), feed };
+    const lists = PREFIXES.map((prefix) =>
+      DOCUMENTS.filter((id) => id.startsWith(prefix) && space.values.has(id)).map((id) => ({
+        id,
+        sequence: space.sequenceOf(id),
+      })),
+    );
+    return { lists, sequence: space.sequence, documents, basis: space.recorded(NODES), feed };
   });
   return comparable({
     spaces,
     rows: model.journal.rows,
     count: model.journal.count(),
+    consumers: model.journal.consumers(model.nowMs),
     due: model.dueRows(Number.MAX_SAFE_INTEGER),
     earliest: model.dueRows(Number.MAX_SAFE_INTEGER)[0]?.dueAtMs,
   });

@@ -7,7 +7,7 @@ import { describe, expect, test } from "#test";
 import { periodOf, periodText } from "../../../src/message/id-time.ts";
 import type { Precondition } from "../../../src/store/commit.ts";
 import type { Settlement } from "../../../src/store/journal.ts";
-import { madeAt } from "../../../src/store/receipt.ts";
+import { madeAt } from "../../../src/store/receipt-name.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { START_MS } from "../controlled-host.ts";
 import { commitBy, committed, entry, ref, set, settlement } from "./requests.ts";
@@ -190,5 +190,5 @@ function sendAt(number: number): string {
 }
 
 function eventReceipt(id: string): string {
-  return `receipt:${id.length}:${id}:worker`;
+  return `receipt:event:${id} worker ${id.length}`;
 }

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "#test";
 import { periodOf, periodText } from "../../../src/message/id-time.ts";
 import type { CommitOutcome, CommitRequest, Precondition } from "../../../src/store/commit.ts";
-import { madeAt } from "../../../src/store/receipt.ts";
+import { madeAt } from "../../../src/store/receipt-name.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { START_MS } from "../controlled-host.ts";
 import {
@@ -43,7 +43,7 @@ function sendIdAt(timeMs: number): string {
 
 const requestReceipt = (id: string) => `receipt/${id}`;
 const sendReceipt = (id: string) => `receipt:stream:${id}`;
-const eventReceipt = (id: string, subscriber = "s") => `receipt:${id.length}:${id}:${subscriber}`;
+const eventReceipt = (id: string, subscriber = "s") => `receipt:event:${id} ${subscriber} ${id.length}`;
 
 let lastHandling = 0;
 
@@ -145,7 +145,6 @@ export function receiptCases(open: OpenStore): void {
         requestReceipt(idAt(START_MS).toUpperCase()),
         sendReceipt("f".repeat(32)),
         eventReceipt("order-17"),
-        eventReceipt(`${idAt(START_MS)}${"x".repeat(100)}`),
       ];
       for (const name of lasting) committed(await at.store.commit(handling(name)));
       const users = requestReceipt(idAt(START_MS));
@@ -307,7 +306,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await at.store.append([entry({ id })])).toMatchObject({ reason: "too-old" });
     });
 
-    test("[S102] an event that has failed keeps its receipts until it is requeued and done, or gone", async () => {
+    test("[S102] an event that has failed keeps its receipts until it is requeued and done, or discarded", async () => {
       await using at = await open(SHORT);
       const ids = [idAt(START_MS), idAt(START_MS)] as const;
       const rows = await append(at.store, ...ids.map((id) => entry({ id })));
@@ -327,7 +326,10 @@ export function receiptCases(open: OpenStore): void {
       expect(await at.store.settle(settlements)).toEqual(["settled"]);
       expect(await rowOf(at.store, rows[0]!)).toMatchObject({ status: "done" });
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
-      expect(await at.store.retain({ keepSettled: 0, limit: 10 })).toBe(2);
+      expect(await at.store.retain({ keepSettled: 0, limit: 10 })).toBe(1);
+      expect(await forget(at.store, START_MS + HOUR_MS)).toBe(0);
+      const ending = { outcome: "discarded", reason: "no use" } as const;
+      expect(await at.store.conclude([rows[1]!], { from: "failed", ending })).toEqual([rows[1]]);
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
     });
 

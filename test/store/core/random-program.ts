@@ -12,7 +12,7 @@ import { Receipt } from "../../../src/store/receipt.ts";
 import { StoreError } from "../../../src/store/store.ts";
 
 export const DOCUMENTS: readonly DocumentRef[] = ["a", "b", "c", "d"].map((id) => ({ scope: "space", id }));
-export const RECEIPTS: readonly DocumentRef[] = [1, 2, 3, 4, 5, 6].map((n) => ({ scope: "space", id: `receipt ${n}` }));
+export const RECEIPTS: readonly DocumentRef[] = [1, 2, 3, 4, 5, 6].map((n) => ({ scope: "space", id: `receipt/${n}` }));
 
 /** What a body works on: a transaction, or plain values. */
 export interface Access {

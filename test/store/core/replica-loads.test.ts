@@ -28,7 +28,7 @@ describe("documents that are not here", () => {
     const { here } = await setup();
     expect(here.replica.peek(DOC)).toBe(undefined);
     await here.replica.loadsSettled();
-    expect(here.notifications).toMatchObject([{ kind: "pull", changes: [], missing: [DOC] }]);
+    expect(here.notifications).toMatchObject([{ kind: "pull", changes: [], unchanged: [DOC] }]);
     expect(here.replica.place(DOC).state).toBe("loaded");
   });
 

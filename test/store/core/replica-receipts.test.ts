@@ -5,7 +5,7 @@ import { rejected } from "../../../src/store/rejection.ts";
 import { pullStored } from "../../../src/store/stored-value.ts";
 import { DOC, fate, quiet, refusal, type Site, setup } from "./replica-setup.ts";
 
-const RECEIPT = { scope: "space", id: "receipt:1" };
+const RECEIPT = { scope: "space", id: "receipt/1" };
 
 /** A transaction that leaves a receipt, on its way. */
 function leave({ replica }: Site, value: Json, id = RECEIPT.id) {
@@ -65,7 +65,7 @@ describe("receipts", () => {
     here.told();
     gate.open();
     expect(fate(await commit.outcome)).toBe("stale read-moved");
-    expect(here.told()).toContainEqual(["revert", "receipt:1", 1, undefined]);
+    expect(here.told()).toContainEqual(["revert", "receipt/1", 1, undefined]);
     await quiet();
     expect(here.replica.peek(RECEIPT)).toBeUndefined();
     here.replica.checkInvariants();
@@ -77,7 +77,7 @@ describe("receipts", () => {
     const reader = here.replica.transaction();
     expect(reader.read(RECEIPT)).toBeUndefined();
     const { outcome } = leave(here, 1);
-    expect(here.told()).toContainEqual(["commit", "receipt:1", undefined, 1]);
+    expect(here.told()).toContainEqual(["commit", "receipt/1", undefined, 1]);
     reader.write({ scope: "space", id: "x" }, [], 1);
     expect(fate(await reader.commit().outcome)).toBe("stale read-moved");
     expect(fate(await outcome)).toBe("committed");
@@ -111,7 +111,9 @@ describe("receipts", () => {
     here.replica.checkInvariants();
   });
 
-  test("[S77] the names of receipts begin alike", () => {
-    expect(refusal(() => new Receipt({ scope: "space", id: "quittance" }, {}))).toContain('begin with "receipt"');
+  test("[S77] a receipt needs the name of one", () => {
+    expect(refusal(() => new Receipt({ scope: "space", id: "quittance" }, {}))).toContain(
+      '"quittance" is not the name of a receipt',
+    );
   });
 });

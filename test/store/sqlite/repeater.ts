@@ -6,7 +6,7 @@
 import { randomUnit } from "../../../src/host/random-source.ts";
 import { SeededRandom } from "../../../src/host/seeded-random.ts";
 import type { Settlement } from "../../../src/store/journal.ts";
-import { madeAt } from "../../../src/store/receipt.ts";
+import { madeAt } from "../../../src/store/receipt-name.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/index.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { commitBy, entry, ref, set, settlement } from "../conformance/requests.ts";
@@ -92,7 +92,7 @@ export class Repeater {
     for (const claim of claims) {
       const id = claim.row.message?.metadata.id ?? "";
       const done = settlement(claim, { kind: "done" });
-      if (!(await this.#handle(`receipt:${id.length}:${id}:worker`, [done]))) await this.#store.settle([done]);
+      if (!(await this.#handle(`receipt:event:${id} worker ${id.length}`, [done]))) await this.#store.settle([done]);
     }
     return claims.length;
   }

@@ -17,6 +17,8 @@ export class SpaceModel {
   sequence = 0;
   readonly values = new Map<string, Json>();
   readonly commits: FeedCommit[] = [];
+  /** When documents came and went. */
+  readonly turns: { readonly sequence: number; readonly id: string }[] = [];
   readonly basis = new Map<string, NodeBasis>();
   /** By document id and path as text. */
   readonly labels = new Map<string, { readonly id: string; readonly path: Path; readonly labels: readonly string[] }>();
@@ -42,8 +44,15 @@ export class SpaceModel {
     );
   }
 
+  membersChanged(prefix: string, sequence: number): boolean {
+    return this.turns.some((turn) => turn.sequence > sequence && turn.id.startsWith(prefix));
+  }
+
   apply(request: CommitRequest): void {
+    const before = new Set(this.values.keys());
     for (const patch of request.patches) patchValues(this.values, patch);
+    for (const id of new Set(request.patches.map((patch) => patch.id)))
+      if (before.has(id) !== this.values.has(id)) this.turns.push({ sequence: this.sequence + 1, id });
     if (request.patches.length > 0 || request.labels.length > 0) {
       const { session, localSequence, patches, labels } = request;
       this.commits.push({ sequence: ++this.sequence, session, localSequence, patches: joined(patches), labels });

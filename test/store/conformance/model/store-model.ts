@@ -65,6 +65,9 @@ export class StoreModel {
     for (const { id, path, depth, sequence } of request.reads) {
       if (space.hasMoved(id, path, depth, sequence, request.session)) return no("stale", "read-moved");
     }
+    if (request.settlements.some((settlement) => this.journal.isOutdated(settlement))) {
+      return no("stale", "consumers-moved");
+    }
     if (!request.settlements.every((settlement) => this.journal.isHeld(settlement))) {
       return no("permanent", "lease-lost");
     }
@@ -84,6 +87,8 @@ export class StoreModel {
     for (const condition of request.preconditions) {
       if (condition.kind === "absent") {
         if (space.sequenceOf(condition.id) > 0) return no("permanent", "document-exists");
+      } else if (condition.kind === "members") {
+        if (space.membersChanged(condition.prefix, condition.sequence)) return no("stale", "read-moved");
       } else if (!this.#results.has(`${condition.session} ${condition.localSequence}`)) {
         return no("permanent", "origin-not-committed");
       }

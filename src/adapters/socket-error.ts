@@ -1,0 +1,16 @@
+/** Why a socket cannot be opened; the message says what to do. */
+import { CodedError } from "../message/coded-error.ts";
+
+export type SocketErrorCode =
+  /** A kernel listens on the path. */
+  | "SOCKET_IN_USE"
+  /** A file that is not a socket is at the path. */
+  | "SOCKET_NOT_OURS"
+  /** Other users may write to the folder. */
+  | "SOCKET_UNSAFE"
+  /** The system refused; the message has its reason. */
+  | "SOCKET_FAILED";
+
+export class SocketError extends CodedError<SocketErrorCode> {
+  override readonly name = "SocketError";
+}

@@ -1,0 +1,102 @@
+/**
+ * A read by plain code brings a computed value up to date before it returns (demand for the length of the read): an
+ * observer of its own makes the computations upstream live, those that are not clean run by height, and the demand ends.
+ * Effects wait for their pass. A value that cannot be computed now stays as it is: an asynchronous run or a gate is in the
+ * way, or an input is not loaded. SPEC: R80, R81.
+ */
+import type { Address, DocumentIndex } from "./address.ts";
+import type { Agenda } from "./agenda.ts";
+import type { Graph } from "./graph.ts";
+import { upstream } from "./graph-walk.ts";
+import type { SchedulerNode } from "./node.ts";
+import type { Registry } from "./registry.ts";
+
+/** A run that is abandoned adds the reads that it found; a node is abandoned at most a few times before it runs or waits. */
+const SWEEPS_WITHOUT_RUN_MAX = 100;
+
+/** Runs nodes for a read; the settle component. */
+export interface ReadWork {
+  /** Tells readers of the writes so far, and counts the runs of the read as those of a pass of its own. */
+  beginRead(): void;
+  runNext(node: SchedulerNode): Promise<void> | undefined;
+  /** Lets nodes go that only the read demanded. */
+  endRead(): void;
+  /** Readers have not been told of every write. */
+  readonly hasUntold: boolean;
+}
+
+export class OutsideReads {
+  #work: ReadWork | undefined;
+  readonly #registry: Registry;
+  readonly #graph: Graph;
+  readonly #agenda: Agenda;
+
+  constructor(parts: { registry: Registry; graph: Graph; agenda: Agenda }) {
+    this.#registry = parts.registry;
+    this.#graph = parts.graph;
+    this.#agenda = parts.agenda;
+  }
+
+  set work(work: ReadWork) {
+    this.#work = work;
+  }
+
+  /** Brings the documents that nodes write there up to date, as far as that can be done now. */
+  bringUpToDate(address: Address, shallow: boolean): void {
+    const work = this.#work as ReadWork;
+    const { home } = address;
+    if (!work.hasUntold && (home.lookedAt === this.#graph.tick || this.#isClean(home))) return;
+    work.beginRead();
+    const observer = this.#observe(address, shallow);
+    this.#agenda.holdEffects();
+    try {
+      this.#runUpstream(observer, work);
+      home.lookedAt = this.#graph.tick;
+    } finally {
+      this.#release(observer);
+      this.#agenda.releaseEffects();
+      work.endRead();
+    }
+  }
+
+  /** Nothing is queued that could change it. */
+  #isClean({ writers }: DocumentIndex): boolean {
+    return this.#agenda.isEmpty && writers.every(({ live, status }) => live && status === "clean");
+  }
+
+  #observe(address: Address, shallow: boolean): SchedulerNode {
+    const observer = this.#registry.create({ kind: "effect", id: `read of ${address}`, run: () => undefined });
+    observer.status = "clean";
+    this.#graph.root(observer);
+    this.#graph.addRead(observer, address, shallow, null);
+    return observer;
+  }
+
+  /**
+   * One sweep by height runs a chain of any length. A run that reads other places than before changes the graph, so the
+   * sweep starts again. A sweep in which no node comes to its end only finds nodes that have to wait.
+   */
+  #runUpstream(observer: SchedulerNode, work: ReadWork): void {
+    for (let sweeps = 0; sweeps < SWEEPS_WITHOUT_RUN_MAX; sweeps++) {
+      const edges = this.#graph.indexWrites;
+      let isDone = true;
+      for (const node of [...upstream(observer)].sort((a, b) => a.height - b.height)) {
+        if (node === observer || node.slot < 0 || node.envelope !== undefined) continue;
+        const { runs } = node;
+        work.runNext(node);
+        if (node.runs !== runs) sweeps = 0;
+        if (this.#graph.indexWrites === edges) continue;
+        isDone = false;
+        break;
+      }
+      if (isDone) return;
+    }
+  }
+
+  #release(observer: SchedulerNode): void {
+    this.#agenda.withdraw(observer);
+    this.#graph.unroot(observer);
+    this.#graph.dropReads(observer, null);
+    this.#registry.delete(observer);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * The call of a handler, at every entry point: it returns, throws, or takes too long. SPEC: U30-U36, J62.
+ *
+ * A handler that returns no thenable costs no promise. A function cannot be stopped, only left behind: when its time is over,
+ * `onTimeout` ends its transaction and aborts its signal, and its later end is ignored.
+ */
+import { asyncContext } from "../host/async-context.ts";
+import type { Host } from "../host/host.ts";
+
+/** How a call ended. */
+export type HandlerEnd =
+  | { readonly kind: "returned"; readonly value: unknown }
+  | { readonly kind: "threw"; readonly error: unknown }
+  | { readonly kind: "timeout"; readonly error: Error };
+
+/** How long a handler is waited for. */
+export interface HandlerWait {
+  readonly host: Host;
+  readonly timeoutMs: number;
+}
+
+/** Told when the time of a handler is over, before its end is given. */
+export interface Cancellable {
+  cancel(reason: Error): void;
+}
+
+/** Calls a handler with two arguments. Gives a promise only if the handler returned a thenable. */
+export function callHandler<First, Second>(
+  handler: (first: First, second: Second) => unknown,
+  first: First,
+  second: Second,
+  wait?: HandlerWait & { readonly cancellable: Cancellable },
+): HandlerEnd | Promise<HandlerEnd> {
+  let value: unknown;
+  try {
+    // What the caller is part of, the handler is not.
+    value =
+      asyncContext.get() === undefined ? handler(first, second) : asyncContext.clear(() => handler(first, second));
+  } catch (error) {
+    return { kind: "threw", error };
+  }
+  return isThenable(value) ? endOf(value, wait) : { kind: "returned", value };
+}
+
+/** The end of a handler that returned a thenable. */
+export function endOf(
+  thenable: PromiseLike<unknown>,
+  wait?: HandlerWait & { readonly cancellable: Cancellable },
+): Promise<HandlerEnd> {
+  return new Promise((resolve) => {
+    const timer = wait?.host.timer(wait.timeoutMs, () => {
+      const error = new Error(`the handler timed out after ${wait.timeoutMs} ms`);
+      wait.cancellable.cancel(error);
+      resolve({ kind: "timeout", error });
+    });
+    const threw = (error: unknown) => {
+      timer?.cancel();
+      resolve({ kind: "threw", error });
+    };
+    try {
+      // `Promise.resolve` calls the `then` of a foreign thenable in a job of its own, and turns its throw into a rejection.
+      Promise.resolve(thenable).then((value) => {
+        timer?.cancel();
+        resolve({ kind: "returned", value });
+      }, threw);
+    } catch (error) {
+      // A promise whose `constructor` throws.
+      threw(error);
+    }
+  });
+}
+
+/** Whether a value is a promise of any library. An object whose `then` throws when it is read counts: awaiting it rejects. */
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  if (value === null || (typeof value !== "object" && typeof value !== "function")) return false;
+  try {
+    return "then" in value && typeof value.then === "function";
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,85 @@
+/** Timers of a whole kernel: with its journal, its space and a real file. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
+import { Kernel } from "../../src/kernel/kernel.ts";
+import { TIMERS_FIRED_MAX } from "../../src/limits.ts";
+import { capability } from "../../src/loop/define-capability.ts";
+import type { Message } from "../../src/message/envelope.ts";
+import type { Json } from "../../src/message/json.ts";
+import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { openSqliteStore } from "../../src/store/sqlite/open.ts";
+
+const job = (data: Json) => ({ kind: "command", type: "Job.Run", data });
+
+function request(type: string, id: string, data: Json): Message {
+  return { kind: "command", type, data, metadata: { id, timestamp: 1 } };
+}
+
+describe("timers of a kernel", () => {
+  test("[T18] a capability hears Timer.Fired before it is given the message", async () => {
+    const host = simulatedHost(1);
+    const heard: string[] = [];
+    const kernel = await host.run(() =>
+      Kernel.open({
+        ...{ host, store: memoryStore({ host }), observe: () => undefined },
+        capabilities: {
+          job: capability({
+            description: "runs jobs",
+            commands: { "Job.Run": { handle: (_, __, { metadata }) => void heard.push(`${metadata.causation} ran`) } },
+            on: { "Timer.Fired": (_, __, { metadata }) => void heard.push(`${metadata.causation} fired`) },
+          }),
+        },
+      }),
+    );
+    const dueAt = host.now() + 1_000;
+    for (let n = 0; n < 50; n++)
+      await host.run(() => kernel.request(request("Timer.Set", `t${n}`, { dueAt, message: job(n) })));
+    await host.advance(10_000);
+    expect(heard).toHaveLength(100);
+    for (let n = 0; n < 50; n++) expect(heard.indexOf(`t${n} fired`)).toBeLessThan(heard.indexOf(`t${n} ran`));
+    await host.run(() => kernel.close());
+  });
+
+  test("[T13] an id that another command has used is 409 for a timer, and the other way round", async () => {
+    const host = simulatedHost(1);
+    const kernel = await host.run(() => Kernel.open({ host, store: memoryStore({ host }), observe: () => undefined }));
+    const ask = (type: string, id: string, data: Json) => host.run(() => kernel.request(request(type, id, data)));
+    const timer = { delayMs: 60_000, message: job(1) };
+    await ask("Memory.Set", "one", { key: "/x", value: 1 });
+    expect(await ask("Timer.Set", "one", timer)).toMatchObject({ kind: "error", data: { code: 409 } });
+    expect(await ask("Timer.Set", "two", timer)).toMatchObject({ kind: "reply" });
+    const other = await ask("Memory.Set", "two", { key: "/x", value: 2 });
+    expect(other).toMatchObject({ kind: "error", data: { code: 409 } });
+    await host.run(() => kernel.close());
+  });
+
+  test("[T17] timers of one deadline cost a few commits of the file, not one each", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "millrace-timers-"));
+    // A batch ends with its queue, not because the machine is busy.
+    const store = await openSqliteStore({ path: join(directory, "k.db"), tuning: { batchMs: 600_000 } });
+    const count = 2 * TIMERS_FIRED_MAX;
+    const ran = Promise.withResolvers<void>();
+    let runs = 0;
+    let before = 0;
+    const handle = () => {
+      if (++runs === count) ran.resolve();
+      return null;
+    };
+    const kernel = await Kernel.open({
+      ...{ store, observe: () => undefined },
+      capabilities: { job: capability({ description: "runs jobs", commands: { "Job.Run": { handle } } }) },
+    });
+    const dueAt = Date.now() + 2_000;
+    await Promise.all(Array.from({ length: count }, (_, n) => kernel.command("Timer.Set", { dueAt, message: job(n) })));
+    before = store.stats().batches;
+    await ran.promise;
+    await kernel.idle();
+    // A batch of timers is taken, announced, journaled, settled and forgotten: a handful of commits, however many timers it has.
+    expect(store.stats().batches - before).toBeLessThan(count / 4);
+    await kernel.close();
+    rmSync(directory, { recursive: true });
+  });
+});

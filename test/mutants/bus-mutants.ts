@@ -1,0 +1,69 @@
+/** Planted bugs of the bus: retries, recovery, receipts, order. */
+import type { Mutant } from "./mutant.ts";
+
+export const BUS_MUTANTS: readonly Mutant[] = [
+  {
+    name: "earlier-retry-does-not-rearm",
+    breaks: "J2",
+    file: "src/bus/retry-timer.ts",
+    find: "(this.#armed !== undefined && this.#armed.atMs <= atMs)",
+    replace: "this.#armed !== undefined",
+    tests: ["test/bus/retry.test.ts"],
+  },
+  {
+    name: "retry-without-timer",
+    breaks: "J2",
+    file: "src/bus/settle-queue.ts",
+    find: `    if (settled && outcome.kind === "retry") this.#retries.note(outcome.atMs);\n`,
+    replace: "",
+    tests: ["test/bus/retry.test.ts"],
+  },
+  {
+    name: "no-receipt-where-handler-returns-nothing",
+    breaks: "J3",
+    file: "src/bus/transactional-share.ts",
+    find: "      transaction.leave(new Receipt(receipt, result));",
+    replace: "      if (result !== NO_RESULT) transaction.leave(new Receipt(receipt, result));",
+    tests: ["test/bus/transactional.test.ts"],
+  },
+  {
+    name: "serial-key-overtaken",
+    breaks: "J4",
+    file: "src/bus/serial-order.ts",
+    find: "    if (this.#checkedThrough >= run.id) return lane.first === run;",
+    replace: "    if (this.#checkedThrough >= run.id) return true;",
+    tests: ["test/bus/serial.test.ts"],
+  },
+  {
+    name: "emit-of-a-failed-attempt-published",
+    breaks: "J5",
+    file: "src/bus/handler.ts",
+    find: "    this.#emitter.emitWith(this.#transaction, this.#event, this.subscriberId, topic, payload, options);",
+    replace: "    void this.#emitter.emitNow(this.#event, this.subscriberId, topic, payload, options);",
+    tests: ["test/bus/transactional.test.ts"],
+  },
+  {
+    name: "bus-receipt-unlabelled",
+    breaks: "F1",
+    file: "src/bus/transactional-share.ts",
+    find: "  transaction.labels.push({ ...receipt, path: [], labels: [...label] });\n",
+    replace: "",
+    tests: ["test/cells/labels.test.ts", "test/cells/labels-restart.test.ts", "test/bus/transactional.test.ts"],
+  },
+  {
+    name: "settle-refused-once-is-given-up",
+    breaks: "K1",
+    file: "src/bus/settle-queue.ts",
+    find: `      if (left.runs.length > 0) this.#send(left, "now");\n`,
+    replace: "",
+    tests: ["test/bus/stopping.test.ts", "test/bus/dispatch.test.ts", "test/bus/simulation.test.ts"],
+  },
+  {
+    name: "lost-lease-not-opened-again",
+    breaks: "K1",
+    file: "src/bus/lease-keeper.ts",
+    find: `    if (this.#state === "running") await this.#open();\n`,
+    replace: "",
+    tests: ["test/bus/lease.test.ts"],
+  },
+];

@@ -1,0 +1,74 @@
+/**
+ * Runs the tests of one mutant in its planted tree. The verdicts:
+ *
+ * - `caught`: at least one test failed.
+ * - `survived`: all tests passed; a test is missing.
+ * - `broken`: the bug does not run: no test was found, or a file could not be loaded. The list is to be mended.
+ */
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Mutant } from "./mutant.ts";
+import { plantedTree, removeTree } from "./planted-tree.ts";
+
+export type Verdict =
+  | { readonly kind: "caught"; readonly by: string }
+  | { readonly kind: "survived" }
+  | { readonly kind: "broken"; readonly why: string };
+
+/** A test that waits for something that the bug prevents is ended after this time. No healthy test of the lists takes a tenth of it. */
+const TEST_LIMIT_MS = 120_000;
+
+export async function runMutant(mutant: Mutant, root?: string): Promise<Verdict> {
+  const tree = plantedTree(mutant, root);
+  try {
+    const output = await runTests(tree, mutant.tests);
+    return verdictOf(join(tree, "report.json"), output);
+  } finally {
+    removeTree(tree);
+  }
+}
+
+interface TestReport {
+  readonly numTotalTests: number;
+  readonly testResults: readonly {
+    readonly status: string;
+    readonly message: string;
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
+}
+
+function verdictOf(path: string, output: string): Verdict {
+  let report: TestReport;
+  try {
+    report = JSON.parse(readFileSync(path, "utf8")) as TestReport;
+  } catch {
+    return { kind: "broken", why: `the tests left no report: ${output.trim().slice(-500)}` };
+  }
+  const failed = report.testResults.flatMap((file) => file.assertionResults).find(({ status }) => status === "failed");
+  if (failed) return { kind: "caught", by: failed.fullName };
+  const unloaded = report.testResults.find(({ status }) => status === "failed");
+  if (unloaded) return { kind: "broken", why: unloaded.message.slice(0, 500) };
+  if (report.numTotalTests === 0) return { kind: "broken", why: "its test files have no tests" };
+  return { kind: "survived" };
+}
+
+function runTests(tree: string, tests: readonly string[]): Promise<string> {
+  const report = join(tree, "report.json");
+  const limits = [`--testTimeout=${TEST_LIMIT_MS}`, `--hookTimeout=${TEST_LIMIT_MS}`, "--maxWorkers=1", "--bail=1"];
+  const args = ["run", ...tests, ...limits, "--reporter=json", `--outputFile.json=${report}`];
+  const { TEST_LONG, TEST_WHOLE, ...env } = process.env;
+  return new Promise((resolve, reject) => {
+    const vitest = join(tree, "node_modules", ".bin", "vitest");
+    const child = spawn(vitest, args, { cwd: tree, env, stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    const take = (chunk: Buffer) => {
+      // The end says why it failed.
+      output = (output + chunk).slice(-10_000);
+    };
+    child.stdout.on("data", take);
+    child.stderr.on("data", take);
+    child.on("error", reject);
+    child.on("close", () => resolve(output));
+  });
+}
