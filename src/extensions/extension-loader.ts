@@ -8,7 +8,9 @@
  *     await loader.start();             // start(), services, schedules, health
  *     await loader.stop(graceMs);       // in reverse
  */
+
 import type { EventBus } from "../bus/event-bus.ts";
+import type { Space } from "../cells/space.ts";
 import { guarded } from "../host/hook.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HANDLER_TIMEOUT_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
@@ -37,6 +39,8 @@ export interface ExtensionLoaderOptions {
   readonly bus: EventBus;
   readonly due: DueTable;
   readonly requests: Requests;
+  /** The kernel's space. */
+  readonly space: Space;
   readonly sources: ExtensionSources;
   /** Where data folders are made. */
   readonly dataDir: string;
@@ -77,7 +81,7 @@ export class ExtensionLoader {
 
   /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
   constructor(options: ExtensionLoaderOptions) {
-    const { host, bus, due, requests, dataDir, leaseMs = LEASE_MS, alone = false } = options;
+    const { host, bus, due, requests, space, dataDir, leaseMs = LEASE_MS, alone = false } = options;
     const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
     this.#bus = bus;
@@ -88,7 +92,7 @@ export class ExtensionLoader {
     this.#schedules = new ScheduleTable({ host, due, logger: this.#logger, leaseMs, alone });
     const extension = (id: string) => this.#records.find((one) => one.id === id && !one.closed)?.extension;
     const cause = new Cause();
-    this.#parts = { host, bus, router: this.router, activity, cause, requests, log, dataDir, extension };
+    this.#parts = { host, bus, router: this.router, activity, cause, requests, space, log, dataDir, extension };
     this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
     this.#order = this.#ordered();
     for (const record of this.#order) this.#declare(record);
