@@ -182,6 +182,9 @@ export const CONFLICTS_BEFORE_BACKOFF = 3;
 export const WRITE_ATTEMPTS_MAX = 5;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
+/** Values that one confirmed sink holds until the store has answered; beyond, it skips the oldest. */
+export const CONFIRMED_CALLS_MAX = 10_000;
+
 /** Writes of plain code to one document that wait until it is loaded; beyond, `push` and `update` throw. */
 export const LATE_WRITES_MAX = 10_000;
 

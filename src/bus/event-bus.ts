@@ -21,6 +21,7 @@ import {
   STOP_GRACE_MS,
   TIMER_DELAY_MS_MAX,
 } from "../limits.ts";
+import { whenItStands } from "../message/dropped.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
@@ -98,6 +99,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   readonly #handlerTimeoutMs: number;
   readonly #topics = new Topics();
   readonly #subscriptions = new Subscriptions();
+  /** Tells whether the state lasts that the observer which publishes now has read; a kernel asks its space. */
+  standing: (() => Promise<boolean> | undefined) | undefined;
   readonly #consumers: Consumers;
   readonly #publisher: Publisher;
   readonly #held: HeldEvents;
@@ -157,7 +160,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (this.#isClosed) return Promise.reject(stoppedError());
     const { signal, correlation, causation } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    return this.#publisher.publish({ topic, source, payload, correlation, causation }, undefined, signal);
+    const publication = { topic, source, payload, correlation, causation };
+    const standing = this.standing?.();
+    if (standing === undefined) return this.#publisher.publish(publication, undefined, signal);
+    return whenItStands(standing, () => this.#publisher.publish(publication, undefined, signal));
   }
 
   /** Writes events in order, all or none. Resolves with their ids once they are durable. */

@@ -30,6 +30,7 @@ import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
 import { shutdown, syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
+import { whenItStands } from "../message/dropped.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { Lineage } from "../message/lineage.ts";
@@ -110,8 +111,9 @@ export class Kernel implements AsyncDisposable {
     this.#recovered = await this.#bus.recover();
     const persist = version === undefined ? {} : { persist: { version } };
     const kept = { receipts: options.receipts, ...persist, ...limits.space };
-    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...kept });
+    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", observe: "confirmed", ...kept });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
+    this.#bus.standing = () => this.#space.scheduler.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#life.goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
@@ -271,7 +273,7 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return this.#loop.command(type, data, lineage);
+    return whenItStands(this.#space.scheduler.standing(), () => this.#loop.command(type, data, lineage));
   }
 
   query(type: string, data: Json, lineage?: Lineage): Promise<Json> {
