@@ -4,6 +4,9 @@
  */
 import { type OperatorAction, recordAction } from "../bus/audit.ts";
 import type { EventBus } from "../bus/event-bus.ts";
+import { ExtensionError } from "../extensions/extension-error.ts";
+import type { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import type { Host } from "../host/host.ts";
 import { OPERATOR_TEXT_LENGTH_MAX, PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
@@ -18,6 +21,7 @@ export interface OperatorParts {
   readonly host: Host;
   readonly bus: EventBus;
   readonly store: Store;
+  extensions(): ExtensionLoader | undefined;
   readonly loop: () => EventLoop;
 }
 
@@ -44,7 +48,7 @@ interface Bounds extends ByOperator {
 /** The same audit rows for a verb that changes the store of a stopped kernel itself. */
 export const recordOperatorAction = recordAction;
 
-export function operatorCapability({ host, bus, store, loop }: OperatorParts): Capability {
+export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
     description: "what an operator does to dead letters, done rows and timers",
@@ -86,6 +90,15 @@ export function operatorCapability({ host, bus, store, loop }: OperatorParts): C
         handle: async ({ name, pattern }: ConsumerName) =>
           JSON.parse(JSON.stringify({ removed: await bus.removeConsumers(name, pattern) })) as Json,
       },
+      "Kernel.RestartExtension": {
+        description: "starts an extension in ERROR again, and those that failed because they depend on it",
+        input: extensionId,
+        handle: async ({ id, by }: ByOperator & { id: string }) => {
+          const restarted = await restart(extensions(), id);
+          await record({ action: "restart", by, extension: id });
+          return JSON.parse(JSON.stringify({ extensions: restarted })) as Json;
+        },
+      },
       "Kernel.Heal": {
         description: "starts an actor that was given up after too many crashes",
         input: capabilityName,
@@ -110,6 +123,16 @@ export function operatorCapability({ host, bus, store, loop }: OperatorParts): C
   });
 }
 
+async function restart(loader: ExtensionLoader | undefined, id: string): Promise<readonly ExtensionStatus[]> {
+  if (loader === undefined) throw new Failure(404, "this kernel has no extensions");
+  try {
+    return await loader.restart(id);
+  } catch (error) {
+    if (error instanceof ExtensionError) throw new Failure(409, error.message);
+    throw error;
+  }
+}
+
 async function purge(host: Host, store: Store, given: Omit<Bounds, "by">): Promise<number> {
   let removed = 0;
   for (let step = 0; step < PURGE_STEPS_MAX; step++) {
@@ -120,6 +143,12 @@ async function purge(host: Host, store: Store, given: Omit<Bounds, "by">): Promi
   }
   return removed;
 }
+
+const extensionId = dataSchema<ByOperator & { id: string }>(
+  (data) =>
+    typeof (data as { id?: unknown } | null)?.id === "string" ? byProblem(data) : "id: must be an extension's id",
+  { type: "object", properties: { id: { type: "string" }, by: { type: "string" } }, required: ["id"] },
+);
 
 function textProblem(name: string, value: unknown): string | undefined {
   if (typeof value === "string" && value.trim() !== "" && value.length <= OPERATOR_TEXT_LENGTH_MAX) return undefined;
