@@ -48,6 +48,7 @@ export type OperatorAction = { readonly by: string | undefined } & (
       readonly keepSettled?: number;
     }
   | { readonly action: "cancel"; readonly timerId: string }
+  | { readonly action: "restart"; readonly extension: string }
 );
 
 /** The name in the audit row of a client that gives none. */

@@ -18,6 +18,7 @@ import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import { SYSTEM_SUBSCRIBER } from "../extensions/system-topics.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
@@ -218,7 +219,11 @@ export class Kernel implements AsyncDisposable {
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
         loop: () => this.#loop,
       }),
-      operator: operatorCapability({ host: this.#host, bus: this.#bus, store: this.#store }),
+      operator: operatorCapability({
+        ...{ host: this.#host, bus: this.#bus, store: this.#store },
+        extensions: () => this.#extensions,
+        loop: () => this.#loop,
+      }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),
     };
@@ -257,6 +262,11 @@ export class Kernel implements AsyncDisposable {
   subscribe(topic: string, handler: Handler, options: SubscribeOptions): () => void {
     this.#bus.subscribe(topic, handler, options);
     return () => void this.#bus.unsubscribe(topic, options.subscriberId);
+  }
+
+  /** Starts an extension in ERROR again, from its files as they are now, and those that failed because they depend on it. */
+  async restartExtension(id: string): Promise<readonly ExtensionStatus[]> {
+    return (await this.#extensions?.restart(id)) ?? [];
   }
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */

@@ -1,14 +1,19 @@
 /**
- * Actions of an operator on the journal and the timers: `Kernel.Requeue`, `Kernel.Discard`, `Kernel.Purge`, `Kernel.CancelTimer`. They happen in the
+ * Actions of an operator on the journal and the timers: `Kernel.Requeue`, `Kernel.Discard`, `Kernel.Purge`, `Kernel.CancelTimer`, and on actors: `Kernel.Heal`. They happen in the
  * process that owns the store. Each leaves an audit row in the journal (`Sys.Audited`). SPEC: K40, K90, K91.
  */
 import { type OperatorAction, recordAction } from "../bus/audit.ts";
 import type { EventBus } from "../bus/event-bus.ts";
+import { ExtensionError } from "../extensions/extension-error.ts";
+import type { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import type { Host } from "../host/host.ts";
 import { OPERATOR_TEXT_LENGTH_MAX, PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
+import type { EventLoop } from "../loop/event-loop.ts";
 import { type DataSchema, dataSchema } from "../loop/message-schema.ts";
+import { Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
 import type { Store } from "../store/store.ts";
 
@@ -16,6 +21,8 @@ export interface OperatorParts {
   readonly host: Host;
   readonly bus: EventBus;
   readonly store: Store;
+  extensions(): ExtensionLoader | undefined;
+  readonly loop: () => EventLoop;
 }
 
 /** The operator, as the client says; the socket belongs to one user. */
@@ -41,7 +48,7 @@ interface Bounds extends ByOperator {
 /** The same audit rows for a verb that changes the store of a stopped kernel itself. */
 export const recordOperatorAction = recordAction;
 
-export function operatorCapability({ host, bus, store }: OperatorParts): Capability {
+export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
     description: "what an operator does to dead letters, done rows and timers",
@@ -83,6 +90,26 @@ export function operatorCapability({ host, bus, store }: OperatorParts): Capabil
         handle: async ({ name, pattern }: ConsumerName) =>
           JSON.parse(JSON.stringify({ removed: await bus.removeConsumers(name, pattern) })) as Json,
       },
+      "Kernel.RestartExtension": {
+        description: "starts an extension in ERROR again, and those that failed because they depend on it",
+        input: extensionId,
+        handle: async ({ id, by }: ByOperator & { id: string }) => {
+          const restarted = await restart(extensions(), id);
+          await record({ action: "restart", by, extension: id });
+          return JSON.parse(JSON.stringify({ extensions: restarted })) as Json;
+        },
+      },
+      "Kernel.Heal": {
+        description: "starts an actor that was given up after too many crashes",
+        input: capabilityName,
+        handle: ({ capability: name }: { capability: string }) => {
+          const actor = loop().actors.get(name);
+          if (!actor) throw new Failure(404, `there is no capability ${name}; see: millrace ls actors`);
+          const healed = actor.state === "unhealthy";
+          if (healed) actor.heal();
+          return { healed, state: actor.state };
+        },
+      },
       "Kernel.CancelTimer": {
         description: "cancels a timer",
         input: timerId,
@@ -96,6 +123,16 @@ export function operatorCapability({ host, bus, store }: OperatorParts): Capabil
   });
 }
 
+async function restart(loader: ExtensionLoader | undefined, id: string): Promise<readonly ExtensionStatus[]> {
+  if (loader === undefined) throw new Failure(404, "this kernel has no extensions");
+  try {
+    return await loader.restart(id);
+  } catch (error) {
+    if (error instanceof ExtensionError) throw new Failure(409, error.message);
+    throw error;
+  }
+}
+
 async function purge(host: Host, store: Store, given: Omit<Bounds, "by">): Promise<number> {
   let removed = 0;
   for (let step = 0; step < PURGE_STEPS_MAX; step++) {
@@ -106,6 +143,12 @@ async function purge(host: Host, store: Store, given: Omit<Bounds, "by">): Promi
   }
   return removed;
 }
+
+const extensionId = dataSchema<ByOperator & { id: string }>(
+  (data) =>
+    typeof (data as { id?: unknown } | null)?.id === "string" ? byProblem(data) : "id: must be an extension's id",
+  { type: "object", properties: { id: { type: "string" }, by: { type: "string" } }, required: ["id"] },
+);
 
 function textProblem(name: string, value: unknown): string | undefined {
   if (typeof value === "string" && value.trim() !== "" && value.length <= OPERATOR_TEXT_LENGTH_MAX) return undefined;
@@ -155,6 +198,14 @@ const consumerName = dataSchema<ConsumerName>(
     return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
   },
   { type: "object", properties: { name: { type: "string" }, pattern: { type: "string" } }, required: ["name"] },
+);
+
+const capabilityName = dataSchema<{ capability: string }>(
+  (data) =>
+    typeof (data as { capability?: unknown } | null)?.capability === "string"
+      ? undefined
+      : "capability: must be the name of a capability",
+  { type: "object", properties: { capability: { type: "string" } }, required: ["capability"] },
 );
 
 const timerId = dataSchema<ByOperator & { timerId: string }>(
