@@ -226,6 +226,8 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** Commands of the journal that are under way in one loop; the next one is refused. Fewer than a bus holds: each finds room. */
 export const COMMANDS_KEPT_MAX = 10_000;
+/** How often a loop that keeps its process running asks itself whether it is still alive: a batch ends at most this much later. */
+export const HOLD_LOOK_MS = 1_000;
 /** How often the journal is asked what became of commands that were kept here and not delivered here. */
 export const KEPT_LOOK_MS = 1_000;
 /** So many of them are asked for in one look. */
@@ -300,8 +302,12 @@ export const RUNS_ASKED_MAX = 100;
 /** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */
 export const GRAPH_NODES_MAX = 500;
 export const GRAPH_READS_MAX = 50;
-/** Rows that one `Kernel.Requeue` may name: a request has to fit a line. */
+/** Rows that one `Kernel.Requeue` or `Kernel.Discard` may name: a request has to fit a line. */
 export const REQUEUE_IDS_MAX = 500;
+/** Steps of retention that one `Kernel.Purge` takes: each purge leaves one audit row, and must end soon. */
+export const PURGE_STEPS_MAX = 20;
+/** Characters of the reason and the name that an operator gives: they stand in rows that people read. */
+export const OPERATOR_TEXT_LENGTH_MAX = 1_000;
 
 // The client.
 

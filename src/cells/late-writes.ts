@@ -15,8 +15,9 @@ import type { DocumentIndex } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import { ReadBehind, ReadTentative, ReadTooEarly } from "../scheduler/turns.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import { retryRule } from "../store/rejection.ts";
+
 import { StoreError } from "../store/store.ts";
+import { verdictOn } from "../work/retry-table.ts";
 import { transact } from "./transact.ts";
 
 interface Queue {
@@ -96,7 +97,7 @@ export class LateWrites {
   async #finish(queue: Queue, tried: Promise<CommitOutcome> | undefined, code: () => void): Promise<void> {
     try {
       const outcome = await tried;
-      const isStale = outcome?.kind === "rejected" && retryRule(outcome) === "run-again";
+      const isStale = outcome?.kind === "rejected" && verdictOn(outcome) === "again";
       if (outcome?.kind === "rejected" && !isStale) this.#lost(queue, outcome.message);
       else if (outcome === undefined ? queue.isBehind : isStale) await this.#again(queue, code);
     } catch (error) {

@@ -326,6 +326,14 @@ export class Space implements LinkTargets, AsyncDisposable {
     return transact(this.#host, this.scheduler, this.#replica, this.#reads, within, options);
   }
 
+  /**
+   * Runs code that is no part of the handler that calls it: its writes are commits of their own. For pools, caches and listeners that a handler
+   * makes and that live longer than it.
+   */
+  outside<T>(code: () => T): T {
+    return this.scheduler.outside(code);
+  }
+
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
     return new CellTransaction(this.#replica.transaction(), this.#reads, options);
@@ -439,7 +447,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 }
 
-function specOf(basic: NodeSpec, { reads, persist, fingerprint, ...options }: NodeOptions): NodeSpec {
-  const spec = { ...basic, ...options };
+function specOf(basic: NodeSpec, { reads, persist, fingerprint, whileLoading, ...options }: NodeOptions): NodeSpec {
+  const spec: NodeSpec = { ...basic, ...options, ...(whileLoading ? { whileLoading: "show" } : {}) };
   return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
 }

@@ -1,12 +1,12 @@
 /**
- * The kernel about what is in it, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`; and
- * two deeds on the journal that must happen in the process that owns it: `Kernel.Requeue` and `Kernel.Purge`. SPEC: K40.
+ * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`. It
+ * only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Space } from "../cells/space.ts";
-import { GRAPH_NODES_MAX, GRAPH_READS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS, RUNS_ASKED_MAX } from "../limits.ts";
+import { GRAPH_NODES_MAX, GRAPH_READS_MAX, RUNS_ASKED_MAX } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
@@ -87,8 +87,6 @@ export interface PendingView {
 export function inspectCapability(inspected: Inspected): Capability {
   return capability({
     description: "what is in this kernel, and why it did what it did",
-    // Each of its commands is one commit of the store.
-    durable: "unawaited",
     queries: {
       "Kernel.Graph": {
         description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",
@@ -112,29 +110,6 @@ export function inspectCapability(inspected: Inspected): Capability {
       "Kernel.Requests": {
         description: "requests that have no answer yet",
         handle: () => plain({ requests: pending(inspected.loop()) }),
-      },
-    },
-    commands: {
-      "Kernel.Requeue": {
-        description:
-          "puts events back that failed, or that were settled without a consumer; done ones for one consumer",
-        input: idList,
-        handle: async ({ ids, consumer }: { ids: readonly number[]; consumer?: string }) => ({
-          requeued: [...(await inspected.bus.requeue(ids, { consumer }))],
-        }),
-      },
-      "Kernel.RemoveConsumer": {
-        description: "removes a consumer that is gone for good, and settles the events that wait for it alone",
-        input: consumerName,
-        handle: async ({ name, pattern }: ConsumerName) =>
-          plain({ removed: await inspected.bus.removeConsumers(name, pattern) }),
-      },
-      "Kernel.Purge": {
-        description: `removes settled rows of the journal, at most ${RETENTION_STEP_ROWS} at a time`,
-        input: bounds,
-        handle: async (given: Bounds) => ({
-          removed: await inspected.store.retain({ ...given, limit: RETENTION_STEP_ROWS }),
-        }),
       },
     },
   });
@@ -200,11 +175,6 @@ function pending(loop: EventLoop): PendingView[] {
 
 // Inputs ---------------------------------------------------------------------------------------------------------------------
 
-interface Bounds {
-  readonly settledBeforeMs?: number;
-  readonly keepSettled?: number;
-}
-
 const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
   (data) => {
     const { fromNode } = (data ?? {}) as { fromNode?: unknown };
@@ -217,38 +187,6 @@ const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
 const nodeName = dataSchema<{ node: string }>(
   (data) => (typeof (data as { node?: unknown } | null)?.node === "string" ? undefined : "node: must be a node's id"),
   { type: "object", properties: { node: { type: "string" } }, required: ["node"] },
-);
-
-interface ConsumerName {
-  readonly name: string;
-  readonly pattern?: string;
-}
-
-const consumerName = dataSchema<ConsumerName>(
-  (data) => {
-    const { name, pattern } = (data ?? {}) as { name?: unknown; pattern?: unknown };
-    if (typeof name !== "string") return "name: must be a consumer's name";
-    return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
-  },
-  {
-    type: "object",
-    properties: { name: { type: "string" }, pattern: { type: "string" } },
-    required: ["name"],
-  },
-);
-
-const idList = dataSchema<{ ids: readonly number[]; consumer?: string }>(
-  (data) => {
-    const { ids, consumer } = (data ?? {}) as { ids?: unknown; consumer?: unknown };
-    if (consumer !== undefined && typeof consumer !== "string") return "consumer: must be a consumer's name";
-    if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX) return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
-    return ids.every((id) => Number.isSafeInteger(id) && id > 0) ? undefined : "ids: must be ids of journal rows";
-  },
-  {
-    type: "object",
-    properties: { ids: { type: "array", items: { type: "integer" } }, consumer: { type: "string" } },
-    required: ["ids"],
-  },
 );
 
 const commitList = dataSchema<{ commits: readonly CommitIdentity[] }>(
@@ -278,19 +216,3 @@ function isIdentity(value: unknown): value is CommitIdentity {
   const { session, localSequence } = (value ?? {}) as Partial<CommitIdentity>;
   return typeof session === "string" && typeof localSequence === "number";
 }
-
-const bounds = dataSchema<Bounds>(
-  (data) => {
-    const { settledBeforeMs, keepSettled } = (data ?? {}) as { settledBeforeMs?: unknown; keepSettled?: unknown };
-    if (settledBeforeMs === undefined && keepSettled === undefined)
-      return "needs settledBeforeMs, keepSettled or both: without a bound everything settled would go";
-    for (const [name, value] of Object.entries({ settledBeforeMs, keepSettled }))
-      if (value !== undefined && !(Number.isSafeInteger(value) && (value as number) >= 0))
-        return `${name}: must be a whole number from 0 on`;
-    return undefined;
-  },
-  {
-    type: "object",
-    properties: { settledBeforeMs: { type: "integer", minimum: 0 }, keepSettled: { type: "integer", minimum: 0 } },
-  },
-);

@@ -18,6 +18,7 @@ import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import { SYSTEM_SUBSCRIBER } from "../extensions/system-topics.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
@@ -49,6 +50,7 @@ import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
+import { operatorCapability } from "./operator-capability.ts";
 import { RunLog } from "./run-log.ts";
 
 export class Kernel implements AsyncDisposable {
@@ -167,7 +169,7 @@ export class Kernel implements AsyncDisposable {
     if (sources === undefined) return undefined;
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
-      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },
+      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this, space: this.#space },
       ...{ sources, dataDir, agent, log, handlerTimeoutMs, leaseMs: options.leaseMs, alone: options.alone },
     });
     return this.#extensions;
@@ -217,6 +219,11 @@ export class Kernel implements AsyncDisposable {
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
         loop: () => this.#loop,
       }),
+      operator: operatorCapability({
+        ...{ host: this.#host, bus: this.#bus, store: this.#store },
+        extensions: () => this.#extensions,
+        loop: () => this.#loop,
+      }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),
     };
@@ -255,6 +262,11 @@ export class Kernel implements AsyncDisposable {
   subscribe(topic: string, handler: Handler, options: SubscribeOptions): () => void {
     this.#bus.subscribe(topic, handler, options);
     return () => void this.#bus.unsubscribe(topic, options.subscriberId);
+  }
+
+  /** Starts an extension in ERROR again, from its files as they are now, and those that failed because they depend on it. */
+  async restartExtension(id: string): Promise<readonly ExtensionStatus[]> {
+    return (await this.#extensions?.restart(id)) ?? [];
   }
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */

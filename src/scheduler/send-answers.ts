@@ -115,6 +115,10 @@ export class SendAnswers {
   /** The store gave no answer; until it says whether the commit is there, the send keeps its place. */
   #ask(queue: SendQueue, handling: Handling, result: Json, rejection: Rejection): void {
     const { send, lineage } = handling;
+    if (queue.closed) {
+      lineage.fail(rejection.message);
+      return this.#gaveUp(queue, send, rejection);
+    }
     queue.requeue(send);
     const next = this.#retriesOf(queue, send).next(rejection, lineage.commit ?? NO_COMMIT);
     this.#park(queue, send, next, ({ kind }) => {

@@ -20,6 +20,7 @@ import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -35,6 +36,7 @@ import {
   checkConsumers,
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkEntries,
   checkForget,
   checkList,
@@ -249,6 +251,19 @@ class MemoryStore implements Store {
     const requeued = this.#disk.journal.requeue(ids, onlyFor);
     if (requeued.length > 0) this.#announceJournal();
     return requeued;
+  }
+
+  async conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    this.#requireOpen();
+    checkEnding(conclusion.ending);
+    this.#jobs++;
+    const concluded = this.#disk.journal.conclude(
+      ids,
+      { ...conclusion, ending: { ...conclusion.ending } },
+      this.#host.now(),
+    );
+    if (concluded.length > 0) this.#announceJournal();
+    return concluded;
   }
 
   async releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {

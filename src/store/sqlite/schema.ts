@@ -13,7 +13,7 @@ import { DOCUMENT_VIEW } from "./document-view.ts";
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
-export const SCHEMA_VERSION = 12;
+export const SCHEMA_VERSION = 13;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
@@ -25,7 +25,9 @@ CREATE TABLE event_journal (
   status          TEXT    NOT NULL DEFAULT 'pending',
   created_at      REAL    NOT NULL,
   processed_at    REAL,
-  error           TEXT,
+  error           TEXT,                -- why it failed, or will be retried
+  outcome         TEXT,                -- of a done row: refused, unheard, cancelled, discarded; NULL where it was handled
+  reason          TEXT,                -- and why
   message_id      TEXT    UNIQUE,
   kind            TEXT    NOT NULL DEFAULT 'event',
   type            TEXT,

@@ -19,6 +19,7 @@ import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -33,6 +34,7 @@ import {
   checkConsumers,
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkForget,
   checkList,
   checkName,
@@ -251,6 +253,14 @@ export class SqliteStore implements Store {
     return this.#write("journal", () => () => {
       this.#tables.leases.endDead(this.#host.now());
       return this.#tables.journal.abandonUnheld();
+    });
+  }
+
+  conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    return this.#write("journal", () => {
+      checkEnding(conclusion.ending);
+      const [own, how] = [[...ids], { ...conclusion, ending: { ...conclusion.ending } }];
+      return () => this.#tables.journal.conclude(own, how, this.#host.now());
     });
   }
 
