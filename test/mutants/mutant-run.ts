@@ -31,7 +31,7 @@ export async function runMutant(mutant: Mutant, cpuSecondsMax = PROCESS_CPU_SECO
   }
 }
 
-/** The tests that fail without a bug, by the file or folder that was named: a failure of one of those catches nothing. */
+/** The tests that fail without a bug, by the file or folder that was named. Their failure does not count as a catch. */
 export async function failingBefore(tests: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const failing = new Map<string, string>();
   for (const path of tests) {
@@ -48,7 +48,7 @@ export async function failingBefore(tests: readonly string[]): Promise<ReadonlyM
 
 interface RunEnd {
   readonly code: number | null;
-  /** The last of what it printed. */
+  /** The end of its output. */
   readonly output: string;
 }
 

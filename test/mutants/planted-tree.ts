@@ -19,7 +19,7 @@ import { type Mutant, plantIn } from "./mutant.ts";
 
 const ROOT = dirname(dirname(import.meta.dirname));
 
-/** What a test of `src/` needs. Installed packages are linked as a folder. */
+/** The files that tests of `src/` use. Installed packages are linked as a folder. */
 const FOLDERS = ["bin", "docs", "examples", "scripts", "src", "test"];
 const FILES = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.core.json", "vitest.config.ts"];
 

@@ -1,5 +1,5 @@
 /**
- * `npm run mutants`: plants one bug at a time and says which of them no test noticed. `npm run mutants -- NAME ...` runs those whose name
+ * `npm run mutants`: plants one bug at a time and says which of them no test noticed. `npm run mutants -- NAME ...` runs those with a name that
  * contains a word, `--list` lists them, `--jobs N` runs N beside each other. Ends with 1 if one survived or does not run.
  */
 import { MUTANTS } from "./list.ts";
