@@ -33,7 +33,9 @@ import { BusError } from "./bus-error.ts";
 import { Claimer } from "./claimer.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
+import type { Event } from "./event.ts";
 import type { Handler, TransactionalHandler } from "./handler.ts";
+import type { HandlingRing } from "./handling-ring.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalFeed } from "./journal-feed.ts";
 import { JournalSignal } from "./journal-signal.ts";
@@ -56,6 +58,7 @@ import { Subscriptions } from "./subscriptions.ts";
 import { type TailOptions, tail } from "./tail.ts";
 import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
+import { watchedHandler } from "./watched-handler.ts";
 
 export interface EventBusOptions {
   readonly store: Store;
@@ -69,6 +72,8 @@ export interface EventBusOptions {
   readonly handlerTimeoutMs?: number;
   /** Which settled events are removed; none unless given. */
   readonly retention?: RetentionPolicy;
+  /** Remembers the last handlings of events. */
+  readonly handlings?: HandlingRing;
   /** Told what goes wrong, for logs and metrics. */
   readonly observe?: BusObserver;
   /** Which messages of the journal it deals in: events unless given. The commands that a loop has kept are another bus's. */
@@ -89,6 +94,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   readonly #host: Host;
   readonly #store: Store;
   readonly #handlerTimeoutMs: number;
+  readonly #handlings: HandlingRing | undefined;
   readonly #topics = new Topics();
   readonly #subscriptions = new Subscriptions();
   readonly #publisher: Publisher;
@@ -108,6 +114,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     requireTime("leaseMs", leaseMs);
     requireTime("handlerTimeoutMs", handlerTimeoutMs);
     this.#handlerTimeoutMs = handlerTimeoutMs;
+    this.#handlings = options.handlings;
     const observe = guarded(host, options.observe ?? (() => undefined));
     const subscriptions = this.#subscriptions;
     this.#host = host;
@@ -215,12 +222,16 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (replica !== undefined && typeof replica.transaction !== "function")
       throw misuse("space is the replica of a space: pass space.replica(space.name)");
     const call = replica
-      ? { kind: "transactional" as const, handler: handler as TransactionalHandler, replica }
-      : { kind: "plain" as const, handler: handler as Handler };
+      ? { kind: "transactional" as const, handler: this.#watched(handler as TransactionalHandler, options), replica }
+      : { kind: "plain" as const, handler: this.#watched(handler as Handler, options) };
     const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
     this.#subscriptions.add(subscription);
     if (subscription.serialBy !== undefined) this.#serial.askAnew();
+  }
+
+  #watched<Context>(handler: (event: Event, context: Context) => unknown, { subscriberId }: SubscribeOptions) {
+    return this.#handlings === undefined ? handler : watchedHandler(handler, subscriberId, this.#handlings);
   }
 
   /** Removes what the subscriber has under that topic or pattern; says whether there was something. */

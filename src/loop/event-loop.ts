@@ -11,6 +11,7 @@
  * transports (adapters), what handlers do.
  */
 
+import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, type Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
@@ -53,6 +54,8 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   /** After this long a request of a client or an actor is answered with 504; never unless given. */
   readonly requestTimeoutMs?: number;
   readonly observe?: Observer;
+  /** Remembers the last handlings of requests. */
+  readonly handlings?: HandlingRing;
   /** Hears of faults alone: ordinary work costs nothing then. */
   readonly observeFaults?: Observer;
 }
@@ -64,6 +67,7 @@ export class EventLoop implements ActorHome {
   readonly pending = new PendingTable();
   readonly actors = new Map<string, SupervisedActor>();
   readonly streams: EventStreams;
+  readonly handlings: HandlingRing | undefined;
   readonly #adapters = new Set<AdapterLife>();
   readonly #host: Host;
   readonly #limits: LoopLimits;
@@ -94,6 +98,7 @@ export class EventLoop implements ActorHome {
     this.#limits = loopLimits(options);
     if (options.requestTimeoutMs !== undefined) requireTime("requestTimeoutMs", options.requestTimeoutMs);
     this.table = table;
+    this.handlings = options.handlings;
     this.observations = new Observations(options.host);
     if (options.observe) this.observations.add(options.observe);
     if (options.observeFaults) this.observations.addForFaults(options.observeFaults);
@@ -243,6 +248,7 @@ export class EventLoop implements ActorHome {
     const entry = this.pending.take(id, from, request);
     if (!entry) return false;
     entry.kept?.ended(answer, entry.origin);
+    if (entry.handling !== undefined) this.handlings?.ended(entry.handling, outcomeText(answer), entry.begunAt);
     this.deliver(entry.origin, answer);
     this.#turns.checkRest();
     return true;
@@ -405,4 +411,10 @@ export class EventLoop implements ActorHome {
   get stopping(): readonly string[] {
     return [...this.actors.values()].filter(({ state }) => state === "stopping").map(({ name }) => name);
   }
+}
+
+function outcomeText({ kind, data }: Message | Message<ErrorData>): string {
+  if (kind === "reply") return "replied";
+  const { code, message } = data as ErrorData;
+  return `${code}: ${message}`;
 }

@@ -187,6 +187,7 @@ export class MailboxActor implements CapabilityActor {
       const given = this.#mailbox.shift() as Given;
       const { message } = given;
       this.#handling = given;
+      if (given.request?.handling !== undefined) given.request.begunAt = this.#host.monotonic();
       let result: HandlerResult | Promise<HandlerResult>;
       try {
         const handling = new Handling(this, this.#host, message);

@@ -191,6 +191,8 @@ export class Router {
     const { pending, observations } = this.#loop;
     const { actor } = entry;
     let refusal: string | undefined;
+    // Before it is dispatched: an actor may answer at once.
+    entry.handling = this.#loop.handlings?.given(message, actor.name, senderText(entry.kept?.sentBy ?? origin));
     try {
       refusal = actor.post(message, entry);
     } catch (thrown) {
@@ -208,6 +210,7 @@ export class Router {
   /** The actor could not even take it: the requester hears so at once. */
   #takeBack(inbound: Sent, entry: PendingRequest, code: 500 | 503, reason: string): void {
     this.#loop.pending.take(entry.id);
+    if (entry.handling !== undefined) this.#loop.handlings?.ended(entry.handling, `${code}: ${reason}`);
     entry.kept?.ended(error(this.#host, entry, errorData(code, reason)), entry.origin);
     this.#refuse(inbound, code, reason);
   }
@@ -406,6 +409,21 @@ function mayExpire(asker: Origin, waiting: Origin): boolean {
 function whyCircle({ kind, type }: Message, circle: readonly string[]): string {
   const waiting = `${circle.join(" waits for ")}, which handles one message at a time`;
   return `${kind} ${type} would never be answered: ${waiting}; call what handles it as a function, or use send() and do not wait`;
+}
+
+/** Who sent a message, for people. */
+export function senderText(origin: Origin): string {
+  switch (origin.kind) {
+    case "adapter":
+      return `a client of the ${origin.connection.adapter}`;
+    case "actor":
+    case "relay":
+      return origin.actor.name;
+    case "caller":
+      return "the program";
+    case "nobody":
+      return "the kernel";
+  }
 }
 
 function isOutcome({ kind }: Message): boolean {
