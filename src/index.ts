@@ -6,16 +6,25 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 // Publish and subscribe over the journal.
-export type { Failures, RequeueQuery, Trace, TraceNode } from "./bus/audit.ts";
+export type { Failures, Trace, TraceNode } from "./bus/audit.ts";
 export { BusError, type BusErrorCode, EventsGone } from "./bus/bus-error.ts";
+export type { RemovedConsumer } from "./bus/consumer-removal.ts";
 export type { Event } from "./bus/event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";
-export type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./bus/handler.ts";
+export type {
+  DeliveryTx,
+  Handler,
+  HandlerContext,
+  HandlerTransaction,
+  TransactionalHandler,
+  WorkHandler,
+} from "./bus/handler.ts";
 export type { BusObservation, BusObserver } from "./bus/observation.ts";
 export type { Publication, PublishOptions } from "./bus/publisher.ts";
+export type { RequeueOptions, RequeueQuery } from "./bus/requeue.ts";
 export type { RetentionPolicy } from "./bus/retention.ts";
 export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
-export type { SubscribeOptions, SubscriptionView, TransactionalOptions } from "./bus/subscription.ts";
+export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
 
 // State as its users touch it.
@@ -40,13 +49,13 @@ export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions
 export { systemHost } from "./host/system-host.ts";
 
 // Capabilities: what a kernel can do.
-export type { Capability, CapabilityActor, MessageSchema, SpawnContext } from "./loop/capability.ts";
+export type { Capability, CapabilityActor, Durability, MessageSchema, SpawnContext } from "./loop/capability.ts";
 export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./loop/define-capability.ts";
 export type { ExchangesOf, TypedCapability } from "./loop/exchanges.ts";
 export type { HandlerContext as CapabilityContext } from "./loop/mailbox-actor.ts";
 export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { BootError } from "./loop/routing-table.ts";
-export { type TransactionalContext, type TransactionalDefinition, transactional } from "./loop/transactional.ts";
+export { type TransactionalDefinition, transactional } from "./loop/transactional.ts";
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
 
 // Messages, and the values in them.
@@ -88,17 +97,16 @@ export { ComputedError, type ComputedErrorCode } from "./scheduler/computed-erro
 export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";
 export type { QueueSnapshot } from "./scheduler/events.ts";
 export type { ActionStats, NodeSnapshot, WhyNot, WhyStep } from "./scheduler/introspection.ts";
-export type { Launch } from "./scheduler/lineage.ts";
 export type { NodeSpec, SchedulerNode } from "./scheduler/node.ts";
 export { Scheduler } from "./scheduler/scheduler.ts";
 export { SchedulerError, type SchedulerErrorCode } from "./scheduler/scheduler-error.ts";
 export type { SendFailure, SendOptions, SendOutcome, Sent } from "./scheduler/send.ts";
 export { StreamError, type StreamErrorCode } from "./scheduler/stream-record.ts";
 export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";
-
 // Documents, transactions, journal, due table.
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
 export type { CommitOutcome, Committed, Precondition } from "./store/commit.ts";
+export type { Consumer, DeclaredConsumer, RemovalResult } from "./store/consumer.ts";
 export { type Address, asLink, type DocumentRef, type Link, linkTo, SHARED_SCOPE } from "./store/document.ts";
 export type { DueChange, DueRow } from "./store/due.ts";
 export type {
@@ -119,3 +127,7 @@ export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason 
 export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
+export type { WorkSpace } from "./work/attempt.ts";
+export type { Launch } from "./work/lineage.ts";
+export type { Tx } from "./work/tx.ts";
+export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

@@ -1,6 +1,6 @@
 /**
- * Slow work. The work itself stands outside of any transaction, so that nothing waits for it; what came of it is recorded in one, under
- * the id of the request. Killed in the middle it is as if it had not begun; the same request, sent again, is recorded once.
+ * Slow work. The handler runs outside of any transaction; its result is recorded in one, under the id of the request. The command is
+ * durable before its handler is called. After a crash it runs again, because the worker is `idempotent`: it looks for its result first.
  */
 import { capability, type Host, type Space, transactional } from "millrace";
 import { type Shaped, shape } from "./shape.ts";
@@ -15,6 +15,7 @@ export function worker(space: Space, host: Host) {
   return {
     worker: capability({
       description: "takes its time",
+      idempotent: true,
       sends: { "Work.Find": "query", "Work.Record": "command" },
       commands: {
         "Slow.Work": {

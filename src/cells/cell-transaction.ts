@@ -6,7 +6,7 @@
 
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
-import { AWAITED_WINDOW_MS, LINK_HOPS_MAX, TRANSACT_PAUSE_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS, LINK_HOPS_MAX, READY_PAUSE_MS } from "../limits.ts";
 import { INSPECT } from "../message/inspect.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -109,7 +109,7 @@ export class CellTransaction implements Disposable {
     const behind = this.#behind;
     while (behind !== undefined && !this.#closure?.require(behind.address, behind.shallow)) {
       if (host.monotonic() >= until) throw notUpToDate(behind.address);
-      await pause(host, TRANSACT_PAUSE_MS);
+      await pause(host, READY_PAUSE_MS);
     }
   }
 

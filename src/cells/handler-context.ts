@@ -5,8 +5,8 @@
  */
 import type { Json } from "../message/json.ts";
 import type { Handling } from "../scheduler/handling.ts";
-import type { Launch } from "../scheduler/lineage.ts";
 import type { SendOptions, Sent } from "../scheduler/send.ts";
+import type { Launch } from "../work/lineage.ts";
 import type { Cell } from "./cell.ts";
 import type { Stream } from "./stream.ts";
 

@@ -27,7 +27,7 @@ export type Declassification =
 export function labelPlace(scheduler: Scheduler, address: Address, names: readonly string[]): Promise<void> {
   const label = labelOf(names);
   if (isWithin(label, storedAt(address))) return Promise.resolve();
-  if (scheduler.running !== undefined || scheduler.handling !== undefined) {
+  if (scheduler.running !== undefined || scheduler.attempt !== undefined) {
     throw new LabelError(
       "LABEL_MISUSE",
       `${address} cannot be labelled by a run or a handler; label it where it is made`,
@@ -60,7 +60,7 @@ export async function declassify(
   cell: Cell<unknown>,
   how: Declassification,
 ): Promise<void> {
-  if (scheduler.running !== undefined || scheduler.handling !== undefined) {
+  if (scheduler.running !== undefined || scheduler.attempt !== undefined) {
     throw new LabelError("LABEL_MISUSE", `${cell} cannot be declassified by a run or a handler; do it from plain code`);
   }
   if ("remove" in how) await removeNames(host, scheduler, cell, how.remove, how.reason);

@@ -10,12 +10,14 @@ import { join } from "node:path";
 import { systemHost } from "../host/system-host.ts";
 import { type DataDirectory, dataDirectory, directoryProblem } from "../kernel/data-directory.ts";
 import { InstanceLock, runningIn } from "../kernel/instance-lock.ts";
+import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
 import { type ReceiptFacts, receiptFacts, type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
+import { askIfRunning } from "./connection.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
 export const doctor: Verb = {
@@ -37,10 +39,11 @@ interface Finding {
   readonly found: string;
 }
 
-async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
+async function run(call: VerbCall): Promise<ExitCode> {
+  const { options, environment, terminal } = call;
   const findings = [checkRuntime(), checkEngine(), await checkSettings(environment), checkDirectory(environment)];
   terminal.progress("reading the store");
-  findings.push(...(await checkFile(environment)));
+  findings.push(...(await checkKernel(call)), ...(await checkFile(environment)));
   terminal.progress("doing a little work");
   findings.push(await checkWork());
   const ok = findings.every((finding) => finding.ok);
@@ -94,6 +97,20 @@ async function checkSettings(environment: VerbCall["environment"]): Promise<Find
   }
 }
 
+/** A kernel that runs and has lost its store; no finding where none runs, or where it does not let itself be asked. */
+async function checkKernel(call: VerbCall): Promise<Finding[]> {
+  let health: Partial<KernelHealth> | undefined;
+  try {
+    health = await askIfRunning<Partial<KernelHealth>>(call, "Kernel.Health");
+  } catch {
+    return [];
+  }
+  if (health === undefined) return [];
+  const trouble = health.store?.trouble;
+  const found = trouble ?? "a kernel is running, and its store works";
+  return [{ check: "kernel", ok: trouble === undefined, found }];
+}
+
 async function checkFile(environment: VerbCall["environment"]): Promise<Finding[]> {
   const directory = dataDirectory(environment);
   const { databaseFile } = directory;
@@ -105,6 +122,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
       checkSchema(facts),
       checkPermissions(databaseFile, facts),
       await checkLeases(store, directory),
+      await checkConsumers(store, InstanceLock.isHeld(directory)),
       checkReceipts(receiptFacts(databaseFile), systemHost().now()),
       await checkJournal(store, databaseFile),
     ];
@@ -138,6 +156,20 @@ async function checkLeases(store: KernelStore, directory: DataDirectory): Promis
       ? "no kernel is running"
       : `no kernel is running; ${held.length} are left of one that was killed (lease ${[...leases].join(", ")}), and the next takes them up`;
   return { check: "leases", ok: true, found: `${who}; ${pending} events wait, ${failed} have failed` };
+}
+
+/** Consumers that events wait for. While no kernel runs, none does, and that is no trouble. */
+async function checkConsumers(store: KernelStore, running: boolean): Promise<Finding> {
+  const { consumers } = await store.consumers();
+  const missing = consumers.filter(({ leases, waiting }) => leases.length === 0 && (running || waiting > 0));
+  const awaited = missing.filter(({ waiting }) => waiting > 0);
+  const named = missing.map(({ name, pattern, waiting }) => `${name} on ${pattern} (${waiting} events wait)`);
+  const remedy = 'mend it and start it, or "millrace consumers remove NAME" if it is gone for good';
+  const found =
+    missing.length === 0
+      ? `${consumers.length} declared`
+      : `${consumers.length} declared; not running: ${named.join(", ")}${awaited.length === 0 ? "" : `; ${remedy}`}`;
+  return { check: "consumers", ok: !running || awaited.length === 0, found };
 }
 
 /** How many there are, and since when. A horizon that is to come was moved by a clock that was wrong, and nothing is taken before it. */

@@ -15,6 +15,7 @@
  */
 
 import { SIMULATION_STEPS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { asyncContext } from "./async-context.ts";
 import { type Host, HostError, requireDelay, type Timer, type TimerOptions } from "./host.ts";
 import { webPlatform } from "./platform.ts";
 import { randomBytes, randomUnit } from "./random-source.ts";
@@ -102,7 +103,7 @@ export class SimulatedHost implements Host {
   }
 
   microtask(run: () => void): void {
-    realMicrotask(() => this.#call(run));
+    asyncContext.clear(() => realMicrotask(() => this.#call(run)));
   }
 
   report(error: unknown): void {
@@ -276,7 +277,7 @@ export class SimulatedHost implements Host {
   /** What a callback throws ends the step, not the host: it is kept here until the step has run out. */
   #call(run: () => void): void {
     try {
-      run();
+      asyncContext.clear(run);
     } catch (error) {
       this.#thrown.push(error);
     }

@@ -5,6 +5,7 @@
  * else was queued still runs.
  */
 
+import { asyncContext } from "./async-context.ts";
 import { type Host, requireDelay, type Timer, type TimerOptions } from "./host.ts";
 import { type Platform, webPlatform } from "./platform.ts";
 import { type RandomSource, randomBytes, randomUnit } from "./random-source.ts";
@@ -41,11 +42,12 @@ class SystemHost implements Host {
 
   timer(delayMs: number, fire: () => void, options?: TimerOptions): Timer {
     requireDelay(delayMs);
-    return this.#timers.set(delayMs, fire, options?.keepAlive ?? true);
+    return asyncContext.clear(() => this.#timers.set(delayMs, fire, options?.keepAlive ?? true));
   }
 
   task(run: () => void): void {
-    this.#platform.macrotask(run);
+    if (asyncContext.get() === undefined) this.#platform.macrotask(run);
+    else asyncContext.clear(() => this.#platform.macrotask(run));
   }
 
   yield(): Promise<void> {
@@ -53,7 +55,8 @@ class SystemHost implements Host {
   }
 
   microtask(run: () => void): void {
-    this.#platform.microtask(run);
+    if (asyncContext.get() === undefined) this.#platform.microtask(run);
+    else asyncContext.clear(() => this.#platform.microtask(run));
   }
 
   report(error: unknown, what = "a listener failed"): void {

@@ -33,6 +33,8 @@ export function journalCapability(bus: EventBus, topicOf: (type: string) => stri
   return capability({
     description: "publishes events and answers once they are durable",
     idempotent: true,
+    // The event's row is durable before the answer.
+    durable: "unawaited",
     commands: {
       "Journal.Publish": {
         input: publication,

@@ -19,6 +19,7 @@ import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import { SYSTEM_SUBSCRIBER } from "../extensions/system-topics.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
@@ -50,6 +51,7 @@ import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
+import { operatorCapability } from "./operator-capability.ts";
 import { RunLog } from "./run-log.ts";
 
 export class Kernel implements AsyncDisposable {
@@ -178,7 +180,7 @@ export class Kernel implements AsyncDisposable {
     if (sources === undefined) return undefined;
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
-      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },
+      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this, space: this.#space },
       ...{ sources, dataDir, agent, log, handlerTimeoutMs, leaseMs: options.leaseMs, alone: options.alone },
     });
     return this.#extensions;
@@ -229,6 +231,10 @@ export class Kernel implements AsyncDisposable {
         handlings: this.#handlings,
         loop: () => this.#loop,
       }),
+      operator: operatorCapability({
+        ...{ host: this.#host, bus: this.#bus, store: this.#store },
+        extensions: () => this.#extensions,
+      }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),
     };
@@ -269,6 +275,11 @@ export class Kernel implements AsyncDisposable {
     return () => void this.#bus.unsubscribe(topic, options.subscriberId);
   }
 
+  /** Starts an extension in ERROR again, from its files as they are now, and those that failed because they depend on it. */
+  async restartExtension(id: string): Promise<readonly ExtensionStatus[]> {
+    return (await this.#extensions?.restart(id)) ?? [];
+  }
+
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
     return this.#loop.command(type, data, lineage);
@@ -285,6 +296,7 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
     return {
+      store: storeHealth(this.#store),
       // Who asks while it boots is one of its own capabilities, which run.
       state: state === "booting" ? "running" : state,
       quiescent: this.quiescent,
@@ -376,4 +388,8 @@ export class Kernel implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+function storeHealth({ backend, trouble }: Store): KernelHealth["store"] {
+  return trouble === undefined ? { backend } : { backend, trouble };
 }

@@ -17,8 +17,7 @@ import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Replica } from "../store/replica.ts";
-import { isThenable } from "../work/handler-call.ts";
-import { type End, endOf, outcomeOf } from "./handler-end.ts";
+import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
 import { AnswerLater, type HandlerResult } from "./mailbox-actor.ts";
 
 export interface Question {
@@ -30,7 +29,7 @@ export interface Question {
 
 /** One run of the handler. */
 interface Look {
-  readonly end: End;
+  readonly end: HandlerEnd;
   /** Whether something fell while it ran. */
   readonly isShaken: boolean;
 }
@@ -51,8 +50,8 @@ function answer(question: Question, first: Look): HandlerResult {
 
 function look({ replica, run }: Question): Look | Promise<Look> {
   const { reverts } = replica;
-  const seen = (end: End): Look => ({ end, isShaken: replica.reverts !== reverts });
-  const end = endOf(run);
+  const seen = (end: HandlerEnd): Look => ({ end, isShaken: replica.reverts !== reverts });
+  const end = callHandler(run, undefined, undefined);
   return isThenable(end) ? end.then(seen) : seen(end);
 }
 
@@ -65,4 +64,9 @@ async function confirmed(question: Question, first: Look, standing: Standing): P
     if (!made.isShaken && (await stands) !== false) return outcomeOf(made.end);
     if (grace.leftMs === 0) throw new Failure(503, "what it has read was taken back again and again; ask again later");
   }
+}
+
+function outcomeOf(end: HandlerEnd): Json | undefined {
+  if (end.kind === "returned") return end.value as Json | undefined;
+  throw end.error;
 }

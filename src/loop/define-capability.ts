@@ -12,7 +12,7 @@ import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { labelOf } from "../store/label.ts";
-import type { Capability } from "./capability.ts";
+import { type Capability, type Durability, durabilityProblem } from "./capability.ts";
 import type { OrJson, TypedCapability } from "./exchanges.ts";
 import { type HandlerContext, MailboxActor } from "./mailbox-actor.ts";
 import { type Branch, type DataOf, type DataSchema, dataAs, messageSchema, type SentTo } from "./message-schema.ts";
@@ -42,10 +42,13 @@ export interface CapabilityDefinition<Context = HandlerContext> {
   readonly sends?: Readonly<Record<string, "command" | "query">>;
   /** Events it wants, with what to do. */
   readonly on?: Readonly<Record<string, (data: Json, context: Context, message: Message) => unknown>>;
-  /** Its commands may be handled again: one that was under way when the process died is, and has not failed as interrupted. */
+  /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
   readonly idempotent?: boolean;
-  /** `"before"`: every command is in the journal before it is handled; `false`: none is. Otherwise those that nobody waits for. */
-  readonly durable?: "before" | false;
+  /**
+   * Which commands are in the journal before their handler is called. `"before"`: all, the default. `"unawaited"`: those that no
+   * requester waits for, the default of `transactional()`. `false`: none.
+   */
+  readonly durable?: Durability;
   /** What it may know: its handlers, and their transactions, are refused what is above. After an `await`, read in `context.within`. */
   readonly clearance?: readonly string[];
 }
@@ -116,7 +119,8 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
     durable,
     clearance,
   } = definition;
-  checkDurable(durable);
+  const misspelt = durabilityProblem(durable);
+  if (misspelt !== undefined) throw new BootError([misspelt]);
   const inbound: Branch[] = [];
   const outbound: Branch[] = [];
   for (const [kind, handlers] of [
@@ -156,14 +160,6 @@ export function requireHandlers<Context>({ commands, queries, on }: CapabilityDe
     problems.push(`event ${type} has no handler; write "${type}": (data) => ..., got ${show(handle)}`);
   }
   if (problems.length > 0) throw new BootError(problems);
-}
-
-/** Where a compiler did not look: a mistyped word would lose commands, and nobody would know before a crash. */
-function checkDurable(durable: unknown): void {
-  if (durable === undefined || durable === "before" || durable === false) return;
-  throw new BootError([
-    `durable: must be "before" or false, got ${show(durable)}; leave it out to keep what nobody waits for`,
-  ]);
 }
 
 /** Calls the handler that a message is for. What is declared elsewhere, as a Worker's types are, may have none here: then it fails. */

@@ -11,9 +11,10 @@ import { isJsonObject, type Json } from "../message/json.ts";
 import { type DocumentRef, SHARED_SCOPE } from "../store/document.ts";
 import { isWithin, labelOf, labelOfRead } from "../store/label.ts";
 import type { ListedDocument } from "../store/store.ts";
+import type { Tx } from "../work/tx.ts";
 import type { Capability } from "./capability.ts";
 import { type DataSchema, dataSchema } from "./message-schema.ts";
-import { type TransactionalContext, transactional } from "./transactional.ts";
+import { transactional } from "./transactional.ts";
 
 /** Keys are names, not documents: long enough for any path a person would write. */
 const KEY_LENGTH_MAX = 1_024;
@@ -65,7 +66,7 @@ interface Memory {
 }
 
 /** Sets a key, or removes it where there is no value; waits where its document is not loaded. */
-function put(memory: Memory, tx: TransactionalContext, key: string, value: Json | undefined) {
+function put(memory: Memory, tx: Tx, key: string, value: Json | undefined) {
   const { space } = memory;
   const ref = refOf(key);
   const replica = space.replica(space.name);
@@ -83,7 +84,7 @@ interface Change {
 }
 
 /** Only a key that comes, goes or changes its size moves the count. */
-function change({ space, count }: Memory, tx: TransactionalContext, { key, ref, value, before }: Change) {
+function change({ space, count }: Memory, tx: Tx, { key, ref, value, before }: Change) {
   const after = unitsOf(value);
   if (before !== after) {
     const { keys, units } = tx.get(count) ?? { keys: 0, units: 0 };
@@ -105,7 +106,7 @@ function requireRoom({ keys, units }: Count): void {
   if (bytes > MEMORY_BYTES_MAX) throw new Failure(413, `at most ${MEMORY_BYTES_MAX} bytes are kept; ${remedy}`);
 }
 
-/** 0 where there is nothing. */
+/** 0 for a key without a value. */
 function unitsOf(value: Json | undefined): number {
   if (value === undefined) return 0;
   return Math.max(1, Math.ceil(encoder.encode(JSON.stringify(value)).length / MEMORY_UNIT_BYTES));

@@ -19,7 +19,6 @@ const OBSERVATION_TYPES = [
   "Sys.ActorUnhealthy",
   "Sys.BusFault",
   "Sys.SubscriberFault",
-  "Sys.SubscribersDiffer",
   "Sys.NodeFault",
   "Sys.MicrotaskFault",
   "Sys.MicrotaskOverflow",
@@ -39,7 +38,7 @@ export function isObservationType(type: string): type is ObservationType {
 /** What has gone wrong; the others tell of ordinary work. */
 const FAULTS: ReadonlySet<ObservationType> = new Set([
   ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.BusFault", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
-  ...(["Sys.SubscribersDiffer", "Sys.MicrotaskFault", "Sys.Overload", "Sys.WaitingCircle"] as const),
+  ...(["Sys.MicrotaskFault", "Sys.Overload", "Sys.WaitingCircle"] as const),
 ]);
 
 export type Observer = (observation: Message) => void;

@@ -3,7 +3,7 @@
  * reported together; nothing is spawned before all of it is right.
  */
 import { isMessageType, type Kind } from "../message/envelope.ts";
-import type { Capability } from "./capability.ts";
+import { type Capability, durabilityProblem } from "./capability.ts";
 import { findHandles, type Handle } from "./handles.ts";
 import { isObservationType, type ObservationType } from "./observation.ts";
 
@@ -136,7 +136,7 @@ function shapeProblems(capability: Capability): string[] {
   if (!outbound) problems.push("has no outbound schema");
   if (typeof spawn !== "function") problems.push("has no spawn()");
   if (subscribes !== undefined && !Array.isArray(subscribes)) problems.push("subscribes is not a list of event types");
-  if (durable !== undefined && durable !== "before" && durable !== false)
-    problems.push('durable is neither "before" nor false');
+  const misspelt = durabilityProblem(durable);
+  if (misspelt !== undefined) problems.push(misspelt);
   return problems;
 }

@@ -78,6 +78,8 @@ export function timerCapability({ store, replica, ...given }: TimerOptions = {})
       },
       emits: { "Timer.Fired": true },
     }),
+    // Its own row in the due table is durable before it answers.
+    durable: "unawaited",
     // A repeated request sets the same timer.
     idempotent: true,
     // It sends messages of others; the template was checked when the timer was set.

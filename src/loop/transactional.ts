@@ -1,56 +1,60 @@
 /**
- * Transactional capabilities: a handler gets a transaction on a space, and its answer leaves only after the commit is confirmed.
- * Its writes, the events it emits, the command's journal row and its receipt are one commit. The receipt is the answer: a request
- * that comes again, anywhere, gets it again and does nothing. Another request under the same id is refused. SPEC: L32.
+ * Transactional capabilities: each command is one unit of work on a space (`src/work/`), and its answer leaves after the commit is confirmed.
+ *
+ * ```
+ *   known id? ──receipt there──> answered from it
+ *      │no
+ *   attempt ──handler returned──> sealed: receipt, journal row `done` ──> committed ──> answered
+ *      ^          └──threw──> its reads are committed ──> the error is answered
+ *      └──documents or computed values were not ready; the commit was rejected (`work/retries.ts`)
+ * ```
+ * The receipt holds the answer and a digest of the request: a repeated request has the first answer, another request under its id is
+ * refused with 409. SPEC: L32, U1-U28.
  */
-
-import type { Cell } from "../cells/cell.ts";
-import type { BeginOptions, CellTransaction } from "../cells/cell-transaction.ts";
 import type { Space } from "../cells/space.ts";
-import { pause } from "../host/pause.ts";
-import { AWAITED_WINDOW_MS, TRANSACT_PAUSE_MS } from "../limits.ts";
+import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
-import { Failure, thrownText } from "../message/error-data.ts";
+import { Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { cloneData, copyJson } from "../message/json-copy.ts";
 import { causedBy, event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
-import { labelOfMessage } from "../store/label.ts";
+import type { DocumentRef } from "../store/document.ts";
+import { isRefusal, labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
-import { type Rejection, retryRule } from "../store/rejection.ts";
+import type { Rejection } from "../store/rejection.ts";
+import type { Replica } from "../store/replica.ts";
 import { pullStored } from "../store/stored-value.ts";
-import { isThenable } from "../work/handler-call.ts";
+import type { Commit } from "../store/transaction.ts";
+import { Attempt, type AttemptKind } from "../work/attempt.ts";
+import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import type { Receipts } from "../work/receipts.ts";
+import { type Next, Retries } from "../work/retries.ts";
+import { type Emit, Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
-import { type End, endOf, outcomeOf } from "./handler-end.ts";
+import { isAwaited, isRefusalCode } from "./inbound.ts";
 import { AnswerLater, type HandlerContext, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
-
-/** What a transactional handler may do: everything it does happens with its commit, or not at all. */
-export interface TransactionalContext {
-  get<T>(cell: Cell<T>): T | undefined;
-  set<T>(cell: Cell<T>, value: T): void;
-  delete(cell: Cell<unknown>): void;
-  emit(type: string, data: Json): void;
-}
+import type { PendingRequest } from "./pending-table.ts";
 
 export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
-  extends Omit<CapabilityDefinition<TransactionalContext>, "commands" | "queries" | "on"> {
+  extends Omit<CapabilityDefinition<Tx>, "commands" | "queries" | "on"> {
   readonly space: Space;
-  readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, TransactionalContext>;
-  /** Queries read; they get the ordinary context, and pull what they need, within the clearance if there is one. What they answer is confirmed: one may run again. */
+  readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, Tx>;
+  /** Queries read; they get the ordinary context, and pull values, within the clearance if there is one. Answers are confirmed: one may run again. */
   readonly queries?: RequestHandlers<QueriesSent, QueriesIn, QueriesOut, HandlerContext>;
 }
 
 /** A definition as it is used, whatever the types of its handlers. */
-interface Definition extends Omit<CapabilityDefinition<TransactionalContext>, "queries"> {
+interface Definition extends Omit<CapabilityDefinition<Tx>, "queries"> {
   readonly space: Space;
   readonly queries?: CapabilityDefinition["queries"];
 }
@@ -64,163 +68,231 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     ...shown,
     // A command that is handed over again finds its receipt.
     idempotent: true,
+    // The handler's own commit journals the commands of waiting requesters: one flush instead of two.
+    durable: rest.durable ?? "unawaited",
     spawn: (spawned) => {
       const { host } = spawned;
-      const given = { ...spawned, space, definition: rest, outbound: shown.outbound };
+      const entry = new CommandEntry(spawned, space, rest, shown.outbound);
       const asked = { description: "", ...(queries ? { queries } : {}) };
       const replica = space.replica(space.name);
       const answerQuery: MessageHandler = (message, context) =>
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
-      const handle: MessageHandler = (message, context) =>
-        message.kind === "command" ? handleOnce({ ...given, message }) : answerQuery(message, context);
+      const handle: MessageHandler = (message, context, request) =>
+        message.kind === "command" ? entry.handle(message, request) : answerQuery(message, context);
       return new MailboxActor(host, handle, rest.clearance);
     },
   };
 }
 
-/** Runs the handler and applies its commit; the answer waits for the disk, the next message does not. */
-function handleOnce(handling: Handling): AnswerLater | Promise<AnswerLater> {
-  const answer = (made: Attempt) => new AnswerLater(confirm(handling, made));
-  const tried = attempt(handling);
-  return isThenable(tried) ? tried.then(answer) : answer(tried);
-}
+/** Content of the receipt of a command. */
+export type ReceiptValue = { readonly request: string; readonly result: Json };
 
-interface Handling extends SpawnContext {
-  readonly space: Space;
-  readonly definition: CapabilityDefinition<TransactionalContext>;
-  readonly outbound: MessageSchema;
+/** A command that is being handled. */
+interface Command {
   readonly message: Message;
+  readonly request: PendingRequest | undefined;
+  attempts: number;
+  /** Made by the first attempt that comes to nothing. */
+  retries: Retries | undefined;
 }
 
-/** What a run of the handler comes to once its commit stands. One that threw ends in a commit of what it had read. */
-interface Attempt {
-  readonly committed: Promise<CommitOutcome>;
-  readonly end: End;
+/** An attempt that has ended, and its commit on the way. */
+interface Made {
+  readonly attempt: Attempt;
+  readonly end: HandlerEnd;
+  readonly commit: Commit;
+  readonly answered: Promise<CommitOutcome>;
 }
 
-/** One run of the handler, without a promise where it needs none: most commands only look at what is here. */
-function attempt(handling: Handling): Attempt | Promise<Attempt> {
-  const { space, definition, message } = handling;
-  const tx = space.begin(begun(definition, message));
-  // A copy for each run: what is journaled, compared when the request is repeated, and handed to the next run is what was sent.
-  const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
-  const ended = endOf(() => dispatch(definition, own, contextOf(handling, tx)));
-  return isThenable(ended) ? ended.then((end) => conclude(handling, tx, end)) : conclude(handling, tx, ended);
-}
+class CommandEntry {
+  readonly #spawned: SpawnContext;
+  readonly #replica: Replica;
+  readonly #definition: CapabilityDefinition<Tx>;
+  readonly #outbound: MessageSchema;
+  readonly #kind: AttemptKind;
+  readonly #receipts: Receipts;
 
-/** Commits what the handler did; runs it again if it looked at documents that were not here yet: what it saw proves nothing. */
-function conclude(handling: Handling, open: CellTransaction, returned: End): Attempt | Promise<Attempt> {
-  // An answer that cannot be sent must not be committed.
-  const end = sendable(handling, returned);
-  if (open.isBehind) return attemptLater(handling, open);
-  using tx = open;
-  const { name, space, message } = handling;
-  const { transaction } = tx;
-  if (transaction.parts.some(({ document }) => document.state === "loading")) {
-    const settled = space.replica(space.name).loadsSettled();
-    return settled.then(() => attempt(handling));
+  constructor(spawned: SpawnContext, space: Space, definition: CapabilityDefinition<Tx>, outbound: MessageSchema) {
+    this.#spawned = spawned;
+    this.#replica = space.replica(space.name);
+    this.#definition = definition;
+    this.#outbound = outbound;
+    this.#receipts = space.receipts;
+    this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
-  const receipt = receiptOf({ kind: "command", id: message.metadata.id });
-  if (end.threw) return { committed: transaction.commitReads(requireAbsent(receipt)).outcome, end };
-  const kept = admit({ request: requestOf(message), result: end.value ?? null }, undefined) as ReceiptValue;
-  transaction.leave(new Receipt(receipt, kept));
-  // What a handler answers is what it has read.
-  if (tx.label.length > 0) {
-    transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });
-    labelEvents(tx.label, transaction.entries);
+
+  /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
+  handle(message: Message, request: PendingRequest | undefined): AnswerLater | Promise<AnswerLater> {
+    const command: Command = { message, request, attempts: 0, retries: undefined };
+    return this.#receipts.isNew(message.metadata.id) ? this.#begin(command) : this.#look(command);
   }
-  transaction.entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
-  const { entries } = transaction;
-  // The command's own row is done; the others are events.
-  const handOver = entries.length > 1 ? handling.commitWith : undefined;
-  // The answer is what the receipt says: the handler may change what it has returned before the commit is confirmed.
-  const committed = handOver ? handOver(entries, () => tx.commit()) : tx.commit();
-  return { committed, end: { threw: false, value: kept.result } };
-}
 
-/** The end of a handler, or its failure where the answer is too large for a message, or is no JSON. */
-function sendable({ name }: Handling, end: End): End {
-  if (end.threw) return end;
-  const answer = cloneData(end.value ?? null);
-  if (answer.kind === "clone") return end;
-  const reason = problemText(within("data", answer.problem));
-  return { threw: true, error: new Failure(500, `${name} gave an invalid answer: ${reason}`) };
-}
+  /** The id may have been handled before: its receipt answers, and the handler is not called. */
+  async #look(command: Command): Promise<AnswerLater> {
+    const { message } = command;
+    const known = await this.#receipts.look({ kind: "command", id: message.metadata.id });
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    return known.kind === "new"
+      ? this.#begin(command)
+      : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
+  }
 
-/** What it wanted to read is computed, and has yet to be. */
-async function attemptLater(handling: Handling, open: CellTransaction): Promise<Attempt> {
-  using tx = open;
-  try {
-    await tx.upToDate(handling.host);
-  } catch (error) {
-    const end = { threw: true, error: new Failure(503, thrownText(error)) } as const;
-    return {
-      committed: tx.transaction.commitReads(
-        requireAbsent(receiptOf({ kind: "command", id: handling.message.metadata.id })),
-      ).outcome,
-      end,
+  #begin(command: Command): AnswerLater | Promise<AnswerLater> {
+    const answer = (made: Made) => new AnswerLater(this.#answer(command, made));
+    const made = this.#attempt(command);
+    return isThenable(made) ? made.then(answer) : answer(made);
+  }
+
+  /** One attempt, without a promise where the handler needs none: most commands only read what is in memory. */
+  #attempt(command: Command): Made | Promise<Made> {
+    const { message } = command;
+    const { id } = message.metadata;
+    const replica = this.#replica;
+    const number = ++command.attempts;
+    const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message) });
+    // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
+    const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
+    const end = callHandler(this.#call, own, attempt);
+    return isThenable(end)
+      ? end.then((ended) => this.#conclude(command, attempt, ended))
+      : this.#conclude(command, attempt, end);
+  }
+
+  readonly #call = (message: Message, attempt: Attempt): unknown => {
+    const tx = new Tx(attempt, this.#emitting(message));
+    return attempt.enter(() => dispatch(this.#definition, message, tx));
+  };
+
+  /** Commits the attempt, or makes another when the documents and computed values that it met are ready. */
+  #conclude(command: Command, attempt: Attempt, end: HandlerEnd): Made | Promise<Made> {
+    if (!attempt.isReady) return this.#attemptLater(command, attempt);
+    const receipt = receiptOf({ kind: "command", id: command.message.metadata.id });
+    if (end.kind === "returned") return this.#seal(command, attempt, end.value, receipt);
+    const commit = attempt.commitReads("the handler threw", requireAbsent(receipt));
+    return { attempt, end, commit, answered: commit.outcome };
+  }
+
+  /** The receipt, the command's own row and the labels of what it read go into the commit. */
+  #seal({ message }: Command, attempt: Attempt, returned: unknown, receipt: DocumentRef): Made {
+    const { name, commitWith } = this.#spawned;
+    let value: ReceiptValue;
+    try {
+      // An answer that cannot be sent must not be committed.
+      const answer = cloneData(returned ?? null);
+      if (answer.kind === "impure")
+        throw new Failure(500, `${name} gave an invalid answer: ${problemText(within("data", answer.problem))}`);
+      value = admit({ request: requestOf(message), result: answer.value }, undefined) as ReceiptValue;
+      attempt.requireWritable();
+    } catch (error) {
+      attempt.abort("it cannot be committed");
+      throw error;
+    }
+    const { transaction, label } = attempt;
+    const { entries } = transaction;
+    transaction.leave(new Receipt(receipt, value));
+    if (label.length > 0) {
+      transaction.labels.push({ ...receipt, path: [], labels: [...label] });
+      labelEvents(label, entries);
+    }
+    entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
+    let commit: Commit | undefined;
+    const make = () => {
+      commit = attempt.commit();
+      return commit.outcome;
+    };
+    // The command's own row is done; the others are events, which the bus may claim ahead.
+    const answered = entries.length > 1 && commitWith ? commitWith(entries, make) : make();
+    // The handler may change the returned object before the commit is confirmed; the receipt has a copy.
+    const end: HandlerEnd = { kind: "returned", value: value.result };
+    return { attempt, end, commit: commit as Commit, answered };
+  }
+
+  async #attemptLater(command: Command, attempt: Attempt): Promise<Made> {
+    attempt.abort("it met documents or computed values that were not ready");
+    const { message } = command;
+    const next = await this.#retries(command).afterLoads(attempt);
+    if (next.kind === "again") return this.#attempt(command);
+    const error = failureOf(next as Ended);
+    const commit = attempt.replica.transaction();
+    const made = commit.commitReads(requireAbsent(receiptOf({ kind: "command", id: message.metadata.id })));
+    return { attempt, end: { kind: "threw", error }, commit: made, answered: made.outcome };
+  }
+
+  #retries(command: Command): Retries {
+    const { host } = this.#spawned;
+    command.retries ??= new Retries({ host, replica: this.#replica, windowMs: AWAITED_WINDOW_MS });
+    return command.retries;
+  }
+
+  // The answer -------------------------------------------------------------------------------------------------------------
+
+  async #answer(command: Command, first: Made): Promise<Json> {
+    const { message } = command;
+    for (let made = first; ; made = await this.#attempt(command)) {
+      const { lineage } = made.attempt;
+      const outcome = await made.answered;
+      const next = outcome.kind === "committed" ? DONE : await this.#retries(command).next(outcome, made.commit);
+      if (next.kind === "done") lineage.confirm();
+      else lineage.fail("the commit of the command was rejected");
+      if (next.kind === "done") return this.#ended(command, made.end);
+      if (next.kind === "already") return this.#fromReceipt(message, outcome);
+      if (next.kind !== "again") throw failureOf(next);
+    }
+  }
+
+  /** The journal has a failure or a refusal before the caller is told. */
+  async #ended(command: Command, end: HandlerEnd): Promise<Json> {
+    if (end.kind === "returned") return (end.value as Json | undefined) ?? null;
+    await this.#spawned.noteFailed?.(command.message, end.error, failureKind(command, end.error));
+    throw end.error;
+  }
+
+  /** The answer of the first time. The receipt may be gone by now, or be of another request. */
+  async #fromReceipt(message: Message, outcome: CommitOutcome): Promise<Json> {
+    const { id } = message.metadata;
+    const receipt = await pullStored(this.#replica, receiptOf({ kind: "command", id }));
+    if (receipt === undefined && outcome.kind === "rejected" && outcome.reason === "document-exists")
+      throw new Failure(410, `${id} was handled, and its answer is not kept any more`);
+    return answerOf(receipt, message);
+  }
+
+  #emitting(message: Message): Emit {
+    const { host, name, topicOf } = this.#spawned;
+    return ({ transaction }, type, data) => {
+      const copy = cloneData(data);
+      if (copy.kind === "impure")
+        throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
+      const emitted = event(host, type, copy.value, causedBy(message));
+      const problem = schemaProblem(this.#outbound, emitted);
+      if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
+      const topic = topicOf?.(type) ?? type;
+      transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
     };
   }
-  return attempt(handling);
 }
 
-/** The journal tells of a failure before whoever asked is told. */
-async function ended({ message, noteFailed }: Handling, end: End): Promise<Json> {
-  if (end.threw) await noteFailed?.(message, end.error);
-  return outcomeOf(end) ?? null;
+/** A 4xx to a waiting requester is an answer, not a failure that an operator has to look at. SPEC: L51. */
+function failureKind({ message, request }: Command, error: unknown): "failed" | "refused" {
+  const isRefused = isRefusalCode(fromError(error).code) || isRefusal(error);
+  return isRefused && request !== undefined && isAwaited(message, request.origin) ? "refused" : "failed";
 }
 
-function begun({ clearance }: CapabilityDefinition<TransactionalContext>, message: Message): BeginOptions {
-  const label = labelOfMessage(message);
-  return clearance === undefined ? { label } : { clearance, label };
+type Ended = Extract<Next, { readonly rejection: Rejection }>;
+
+const DONE: Next = { kind: "done" };
+
+function failureOf({ kind, rejection }: Ended): Failure {
+  if (rejection.reason === "too-old") return new Failure(410, rejection.message);
+  const isUnknown = rejection.class === "unknown";
+  const became = isUnknown ? "not known whether it was committed; repeat it under its id" : "not committed";
+  return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
 }
 
-/** Waits for the commit; a stale one is run again, one that finds a receipt answers with it. */
-async function confirm(handling: Handling, { committed, end }: Attempt): Promise<Json> {
-  const outcome = await committed;
-  return outcome.kind === "committed" ? ended(handling, end) : otherwise(handling, outcome);
-}
-
-async function otherwise(handling: Handling, rejection: Rejection): Promise<Json> {
-  const { host, space, message } = handling;
-  const replica = space.replica(space.name);
-  const until = host.monotonic() + AWAITED_WINDOW_MS;
-  let outcome: CommitOutcome = rejection;
-  for (let tries = 1; ; tries++) {
-    if (outcome.reason === "document-exists" || outcome.reason === "message-exists") {
-      // Not what a handling of the same request leaves that runs beside this one: that falls too.
-      const receipt = await pullStored(replica, receiptOf({ kind: "command", id: message.metadata.id }));
-      if (receipt === undefined && outcome.reason === "document-exists")
-        throw new Failure(410, `${message.metadata.id} was handled, and its answer is not kept any more`);
-      return answerOf(receipt, message);
-    }
-    if (outcome.reason === "too-old") throw new Failure(410, outcome.message);
-    if (retryRule(outcome) !== "run-again" || host.monotonic() >= until) {
-      const became =
-        outcome.class === "unknown" ? "not known whether it was committed; repeat it under its id" : "not committed";
-      throw new Failure(codeOf(outcome), `${became}: ${outcome.message}`);
-    }
-    await replica.catchUp();
-    await pause(host, TRANSACT_PAUSE_MS * Math.min(tries, 10) * host.random());
-    const { committed, end } = await attempt(handling);
-    outcome = await committed;
-    if (outcome.kind === "committed") return ended(handling, end);
-  }
-}
-
-/** Of the error that answers a command whose commit was rejected. */
+/** The code of the answer to a command after its commit was rejected. */
 function codeOf({ class: rejectionClass, reason }: Rejection): number {
   if (reason === "too-large") return 413;
   return rejectionClass === "refused" ? 422 : 503;
 }
-
-/** Identity of a request: its type and data, without its sender and time. */
-export function requestOf({ type, data }: Message): string {
-  return contentId([type, data]);
-}
-
-/** Content of the receipt of a command. */
-export type ReceiptValue = { readonly request: string; readonly result: Json };
 
 /** The answer of the first time; 409 if the id was used for another request. */
 export function answerOf(receipt: Json | undefined, message: Message): Json {
@@ -229,20 +301,7 @@ export function answerOf(receipt: Json | undefined, message: Message): Json {
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
 }
 
-function contextOf({ host, name, topicOf, outbound, message }: Handling, tx: CellTransaction): TransactionalContext {
-  return {
-    get: (cell) => tx.get(cell),
-    set: (cell, value) => tx.set(cell, value),
-    delete: (cell) => tx.delete(cell),
-    emit: (type, data) => {
-      const copy = cloneData(data);
-      if (copy.kind === "impure")
-        throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
-      const emitted = event(host, type, copy.value, causedBy(message));
-      const problem = schemaProblem(outbound, emitted);
-      if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
-      const topic = topicOf?.(type) ?? type;
-      tx.transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
-    },
-  };
+/** Identity of a request: its type and data, without its sender and time. */
+export function requestOf({ type, data }: Message): string {
+  return contentId([type, data]);
 }

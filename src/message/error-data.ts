@@ -111,7 +111,8 @@ export function thrownText(thrown: unknown): string {
   let text = "";
   let link = thrown;
   for (let links = 0; links <= ERROR_CAUSE_DEPTH_MAX && (links === 0 || link !== undefined); links++) {
-    const own = ownText(link);
+    // Of a cause its first line: engines add lists of files to it.
+    const own = links === 0 ? ownText(link) : (ownText(link).split("\n", 1)[0] as string);
     if (!text.includes(own)) text = text === "" ? own : `${text}: ${own}`;
     const parts = partsOf(link)
       .map(ownText)

@@ -4,6 +4,7 @@
  */
 import type { Host } from "../host/host.ts";
 import { Agenda } from "./agenda.ts";
+import { AttemptViews } from "./attempt-views.ts";
 import { Attempts } from "./attempts.ts";
 import { Authors } from "./authors.ts";
 import { Dispatch } from "./dispatch.ts";
@@ -60,7 +61,16 @@ export function compose(host: Host) {
   const writes = new RunWrites({ ...base, flow, commits });
   const timing = new RunTiming(host, gates);
   const outsideReads = new OutsideReads(base);
-  const runner = new Runner({ ...base, timing, persistence, flow, reads, outsideReads, writes });
+  const runner = new Runner({
+    ...base,
+    timing,
+    persistence,
+    flow,
+    reads,
+    outsideReads,
+    writes,
+    background: quiescence,
+  });
   const provisional = new ProvisionalDemand(base);
   const episode = new Episode(base);
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };
@@ -70,11 +80,13 @@ export function compose(host: Host) {
 
   // Handling sends.
   const answers = new SendAnswers({ host, introspection, work: settle });
-  const dispatch = new Dispatch({ ...base, runner, answers, work: settle, passes: settle });
-  const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const reading = { registry, graph, agenda, gates, runner, work: settle };
+  const views = new AttemptViews({ ...reading, turns });
+  const dispatch = new Dispatch({ ...reading, host, views, introspection, answers, passes: settle });
+  const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
+  runner.views = views;
   trace.clock = graph;
   agenda.waker = settle;
   turns.waker = settle;
@@ -98,6 +110,7 @@ export function compose(host: Host) {
     pull,
     attempts,
     reading,
+    views,
     events,
   };
 }

@@ -8,14 +8,16 @@
  * ```
  * One step at a time and only forwards: a send that waits is taken up again from the start, which costs little.
  */
+import type { Host } from "../host/host.ts";
 import { SENDS_ASIDE_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
-import { isWithin } from "../store/label.ts";
+import { isWithin, labelOf } from "../store/label.ts";
 import { refusal } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
+import type { AttemptKind, Home, Unready, Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
-import type { DocumentIndex } from "./address.ts";
-import { type End, Handling, type HandlingParts } from "./handling.ts";
+import { Closure, type ClosureParts } from "./closure.ts";
+import { type End, Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Send, Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
@@ -32,15 +34,20 @@ export interface Passes {
   wake(): void;
 }
 
+interface DispatchParts extends ClosureParts {
+  readonly host: Host;
+  readonly views: Views;
+}
+
 export class Dispatch {
   handlerLoader: HandlerLoader | undefined;
-  readonly #parts: HandlingParts;
+  readonly #parts: DispatchParts;
   readonly #introspection: Introspection;
   readonly #answers: SendAnswers;
   readonly #commit: SendCommit;
   readonly #passes: Passes;
 
-  constructor(parts: HandlingParts & { introspection: Introspection; answers: SendAnswers; passes: Passes }) {
+  constructor(parts: DispatchParts & { introspection: Introspection; answers: SendAnswers; passes: Passes }) {
     this.#parts = parts;
     this.#introspection = parts.introspection;
     this.#answers = parts.answers;
@@ -60,6 +67,7 @@ export class Dispatch {
     }
     send.wait = this.#originOf(send);
     if (send.wait !== undefined) return false;
+    if (send.mayBeKnown) return this.#look(queue, send);
     const { handler } = send.stream;
     if (handler === undefined) return this.#findHandler(queue, send);
     if (handler.clearance !== undefined && !isWithin(send.label, handler.clearance)) {
@@ -70,6 +78,22 @@ export class Dispatch {
       return send.state === "over";
     if (handler.presync !== undefined && !send.synced) return this.#presync(send, handler.presync);
     return this.#attempt(queue, send, handler);
+  }
+
+  /** A send whose id the caller gave may have been handled before: then its receipt is its outcome, and no handler is called. */
+  #look(queue: SendQueue, send: Send): boolean {
+    send.wait = { kind: "receipt" };
+    const looked = queue.receipts(this.#parts.host).look({ kind: "send", id: send.id });
+    looked.then(
+      (known) => {
+        if (send.state !== "queued") return;
+        send.mayBeKnown = false;
+        this.#answers.known(queue, send, known);
+        this.#resume(send, "receipt");
+      },
+      (error: unknown) => this.#fail(queue, send, "load", error),
+    );
+    return false;
   }
 
   #originOf({ origin, stream }: Send): Wait | undefined {
@@ -118,12 +142,12 @@ export class Dispatch {
 
   /** Brings up to date what the handler is going to read; false if the send waits, or has failed. */
   #preflight(queue: SendQueue, send: Send, read: (value: Json) => unknown): boolean {
-    const look = new Handling(this.#parts, send, true);
+    const look = new Handling(this.#kindOf(send, "go-on"), send, true);
     const end = look.call(read);
     look.abort("a preflight only looks");
-    if (look.abandonedFor !== undefined) this.#park(queue, send, look.abandonedFor);
+    if (look.unready !== undefined) this.#park(queue, send, look.unready);
     else if (end.threw) this.#fail(queue, send, "preflight", end.error);
-    else if (look.missing.length > 0) this.#park(queue, send, { kind: "load", missing: look.missing });
+    else if (look.missing.size > 0) this.#park(queue, send, { kind: "load", missing: look.missing });
     else return true;
     return false;
   }
@@ -142,14 +166,15 @@ export class Dispatch {
     return false;
   }
 
-  #park(queue: SendQueue, send: Send, wait: Wait): void {
-    send.wait = wait;
-    if (wait.kind !== "load") return;
-    send.needs(wait.missing);
-    void this.#awaitLoads(queue, send, wait.missing);
+  #park(queue: SendQueue, send: Send, unready: Unready): void {
+    send.wait = unready;
+    if (unready.kind !== "load") return;
+    const missing = [...unready.missing];
+    send.needs(missing);
+    void this.#awaitLoads(queue, send, missing);
   }
 
-  async #awaitLoads(queue: SendQueue, send: Send, missing: readonly DocumentIndex[]): Promise<void> {
+  async #awaitLoads(queue: SendQueue, send: Send, missing: readonly Home[]): Promise<void> {
     await Promise.all(missing.map(({ replica }) => replica.loadsSettled()));
     const failed = missing.find(({ document }) => document.state !== "loaded" && document.loadError !== undefined);
     if (failed) this.#fail(queue, send, "load", failed.document.loadError);
@@ -163,11 +188,21 @@ export class Dispatch {
 
   // The handler ----------------------------------------------------------------------------------------------------------
 
+  /** The kind of a handler's attempts; its preflights go on where a document is missing. */
+  #kindOf({ stream }: Send, onMissing: AttemptKind["onMissing"]): AttemptKind {
+    const { name = "a handler", clearance } = stream.handler ?? {};
+    const { views, host } = this.#parts;
+    const demand = () => new Closure(this.#parts, stream);
+    const of = clearance === undefined ? {} : { clearance: labelOf(clearance) };
+    return { views, host, name, ...of, demand, onMissing, onBehind: "abandon", otherSpaces: "write" };
+  }
+
   #attempt(queue: SendQueue, send: Send, handler: RegisteredHandler): boolean {
     send.attempts++;
     send.state = "running";
     this.#passes.fresh(queue.replica);
-    const handling = new Handling(this.#parts, send);
+    handler.kind ??= this.#kindOf(send, "abandon");
+    const handling = new Handling(handler.kind, send);
     const end = handling.call(handler.run);
     if (end.threw || !isThenable(end.value)) return this.#ended(queue, handling, end);
     queue.running = send;
@@ -190,13 +225,13 @@ export class Dispatch {
 
   /** True if the queue has moved on. */
   #ended(queue: SendQueue, handling: Handling, end: End): boolean {
-    const { send, abandonedFor } = handling;
+    const { send, unready } = handling;
     handling.end();
     if (send.state === "over") {
       handling.abort("the send was dropped while its handler ran");
-    } else if (abandonedFor !== undefined) {
+    } else if (unready !== undefined) {
       handling.abandon();
-      this.#park(queue, send, abandonedFor);
+      this.#park(queue, send, unready);
       return false;
     } else if (queue.head !== send) {
       // An earlier send came back while it ran: that one goes first (I4).

@@ -12,12 +12,13 @@ import { admitFrozen } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
+import type { Launch, Lineage } from "../work/lineage.ts";
 import type { Address } from "./address.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
 import { callerEventId, EventStem, originHash } from "./event-id.ts";
+import { Handling } from "./handling.ts";
 import type { FallListener } from "./invalidation.ts";
-import type { Launch, Lineage } from "./lineage.ts";
 import type { Runner } from "./runner.ts";
 import { Send, type SendOptions, type Sent, type Wait } from "./send.ts";
 import type { SendAnswers } from "./send-answers.ts";
@@ -152,6 +153,7 @@ export class Events implements FallListener {
     const { label } = this.#attempts;
     const name = this.#nameOf(stream, options, label);
     const send = new Send({ name, stream, value: admitted(value, stream), origin, label, onOutcome });
+    send.mayBeKnown = options.id !== undefined || options.eventId !== undefined;
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);
@@ -166,14 +168,14 @@ export class Events implements FallListener {
         `computation ${node.id} must not send to ${stream}: it may run any number of times; send from a handler, an effect or plain code`,
       );
     }
-    if (this.#runner.handling?.isPreflight) {
+    if (this.#runner.active instanceof Handling && this.#runner.active.isPreflight) {
       throw new StreamError("STREAM_MISUSE", `a preflight only reads; send to ${stream} from the handler`);
     }
   }
 
   /** The event's id, or the number of what plain code sends, from which it follows. */
   #nameOf(stream: StreamRecord, { id, session, eventId }: SendOptions, label: Label): string | number {
-    const { current, handling } = this.#runner;
+    const { current, active: attempt } = this.#runner;
     if (eventId !== undefined) {
       if (id === undefined && eventId !== "") return eventId;
       throw new StreamError(
@@ -183,7 +185,7 @@ export class Events implements FallListener {
     }
     if (id !== undefined) return callerEventId(session ?? stream.queue.session, id, stream.link);
     // What a node sends while a handler reads is the node's.
-    if (handling !== null && current === null) return this.#mint(handling.name, stream.link, ++handling.sends);
+    if (attempt !== null && current === null) return this.#mint(attempt.name, stream.link, ++attempt.sends);
     return label.length === 0 ? ++this.#sends : this.#labelledName(stream, label);
   }
 

@@ -11,6 +11,7 @@
  * ```
  * SPEC: I1-I11 and R.
  */
+import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { INSPECT } from "../message/inspect.ts";
@@ -20,16 +21,16 @@ import type { DocumentRef } from "../store/document.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
+import type { Attempt, AttemptKind } from "../work/attempt.ts";
+import type { Launch } from "../work/lineage.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
-import type { Closure } from "./closure.ts";
+import { Closure } from "./closure.ts";
 import { type Components, compose } from "./components.ts";
 import { type Diagnosis, diagnose, requireConsistent, type SchedulerStats, statsOf } from "./diagnosis.ts";
 import type { HandlerLoader } from "./dispatch.ts";
 import type { QueueSnapshot } from "./events.ts";
-import type { Handling } from "./handling.ts";
 import type { ActionStats, ErrorListener, NodeSnapshot, WhyNot, WhyStep } from "./introspection.ts";
-import type { Launch } from "./lineage.ts";
 import type { NodeSpec, SchedulerNode } from "./node.ts";
 import type { Persisted } from "./node-record.ts";
 import type { Runner } from "./runner.ts";
@@ -136,6 +137,11 @@ export class Scheduler implements Disposable {
     return this.#runner.current?.node;
   }
 
+  /** Whether the run that executes now has read something that is still to be loaded. */
+  get isEarly(): boolean {
+    return this.#runner.current?.isEarly ?? false;
+  }
+
   /** Another after code of the run that executes now has read a place that the run had not, or has written. */
   get runMark(): object | null {
     const run = this.#runner.current;
@@ -152,6 +158,29 @@ export class Scheduler implements Disposable {
     return this.#components.attempts.transact(replica, code, changeGroup, closure);
   }
 
+  /** The kind of the attempts of a handler: they read on where documents are missing, and wait for computed values. */
+  attemptsOf(name: string, clearance: Label | undefined, options?: Partial<AttemptKind>): AttemptKind {
+    const { views, host, reading } = this.#components;
+    const demand = () => new Closure(reading, name, { waitsForUnsettling: true });
+    const of = clearance === undefined ? {} : { clearance };
+    return {
+      ...{ views, host, name, ...of, demand },
+      ...{ onMissing: "go-on", onBehind: "abandon", otherSpaces: "read", ...options },
+    };
+  }
+
+  /** Runs code that is no part of the handler that has called it. */
+  outside<T>(code: () => T): T {
+    const runner = this.#runner;
+    const outer = runner.attempt;
+    runner.attempt = null;
+    try {
+      return asyncContext.clear(code);
+    } finally {
+      runner.attempt = outer;
+    }
+  }
+
   /** For a transaction that lives across awaits. */
   reads(replica: Replica): TransactionReads {
     return new TransactionReads(this.#components, replica);
@@ -164,7 +193,7 @@ export class Scheduler implements Disposable {
     const { events, introspection } = this.#components;
     const record = events.stream(stream);
     const sent = events.send(record, value, options);
-    introspection.sent(record, sent, this.running?.id ?? this.handling?.send.id);
+    introspection.sent(record, sent, this.running?.id ?? this.attempt?.id);
     return sent;
   }
 
@@ -191,9 +220,9 @@ export class Scheduler implements Disposable {
     return this.#components.events.launch(launch);
   }
 
-  /** The handling whose code runs now, where one does. */
-  get handling(): Handling | undefined {
-    return this.#runner.current === null ? (this.#runner.handling ?? undefined) : undefined;
+  /** The attempt of a handler whose code runs now, where one does. */
+  get attempt(): Attempt | undefined {
+    return this.#runner.current === null ? (this.#runner.active ?? undefined) : undefined;
   }
 
   getQueues(): readonly QueueSnapshot[] {
@@ -297,7 +326,13 @@ export class Scheduler implements Disposable {
   /** Settles what is synchronous, now; inside `batch`, at its end. */
   flush(): void {
     if (this.#turns.isTransacting) throw flushedInside();
-    if (this.#batches === 0) this.#settle.flush();
+    if (this.#batches === 0) this.#flush();
+  }
+
+  /** Nodes that run now are no part of a handler that settles. */
+  #flush(): void {
+    if (asyncContext.get() === undefined) this.#settle.flush();
+    else asyncContext.clear(() => this.#settle.flush());
   }
 
   /** Runs code and settles once at its end, also if it throws. */
@@ -307,7 +342,7 @@ export class Scheduler implements Disposable {
       return code();
     } finally {
       this.#batches--;
-      if (this.#batches === 0 && !this.#turns.isTransacting) this.#settle.flush();
+      if (this.#batches === 0 && !this.#turns.isTransacting) this.#flush();
     }
   }
 

@@ -5,11 +5,11 @@
  * It is known for what begins while the code executes: in the stretch before the first await, where it is refused when the code turns out to be
  * asynchronous, and in stretches that are taken up with `within`. After an await without that, nothing tells whose code it is.
  */
-import type { Handling } from "./handling.ts";
+import type { Attempt } from "../work/attempt.ts";
 import { SchedulerError } from "./scheduler-error.ts";
 
-/** The number of a run, or the handling of a send. */
-export type Waiter = number | Handling;
+/** The number of a run, or an attempt. */
+export type Waiter = number | Attempt;
 
 export class SelfWaits {
   /** What was begun by code that may turn out to be asynchronous, and is not over. */

@@ -13,12 +13,12 @@ import { join, type Label, PUBLIC } from "../store/label.ts";
 import { Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
+import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Commit } from "../store/transaction.ts";
+import type { Demand, Home } from "../work/attempt.ts";
+import type { Lineage } from "../work/lineage.ts";
 import type { Retries } from "../work/retries.ts";
-import type { Address, DocumentIndex } from "./address.ts";
-import type { Closure } from "./closure.ts";
 import type { EventStem } from "./event-id.ts";
-import type { Lineage } from "./lineage.ts";
 import type { StreamRecord } from "./stream-record.ts";
 
 export type SendFailure =
@@ -85,13 +85,15 @@ export type Wait =
   /** Nodes it reads from are gated, or an asynchronous run is under way: looked at again in every pass. */
   | { readonly kind: "nodes" }
   /** Documents it reads are being loaded. */
-  | { readonly kind: "load"; readonly missing: readonly DocumentIndex[] }
+  | { readonly kind: "load"; readonly missing: ReadonlySet<Home> }
   /** A handler is being looked for. */
   | { readonly kind: "handler-load" }
   /** The commit that it was sent by is not confirmed. */
   | { readonly kind: "origin" }
   /** Its commit was stale: others' commits are being read, or it pauses. */
   | { readonly kind: "retry" }
+  /** Its receipt is looked for. */
+  | { readonly kind: "receipt" }
   /** What its handler asked to be brought here before it runs. */
   | { readonly kind: "presync" };
 
@@ -107,12 +109,14 @@ export class Send implements Sent {
   state: "launched" | "queued" | "aside" | "running" | "committing" | "over" = "launched";
   wait: Wait | undefined;
   /** What its handler reads, demanded while it waits and while it runs. */
-  closure: Closure | undefined;
+  closure: Demand | undefined;
   attempts = 0;
   /** Made by the first rejection of its commit. */
   retries: Retries | undefined;
   /** Documents that its handler reads and that were not here: held until it is over, or one might go when the next one comes. */
-  #needed: Address[] | undefined;
+  #needed: ReplicaDocument[] | undefined;
+  /** Whether its id was given by the caller: then it may have been handled before, and its receipt is looked for. */
+  mayBeKnown = false;
   /** Whether what the handler asked for has been brought here. */
   synced = false;
   /** The event's id, or the number from which it follows: those that wait need none. */
@@ -174,11 +178,11 @@ export class Send implements Sent {
   }
 
   /** Keeps documents that are being loaded for its handler. */
-  needs(documents: readonly DocumentIndex[]): void {
+  needs(documents: readonly Home[]): void {
     this.#needed ??= [];
-    for (const { root } of documents) {
-      root.hold();
-      this.#needed.push(root);
+    for (const { document } of documents) {
+      document.observers++;
+      this.#needed.push(document);
     }
   }
 
@@ -208,6 +212,6 @@ export class Send implements Sent {
     this.wait = undefined;
     this.closure?.release();
     this.closure = undefined;
-    if (this.#needed !== undefined) for (const root of this.#needed) root.letGo();
+    if (this.#needed !== undefined) for (const document of this.#needed) document.observers--;
   }
 }

@@ -6,6 +6,7 @@ import type { Host } from "../host/host.ts";
 import { CodedError } from "../message/coded-error.ts";
 import { periodOf } from "../message/id-time.ts";
 import type { Json } from "../message/json.ts";
+import type { AttemptKind } from "../work/attempt.ts";
 import type { Address } from "./address.ts";
 import { EventStem, linkText, originHash } from "./event-id.ts";
 import type { Handling } from "./handling.ts";
@@ -29,6 +30,8 @@ export interface HandlerOptions {
 export interface RegisteredHandler extends HandlerOptions {
   readonly name: string;
   readonly run: EventHandler;
+  /** Made by its first attempt. */
+  kind?: AttemptKind;
 }
 
 export type StreamErrorCode =
@@ -36,8 +39,6 @@ export type StreamErrorCode =
   | "STREAM_HANDLED"
   /** A computation tried to send. */
   | "STREAM_SEND_IN_COMPUTATION"
-  /** A handler's context was used after the handler had ended. */
-  | "STREAM_HANDLING_OVER"
   /** Options of a send that contradict each other. */
   | "STREAM_MISUSE";
 

@@ -36,6 +36,8 @@ export interface DocumentHead {
 export interface OversizedDocument extends DocumentRef {
   /** Of its text with the text of the commit's operations. */
   readonly bytes: number;
+  /** The text is not measured: values count that were replaced since the last snapshot. */
+  readonly isEstimate: boolean;
 }
 
 /** What a backend must be able to tell inside the transaction in which the commit will be applied. */
@@ -55,6 +57,8 @@ export interface CommitFacts {
   readonly horizonMs: number;
   /** With these data, where they are given. */
   hasDueRow(kind: string, key: string, was?: Json): boolean;
+  /** The version of the consumer table. */
+  readonly consumersVersion: number;
   /** The first of them whose claim is no longer held. Asked when nothing else is left to decide: it may settle what it is asked for. */
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined;
 }
@@ -130,7 +134,11 @@ function membersMoved({ scope, prefix, sequence }: MembershipClaim): Rejection {
 function sizes(facts: CommitFacts): Rejection | undefined {
   const oversized = facts.oversized();
   if (oversized === undefined) return undefined;
-  const { scope, id, bytes } = oversized;
+  const { scope, id, bytes, isEstimate } = oversized;
+  if (isEstimate) {
+    const waits = `document ${scope}/${id} has ${bytes} bytes with the changes that wait for its next snapshot`;
+    return rejected("failed", "store-busy", `${waits}; at most ${DOCUMENT_BYTES_MAX} are taken: send it again`);
+  }
   const message = `document ${scope}/${id} would have ${bytes} bytes; at most ${DOCUMENT_BYTES_MAX} fit one document: use several`;
   return rejected("refused", "too-large", message);
 }
@@ -173,6 +181,10 @@ function tooOld(what: string, madeAtMs: number, horizonMs: number): Rejection {
 
 function claims(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
   if (request.settlements.length === 0) return undefined;
+  for (const { consumers } of request.settlements) {
+    if (consumers === undefined || consumers === facts.consumersVersion) continue;
+    return rejected("stale", "consumers-moved", "a consumer was declared or removed; decide again");
+  }
   const lost = facts.lostClaim(request.settlements);
   return lost && rejected("permanent", "lease-lost", `the claim on journal row ${lost.id} is no longer held`);
 }

@@ -14,6 +14,7 @@ import { pause } from "../host/pause.ts";
 import type { CommitIdentity } from "../store/commit.ts";
 import { type Rejection, rejected } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
+import type { Attempt } from "./attempt.ts";
 import { backoffMs, verdictOn } from "./retry-table.ts";
 
 /** How an invocation goes on after a rejected commit. */
@@ -35,6 +36,11 @@ export interface RetryParts {
 
 const AGAIN: Next = { kind: "again" };
 const NOT_LOADED = rejected("stale", "read-moved", "its documents were being loaded");
+const NOT_UP_TO_DATE = rejected(
+  "stale",
+  "read-moved",
+  "a computed value that it reads is not up to date: it waits for a gate, a load or an asynchronous run",
+);
 
 export class Retries {
   readonly #host: Host;
@@ -73,12 +79,12 @@ export class Retries {
     return AGAIN;
   }
 
-  /** The same for a run that met documents which were not loaded: it proves nothing, whatever came of it. */
-  async afterLoads(): Promise<Next> {
+  /** The same for a run that met documents or computed values which were not ready: it proves nothing, whatever came of it. */
+  async afterLoads(attempt?: Attempt): Promise<Next> {
     if (this.isOver) return this.#ended("failed", NOT_LOADED);
     await this.#replica.loadsSettled();
-    await this.#caughtUp();
-    return AGAIN;
+    const isReady = await (attempt?.whenReady(() => this.isOver) ?? true);
+    return isReady ? AGAIN : this.#ended("failed", NOT_UP_TO_DATE);
   }
 
   async #ask(rejection: Rejection, commit: CommitIdentity): Promise<Next> {

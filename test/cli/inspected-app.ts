@@ -42,6 +42,8 @@ export default ({ space, bus }: KernelParts) => {
     audit: capability({ description: "hears of orders", on: { "Order.Placed": () => undefined } }),
     clerk: capability({
       description: "asks others, and sets a timer",
+      // No row for a command that a client waits for.
+      durable: "unawaited",
       commands: {
         "Clerk.Remind": {
           handle: async (data: { price: number }, { command, query }: HandlerContext) => {

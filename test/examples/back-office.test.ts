@@ -1,4 +1,6 @@
 /** The app that `npm start` runs, as a user of the built package would run it: mail, tasks, totals, reminders, slow work, and kills. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -107,6 +109,21 @@ describe("the back office", () => {
     await until(client, "Tasks.Totals", { open: 60, done: 0, hoursLeft: 30 });
     const { tasks } = (await client.query("Tasks.List", null)) as { tasks: { taskId: string }[] };
     expect(tasks.map(({ taskId }) => taskId).sort()).toEqual(mails.map(({ metadata }) => metadata.id).sort());
+  });
+
+  test("[L84] slow work is finished after kernel and command line were both killed", async () => {
+    const folder = scratchFolder();
+    const first = await start(folder);
+    const data = JSON.stringify({ title: "the report", seconds: 5 });
+    const main = join(project.packageFolder, "bin", "millrace.mjs");
+    const client = spawn(process.execPath, [main, "send", "Slow.Work", data], { cwd: folder, stdio: "ignore" });
+    const ended = once(client, "close");
+    await first.said(/working on the report/);
+    client.kill("SIGKILL");
+    await Promise.all([first.kill(), ended]);
+    const second = await start(folder);
+    await using later = await second.connect();
+    await until(later, "Work.List", { finished: ["the report"] });
   });
 
   test("[K25] slow work that was killed in the middle is done once when its request is repeated", async () => {

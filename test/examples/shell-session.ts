@@ -3,10 +3,11 @@
  * numbers of processes and rates differ from run to run: they count as equal, and an id or a process that the page names later stands
  * for the one that was printed in its place.
  *
- * A command that ends with `&` goes on: a kernel until it is killed or the page ends, anything else until `wait`, after which the
- * page shows what it printed. A line `…` on the page stands for any lines, and `…` in a line for anything. A reader looks again when
- * something is not there yet: so does this, with commands that only look. `sleep` ends when the kernel has said something of what the
- * command before it is about: the longest text in its data. `npm start` runs the app of a clone, as the clone's own script does.
+ * A command that ends with `&` goes on: a kernel until it is killed or the page ends, other commands until `wait`, which prints their
+ * output. `kill -9 PID %JOB` kills the kernel and every command in the background. A line `…` on the page stands for any lines, and `…`
+ * in a line for any text. A reader repeats a command whose result is not there yet: so does this, with commands that only look. `sleep`
+ * ends when the kernel has printed the longest text in the data of the command before it. `npm start` runs the app of a clone, as the
+ * clone's own script does.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -81,8 +82,10 @@ export class ShellSession implements AsyncDisposable {
 
   async #do(command: string, expected: string): Promise<string> {
     if (/^wait %\d+$/.test(command)) return this.#waitForAll();
-    if (/^kill -9 \d+$/.test(command)) {
+    const kill = /^kill -9 \d+( %\d+)?$/.exec(command);
+    if (kill) {
       await this.#kernel?.kill();
+      if (kill[1] !== undefined) for (const running of this.#running) await running.kill();
       return "";
     }
     if (/^sleep \d+$/.test(command)) {

@@ -38,7 +38,7 @@ export default ({ space, bus }: KernelParts) => {
       queries: { "Counter.Read": { handle: async () => (await count.pull()) ?? 0 } },
     }),
     boss: capability({
-      description: "sends, and does not wait",
+      ...{ description: "sends, and does not wait", durable: "unawaited" as const },
       sends: { "Plain.Hold": "command", "Idempotent.Hold": "command", "Counter.Add": "command" },
       commands: {
         "Boss.Send": {

@@ -63,12 +63,12 @@ describe("commands that nobody waits for", () => {
     expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
   });
 
-  test("[L41] so is what an actor sends, and not what it asks; a timer's is, and its own row goes then", async () => {
+  test('[L41] [L82] with durable: "unawaited", commands that an actor sends and timers\' commands have a row; those it asks have none', async () => {
     const done: Json[] = [];
     const kernel = await open(() => ({
-      ...worker((data) => void done.push(data)),
+      ...worker((data) => void done.push(data), { durable: "unawaited" }),
       boss: capability({
-        description: "has others work",
+        ...{ description: "has others work", durable: "unawaited" },
         sends: { "Work.Do": "command" },
         commands: {
           "Boss.Send": {
@@ -174,7 +174,7 @@ describe("commands that nobody waits for", () => {
 });
 
 describe("what a capability says of its commands", () => {
-  test("[L42] durable: false has no rows, whoever waits", async () => {
+  test("[L82] durable: false has no rows, with or without a requester", async () => {
     let done = 0;
     const kernel = await open(() => worker(() => ++done, { durable: false }));
     kernel.loop.enqueue(say("Work.Do", "one"));
@@ -184,14 +184,56 @@ describe("what a capability says of its commands", () => {
     expect(await rowsOf(kernel)).toEqual([]);
   });
 
-  test('[L42] durable: "before" has a row for every command, and whoever waits is answered', async () => {
-    const kernel = await open(() => worker(() => "done", { durable: "before" }));
-    expect(await kernel.command("Work.Do", null)).toBe("done");
+  test("[L82] a plain handler runs when its command is durable, by default, and the requester is answered", async () => {
+    const seen: unknown[] = [];
+    for (const durable of [undefined, "before"] as const) {
+      const kernel: Kernel = await open(() =>
+        worker(
+          async () => {
+            seen.push(...(await rowsOf(kernel)));
+            return "done";
+          },
+          durable === undefined ? {} : { durable },
+        ),
+      );
+      expect(await kernel.command("Work.Do", null)).toBe("done");
+      await kernel.idle();
+      expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
+    }
+    expect(seen).toEqual(Array(2).fill({ topic: "Work.Do", source: "worker", status: "processing" }));
+  });
+
+  test("[L82] a command that an actor asks of a plain handler is durable before that handler runs", async () => {
+    const kernel = await open(() => ({
+      ...worker((data) => data),
+      boss: capability({
+        ...{ description: "has others work", durable: false, sends: { "Work.Do": "command" } },
+        commands: { "Boss.Ask": { handle: (_, context) => context.command("Work.Do", "asked") } },
+      }),
+    }));
+    expect(await kernel.command("Boss.Ask", null)).toBe("asked");
     await kernel.idle();
     expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "done" }]);
   });
 
-  test('[L42] [K33] durable: "before" with a mailbox that is full: offered again under its id, each is handled once', async () => {
+  test("[L83] built-in commands and queries write no journal row before they run; Memory.Set has the row of its commit", async () => {
+    const kernel = await open(() => ({}));
+    const message = { kind: "command", type: "Memory.Set", data: { key: "/never", value: 1 } };
+    const { timerId } = (await kernel.command("Timer.Set", { delayMs: 60_000, message })) as { timerId: string };
+    await kernel.command("Timer.Cancel", { timerId });
+    await kernel.command("Journal.Publish", { type: "Some.Thing", data: null });
+    await kernel.command("Kernel.Requeue", { ids: [] });
+    await kernel.command("Kernel.Purge", { before: 0, status: "done" }).catch(() => undefined);
+    for (const query of ["Syscall.Ping", "Syscall.List", "Kernel.Health", "Kernel.Graph"])
+      await kernel.query(query, null);
+    expect(await rowsOf(kernel)).toEqual([]);
+    await kernel.command("Memory.Set", { key: "/a", value: 1 });
+    expect(await rowsOf(kernel)).toEqual([{ topic: "Memory.Set", source: "memory", status: "done" }]);
+    await kernel.command("Syscall.Shutdown", null);
+    await kernel.closed();
+  });
+
+  test('[L87] [K33] durable: "before" with a mailbox that is full: offered again under its id, each is handled once', async () => {
     const done: Json[] = [];
     const kernel = await open(
       () =>
@@ -216,7 +258,7 @@ describe("what a capability says of its commands", () => {
     expect((await rowsOf(kernel)).map(({ status }) => status)).toEqual(Array(4).fill("done"));
   });
 
-  test("[L42] the same command again is handled again only where that is said to be harmless", async () => {
+  test("[L85] a repeated command runs again only if its capability is idempotent", async () => {
     let done = 0;
     const kernel = await open(() => worker(() => ++done, { durable: "before" }));
     expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "reply", data: 1 });
@@ -229,7 +271,7 @@ describe("what a capability says of its commands", () => {
     expect(other.loop.pending.size + kernel.loop.pending.size).toBe(0);
   });
 
-  test("[L42] a transactional one that is asked again has the answer of the first time", async () => {
+  test("[L85] a repeated transactional command gets the first answer", async () => {
     let runs = 0;
     const kernel = await open(({ space }) => ({
       worker: transactional({
@@ -245,7 +287,7 @@ describe("what a capability says of its commands", () => {
     expect(await rowsOf(kernel)).toHaveLength(1);
   });
 
-  test("[L42] somebody who asks for what is being done for nobody gets its answer", async () => {
+  test("[L42] a requester that asks for a command that runs without a requester gets its answer", async () => {
     const { promise: opened, resolve: release } = Promise.withResolvers<Json>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     const kernel = await open(() =>
@@ -264,13 +306,58 @@ describe("what a capability says of its commands", () => {
     expect(await rowsOf(kernel)).toMatchObject([{ status: "done" }]);
   });
 
-  test("[L42] anything else is refused where it is said", async () => {
+  test("[L82] other values of durable are refused when the capability is defined and at boot", async () => {
     const wrong = { description: "works", durable: "after" as never };
-    expect(() => capability(wrong)).toThrow(/durable: must be "before" or false, got "after"/);
+    expect(() => capability(wrong)).toThrow(/durable: must be "before", "unawaited" or false, got "after"/);
     const bare = { ...capability({ description: "works" }), durable: true as never };
     await expect(open(() => ({ bare }))).rejects.toMatchObject({
-      problems: ['capability bare: durable is neither "before" nor false'],
+      problems: [
+        'capability bare: durable: must be "before", "unawaited" or false, got true; leave it out for the default',
+      ],
     });
+  });
+});
+
+describe("a command that is refused", () => {
+  const refuse = () => {
+    throw new Failure(409, "sold out");
+  };
+  const refused = { status: "done", outcome: "refused", reason: "sold out" };
+
+  test("[L51] a 4xx to a waiting requester is no failure: the row is done, refused, with the reason", async () => {
+    const kernel = await open(({ space }) => ({
+      shop: transactional({ space, description: "sells", commands: { "Shop.Buy": { handle: refuse } } }),
+      kept: capability({ description: "sells", durable: "before", commands: { "Shop.Keep": { handle: refuse } } }),
+    }));
+    for (const type of ["Shop.Buy", "Shop.Keep"])
+      expect(await kernel.request(say(type, type))).toMatchObject({ kind: "error", data: { code: 409 } });
+    await kernel.idle();
+    const rows = await kernel.bus.query({ limit: 10 });
+    expect(rows).toMatchObject([
+      { ...refused, topic: "Shop.Buy" },
+      { ...refused, topic: "Shop.Keep" },
+    ]);
+    for (const row of rows) expect(row.error).toBeUndefined();
+    expect(await kernel.bus.failures()).toMatchObject({ count: 0 });
+    expect(await kernel.bus.requeue(rows.map(({ id }) => id))).toEqual([]);
+  });
+
+  test("[L51] of a command without a requester a 4xx is a failure, which can be requeued or discarded", async () => {
+    const kernel = await open(({ space }) => ({
+      shop: transactional({ space, description: "sells", commands: { "Shop.Buy": { handle: refuse } } }),
+      kept: capability({ description: "sells", commands: { "Shop.Keep": { handle: refuse } } }),
+    }));
+    for (const type of ["Shop.Buy", "Shop.Keep"]) kernel.loop.enqueue(say(type, type));
+    await kernel.idle();
+    const { count, rows } = await kernel.bus.failures();
+    expect(count).toBe(2);
+    expect(
+      await kernel.bus.discard(
+        rows.map(({ id }) => id),
+        "closed",
+      ),
+    ).toHaveLength(2);
+    expect(await kernel.bus.failures()).toMatchObject({ count: 0 });
   });
 });
 
@@ -283,15 +370,17 @@ describe("a transactional command that fails", () => {
         commands: {
           "Work.Do": {
             handle: () => {
-              if (!works) throw new Failure(402, "no funds");
+              if (!works) throw new Failure(502, "the bank is away");
               return "paid";
             },
           },
         },
       }),
     }));
-    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "error", data: { code: 402 } });
-    expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "failed", error: "no funds" }]);
+    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "error", data: { code: 502 } });
+    expect(await rowsOf(kernel)).toEqual([
+      { topic: "Work.Do", source: "worker", status: "failed", error: "the bank is away" },
+    ]);
     works = true;
     // By whom and when it is asked again is nothing of what is asked.
     const { metadata, ...asked } = say("Work.Do", "one");

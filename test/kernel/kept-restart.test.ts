@@ -1,11 +1,13 @@
 /** Commands that were under way when their process was killed: they are done by the next, or have failed as interrupted. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { Json } from "../../src/message/json.ts";
-import { scratchFolder } from "../repo/program.ts";
-import { KernelProcess } from "./kernel-process.ts";
+import { runProgram, scratchFolder } from "../repo/program.ts";
+import { COMPILE_CACHE, KernelProcess, MAIN } from "./kernel-process.ts";
 import { until } from "./ledger.ts";
 
 const APP = join(import.meta.dirname, "kept-app.ts");
@@ -31,6 +33,27 @@ test("[L39] what nobody waits for is done again after a kill where that is allow
   expect(await client.query("Counter.Read", null)).toBe(1);
   expect(second.output).not.toContain("began Plain.Hold");
   while (!second.complaints.includes("interrupted")) await systemHost().yield();
+});
+
+test("[L84] a command that must not be repeated is explained by why after kernel and command line were both killed", async () => {
+  const folder = scratchFolder();
+  const first = await KernelProcess.start(folder, APP);
+  const client = spawn(process.execPath, [MAIN, "send", "Plain.Hold", "null"], { cwd: folder, stdio: "ignore" });
+  const ended = once(client, "close");
+  await first.said(/began Plain.Hold/);
+  client.kill("SIGKILL");
+  await Promise.all([first.kill(), ended]);
+  const second = await KernelProcess.start(folder, APP);
+  await using later = await second.connect();
+  await until(later, "Boss.Journal", null, areOver(1));
+  const millrace = (...args: string[]) =>
+    runProgram(process.execPath, [MAIN, ...args], { cwd: folder, env: COMPILE_CACHE });
+  const failures = (await millrace("ls", "failures", "--json")).stdout;
+  const { id } = JSON.parse(failures) as { readonly id: number };
+  expect((await millrace("why", String(id))).stdout).toMatch(
+    /^request \d+ Plain\.Hold {3}failed after 2 attempts: plain: interrupted: the process died while it was under way/,
+  );
+  expect(second.output).not.toContain("began Plain.Hold");
 });
 
 test('[L39] what is durable "before" is done after a kill, and whoever asks again is answered', async () => {

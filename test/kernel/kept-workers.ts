@@ -3,10 +3,11 @@ import type { Host } from "../../src/host/host.ts";
 import type { SimulatedHost } from "../../src/host/simulated-host.ts";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import { type TransactionalContext, transactional } from "../../src/loop/transactional.ts";
+import { transactional } from "../../src/loop/transactional.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
+import type { Tx } from "../../src/work/tx.ts";
 
 /** Effects that are a commit, of a capability that keeps all and of one that keeps what nobody waits for; what may be done twice; what may not. */
 export const TYPES = ["Ledger.Add", "Note.Add", "Bell.Ring", "Siren.Ring"] as const;
@@ -29,7 +30,7 @@ export class KeptWorkers {
 
   capabilities({ space, host }: KernelParts) {
     const ring = (data: Json, { metadata: { id } }: Message) => this.#ring(data, id, host);
-    const add = async (data: Json, tx: TransactionalContext, { metadata: { id } }: Message) => {
+    const add = async (data: Json, tx: Tx, { metadata: { id } }: Message) => {
       const applied = space.cell<number>(`applied/${id}`);
       const times = tx.get(applied) ?? 0;
       if (this.#below(3) === 0) await this.#pause(host, 200);

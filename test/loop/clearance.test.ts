@@ -5,8 +5,9 @@ import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import type { HandlerContext as CapabilityContext } from "../../src/loop/mailbox-actor.ts";
 import { timerCapability } from "../../src/loop/timer.ts";
-import { type TransactionalContext, transactional } from "../../src/loop/transactional.ts";
+import { transactional } from "../../src/loop/transactional.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Tx } from "../../src/work/tx.ts";
 import { Client, command, setup as loopSetup, query } from "./loop-setup.ts";
 
 class ClearedClient extends Client {
@@ -31,8 +32,8 @@ async function setup() {
       description: type,
       ...(clearance ? { clearance } : {}),
       commands: {
-        [`${type}.Secret`]: { handle: (_: unknown, tx: TransactionalContext) => tx.get(secret) ?? null },
-        [`${type}.Open`]: { handle: (_: unknown, tx: TransactionalContext) => tx.get(open) ?? null },
+        [`${type}.Secret`]: { handle: (_: unknown, tx: Tx) => tx.get(secret) ?? null },
+        [`${type}.Open`]: { handle: (_: unknown, tx: Tx) => tx.get(open) ?? null },
       },
       queries: {
         [`${type}.Look`]: { handle: async () => (await secret.pull(clearance ? { clearance } : {})) ?? null },
@@ -107,7 +108,7 @@ describe("what lies beside a handler's own answer", () => {
     const all = transactional({
       space,
       description: "tells all",
-      commands: { "All.Secret": { handle: (_: unknown, tx: TransactionalContext) => tx.get(secret) ?? null } },
+      commands: { "All.Secret": { handle: (_: unknown, tx: Tx) => tx.get(secret) ?? null } },
     });
     const { loop, settle, client } = await loopSetup({ all }, { host });
     const one = client();
@@ -233,7 +234,7 @@ describe("labels of messages", () => {
     const store = memoryStore({ host });
     const space = await Space.open({ store, host, name: "s" });
     const secret = space.cell<number>("secret", { label: ["s"] });
-    const handle = (_: unknown, tx: TransactionalContext) => {
+    const handle = (_: unknown, tx: Tx) => {
       tx.emit("Teller.Told", null);
       return tx.get(secret) ?? null;
     };
@@ -267,7 +268,7 @@ describe("labels of messages", () => {
         description: name,
         on: { "Teller.Told": () => void heard.push(name) },
       });
-    const writer = (cell: Cell<number>) => ({ handle: (_: unknown, tx: TransactionalContext) => void tx.set(cell, 1) });
+    const writer = (cell: Cell<number>) => ({ handle: (_: unknown, tx: Tx) => void tx.set(cell, 1) });
     const { loop, settle } = await loopSetup(
       {
         everybody: listener("everybody"),

@@ -121,7 +121,7 @@ describe("keeping commands", () => {
     expect(one.answers).toEqual(["error one 409", "error one 422"]);
   });
 
-  test("[L42] a requester who is gone or timed out leaves it to be done", async () => {
+  test("[L86] the command of a requester that left or timed out runs to its end", async () => {
     const done: Json[] = [];
     const commands = new JournalByHand();
     const { loop, settle, client, host } = await setup(
@@ -225,7 +225,7 @@ describe("an actor that takes no more", () => {
     expect(loop.liveness).toMatchObject({ quiescent: true, timers: 0 });
   });
 
-  test("[L42] whoever waits goes on waiting for what is in the journal, and is answered when it was handled", async () => {
+  test("[L87] a requester waits on for a journaled command whose actor is full, and is answered when it was handled", async () => {
     const { loop, settle, journal, gate, done, one, faults } = await busy("before");
     for (const data of [1, 2]) loop.receive(command("Work.Do", `c${data}`, data), one);
     await settle();
@@ -251,7 +251,7 @@ describe("an actor that takes no more", () => {
     expect([one.answers, loop.pending.size]).toEqual([["error c2 410"], 1]);
   });
 
-  test("[L15] [L42] what comes when it is full already is refused and leaves nothing: the same is handled later", async () => {
+  test("[L15] [L87] a command for a full actor is refused and not journaled; the same command is handled later", async () => {
     const { loop, settle, journal, gate, done, one } = await busy("before");
     const ask = async (data: number) => {
       loop.receive(command("Work.Do", `c${data}`, data), one);
@@ -299,7 +299,7 @@ describe("one id for two commands", () => {
     ]);
   });
 
-  test("[L42] what the journal delivers is handled as it is there, also where the same is asked here at another time", async () => {
+  test("[L88] the journal's copy of a command is handled, also if the same request comes with another timestamp", async () => {
     const seen: number[] = [];
     const journal = new JournalByHand();
     const noting = capability({
@@ -316,7 +316,7 @@ describe("one id for two commands", () => {
     expect([await delivered, one.answers, seen]).toEqual([undefined, ["reply one 1"], [2]]);
   });
 
-  test("[L42] something else under its id is not handled instead: it is refused, and what the journal has comes again", async () => {
+  test("[L42] another request under the id of a journaled command is refused, and the journaled command comes again", async () => {
     const done: Json[] = [];
     const journal = new JournalByHand();
     const handle = (data: Json) => done.push(data);

@@ -2,22 +2,29 @@
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
 import { type SimulatedHost, simulatedHost } from "../../src/host/simulated-host.ts";
-import { type TransactionalContext, transactional } from "../../src/loop/transactional.ts";
+import { transactional } from "../../src/loop/transactional.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import type { Tx } from "../../src/work/tx.ts";
 import { command, setup } from "./loop-setup.ts";
 
 type Order = { items: number[]; at?: number };
 
-async function shop(handle: (order: Order, tx: TransactionalContext, space: Space, host: SimulatedHost) => unknown) {
+/** `another` opens the space once more, as another process would. */
+type Handle = (order: Order, tx: Tx, space: Space, host: SimulatedHost, another: () => Promise<Space>) => unknown;
+
+async function shop(handle: Handle) {
   const host = simulatedHost(1);
   const store = memoryStore({ host });
   const space = await host.run(() => Space.open({ store, host, name: "test" }));
+  const another = () => Space.open({ store, host, name: "test" });
   const selling = transactional({
     space,
     description: "sells",
     emits: { "Shop.Sold": true },
-    commands: { "Shop.Order": { handle: (order: Json, tx) => handle(order as Order, tx, space, host) as Json } },
+    commands: {
+      "Shop.Order": { handle: (order: Json, tx) => handle(order as Order, tx, space, host, another) as Json },
+    },
   });
   const { loop, client } = await setup({ selling }, { host });
   const one = client();
@@ -45,10 +52,13 @@ describe("what a transactional handler is given and gives", () => {
 
   test("[L32] a handler that runs again is given what was sent", async () => {
     let runs = 0;
-    const { order, client } = await shop(async (data, tx, space) => {
+    const { order, client } = await shop(async (data, tx, space, _host, another) => {
       const stock = space.cell<number>("stock");
       const before = tx.get(stock) ?? 0;
-      if (++runs === 1) await space.transact(() => stock.set(10));
+      if (++runs === 1) {
+        const other = await another();
+        await other.transact(() => other.cell<number>("stock").set(10));
+      }
       data.items.push(before);
       tx.set(stock, before + 1);
       return data.items;

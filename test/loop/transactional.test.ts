@@ -40,7 +40,8 @@ async function counter() {
   const ask = async (sent: ReturnType<typeof command>) => {
     const one = made.client();
     made.loop.receive(sent, one);
-    await host.advance(1_000);
+    // Longer than a command is tried.
+    await host.advance(12_000);
     latest = one.received[0]?.data;
     return one.answers[0];
   };

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "#test";
 import { Space } from "../../src/cells/space.ts";
-import type { Launch } from "../../src/scheduler/lineage.ts";
 import type { SendOutcome } from "../../src/scheduler/send.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { rejected } from "../../src/store/rejection.ts";
+import type { Launch } from "../../src/work/lineage.ts";
 import { FaultyLine, Gate } from "../store/faulty-store.ts";
 import { Calls, setup } from "./scheduler-setup.ts";
 
