@@ -304,6 +304,13 @@ export const STREAM_STALLED_MS = 30_000;
 
 /** Commits whose changes are kept for `millrace trace`, where tracing is on. */
 export const COMMITS_TRACED_MAX = 1_000;
+/** Handlings that a kernel with `trace` remembers: some minutes of a busy kernel, in about 20 MB. */
+export const HANDLINGS_MAX = 65_536;
+/** Messages that one `Kernel.Handlings` may ask about, and handlings that it tells of. */
+export const HANDLINGS_ASKED_MAX = 500;
+export const HANDLINGS_TOLD_MAX = 1_000;
+/** Bytes of one value in a trace; a longer one is told by its beginning and its length. */
+export const TRACED_VALUE_BYTES_MAX = 4_096;
 /** Commits that one `Kernel.Runs` may ask about. */
 export const RUNS_ASKED_MAX = 100;
 /** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */

@@ -215,6 +215,7 @@ export class MailboxActor implements CapabilityActor {
       const given = this.#mailbox.shift() as Posted;
       const { message } = given;
       this.#handling = given;
+      if (given.request?.handling !== undefined) given.request.begunAt = this.#host.monotonic();
       let result: HandlerResult | Promise<HandlerResult>;
       const handling = new Handling(this, this.#host, given);
       try {
