@@ -86,7 +86,7 @@ export interface SpawnContext {
   readonly topicOf?: (type: string) => string;
   /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
   readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
-  /** Takes relayed messages back whose handlers have not begun; for capabilities that relay. */
+  /** Takes relayed messages back before their handlers begin; for capabilities that relay. */
   readonly withdraw?: (which: Relayed) => Promise<Withdrawn>;
   /** Notes in the journal that a command has failed, or was refused, and resolves when that is durable or cannot be. */
   readonly noteFailed?: (message: Message, error: unknown, as?: "failed" | "refused") => Promise<void>;

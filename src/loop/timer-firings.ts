@@ -73,7 +73,7 @@ export class TimerFirings {
     void this.#sendOn(sending);
   }
 
-  /** Stops the firings of a timer whose messages the loop does not have, and says how many; `relayed` are those that it has. */
+  /** Stops the firings of a timer that are not with the loop, and counts them; `relayed` are with the loop. */
   withdraw(timerId: string): { readonly stopped: number; readonly relayed: readonly Firing[] } {
     let stopped = 0;
     const relayed: Firing[] = [];

@@ -128,7 +128,7 @@ export class TimerTable {
     }
   }
 
-  /** Disarms a timer, and takes back its messages whose handlers have not begun. */
+  /** Disarms a timer, and takes back its messages before their handlers begin. */
   cancel(id: string): Promise<Cancellation> {
     return this.#queue(async () => {
       const row = await asFailure(this.#rows.dueRow(TIMER_KIND, id));
