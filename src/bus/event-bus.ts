@@ -54,6 +54,7 @@ import { Slots } from "./slots.ts";
 import {
   type Call,
   checkedConsumer,
+  requireSubscribeOptions,
   type SubscribeOptions,
   Subscription,
   type SubscriptionView,
@@ -244,6 +245,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
+    requireSubscribeOptions(options);
     const call = callOf(this.#watched(handler, options.subscriberId), options);
     const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
     if (!isWildcard(pattern)) this.#topics.wire(pattern);

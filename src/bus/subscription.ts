@@ -4,6 +4,7 @@
  */
 import { DISPATCH_CONCURRENCY_MAX, SUBSCRIBER_ID_LENGTH_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { isCleanText } from "../message/json.ts";
+import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
@@ -39,6 +40,17 @@ export interface TransactionalOptions extends SubscribeOptions {
 export interface WorkOptions extends SubscribeOptions {
   /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
   readonly space: WorkSpace;
+}
+
+const KNOWN: Readonly<Record<keyof TransactionalOptions, true>> = {
+  ...{ subscriberId: true, retry: true, timeoutMs: true, timeout: true, serialBy: true, durable: true },
+  ...{ concurrency: true, space: true },
+};
+
+/** Throws for an option of `subscribe` that is not known. */
+export function requireSubscribeOptions(options: SubscribeOptions): void {
+  const problem = unknownOption(options, KNOWN);
+  if (problem !== undefined) throw new BusError("BUS_MISUSE", `subscribe: ${problem}`);
 }
 
 /** A subscription as somebody sees it who looks into the bus. */

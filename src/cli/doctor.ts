@@ -1,7 +1,7 @@
 /**
- * `millrace doctor`: checks what a kernel stands on: runtime, settings and where they come from, data directory, schema, permissions and
- * hash chain of the store file, leases, receipts; and does a little real work on a store of its own in the folder for temporary files. Changes
- * nothing else.
+ * `millrace doctor`: checks the runtime, the settings and their origin, the data directory, the kernel that runs in it, the schema,
+ * permissions and hash chain of the store file, leases and receipts; and does a little real work on a store of its own in the folder
+ * for temporary files. It changes no other file.
  */
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -16,8 +16,9 @@ import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
 import { type ReceiptFacts, receiptFacts, type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
-import { thrownText } from "../message/error-data.ts";
-import { askIfRunning } from "./connection.ts";
+import { Failure, thrownText } from "../message/error-data.ts";
+import { connect } from "./connection.ts";
+import { runtimeVersion } from "./runtime.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
 export const doctor: Verb = {
@@ -30,20 +31,26 @@ export const doctor: Verb = {
   run,
 };
 
+/** A kernel that is well answers far sooner. */
+const KERNEL_ANSWERS_MS = 5_000;
 /** More are counted as so many. */
 const HELD_ROWS_MAX = 10_000;
 
 interface Finding {
   readonly check: string;
   readonly ok: boolean;
+  /** Neither right nor wrong: no kernel runs. */
+  readonly isNote?: boolean;
   readonly found: string;
 }
 
 async function run(call: VerbCall): Promise<ExitCode> {
   const { options, environment, terminal } = call;
   const findings = [checkRuntime(), checkEngine(), await checkSettings(environment), checkDirectory(environment)];
+  terminal.progress("asking the kernel");
+  findings.push(await checkKernel(call));
   terminal.progress("reading the store");
-  findings.push(...(await checkKernel(call)), ...(await checkFile(environment)));
+  findings.push(...(await checkFile(environment)));
   terminal.progress("doing a little work");
   findings.push(await checkWork());
   const ok = findings.every((finding) => finding.ok);
@@ -51,7 +58,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
     terminal.line(JSON.stringify({ ok, findings }));
   } else {
     for (const finding of findings) {
-      const mark = finding.ok ? terminal.good("ok    ") : terminal.bad("wrong ");
+      const mark = finding.isNote ? "note  " : finding.ok ? terminal.good("ok    ") : terminal.bad("wrong ");
       terminal.line(`${mark}${finding.check.padEnd(12)}${finding.found}`);
     }
   }
@@ -60,7 +67,8 @@ async function run(call: VerbCall): Promise<ExitCode> {
 
 /** A runtime that is too old never gets here: the shim in `bin/` sees to that. */
 function checkRuntime(): Finding {
-  return { check: "runtime", ok: true, found: `Node ${process.versions.node}` };
+  const version = runtimeVersion();
+  return { check: "runtime", ok: true, found: version.replace(/^[a-z]/, (letter) => letter.toUpperCase()) };
 }
 
 function checkEngine(): Finding {
@@ -80,6 +88,37 @@ function checkDirectory(environment: VerbCall["environment"]): Finding {
   return { check: "directory", ok: true, found };
 }
 
+/** Whether a kernel runs in the directory, answers, and what it says of itself. */
+async function checkKernel(call: VerbCall): Promise<Finding> {
+  const check = "kernel";
+  const directory = dataDirectory(call.environment);
+  if (!InstanceLock.isHeld(directory)) {
+    const found = `none is running in ${directory.path}; start one with: millrace start app.ts`;
+    return { check, ok: true, isNote: true, found };
+  }
+  try {
+    await using client = await connect(call);
+    const health = (await client.query("Kernel.Health", null, {
+      timeoutMs: KERNEL_ANSWERS_MS,
+    })) as never as KernelHealth;
+    const unwell = Object.entries(health.actors).filter(([, state]) => state !== "running");
+    const failed = health.extensions.filter(({ state }) => state === "ERROR").map(({ id }) => id);
+    const trouble = health.store?.trouble;
+    const problems = [
+      ...(trouble === undefined ? [] : [trouble]),
+      ...unwell.map(([name, state]) => `${name} is ${state}`),
+      ...failed.map((id) => `the extension ${id} has failed`),
+    ];
+    const found = problems.length === 0 ? "a kernel is running, and its store works" : problems.join("; ");
+    return { check, ok: problems.length === 0, found };
+  } catch (error) {
+    // A connection with a clearance may not ask for the health; it was answered all the same.
+    if (error instanceof Failure && error.code === 403) return { check, ok: true, found: "it answers" };
+    const found = `one holds ${directory.path} and does not answer: ${thrownText(error)}; see: ${runningIn(directory)}`;
+    return { check, ok: false, found };
+  }
+}
+
 /** Settings that somebody made or that matter anyway, each with where it comes from. */
 async function checkSettings(environment: VerbCall["environment"]): Promise<Finding> {
   const check = "settings";
@@ -95,20 +134,6 @@ async function checkSettings(environment: VerbCall["environment"]): Promise<Find
     if (!(error instanceof SettingsError)) throw error;
     return { check, ok: false, found: error.message };
   }
-}
-
-/** A kernel that runs and has lost its store; no finding where none runs, or where it does not let itself be asked. */
-async function checkKernel(call: VerbCall): Promise<Finding[]> {
-  let health: Partial<KernelHealth> | undefined;
-  try {
-    health = await askIfRunning<Partial<KernelHealth>>(call, "Kernel.Health");
-  } catch {
-    return [];
-  }
-  if (health === undefined) return [];
-  const trouble = health.store?.trouble;
-  const found = trouble ?? "a kernel is running, and its store works";
-  return [{ check: "kernel", ok: trouble === undefined, found }];
 }
 
 async function checkFile(environment: VerbCall["environment"]): Promise<Finding[]> {

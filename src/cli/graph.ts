@@ -78,12 +78,28 @@ function edgesOf({ capabilities, subscribers, nodes }: GraphView): Edge[] {
       for (const other of capabilities)
         if (other.handles.includes(request)) edges.push({ from: name, to: other.name, label: request });
   }
+  edges.push(...heardFromElsewhere(capabilities, subscribers));
   const makers = new Map(nodes.flatMap(({ id, writes }) => writes.map((written) => [documentOf(written), id])));
   for (const { id, reads } of nodes) {
     const sources = new Set(reads.map((read) => makers.get(documentOf(read)) ?? documentOf(read)));
     for (const source of sources) if (source !== id) edges.push({ from: source, to: id, label: "" });
   }
   return edges;
+}
+
+/** Events that no capability of the picture emits: they come from clients, timers or the program, and stand there by themselves. */
+function heardFromElsewhere(
+  capabilities: GraphView["capabilities"],
+  subscribers: GraphView["subscribers"],
+): readonly Edge[] {
+  const emitted = new Set(capabilities.flatMap(({ emits }) => emits));
+  const byCapabilities = capabilities.flatMap(({ name, subscribes }) =>
+    subscribes.filter((type) => !emitted.has(type)).map((type) => ({ from: type, to: name, label: "event" })),
+  );
+  const bySubscribers = subscribers
+    .filter(({ hears }) => hears.length === 0)
+    .map(({ name, pattern }) => ({ from: pattern, to: name, label: "event" }));
+  return [...byCapabilities, ...bySubscribers];
 }
 
 function documentOf(address: string): string {
@@ -97,9 +113,10 @@ function textLines(view: GraphView): string[] {
   if (view.capabilities.length + view.subscribers.length + view.nodes.length === 0)
     return ["nothing but what every kernel has; --all shows that, and ls extensions what is loaded"];
   const lines: string[] = [];
-  for (const { name, description, handles } of view.capabilities) {
+  for (const { name, description, handles, subscribes } of view.capabilities) {
     lines.push(`${name}   ${description}`);
     for (const handle of handles) lines.push(`  takes  ${handle}`);
+    for (const type of subscribes) lines.push(`  hears  ${type}`);
     for (const { label, to } of edges.filter(({ from, label }) => from === name && label !== ""))
       lines.push(`  ${label.includes(" ") ? "asks " : "emits"}  ${label} -> ${to}`);
   }

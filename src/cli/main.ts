@@ -10,6 +10,7 @@ import { MessageTypeError } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
 import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
+import { completion } from "./completion.ts";
 import { consumers } from "./consumers.ts";
 import { dev } from "./dev.ts";
 import { discard } from "./discard.ts";
@@ -36,7 +37,7 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, discard, consumers, extension, cancel, purge, verify, doctor, bench],
+  ...[requeue, discard, consumers, extension, cancel, purge, verify, doctor, bench, completion(() => VERBS)],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -15,6 +15,7 @@ import { servePipes } from "../kernel/piped-kernel.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
 import { visibleLine } from "../message/visible-text.ts";
 import { counted } from "./journal-lines.ts";
+import { runtimeName } from "./runtime.ts";
 import { StopSignals } from "./stop-signals.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, type Verb, type VerbCall } from "./verb.ts";
@@ -107,11 +108,10 @@ interface Ready {
 }
 
 function sayReady(terminal: Terminal, { directory, settings, health, readyMs }: Ready): void {
-  const [nodeMajor] = process.versions.node.split(".");
   const { routes, subscriptions, actors, nodes, liveNodes, recovered, extensions, pieces, piecesLeft } = health;
   const store = `store ${directory.databaseFile} (sqlite, durability ${settings.durability.value})`;
   terminal.line(
-    `${terminal.strong(`millrace ${packageVersion()}`)} · node ${nodeMajor} · ${store} · ready in ${readyMs} ms`,
+    `${terminal.strong(`millrace ${packageVersion()}`)} · ${runtimeName()} · ${store} · ready in ${readyMs} ms`,
   );
   const active = extensions.filter(({ state }) => state === "ACTIVE").length;
   const wrong = extensions.filter(({ state }) => state === "ERROR").length;

@@ -10,6 +10,7 @@ import type { EventBusOptions } from "../bus/event-bus.ts";
 import type { SpaceOptions } from "../cells/space.ts";
 import type { EventLoopOptions } from "../loop/event-loop.ts";
 import { requireLimit, type TimerLimits } from "../loop/loop-limits.ts";
+import { unknownOption } from "../message/near-word.ts";
 import { given } from "./given.ts";
 
 export interface KernelLimits extends Partial<ConnectionLimits> {
@@ -44,8 +45,29 @@ export interface LimitsByPart {
   readonly space: Pick<SpaceOptions, "residentDocumentsMax">;
 }
 
-/** Throws for what is no bound, before anything is opened. */
+const KNOWN: Readonly<Record<keyof KernelLimits, true>> = {
+  ...{ lineBytesMax: true, depthMax: true, keysMax: true, lineCompleteMs: true, requestsInFlightMax: true },
+  ...{
+    unreadOutputBytesMax: true,
+    unreadOutputAllBytesMax: true,
+    connectionsMax: true,
+    mailboxMax: true,
+    laneMax: true,
+  },
+  ...{
+    microtasksMax: true,
+    timerDelayMsMax: true,
+    timersPerClientMax: true,
+    concurrency: true,
+    handlerTimeoutMs: true,
+  },
+  ...{ residentDocumentsMax: true },
+};
+
+/** Throws for a limit that is not known or not valid, before anything is opened. */
 export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
+  const problem = unknownOption(limits, KNOWN);
+  if (problem !== undefined) throw new RangeError(`limits: ${problem}`);
   const chosen: KernelLimits = given(limits);
   for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
   const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, timersPerClientMax, ...others } = chosen;

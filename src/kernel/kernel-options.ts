@@ -10,6 +10,7 @@ import type { Log } from "../extensions/logger.ts";
 import type { Host } from "../host/host.ts";
 import type { Capability } from "../loop/capability.ts";
 import type { Observer } from "../loop/observation.ts";
+import { unknownOption } from "../message/near-word.ts";
 import type { ReceiptPolicy } from "../store/receipt-keeper.ts";
 import type { Store } from "../store/store.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
@@ -78,6 +79,19 @@ export interface KernelOptions {
   /** Gives up the boot: what was opened is closed again, and `open` rejects with the signal's reason. After the boot it means nothing. */
   readonly signal?: AbortSignal;
 }
+
+/** Throws for an option that is not known. */
+export function requireKernelOptions(options: KernelOptions): void {
+  const problem = unknownOption(options, KNOWN);
+  if (problem !== undefined) throw new TypeError(`Kernel.open: ${problem}`);
+}
+
+const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
+  ...{ host: true, store: true, capabilities: true, extensions: true, agent: true, extensionData: true, log: true },
+  ...{ patterns: true, version: true, socketPath: true, clearance: true, limits: true, retention: true },
+  ...{ requestTimeoutMs: true, receipts: true, leaseMs: true, alone: true, observe: true, observeFaults: true },
+  ...{ trace: true, space: true, signal: true },
+};
 
 export interface KernelHealth {
   /** Which store it is on, and why that has stopped, if it has. */

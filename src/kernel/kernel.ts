@@ -49,7 +49,7 @@ import { inspectCapability } from "./inspect-capability.ts";
 import { journalCapability } from "./journal-capability.ts";
 import { KernelClosedError, KernelLife } from "./kernel-life.ts";
 import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
-import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
+import { type KernelHealth, type KernelOptions, type KernelParts, requireKernelOptions } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
 import { operatorCapability } from "./operator-capability.ts";
@@ -74,6 +74,7 @@ export class Kernel implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   static async open(options: KernelOptions): Promise<Kernel> {
+    requireKernelOptions(options);
     const kernel = new Kernel(options.host ?? systemHost());
     const { signal } = options;
     const giveUp = () => kernel.#life.giveUp(signal?.reason);

@@ -11,6 +11,7 @@ import { HANDLER_TIMEOUT_MS, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
 import { labelOf } from "../store/label.ts";
 import { type Capability, type Durability, durabilityProblem } from "./capability.ts";
@@ -113,8 +114,30 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
   };
 }
 
+const KNOWN: Readonly<Record<keyof CapabilityDefinition, true>> = {
+  ...{ description: true, commands: true, queries: true, emits: true, sends: true, on: true, idempotent: true },
+  ...{ durable: true, clearance: true },
+};
+const KNOWN_OF_HANDLER: Readonly<Record<keyof AnyRequestHandler<never>, true>> = {
+  ...{ input: true, output: true, description: true, handle: true },
+};
+
+/** Throws for options that are not known: a misspelt schema would let everything in. */
+function requireKnownOptions<Context>(definition: CapabilityDefinition<Context>): void {
+  const handlers = Object.entries({ ...definition.commands, ...definition.queries });
+  const problems = [
+    unknownOption(definition, KNOWN),
+    ...handlers.map(([type, one]) => {
+      const problem = typeof one === "object" && one !== null ? unknownOption(one, KNOWN_OF_HANDLER) : undefined;
+      return problem === undefined ? undefined : `${type}: ${problem}`;
+    }),
+  ].filter((problem) => problem !== undefined);
+  if (problems.length > 0) throw new BootError(problems);
+}
+
 /** The static part of a capability: everything but its actor. Throws where a type is declared that nothing handles. */
 export function declared<Context>(definition: CapabilityDefinition<Context>): Omit<Capability, "spawn"> {
+  requireKnownOptions(definition);
   requireHandlers(definition);
   const {
     description,

@@ -72,7 +72,7 @@ export function messageSchema(branches: readonly Branch[]): MessageSchema {
         if (result === LATER) return { issues: [{ message: NOT_AT_ONCE }] };
         if (result?.issues === undefined) return { value };
         return {
-          issues: result.issues.map(({ message: text, path }) => ({ message: text, path: ["data", ...(path ?? [])] })),
+          issues: result.issues.map((issue) => ({ ...issue, path: ["data", ...(issue.path ?? [])] })),
         };
       },
       jsonSchema: {
@@ -114,17 +114,46 @@ export function dataSchema<T>(check: (data: unknown) => string | undefined, json
   };
 }
 
-/** Why a message does not fit a schema, with the place; undefined where it does. */
+/** Why a message does not fit a schema: every problem with its place, up to a bound; undefined where it fits. SPEC: L71. */
 export function schemaProblem(schema: MessageSchema, message: Message): string | undefined {
   if (takesAny(schema, message)) return undefined;
   const result = atOnce(schema["~standard"].validate(message));
   if (result === LATER) return NOT_AT_ONCE;
-  const issue = result.issues?.[0];
-  if (!issue) return undefined;
-  const path = (issue.path ?? []).map((step) =>
-    typeof step === "object" && step !== null && "key" in step ? step.key : step,
-  );
-  return path.length === 0 ? issue.message : `${path.join(".")}: ${issue.message}`;
+  const issues = result.issues ?? [];
+  if (issues.length === 0) return undefined;
+  const told = issues.slice(0, PROBLEMS_TOLD_MAX).map((issue) => issueText(issue));
+  if (issues.length > told.length) told.push(`and ${issues.length - told.length} more`);
+  return told.join("; ");
+}
+
+/** Problems of one message, and alternatives of one union, that an answer names. */
+const PROBLEMS_TOLD_MAX = 8;
+/** Unions inside unions. */
+const UNION_DEPTH_MAX = 4;
+
+interface Issue {
+  readonly message: string;
+  readonly path?: readonly unknown[] | undefined;
+  /** Of a union, as zod tells them: the problems with each alternative, their paths from the union on. */
+  readonly errors?: unknown;
+}
+
+function issueText({ message, path = [], errors }: Issue, depth = 0): string {
+  const place = (path ?? [])
+    .map((step) => (typeof step === "object" && step !== null && "key" in step ? step.key : step))
+    .join(".");
+  const text = alternativesText(errors, depth) ?? message;
+  return place === "" ? text : `${place}: ${text}`;
+}
+
+/** `fits none of 2 alternatives (kind: expected "a"; or size: expected number)` */
+function alternativesText(errors: unknown, depth: number): string | undefined {
+  if (!Array.isArray(errors) || errors.length === 0 || depth >= UNION_DEPTH_MAX) return undefined;
+  const lists = errors.filter((list): list is Issue[] => Array.isArray(list) && list.length > 0);
+  if (lists.length !== errors.length) return undefined;
+  const texts = lists.map((list) => list.map((issue) => issueText(issue, depth + 1)).join(" and "));
+  const told = [...new Set(texts)].slice(0, PROBLEMS_TOLD_MAX);
+  return `fits none of ${lists.length} alternatives (${told.join("; or ")})`;
 }
 
 /**

@@ -24,6 +24,16 @@ export function notKnown(word: string, known: readonly string[], prefix = ""): s
   return `is not known here; ${hint}`;
 }
 
+/**
+ * The first option that is not known, as a sentence with the nearest known word; undefined where all are known. A misspelt option
+ * would be ignored in JavaScript. SPEC: K74.
+ */
+export function unknownOption(given: object, known: Readonly<Record<string, true>>): string | undefined {
+  const names = Object.keys(known);
+  const unknown = Object.keys(given).find((key) => !names.includes(key));
+  return unknown === undefined ? undefined : `the option ${JSON.stringify(unknown)} ${notKnown(unknown, names)}`;
+}
+
 /** Letters to put in, leave out, exchange or swap with their neighbour: the optimal string alignment distance, row by row. */
 function slipsBetween(from: string, to: string): number {
   let before: readonly number[] = [];

@@ -3,10 +3,12 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { atItsSlot, timers } from "../../src/cli/list-timers.ts";
+import { runtimeName, runtimeVersion } from "../../src/cli/runtime.ts";
 import { freeRow, put } from "../../src/extensions/schedule-row.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { openStore } from "../../src/kernel/open-store.ts";
 import { Replica } from "../../src/store/replica.ts";
+import { runProgram } from "../repo/program.ts";
 import { setup } from "./cli-setup.ts";
 
 /** A kernel that has taken two orders, refused one, and has a timer and a request waiting. */
@@ -297,7 +299,9 @@ describe("doctor", () => {
     writeFileSync(join(cwd, "millrace.config.yaml"), "durability: process\n");
     const [well] = (await json("doctor")) as { ok: boolean; findings: { check: string; found: string }[] }[];
     expect(well?.findings.map(({ check }) => check)).toEqual(
-      "runtime SQLite settings directory schema permissions leases consumers receipts store self-check".split(" "),
+      "runtime SQLite settings directory kernel schema permissions leases consumers receipts store self-check".split(
+        " ",
+      ),
     );
     const found = (check: string) => well?.findings.find((finding) => finding.check === check)?.found;
     expect(found("settings")).toMatch(
@@ -310,5 +314,47 @@ describe("doctor", () => {
     expect(code).toBe(1);
     expect(stdout).toMatch(/^wrong permissions +mode 644: others may read or write it; run: chmod 600 /m);
     expect(stdout).toMatch(/^wrong settings +.*durability/m);
+  });
+});
+
+describe("the command itself", () => {
+  test("[K75] a script of bash completes verbs and options; an unknown shell is refused with the known ones", async () => {
+    const { millrace, cwd } = setup();
+    const { stdout } = await millrace("completion", "bash");
+    const asked = (words: string) =>
+      `COMP_WORDS=(millrace ${words}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _millrace; echo "\${COMPREPLY[@]}"\n`;
+    writeFileSync(join(cwd, "try.bash"), `${stdout}\n${asked("tr")}${asked("trace --j")}${asked("comp")}`);
+    expect((await runProgram("bash", ["try.bash"], { cwd })).stdout).toBe("trace\n--json\ncompletion\n");
+    for (const shell of ["zsh", "fish"]) expect((await millrace("completion", shell)).stdout).toMatch(/\btrace\b/);
+    expect((await millrace("completion", "basj")).stderr).toContain("did you mean bash?");
+  });
+
+  test("[K77] the runtime is named as what it is", () => {
+    expect(runtimeName({ node: "24.21.0" })).toBe("node 24");
+    expect(runtimeName({ node: "24.3.0", bun: "1.3.2" })).toBe("bun 1");
+    expect(runtimeVersion({ node: "24.3.0", deno: "2.5.6" })).toBe("deno 2.5.6");
+  });
+
+  test("[K76] doctor says whether a kernel runs, answers and is well", async () => {
+    const { millrace, json, start } = setup();
+    const kernel = await start();
+    expect((await millrace("doctor")).stdout).toMatch(/^ok {4}kernel {6}a kernel is running, and its store works$/m);
+    await kernel.stop();
+    expect((await millrace("doctor")).stdout).toMatch(
+      /^note {2}kernel {6}none is running in \.millrace; start one with/m,
+    );
+    const [report] = await json("doctor");
+    expect(report).toMatchObject({
+      ok: true,
+      findings: expect.arrayContaining([expect.objectContaining({ isNote: true })]),
+    });
+  });
+
+  test("[K77] graph shows who hears events that no capability emits", async () => {
+    const { millrace, start } = setup();
+    const kernel = await start();
+    expect((await millrace("graph")).stdout).toMatch(/^audit {3}hears of orders\n {2}hears {2}Order\.Placed$/m);
+    expect((await millrace("graph", "--format", "mermaid")).stdout).toMatch(/"Order\.Refused"[\s\S]*-->\|"event"\|/);
+    await kernel.stop();
   });
 });
