@@ -12,7 +12,7 @@ import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
 import { ConfirmedCalls } from "./confirmed-calls.ts";
 import { labelPlace } from "./labels.ts";
-import { followLinks, type LinkTargets, readOn, readThrough } from "./links.ts";
+import { followLinks, type LinkTargets, readOn, readShape, readThrough } from "./links.ts";
 import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 
@@ -151,6 +151,22 @@ export class Cell<T = unknown> extends Place {
   /** What is given out for what lies here. A link in a value is a value; where it stands for one (`linked-cell.ts`), that is read. */
   follow(value: T | undefined, _read: ReadCell): T | undefined {
     return value;
+  }
+
+  /** The keys of an object; none where there is no object. A reader runs again only when a key comes or goes. */
+  keys(): readonly string[] {
+    const shape = this.#shape();
+    return typeof shape === "object" && shape !== null && !Array.isArray(shape) ? Object.keys(shape) : [];
+  }
+
+  /** The number of elements of an array; 0 where there is no array. A reader runs again only when it changes. */
+  get length(): number {
+    const shape = this.#shape();
+    return Array.isArray(shape) ? shape.length : 0;
+  }
+
+  #shape(): unknown {
+    return readShape(this.address, this.targets) ?? this.#standIn();
   }
 
   /** Whether reads give the value, and not its absence because the document is still to be loaded. Starts no load; see `pull`. */

@@ -46,6 +46,18 @@ export function readOn(address: Address, value: Json | undefined, targets: LinkT
   throw tooManyHops(address);
 }
 
+/** The value that links lead to, registered as a shallow read: kind, keys, length, or a plain value. */
+export function readShape(address: Address, targets: LinkTargets): Json | undefined {
+  let at = address;
+  for (let hops = 0; hops <= LINK_HOPS_MAX; hops++) {
+    const found = targets.scheduler.read(at, true);
+    const place = firstLink(at, found, targets);
+    if (place === undefined) return found;
+    at = hop(place, at, targets);
+  }
+  throw tooManyHops(address);
+}
+
 /** The address that a write to this one goes to; itself where there is no link on the way. */
 export function followLinks(address: Address, targets: LinkTargets): Address {
   let at = address;

@@ -81,6 +81,8 @@ export interface EffectOptions extends NodeOptions {
 export interface NodeOptions extends SinkOptions {
   /** Cells that it is known to read; they are brought up to date before its first run. */
   readonly reads?: readonly Cell<unknown>[];
+  /** Cells that a computed value writes besides its result; a reader of one of them runs it like a reader of the result. */
+  readonly writes?: readonly Cell<unknown>[];
   /** False: computed again after a restart, though the space keeps what it computes. */
   readonly persist?: boolean;
   /** Stands for the text of the function in telling whether the code is the same. */
@@ -175,9 +177,35 @@ export class Space implements LinkTargets, AsyncDisposable {
       this.scheduler.remake(known, compute, persisted);
       return new Computed<Awaited<T>>(known, this);
     }
-    const spec: NodeSpec = { kind: "computation", id, run: compute, outputIn: this.#replica, persisted };
+    const spec: NodeSpec = {
+      kind: "computation",
+      id,
+      run: compute,
+      ...this.#outputsOf(id, options?.writes),
+      persisted,
+    };
     const node = this.scheduler.register(options === undefined ? spec : specOf(spec, options));
     return new Computed<Awaited<T>>(node, this);
+  }
+
+  #outputsOf(id: string, writes: readonly Cell<unknown>[] = []): Pick<NodeSpec, "outputs" | "outputIn"> {
+    if (writes.length === 0) return { outputIn: this.#replica };
+    const output = this.scheduler.document(this.#replica, { scope: SHARED_SCOPE, id });
+    return { outputs: [output, ...writes.map(({ address }) => address)] };
+  }
+
+  /**
+   * A node that writes into places below the given cells, which places only its run decides: an index, for example. It runs
+   * without a reader, when no other node is left to run, and before a node that reads below those cells. Returns how to end it.
+   */
+  materialize(
+    id: string,
+    into: readonly Cell<unknown>[],
+    run: (run: RunHandle) => unknown,
+    options: NodeOptions = {},
+  ): () => void {
+    const envelope = into.map(({ address }) => address);
+    return this.observe(specOf({ kind: "computation", id, run, envelope }, options));
   }
 
   /** Options of a computation whose code is what it was made of rather than its function; nothing where nothing is kept. */
@@ -492,7 +520,7 @@ function cannotConfirm(id: string): StoreError {
 
 function specOf(
   basic: NodeSpec,
-  { reads, persist, fingerprint, whileLoading, confirmed, ...options }: NodeOptions,
+  { reads, writes, persist, fingerprint, whileLoading, confirmed, ...options }: NodeOptions,
 ): NodeSpec {
   const spec: NodeSpec = { ...basic, ...options, ...(whileLoading ? { whileLoading: "show" } : {}) };
   return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };

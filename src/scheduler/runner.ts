@@ -15,28 +15,27 @@ import { asyncContext } from "../host/async-context.ts";
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
-import type { CommitOutcome, ReadClaim } from "../store/commit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { Attempt, type Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
-import type { Address, DocumentIndex } from "./address.ts";
+import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
-import { isDerived, sourcesOf } from "./graph-walk.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { type Edge, isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
 import type { Background } from "./run-commits.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
 import type { RunReads } from "./run-reads.ts";
+import { standingOf } from "./run-standing.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
 import type { RunWrites } from "./run-writes.ts";
 import { SelfWaits, waitsForItself } from "./self-waits.ts";
@@ -390,26 +389,7 @@ export class Runner implements RunHome {
    * them, and outside of runs.
    */
   standing(): Promise<boolean> | undefined {
-    const run = this.current;
-    if (run === null || run.tail === null) return undefined;
-    const claims = new Map<Replica, ReadClaim[]>();
-    for (const { address, shallow } of readsUpTo(run)) {
-      const { replica, document } = address.home;
-      const { scope, id } = document;
-      const depth = shallow ? "shallow" : "deep";
-      const ofReplica = claims.get(replica) ?? [];
-      ofReplica.push({ scope, id, path: address.path, depth, sequence: 0 });
-      claims.set(replica, ofReplica);
-    }
-    const outcomes: Promise<CommitOutcome>[] = [];
-    for (const [replica, reads] of claims) {
-      // Writes of plain code that readers know already may not be a commit yet.
-      this.#turns.seal(replica);
-      const outcome = replica.standingOf(reads);
-      if (outcome !== undefined) outcomes.push(outcome);
-    }
-    if (outcomes.length === 0) return undefined;
-    return Promise.all(outcomes).then((all) => all.every(({ kind }) => kind === "committed"));
+    return this.current === null ? undefined : standingOf(this.current, this.#turns);
   }
 
   /** Runs code that is a part of the run: if it throws, what it has written is taken back, and nothing else. */
@@ -563,16 +543,6 @@ export class Runner implements RunHome {
     home.document.madeHere();
     this.#invalidation.arrived(home);
   }
-}
-
-/** The reads that the run has made so far, and those of documents that its computed values come from. */
-function* readsUpTo({ node, tail }: Run): Iterable<Edge> {
-  const derived = new Set<DocumentIndex>();
-  for (let edge = node.reads; edge !== null; edge = edge === tail ? null : edge.next) {
-    if (isDerived(edge.address.home)) derived.add(edge.address.home);
-    else yield edge;
-  }
-  yield* sourcesOf(derived);
 }
 
 /** Whether the error is that of a computed value which the node has read: it was reported there. */
