@@ -8,9 +8,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Message } from "../message/envelope.ts";
 import { causedBy, type Lineage } from "../message/lineage.ts";
+import type { Handling } from "./handling.ts";
 
 export class Cause {
-  readonly #current = new AsyncLocalStorage<Message>();
+  readonly #current = new AsyncLocalStorage<Handling>();
   readonly #outside = AsyncLocalStorage.snapshot();
 
   /** Runs it as if no extension had called. */
@@ -18,14 +19,18 @@ export class Cause {
     return this.#outside(work);
   }
 
-  /** Runs it because of the message, and of nothing else. */
-  during<T>(message: Message, work: () => T): T {
-    return this.#outside(() => this.#current.run(message, work));
+  /** Runs it because of the event that is handled, and of nothing else. */
+  during<T>(handling: Handling, work: () => T): T {
+    return this.#outside(() => this.#current.run(handling, work));
   }
 
-  /** The message that is being handled; undefined outside of any handler. */
-  get message(): Message | undefined {
+  /** The call of the handler that runs; undefined outside of any handler. */
+  get handling(): Handling | undefined {
     return this.#current.getStore();
+  }
+
+  get message(): Message | undefined {
+    return this.handling?.message;
   }
 
   /** What a consequence of it carries. */

@@ -11,16 +11,19 @@ import type { EventBus } from "../bus/event-bus.ts";
 import type { HandlerContext } from "../bus/handler.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Host } from "../host/host.ts";
+import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
+import { type ErrorData, Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
-import { event, type Lineage } from "../message/lineage.ts";
+import { command, event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
+import { Handling } from "./handling.ts";
 import { type Log, type Logger, loggerFor } from "./logger.ts";
 import type { Hook, HookName, MessageRouter } from "./message-router.ts";
 import { publishOnce } from "./publish-once.ts";
@@ -47,8 +50,16 @@ export interface EventContext {
 
 export type EventHandler<Payload = Json> = (event: Event<Payload>, context: EventContext) => unknown;
 
+export interface CommandOptions {
+  /** The command's id: sent again under it, it is the same command. */
+  readonly id?: string | undefined;
+  /** Names the command within its handler, in place of its type and data: the id follows from the event and this. */
+  readonly key?: string | undefined;
+}
+
 /** Sends to the capabilities of the kernel, and waits for the answer. */
 export interface Requests {
+  request(message: Message): Promise<Message>;
   command(type: string, data: Json, lineage?: Lineage): Promise<Json>;
   query(type: string, data: Json, lineage?: Lineage): Promise<Json>;
 }
@@ -61,6 +72,8 @@ export interface ContextParts {
   readonly cause: Cause;
   readonly requests: Requests;
   readonly log: Log;
+  /** A handler that runs longer has failed, unless its subscription says otherwise. */
+  readonly handlerTimeoutMs: number;
   /** Where data folders are made. */
   readonly dataDir: string;
   /** The extension of that id, if it runs. */
@@ -68,6 +81,10 @@ export interface ContextParts {
 }
 
 const OWNER_ONLY = 0o700;
+const MEMBERS = [
+  ...(["emit", "subscribeEvent", "subscribe", "unsubscribe", "onUserMessage", "notifyUser"] as const),
+  ...(["invokeAgent", "command", "query", "getExtension"] as const),
+];
 
 export class ExtensionContext {
   readonly extensionId: string;
@@ -80,6 +97,8 @@ export class ExtensionContext {
     this.#parts = parts;
     this.extensionId = record.id;
     this.logger = loggerFor(`ext.${record.id}`, parts.log);
+    // Its members may be taken out: const { emit } = context.
+    for (const name of MEMBERS) Object.defineProperty(this, name, { value: this[name].bind(this) });
   }
 
   /** The manifest's `config`. */
@@ -112,7 +131,7 @@ export class ExtensionContext {
   }
 
   async #emit(topic: string, payload: Json, options: EmitOptions): Promise<number> {
-    this.#requireRunning();
+    this.#requireOpen(`${topic} was not emitted`);
     this.#requirePublished(topic);
     const { bus, cause } = this.#parts;
     const { id, correlation: conversation } = cause.message?.metadata ?? {};
@@ -145,13 +164,23 @@ export class ExtensionContext {
     if (typeof handler !== "function")
       throw new ExtensionError("EXTENSION_MISUSE", "a handler is a function of the event");
     const { bus } = this.#parts;
-    const handle = (event: Event, context: HandlerContext) => this.#handle(handler as EventHandler, event, context);
-    bus.subscribe(topic, handle, { ...options, subscriberId: this.extensionId });
+    const { timeoutMs: limitMs = options.timeout ?? this.#parts.handlerTimeoutMs, ...others } = options;
+    const handle = (event: Event, context: HandlerContext) =>
+      this.#handle(handler as EventHandler, event, { context, host: this.host, limitMs });
+    // Its time is measured here, because waiting for the agent does not count.
+    const ofManifest = declared.retry === undefined ? {} : { retry: declared.retry };
+    const subscribed = { ...ofManifest, ...others, timeoutMs: TIMER_DELAY_MS_MAX, subscriberId: this.extensionId };
+    bus.subscribe(topic, handle, subscribed);
     this.#record.subscribed.add(topic);
     this.#record.wired(() => bus.suspend(topic, this.extensionId));
   }
 
-  async #handle(handler: EventHandler, event: Event, context: HandlerContext): Promise<void> {
+  async #handle(
+    handler: EventHandler,
+    event: Event,
+    parts: { readonly context: HandlerContext; readonly host: Host; readonly limitMs: number },
+  ): Promise<void> {
+    const { context } = parts;
     this.#requireRunning();
     // It has stopped, and the kernel is about to: the event is neither done nor failed, and the next process finds it.
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
@@ -167,7 +196,8 @@ export class ExtensionContext {
       emit,
     };
     const { activity, cause } = this.#parts;
-    await activity.during(async () => cause.during(event.message, () => handler(event, given)));
+    const handling = new Handling(event.message, parts);
+    await activity.during(() => cause.during(handling, () => handling.run(() => handler(event, given))));
   }
 
   // The path of a user's message, in memory -----------------------------------------------------------------------------------
@@ -195,24 +225,42 @@ export class ExtensionContext {
   }
 
   async #notify(text: string, channelId: string | undefined): Promise<void> {
-    this.#requireRunning();
+    this.#requireOpen("the user was not told");
     await this.#parts.router.notifyUser(text, channelId);
   }
 
-  /** Asks the agent; one question at a time is answered. What goes wrong is an answer in brackets. */
+  /** Asks the agent; one question at a time is answered. Rejects if there is none, or if it fails. */
   async invokeAgent(prompt: string, options: { readonly correlation?: string | undefined } = {}): Promise<string> {
-    this.#requireRunning();
-    return this.#parts.router.invokeAgent(prompt, options);
+    this.#requireOpen("the agent was not asked");
+    const { handling } = this.#parts.cause;
+    if (handling === undefined) return this.#parts.router.invokeAgent(prompt, options);
+    const begin = handling.hold();
+    const { correlation } = handling.message.metadata;
+    return this.#parts.router.invokeAgent(prompt, { correlation, ...options, signal: handling.signal, begin });
   }
 
   // Others ---------------------------------------------------------------------------------------------------------------------
 
-  /** Sends a command to whoever handles it; an error answer is thrown as `Failure`. In a handler it is caused by the event. */
-  async command(type: string, data: Json): Promise<Json> {
-    this.#requireRunning();
-    const { requests, cause } = this.#parts;
-    const { lineage } = cause;
-    return cause.outside(() => requests.command(type, data, lineage));
+  /**
+   * Sends a command to the capability that handles it; an error answer is thrown as `Failure`. In a handler it is caused by the event, and
+   * its id follows from the event: a handler that runs again repeats the command, and does not send another.
+   */
+  async command(type: string, data: Json, options: CommandOptions = {}): Promise<Json> {
+    this.#requireOpen(`${type} was not sent`);
+    const { requests, cause, host } = this.#parts;
+    const { lineage, handling } = cause;
+    const id = options.id ?? handling?.commandId(this.extensionId, type, data, options.key);
+    if (id === undefined && options.key !== undefined)
+      throw new ExtensionError(
+        "EXTENSION_MISUSE",
+        "a command's key belongs to an event's handler; elsewhere give an id",
+      );
+    if (id === undefined) return cause.outside(() => requests.command(type, data, lineage));
+    const message = command({ id: () => id, now: () => host.now() }, type, data, lineage);
+    const answer = await cause.outside(() => requests.request(message));
+    if (answer.kind === "reply") return answer.data;
+    const { code, message: text } = answer.data as ErrorData;
+    throw new Failure(code, text);
   }
 
   async query(type: string, data: Json): Promise<Json> {
@@ -247,6 +295,12 @@ export class ExtensionContext {
       "EXTENSION_TOPIC_UNDECLARED",
       `${this.extensionId} emits ${show(topic)}, which its manifest does not declare; add it under events.publishes`,
     );
+  }
+
+  /** Whether the extension runs, and the handler that calls has not timed out. */
+  #requireOpen(what: string): void {
+    this.#requireRunning();
+    this.#parts.cause.handling?.requireOpen(what);
   }
 
   #requireRunning(): void {

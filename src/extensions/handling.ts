@@ -1,0 +1,92 @@
+/**
+ * One call of an extension's event handler: its event, its time limit, and the ids of the commands that it sends. The limit does not
+ * count while the handler waits for the agent (`hold`). When the time is over, the call is over: nothing that its code sends later
+ * goes through. SPEC: X52-X55.
+ */
+import type { HandlerContext } from "../bus/handler.ts";
+import type { Host, Timer } from "../host/host.ts";
+import { contentId } from "../message/content-id.ts";
+import type { Message } from "../message/envelope.ts";
+import type { Json } from "../message/json.ts";
+
+export class Handling {
+  readonly message: Message;
+  readonly #context: HandlerContext;
+  readonly #host: Host;
+  /** Of the time limit, when the clock last began to run. */
+  #leftMs: number;
+  #sinceMs = 0;
+  #timer: Timer | undefined;
+  /** Waits that stop the clock. */
+  #holds = 0;
+  readonly #limitMs: number;
+  readonly #timedOut = Promise.withResolvers<never>();
+  /** How often a command of equal type and data was sent. */
+  readonly #sent = new Map<string, number>();
+
+  constructor(message: Message, { context, host, limitMs }: { context: HandlerContext; host: Host; limitMs: number }) {
+    this.message = message;
+    this.#context = context;
+    this.#host = host;
+    this.#limitMs = limitMs;
+    this.#leftMs = limitMs;
+    // Nobody may be waiting when it comes.
+    this.#timedOut.promise.catch(() => undefined);
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal;
+  }
+
+  /** Throws `BUS_HANDLER_OVER` once the handler has timed out, or was left behind by a bus that stopped. */
+  requireOpen(what: string): void {
+    this.#context.requireOpen(what);
+  }
+
+  /** Runs the handler within its time. */
+  async run(handler: () => unknown): Promise<unknown> {
+    this.#go();
+    try {
+      return await Promise.race([Promise.resolve().then(handler), this.#timedOut.promise]);
+    } finally {
+      this.#timer?.cancel();
+      this.#holds = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  /** Stops the clock until what is returned is called. */
+  hold(): () => void {
+    if (this.#holds++ === 0) {
+      this.#timer?.cancel();
+      this.#leftMs -= this.#host.monotonic() - this.#sinceMs;
+    }
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      if (--this.#holds === 0) this.#go();
+    };
+  }
+
+  /**
+   * The id of a command that the handler sends. It follows from the event and the key, or from the event, type and data: a handler that
+   * runs again sends the same commands, and a capability that remembers ids handles each once.
+   */
+  commandId(extensionId: string, type: string, data: Json, key: string | undefined): string {
+    const { id } = this.message.metadata;
+    if (key !== undefined) return contentId(["command", extensionId, id, { key }]);
+    const content = contentId([type, data]);
+    const number = (this.#sent.get(content) ?? 0) + 1;
+    this.#sent.set(content, number);
+    return contentId(["command", extensionId, id, content, number]);
+  }
+
+  #go(): void {
+    this.#sinceMs = this.#host.monotonic();
+    this.#timer = this.#host.timer(Math.max(0, this.#leftMs), () => {
+      const error = new Error(`the handler timed out after ${this.#limitMs} ms`);
+      this.#context.cancel(error);
+      this.#timedOut.reject(error);
+    });
+  }
+}
