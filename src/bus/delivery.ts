@@ -11,6 +11,7 @@ import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
+import { endingIn } from "./concluded.ts";
 import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
@@ -135,6 +136,8 @@ export class Delivery implements ShareListener {
     run.handling = undefined;
     if (end.kind === "returned") return DONE;
     const thrown = end.kind === "threw" ? end.error : undefined;
+    const ending = endingIn(thrown);
+    if (ending !== undefined) return { kind: "done", ending };
     return this.#failure(run, step, errorText(end.error), thrown);
   }
 

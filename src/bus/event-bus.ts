@@ -36,7 +36,7 @@ import { type RemovedConsumer, removeConsumers } from "./consumer-removal.ts";
 import { Consumers } from "./consumers.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import type { Handler, TransactionalHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalFeed } from "./journal-feed.ts";
 import { JournalSignal } from "./journal-signal.ts";
@@ -50,11 +50,13 @@ import { SerialOrder } from "./serial-order.ts";
 import { SettleQueue } from "./settle-queue.ts";
 import { Slots } from "./slots.ts";
 import {
+  type Call,
   checkedConsumer,
   type SubscribeOptions,
   Subscription,
   type SubscriptionView,
   type TransactionalOptions,
+  type WorkOptions,
 } from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { type TailOptions, tail } from "./tail.ts";
@@ -187,7 +189,13 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   // Subscribing ------------------------------------------------------------------------------------------------------
 
-  /** Registers a handler whose writes, emits, receipt and delivery commit together: its effect happens once. */
+  /** Registers a handler whose writes, events, receipt and delivery commit together: its effect happens once. */
+  subscribe<Topic extends TopicOf<TopicMap>>(
+    topic: Topic,
+    handler: WorkHandler<TopicMap[Topic]>,
+    options: WorkOptions,
+  ): void;
+  /** The same over documents of a replica, by their names. */
   subscribe<Topic extends TopicOf<TopicMap>>(
     topic: Topic,
     handler: TransactionalHandler<TopicMap[Topic]>,
@@ -202,6 +210,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Registers a handler for all topics of a pattern, such as `email.*`. */
   subscribe(
     pattern: `${string}*${string}`,
+    handler: WorkHandler<TopicMap[TopicOf<TopicMap>]>,
+    options: WorkOptions,
+  ): void;
+  subscribe(
+    pattern: `${string}*${string}`,
     handler: TransactionalHandler<TopicMap[TopicOf<TopicMap>]>,
     options: TransactionalOptions,
   ): void;
@@ -212,19 +225,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   ): void;
   subscribe(
     pattern: string,
-    handler: Handler<never> | TransactionalHandler<never>,
-    options: SubscribeOptions | TransactionalOptions,
+    handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
+    options: SubscribeOptions | TransactionalOptions | WorkOptions,
   ): void {
     this.#requireOpen();
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
-    const replica = "space" in options ? options.space : undefined;
-    if (replica !== undefined && typeof replica.transaction !== "function")
-      throw misuse("space is the replica of a space: pass space.replica(space.name)");
-    const call = replica
-      ? { kind: "transactional" as const, handler: handler as TransactionalHandler, replica }
-      : { kind: "plain" as const, handler: handler as Handler };
+    const call = callOf(handler, options);
     const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
     this.#subscriptions.add(subscription);
@@ -367,6 +375,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return requeued;
   }
 
+  /** Gives failed events and commands up, with a reason that stays with their rows. Resolves with the ids that were failed. */
+  async discard(which: number | readonly number[], reason: string): Promise<readonly number[]> {
+    if (typeof reason !== "string" || reason.trim() === "")
+      throw misuse("discard takes a reason; it stays with the row");
+    const ids = typeof which === "number" ? [which] : which;
+    return this.#store.conclude(ids, { from: "failed", ending: { outcome: "discarded", reason } });
+  }
+
   /** Removes what the retention policy lets go, now. */
   sweep(): Promise<number> {
     return this.#retention.sweep();
@@ -406,6 +422,22 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   #requireOpen(): void {
     if (this.#isClosed) throw stoppedError();
   }
+}
+
+/** How a handler is called: in a transaction on a space, on a replica, or in none. */
+function callOf(
+  handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
+  options: SubscribeOptions | TransactionalOptions | WorkOptions,
+): Call {
+  if (!("space" in options) || options.space === undefined) return { kind: "plain", handler: handler as Handler };
+  const { space, subscriberId } = options;
+  const transactional = { kind: "transactional" as const, handler: handler as TransactionalHandler };
+  if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
+    const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
+    return { ...transactional, replica: space.replica(space.name), attempts };
+  }
+  if ("transaction" in space && typeof space.transaction === "function") return { ...transactional, replica: space };
+  throw misuse("space is an open space, or the replica of one");
 }
 
 function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {

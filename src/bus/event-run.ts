@@ -14,7 +14,7 @@
  * In every state but `over` the process holds the event's claim, as far as it knows.
  */
 import { NONE, withOne } from "../store/few.ts";
-import type { Delivery } from "../store/journal.ts";
+import type { Delivery, Ending } from "../store/journal.ts";
 import type { Cancellable } from "../work/handler-call.ts";
 import { type Event, type EventFacts, makeEvent } from "./event.ts";
 import type { SerialLane } from "./serial-lane.ts";
@@ -22,7 +22,7 @@ import type { Step } from "./subscriptions.ts";
 import type { Match, Missing } from "./topic-match.ts";
 
 export type StepResult =
-  | { readonly kind: "done" }
+  | { readonly kind: "done"; readonly ending?: Ending }
   /** Done, and its share is in the journal already: it was part of the handler's own commit. */
   | { readonly kind: "recorded" }
   /** Settled in an earlier attempt. */

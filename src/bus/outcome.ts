@@ -10,7 +10,7 @@
  * `waiting` delivery, and the row waits for a process that runs it.
  */
 import { NONE } from "../store/few.ts";
-import type { Claim, Delivery, Settlement } from "../store/journal.ts";
+import type { Claim, Delivery, Ending, Settlement } from "../store/journal.ts";
 import { DONE, type EventRun, type StepResult } from "./event-run.ts";
 import type { Missing } from "./topic-match.ts";
 
@@ -67,9 +67,9 @@ function settle(run: EventRun, outcome: Settlement["outcome"], deliveries: reado
 }
 
 const ALL_DONE: Settlement["outcome"] = { kind: "done" };
-/** The note of an event that is done and that no consumer was owed. */
-export const NO_SUBSCRIBER = "no subscriber";
-const NOBODY: Settlement["outcome"] = { kind: "done", note: NO_SUBSCRIBER };
+/** The end of an event that no consumer was owed. */
+export const UNHEARD: Ending = { outcome: "unheard", reason: "no subscriber" };
+const NOT_HEARD: Settlement["outcome"] = { kind: "done", ending: UNHEARD };
 /** A command wants exactly one: an application that was changed may have none for it any more. */
 const UNHANDLED: Settlement["outcome"] = { kind: "failed", error: "nobody handles it" };
 
@@ -80,7 +80,7 @@ function outcomeOf(
   missing: readonly Missing[],
 ): Settlement["outcome"] {
   // Only a bus of commands has no version of the consumer table.
-  if (run.isUnheard) return run.version === undefined ? UNHANDLED : NOBODY;
+  if (run.isUnheard) return run.version === undefined ? UNHANDLED : NOT_HEARD;
   const atMs = retryAtOf(run, results, missing);
   if (missing.length > 0) {
     const error = [errorsOf(run, results, gone), ...missing.map(waitText)].filter((line) => line !== "").join("\n");
@@ -88,8 +88,16 @@ function outcomeOf(
   }
   if (atMs !== undefined) return { kind: "retry", atMs, error: errorsOf(run, results, gone) };
   if (hasFailed(run, results, gone)) return { kind: "failed", error: errorsOf(run, results, gone) };
-  const note = removedText(run, gone);
-  return note === undefined ? ALL_DONE : { kind: "done", note };
+  const ending = endingOf(run, results, gone);
+  return ending === undefined ? ALL_DONE : { kind: "done", ending };
+}
+
+function endingOf(run: EventRun, results: readonly StepResult[], gone: readonly Delivery[]): Ending | undefined {
+  const reason = removedText(run, gone);
+  if (reason !== undefined) return { outcome: "unheard", reason };
+  // How a handler concluded it is the row's own only if it had one handler, as commands do.
+  const [only, second] = results;
+  return second === undefined && only?.kind === "done" ? only.ending : undefined;
 }
 
 function hasFailed(run: EventRun, results: readonly StepResult[], gone: readonly Delivery[]): boolean {

@@ -27,7 +27,7 @@ import type { EmitOptions, Emitter } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { NO_SUBSCRIBER } from "./outcome.ts";
+import { UNHEARD } from "./outcome.ts";
 import type { TopicMatches } from "./topic-match.ts";
 import type { Topics } from "./topics.ts";
 
@@ -250,7 +250,7 @@ export class Publisher implements Emitter {
   #unheardAt(version: number | undefined): JournalEntry["as"] {
     if (this.#unheard === undefined || this.#unheard.consumers !== version) {
       const consumers = version === undefined ? {} : { consumers: version };
-      this.#unheard = { status: "done", note: NO_SUBSCRIBER, ...consumers };
+      this.#unheard = { status: "done", ending: UNHEARD, ...consumers };
     }
     return this.#unheard;
   }

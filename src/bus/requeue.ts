@@ -19,7 +19,9 @@ export interface RequeueOptions {
 /** Puts all failed events that a query finds back to pending, page by page. */
 export async function requeueWhere(reader: JournalReader, query: RequeueQuery): Promise<number[]> {
   const requeued: number[] = [];
-  for await (const rows of journalPages(reader, { ...query, status: "failed", kind: "event" })) {
+  const { topic: named, ...rest } = query;
+  const filter = { ...rest, ...(named === undefined ? {} : { named }), status: "failed", kind: "event" } as const;
+  for await (const rows of journalPages(reader, filter)) {
     requeued.push(...(await reader.store.requeue(rows.map((row) => row.id))));
   }
   return requeued;

@@ -8,10 +8,11 @@ import { show } from "../message/problem.ts";
 import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
+import type { AttemptKind, WorkSpace } from "../work/attempt.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, TransactionalHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
 import { checkRetryPolicy, NO_RETRY, type RetryPolicy } from "./retry-policy.ts";
 
 export interface SubscribeOptions {
@@ -35,6 +36,11 @@ export interface TransactionalOptions extends SubscribeOptions {
   readonly space: Replica;
 }
 
+export interface WorkOptions extends SubscribeOptions {
+  /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
+  readonly space: WorkSpace;
+}
+
 /** A subscription as somebody sees it who looks into the bus. */
 export interface SubscriptionView {
   /** The topic or pattern. */
@@ -53,8 +59,10 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  readonly handler: TransactionalHandler;
+  readonly handler: TransactionalHandler | WorkHandler;
   readonly replica: Replica;
+  /** Of a handler that was subscribed with an open space. */
+  readonly attempts?: AttemptKind;
 }
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;

@@ -25,7 +25,7 @@ import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
-import { type Label, LabelError } from "../store/label.ts";
+import { type Label, LabelError, labelOfMessage } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
@@ -33,10 +33,12 @@ import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
+import { Attempt } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
 import { type Next, Retries } from "../work/retries.ts";
+import type { Event } from "./event.ts";
 import { DONE, type EventRun } from "./event-run.ts";
-import { HandlerTransaction } from "./handler.ts";
+import { DeliveryTx, HandlerTransaction, type ShareContext } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
@@ -70,7 +72,9 @@ interface Handling {
   readonly step: Step;
   readonly call: TransactionalCall;
   readonly transaction: Transaction;
-  readonly context: HandlerTransaction;
+  readonly context: ShareContext;
+  /** Of a handler that was subscribed with an open space. */
+  readonly attempt: Attempt | undefined;
   /** Of the runs before it; undefined for the first. */
   retries: Retries | undefined;
 }
@@ -107,23 +111,45 @@ export class TransactionalShare {
    * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
    */
   handle(run: EventRun, step: Step, call: TransactionalCall): void {
-    const { replica, handler } = call;
     const retries = this.#retriesOf(run, step);
-    const { subscriberId, timeoutMs } = step.subscription;
-    let transaction: Transaction;
+    let handling: Handling;
     try {
-      transaction = replica.transaction();
+      handling = this.#open(run, step, call, retries);
     } catch (error) {
       this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) });
       return;
     }
-    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
-    const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
+    const { attempt, context } = handling;
     run.handling = context;
-    const handling = { run, step, call, transaction, context, retries };
-    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs, cancellable: context });
+    const wait = { host: this.#host, timeoutMs: step.subscription.timeoutMs, cancellable: context };
+    const handler = call.handler as (event: Event, context: ShareContext) => unknown;
+    const end =
+      attempt === undefined
+        ? callHandler(handler, run.event, context, wait)
+        : callHandler(
+            (event: Event, tx: ShareContext) => attempt.enter(() => handler(event, tx)),
+            run.event,
+            context,
+            wait,
+          );
     if (!(end instanceof Promise)) this.#ended(handling, end);
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
+  }
+
+  #open(run: EventRun, step: Step, call: TransactionalCall, retries: Retries | undefined): Handling {
+    const { replica, attempts } = call;
+    const { subscriberId } = step.subscription;
+    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
+    if (attempts === undefined) {
+      const transaction = replica.transaction();
+      const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
+      return { run, step, call, transaction, context, attempt: undefined, retries };
+    }
+    const { message } = run.event;
+    const id = `${message.metadata.id}/${step.subscriber}`;
+    const attempt = new Attempt(attempts, { replica, id, number: facts.attempt, label: labelOfMessage(message) });
+    const context = new DeliveryTx(facts, this.#publisher, attempt);
+    return { run, step, call, transaction: attempt.transaction, context, attempt, retries };
   }
 
   #retriesOf(run: EventRun, step: Step): Retries | undefined {
@@ -136,13 +162,14 @@ export class TransactionalShare {
   }
 
   #ended(handling: Handling, end: HandlerEnd): void {
-    const { run, transaction, context } = handling;
+    const { run, transaction, context, attempt } = handling;
     run.handling = undefined;
-    const isAgain = end.kind !== "timeout" && (context.sawUnloaded || (end.kind === "threw" && isStale(end.error)));
+    const isAgain = end.kind !== "timeout" && (!context.isReady || (end.kind === "threw" && isStale(end.error)));
+    attempt?.end();
     try {
       if (run.state === "over" || isAgain) transaction.abort();
       if (run.state === "over") this.#over(handling, LOST);
-      else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(), LOST);
+      else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(attempt), LOST);
       else if (end.kind === "returned") this.#commit(handling, end.value);
       else this.#commitReads(handling, end);
     } catch (error) {
@@ -233,13 +260,16 @@ export class TransactionalShare {
     return next.kind === "lost" ? LOST : { kind: "failed", error: next.rejection.message };
   }
 
-  #over({ run, step }: Handling, end: ShareEnd): void {
+  #over({ run, step, attempt }: Handling, end: ShareEnd): void {
+    if (end.kind === "recorded" || end.kind === "settled") attempt?.lineage.confirm();
+    else attempt?.lineage.fail("the delivery was not committed");
     this.listener?.shareEnded(run, step, end);
   }
 
   /** The run goes to the dispatcher, which begins this step once more. */
   #ready(handling: Handling): void {
-    const { run, step } = handling;
+    const { run, step, attempt } = handling;
+    attempt?.lineage.fail("the handler runs again");
     this.#reruns.set(run, { step, retries: this.#retries(handling), readyAtMs: this.#host.monotonic() });
     this.listener?.shareAgain(run);
   }

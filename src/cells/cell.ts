@@ -118,6 +118,11 @@ export class Cell<T = unknown> extends Place {
     return value;
   }
 
+  /** Whether reads give the value, and not its absence because the document is still to be loaded. Starts no load; see `pull`. */
+  get isLoaded(): boolean {
+    return followLinks(this.address, this.targets).document.isKnown;
+  }
+
   /** The value as it lies there, with links inside it as links. */
   getRaw(): Json | undefined {
     return handOut(readThrough(this.address, this.targets));
@@ -129,11 +134,13 @@ export class Cell<T = unknown> extends Place {
   set(value: T): void {
     if (value === undefined) return this.delete();
     this.requireWritable(value);
+    if (!this.targets.late.isEmpty && this.#isLate(false)) return this.#writeLate(() => this.set(value));
     this.scheduler.write(this.#begun(), value);
   }
 
-  /** Replaces the value by what `change` makes of it. Of a document that is not loaded it makes something only if there is none. */
+  /** Replaces the value by the result of `change`, which is called again if the document turns out to exist once it is loaded. */
   update(change: (value: T | undefined) => T): void {
+    if (this.#isLate(true)) return this.#writeLate(() => this.update(change));
     const next = change(this.get());
     const place = followLinks(this.address, this.targets);
     if (this.scheduler.glance(place) === undefined) this.scheduler.restOn(place);
@@ -142,6 +149,7 @@ export class Cell<T = unknown> extends Place {
 
   /** Removes the value; at the root of a document, the document. */
   delete(): void {
+    if (this.#isLate(true)) return this.#writeLate(() => this.delete());
     this.scheduler.erase(this.#writable());
   }
 
@@ -154,12 +162,15 @@ export class Cell<T = unknown> extends Place {
 
   /** Adds elements at the end of an array; where there is none, to the default or to a new one. */
   push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    if (this.#isLate(true)) return this.#writeLate(() => this.push(...items));
     if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.append(this.#begun(), items);
   }
 
   /** Replaces elements of an array. */
   splice(index: number, remove: number, ...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    if (!this.targets.late.isEmpty && this.#isLate(false))
+      return this.#writeLate(() => this.splice(index, remove, ...items));
     if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.splice(this.#begun(), index, remove, items);
   }
@@ -216,6 +227,19 @@ export class Cell<T = unknown> extends Place {
   /** Throws where the value may not be written here. */
   requireWritable(value: T): void {
     if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
+  }
+
+  /** Whether a write of plain code has to wait for the document, or for earlier writes that do. */
+  #isLate(needsDocument: boolean): boolean {
+    if (this.scheduler.isUnderWay) return false;
+    const { home } = this.#writable();
+    if (this.targets.late.has(home)) return true;
+    const { isKnown, loadError } = home.document;
+    return needsDocument && !isKnown && loadError === undefined;
+  }
+
+  #writeLate(code: () => void): void {
+    this.targets.late.write(this.#writable().home, code);
   }
 
   /** Where a write goes that needs something to stand on: the default above, where nothing is there. */

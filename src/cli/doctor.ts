@@ -10,12 +10,14 @@ import { join } from "node:path";
 import { systemHost } from "../host/system-host.ts";
 import { type DataDirectory, dataDirectory, directoryProblem } from "../kernel/data-directory.ts";
 import { InstanceLock, runningIn } from "../kernel/instance-lock.ts";
+import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
 import { type ReceiptFacts, receiptFacts, type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
+import { askIfRunning } from "./connection.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
 export const doctor: Verb = {
@@ -37,10 +39,11 @@ interface Finding {
   readonly found: string;
 }
 
-async function run({ options, environment, terminal }: VerbCall): Promise<ExitCode> {
+async function run(call: VerbCall): Promise<ExitCode> {
+  const { options, environment, terminal } = call;
   const findings = [checkRuntime(), checkEngine(), await checkSettings(environment), checkDirectory(environment)];
   terminal.progress("reading the store");
-  findings.push(...(await checkFile(environment)));
+  findings.push(...(await checkKernel(call)), ...(await checkFile(environment)));
   terminal.progress("doing a little work");
   findings.push(await checkWork());
   const ok = findings.every((finding) => finding.ok);
@@ -92,6 +95,20 @@ async function checkSettings(environment: VerbCall["environment"]): Promise<Find
     if (!(error instanceof SettingsError)) throw error;
     return { check, ok: false, found: error.message };
   }
+}
+
+/** A kernel that runs and has lost its store; no finding where none runs, or where it does not let itself be asked. */
+async function checkKernel(call: VerbCall): Promise<Finding[]> {
+  let health: Partial<KernelHealth> | undefined;
+  try {
+    health = await askIfRunning<Partial<KernelHealth>>(call, "Kernel.Health");
+  } catch {
+    return [];
+  }
+  if (health === undefined) return [];
+  const trouble = health.store?.trouble;
+  const found = trouble ?? "a kernel is running, and its store works";
+  return [{ check: "kernel", ok: trouble === undefined, found }];
 }
 
 async function checkFile(environment: VerbCall["environment"]): Promise<Finding[]> {

@@ -12,6 +12,7 @@ import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
 import { consumers } from "./consumers.ts";
 import { dev } from "./dev.ts";
+import { discard } from "./discard.ts";
 import { doctor } from "./doctor.ts";
 import { extension } from "./extension.ts";
 import { graph } from "./graph.ts";
@@ -35,7 +36,7 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, consumers, extension, cancel, purge, verify, doctor, bench],
+  ...[requeue, discard, consumers, extension, cancel, purge, verify, doctor, bench],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -1,15 +1,12 @@
 /**
- * The kernel about what is in it, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`; and
- * two deeds on the journal that must happen in the process that owns it: `Kernel.Requeue` and `Kernel.Purge`. SPEC: K40.
+ * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`. It
+ * only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Space } from "../cells/space.ts";
-import { ExtensionError } from "../extensions/extension-error.ts";
-import type { ExtensionLoader } from "../extensions/extension-loader.ts";
-import type { ExtensionStatus } from "../extensions/extension-record.ts";
-import { GRAPH_NODES_MAX, GRAPH_READS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS, RUNS_ASKED_MAX } from "../limits.ts";
+import { GRAPH_NODES_MAX, GRAPH_READS_MAX, RUNS_ASKED_MAX } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
@@ -34,8 +31,6 @@ export interface Inspected {
   readonly runs: RunLog | undefined;
   /** The topic under which events of a type are journaled. */
   topicOf(type: string): string;
-  /** Undefined where the kernel has none. */
-  extensions(): ExtensionLoader | undefined;
   /** Known only once the loop has booted. */
   loop(): EventLoop;
 }
@@ -119,51 +114,12 @@ export function inspectCapability(inspected: Inspected): Capability {
         handle: () => plain({ requests: pending(inspected.loop()) }),
       },
     },
-    commands: {
-      "Kernel.Requeue": {
-        description:
-          "puts events back that failed, or that were settled without a consumer; done ones for one consumer",
-        input: idList,
-        handle: async ({ ids, consumer }: { ids: readonly number[]; consumer?: string }) => ({
-          requeued: [...(await inspected.bus.requeue(ids, { consumer }))],
-        }),
-      },
-      "Kernel.RestartExtension": {
-        description: "starts an extension in ERROR again, and those that failed because they depend on it",
-        input: extensionName,
-        handle: async ({ id }: { id: string }) => plain({ extensions: await restart(inspected, id) }),
-      },
-      "Kernel.RemoveConsumer": {
-        description: "removes a consumer that is gone for good, and settles the events that wait for it alone",
-        input: consumerName,
-        handle: async ({ name, pattern }: ConsumerName) =>
-          plain({ removed: await inspected.bus.removeConsumers(name, pattern) }),
-      },
-      "Kernel.Purge": {
-        description: `removes settled rows of the journal, at most ${RETENTION_STEP_ROWS} at a time`,
-        input: bounds,
-        handle: async (given: Bounds) => ({
-          removed: await inspected.store.retain({ ...given, limit: RETENTION_STEP_ROWS }),
-        }),
-      },
-    },
   });
 }
 
 /** What is read-only here is ordinary JSON in a message. */
 function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value));
-}
-
-async function restart({ extensions }: Inspected, id: string): Promise<readonly ExtensionStatus[]> {
-  const loader = extensions();
-  if (loader === undefined) throw new Failure(404, "this kernel has no extensions");
-  try {
-    return await loader.restart(id);
-  } catch (error) {
-    if (error instanceof ExtensionError) throw new Failure(409, error.message);
-    throw error;
-  }
 }
 
 // Answers --------------------------------------------------------------------------------------------------------------------
@@ -221,11 +177,6 @@ function pending(loop: EventLoop): PendingView[] {
 
 // Inputs ---------------------------------------------------------------------------------------------------------------------
 
-interface Bounds {
-  readonly settledBeforeMs?: number;
-  readonly keepSettled?: number;
-}
-
 const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
   (data) => {
     const { fromNode } = (data ?? {}) as { fromNode?: unknown };
@@ -238,43 +189,6 @@ const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
 const nodeName = dataSchema<{ node: string }>(
   (data) => (typeof (data as { node?: unknown } | null)?.node === "string" ? undefined : "node: must be a node's id"),
   { type: "object", properties: { node: { type: "string" } }, required: ["node"] },
-);
-
-const extensionName = dataSchema<{ id: string }>(
-  (data) => (typeof (data as { id?: unknown } | null)?.id === "string" ? undefined : "id: must be an extension's id"),
-  { type: "object", properties: { id: { type: "string" } }, required: ["id"] },
-);
-
-interface ConsumerName {
-  readonly name: string;
-  readonly pattern?: string;
-}
-
-const consumerName = dataSchema<ConsumerName>(
-  (data) => {
-    const { name, pattern } = (data ?? {}) as { name?: unknown; pattern?: unknown };
-    if (typeof name !== "string") return "name: must be a consumer's name";
-    return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
-  },
-  {
-    type: "object",
-    properties: { name: { type: "string" }, pattern: { type: "string" } },
-    required: ["name"],
-  },
-);
-
-const idList = dataSchema<{ ids: readonly number[]; consumer?: string }>(
-  (data) => {
-    const { ids, consumer } = (data ?? {}) as { ids?: unknown; consumer?: unknown };
-    if (consumer !== undefined && typeof consumer !== "string") return "consumer: must be a consumer's name";
-    if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX) return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
-    return ids.every((id) => Number.isSafeInteger(id) && id > 0) ? undefined : "ids: must be ids of journal rows";
-  },
-  {
-    type: "object",
-    properties: { ids: { type: "array", items: { type: "integer" } }, consumer: { type: "string" } },
-    required: ["ids"],
-  },
 );
 
 const commitList = dataSchema<{ commits: readonly CommitIdentity[] }>(
@@ -304,19 +218,3 @@ function isIdentity(value: unknown): value is CommitIdentity {
   const { session, localSequence } = (value ?? {}) as Partial<CommitIdentity>;
   return typeof session === "string" && typeof localSequence === "number";
 }
-
-const bounds = dataSchema<Bounds>(
-  (data) => {
-    const { settledBeforeMs, keepSettled } = (data ?? {}) as { settledBeforeMs?: unknown; keepSettled?: unknown };
-    if (settledBeforeMs === undefined && keepSettled === undefined)
-      return "needs settledBeforeMs, keepSettled or both: without a bound everything settled would go";
-    for (const [name, value] of Object.entries({ settledBeforeMs, keepSettled }))
-      if (value !== undefined && !(Number.isSafeInteger(value) && (value as number) >= 0))
-        return `${name}: must be a whole number from 0 on`;
-    return undefined;
-  },
-  {
-    type: "object",
-    properties: { settledBeforeMs: { type: "integer", minimum: 0 }, keepSettled: { type: "integer", minimum: 0 } },
-  },
-);

@@ -80,6 +80,8 @@ export interface KernelOptions {
 }
 
 export interface KernelHealth {
+  /** Which store it is on, and why that has stopped, if it has. */
+  readonly store: { readonly backend: string; readonly trouble?: string };
   readonly state: "running" | "stopping" | "stopped";
   readonly quiescent: boolean;
   readonly recovered: number;

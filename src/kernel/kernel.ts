@@ -28,7 +28,7 @@ import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
-import { syscall } from "../loop/syscall.ts";
+import { shutdown, syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
@@ -50,6 +50,7 @@ import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
+import { operatorCapability } from "./operator-capability.ts";
 import { RunLog } from "./run-log.ts";
 
 export class Kernel implements AsyncDisposable {
@@ -220,12 +221,15 @@ export class Kernel implements AsyncDisposable {
       syscall: syscall(() => ({
         table: this.#loop.table,
         descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
-        // After the answer has been routed and written. Whoever waits in `closed` hears how it ended.
-        shutdown: () => this.#shutDown(),
       })),
+      // After the answer has been routed and written. `closed()` tells how it ended.
+      shutdown: shutdown(() => this.#shutDown()),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
         loop: () => this.#loop,
+      }),
+      operator: operatorCapability({
+        ...{ host: this.#host, bus: this.#bus, store: this.#store },
         extensions: () => this.#extensions,
       }),
       journal: journalCapability(this.#bus, this.#topicOf),
@@ -289,6 +293,7 @@ export class Kernel implements AsyncDisposable {
     const extensions = this.#extensions?.statuses ?? [];
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
     return {
+      store: storeHealth(this.#store),
       // Who asks while it boots is one of its own capabilities, which run.
       state: state === "booting" ? "running" : state,
       quiescent: this.quiescent,
@@ -380,4 +385,8 @@ export class Kernel implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+function storeHealth({ backend, trouble }: Store): KernelHealth["store"] {
+  return trouble === undefined ? { backend } : { backend, trouble };
 }

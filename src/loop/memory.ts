@@ -106,7 +106,7 @@ function requireRoom({ keys, units }: Count): void {
   if (bytes > MEMORY_BYTES_MAX) throw new Failure(413, `at most ${MEMORY_BYTES_MAX} bytes are kept; ${remedy}`);
 }
 
-/** 0 where there is nothing. */
+/** 0 for a key without a value. */
 function unitsOf(value: Json | undefined): number {
   if (value === undefined) return 0;
   return Math.max(1, Math.ceil(encoder.encode(JSON.stringify(value)).length / MEMORY_UNIT_BYTES));

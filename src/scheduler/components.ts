@@ -77,6 +77,7 @@ export function compose(host: Host) {
   const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
+  runner.views = views;
   trace.clock = graph;
   agenda.waker = settle;
   turns.waker = settle;

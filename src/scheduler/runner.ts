@@ -11,11 +11,12 @@
  *      └── is abandoned ─────────> side-writes taken back, queued again: what it read has to run or to come first
  * ```
  */
+import { asyncContext } from "../host/async-context.ts";
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
-import type { Attempt } from "../work/attempt.ts";
+import { Attempt, type Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
@@ -42,6 +43,8 @@ export class Runner implements RunHome {
   current: Run | null = null;
   /** The attempt of a handler whose synchronous part is executing; what nodes do meanwhile is their own. */
   attempt: Attempt | null = null;
+  /** Those of its scheduler: attempts of another are none of its own. */
+  views: Views | undefined;
   /** Reads register no dependency: the code inside `untracked` executes. */
   isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
@@ -88,6 +91,28 @@ export class Runner implements RunHome {
     this.#writes = parts.writes;
   }
 
+  /** The attempt that the code which executes is part of: that of the slot or, after an `await`, that of the async context. */
+  get active(): Attempt | null {
+    const attempt = this.attempt ?? this.#followed();
+    return attempt === null || attempt.isOver ? null : attempt;
+  }
+
+  /** The same for a write, which a handler that has ended may not make. */
+  #writer(): Attempt | null {
+    const attempt = this.attempt ?? this.#followed();
+    attempt?.requireOpen();
+    return attempt;
+  }
+
+  /** A transaction that runs now is the plain code's own, whatever has called it. */
+  #followed(): Attempt | null {
+    const context = asyncContext.get();
+    if (!(context instanceof Attempt) || context.views !== this.views || this.#turns.isTransacting) return null;
+    // Plain code may have written since the handler's last stretch.
+    if (!context.isOver) this.#turns.seal(context.replica);
+    return context;
+  }
+
   // Whose reads and writes -----------------------------------------------------------------------------------------------
 
   /** A read by whatever runs now; in plain code outside of a transaction it is just the value. */
@@ -103,7 +128,8 @@ export class Runner implements RunHome {
     document.touched = true;
     // It reads as absent, and arrives as a change.
     if (document.state === "absent") address.home.replica.touch(document);
-    if (this.attempt !== null) return this.attempt.read(address, shallow);
+    const { active } = this;
+    if (active !== null) return active.read(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
     else if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
     // The label of a computed value is known only when it is up to date.
@@ -166,12 +192,13 @@ export class Runner implements RunHome {
 
   /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
   glance(address: Address): Json | undefined {
-    return this.attempt === null || this.current !== null ? address.value : this.attempt.glance(address);
+    const active = this.current === null ? this.active : null;
+    return active === null ? address.value : active.glance(address);
   }
 
   /** Writes a value, mostly where the same code has just written. */
   write(address: Address, value: unknown): void {
-    const isPlainCode = this.current === null && this.attempt === null;
+    const isPlainCode = this.current === null && this.attempt === null && asyncContext.get() === undefined;
     if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
   }
 
@@ -179,7 +206,7 @@ export class Runner implements RunHome {
   targetFor(address: Address): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
-    return this.attempt ?? this.#turns.ambient(address.home.replica);
+    return this.#writer() ?? this.#turns.ambient(address.home.replica);
   }
 
   #unitFor(run: Run, address: Address): WriteTarget {
@@ -192,7 +219,7 @@ export class Runner implements RunHome {
   /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
   restOn(address: Address): void {
     const { isKnown } = address.document;
-    if (isKnown || this.current !== null || this.attempt !== null || this.#turns.isTransacting) return;
+    if (isKnown || this.current !== null || this.active !== null || this.#turns.isTransacting) return;
     this.#turns.ambient(address.home.replica).read(address, false);
   }
 
@@ -302,7 +329,7 @@ export class Runner implements RunHome {
   }
 
   /** A wait for rest, begun by the code that executes now. A run or a stream's handler that goes on after an await would wait for itself. */
-  waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.attempt): Promise<T> {
+  waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.active): Promise<T> {
     const run = this.current;
     const holder = run === null && waiter?.holdsRest ? waiter : null;
     if (run === null && holder === null) return wait();

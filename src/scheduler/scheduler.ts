@@ -11,6 +11,7 @@
  * ```
  * SPEC: I1-I11 and R.
  */
+import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { INSPECT } from "../message/inspect.ts";
@@ -163,6 +164,18 @@ export class Scheduler implements Disposable {
     };
   }
 
+  /** Runs code that is no part of the handler that has called it. */
+  outside<T>(code: () => T): T {
+    const runner = this.#runner;
+    const outer = runner.attempt;
+    runner.attempt = null;
+    try {
+      return asyncContext.clear(code);
+    } finally {
+      runner.attempt = outer;
+    }
+  }
+
   /** For a transaction that lives across awaits. */
   reads(replica: Replica): TransactionReads {
     return new TransactionReads(this.#components, replica);
@@ -204,7 +217,7 @@ export class Scheduler implements Disposable {
 
   /** The attempt of a handler whose code runs now, where one does. */
   get attempt(): Attempt | undefined {
-    return this.#runner.current === null ? (this.#runner.attempt ?? undefined) : undefined;
+    return this.#runner.current === null ? (this.#runner.active ?? undefined) : undefined;
   }
 
   getQueues(): readonly QueueSnapshot[] {
@@ -308,7 +321,13 @@ export class Scheduler implements Disposable {
   /** Settles what is synchronous, now; inside `batch`, at its end. */
   flush(): void {
     if (this.#turns.isTransacting) throw flushedInside();
-    if (this.#batches === 0) this.#settle.flush();
+    if (this.#batches === 0) this.#flush();
+  }
+
+  /** Nodes that run now are no part of a handler that settles. */
+  #flush(): void {
+    if (asyncContext.get() === undefined) this.#settle.flush();
+    else asyncContext.clear(() => this.#settle.flush());
   }
 
   /** Runs code and settles once at its end, also if it throws. */
@@ -318,7 +337,7 @@ export class Scheduler implements Disposable {
       return code();
     } finally {
       this.#batches--;
-      if (this.#batches === 0 && !this.#turns.isTransacting) this.#settle.flush();
+      if (this.#batches === 0 && !this.#turns.isTransacting) this.#flush();
     }
   }
 

@@ -36,6 +36,8 @@ export interface DocumentHead {
 export interface OversizedDocument extends DocumentRef {
   /** Of its text with the text of the commit's operations. */
   readonly bytes: number;
+  /** The text is not measured: values count that were replaced since the last snapshot. */
+  readonly isEstimate: boolean;
 }
 
 /** What a backend must be able to tell inside the transaction in which the commit will be applied. */
@@ -132,7 +134,11 @@ function membersMoved({ scope, prefix, sequence }: MembershipClaim): Rejection {
 function sizes(facts: CommitFacts): Rejection | undefined {
   const oversized = facts.oversized();
   if (oversized === undefined) return undefined;
-  const { scope, id, bytes } = oversized;
+  const { scope, id, bytes, isEstimate } = oversized;
+  if (isEstimate) {
+    const waits = `document ${scope}/${id} has ${bytes} bytes with the changes that wait for its next snapshot`;
+    return rejected("failed", "store-busy", `${waits}; at most ${DOCUMENT_BYTES_MAX} are taken: send it again`);
+  }
   const message = `document ${scope}/${id} would have ${bytes} bytes; at most ${DOCUMENT_BYTES_MAX} fit one document: use several`;
   return rejected("refused", "too-large", message);
 }

@@ -46,7 +46,7 @@ export type Precondition =
   | MembershipClaim;
 
 /**
- * The set of documents of a scope whose ids begin with a prefix is the one that `list` gave at a sequence. It fails (stale) if any commit
+ * The set of documents of a scope with a prefix of their ids is the one that `list` gave at a sequence. It fails (stale) if any commit
  * since then created or removed one of them, also a commit of the same session: a list shows confirmed documents only.
  */
 export interface MembershipClaim {

@@ -48,7 +48,7 @@ export class DocumentMap<T> {
     this.#enter(scope);
   }
 
-  /** What there is of one scope, by id. */
+  /** The entries of one scope, by id. */
   of(scope: string): ReadonlyMap<string, T> {
     return this.#scopes.get(scope) ?? new Map<string, T>();
   }

@@ -6,6 +6,23 @@ import type { Message } from "../message/envelope.ts";
 
 export type JournalStatus = "pending" | "processing" | "done" | "failed";
 
+/**
+ * How a done row ended, if it was not simply handled.
+ *
+ * | outcome     | meaning                                                                        |
+ * | ----------- | ------------------------------------------------------------------------------ |
+ * | `refused`   | the handler refused a command, and the waiting requester got the 4xx            |
+ * | `unheard`   | an event without a subscriber                                                  |
+ * | `cancelled` | taken back before its handler began                                            |
+ * | `discarded` | a dead letter that an operator has given up; `error` still says why it failed   |
+ */
+export type DoneOutcome = "refused" | "unheard" | "cancelled" | "discarded";
+
+export interface Ending {
+  readonly outcome: DoneOutcome;
+  readonly reason: string;
+}
+
 /** What is appended. */
 export interface JournalEntry {
   readonly message: Message;
@@ -21,7 +38,7 @@ export interface JournalEntry {
     | { readonly status: "pending" }
     | { readonly status: "claimed"; readonly lease: number }
     /** With `consumers`, the row is `pending` if the consumer table has another version. */
-    | { readonly status: "done"; readonly note?: string; readonly consumers?: number }
+    | { readonly status: "done"; readonly ending?: Ending; readonly consumers?: number }
     | { readonly status: "failed"; readonly error: string };
 }
 
@@ -35,7 +52,11 @@ export interface JournalRow {
   readonly status: JournalStatus;
   readonly createdAtMs: number;
   readonly processedAtMs?: number;
+  /** Why it failed, or will be retried. */
   readonly error?: string;
+  /** Of a done row: how it ended, if it was not simply handled, and why. */
+  readonly outcome?: DoneOutcome;
+  readonly reason?: string;
   /** How often it was claimed. */
   readonly attempts: number;
   /**
@@ -94,7 +115,7 @@ export interface Settlement {
     | { readonly kind: "begun" }
     /** Its claimant stops in good order and leaves a handler behind; the row stays his until his lease has ended, and he has not died of it. */
     | { readonly kind: "left" }
-    | { readonly kind: "done"; readonly note?: string }
+    | { readonly kind: "done"; readonly ending?: Ending }
     | { readonly kind: "failed"; readonly error: string }
     /** Back to pending, not before `atMs`. */
     | { readonly kind: "retry"; readonly atMs: number; readonly error: string }
@@ -113,6 +134,8 @@ export interface JournalQuery {
   readonly messageId?: string;
   readonly status?: JournalStatus;
   readonly topic?: string;
+  /** Rows of this topic, or of this message type: people know an event by either. */
+  readonly named?: string;
   readonly kind?: Message["kind"];
   readonly correlation?: string;
   readonly causation?: string;
@@ -124,11 +147,18 @@ export interface JournalQuery {
   readonly limit: number;
 }
 
-/** Which settled rows may go. A row goes when it is over either bound; nothing unsettled ever goes. */
+/** Unsettled rows that are closed without being handled: dead letters that an operator gives up, or messages that are taken back. */
+export interface Conclusion {
+  /** Rows in another state are left as they are. */
+  readonly from: "failed" | "pending";
+  readonly ending: Ending;
+}
+
+/** Which done rows may go. A row goes when it is over either bound. Dead letters (`failed`) and unsettled rows never go. */
 export interface Retention {
   /** Rows processed before this time. */
   readonly settledBeforeMs?: number;
-  /** Keep at most this many settled rows, the newest. */
+  /** Keep at most this many done rows, the newest. */
   readonly keepSettled?: number;
   /** At most this many rows in one step. */
   readonly limit: number;

@@ -10,7 +10,7 @@ import { ADMITTED, type CommitRequest, type MembershipClaim, type Precondition }
 import type { Consumer } from "./consumer.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
-import type { JournalEntry, Settlement } from "./journal.ts";
+import type { Ending, JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { Receipt } from "./receipt.ts";
 import { madeAt } from "./receipt-name.ts";
@@ -126,13 +126,19 @@ export function checkEntries(entries: readonly JournalEntry[]): void {
     checkName("a source", source);
     checkJson("a message", message);
     if (as.status === "failed") checkName("an error", as.error);
+    if (as.status === "done" && as.ending !== undefined) checkEnding(as.ending);
   }
+}
+
+export function checkEnding({ outcome, reason }: Ending): void {
+  checkName("an outcome", outcome);
+  checkName("a reason", reason);
 }
 
 export function checkSettlements(settlements: readonly Settlement[]): void {
   for (const { outcome, deliveries } of settlements) {
     // Most say no more than that it is done.
-    if (outcome.kind !== "done" || outcome.note !== undefined) checkJson("an outcome", outcome);
+    if (outcome.kind !== "done" || outcome.ending !== undefined) checkJson("an outcome", outcome);
     if (outcome.kind === "waits" && outcome.atMs !== undefined) checkTime("the time of a retry", outcome.atMs);
     if (outcome.kind === "retry") checkTime("the time of a retry", outcome.atMs);
     if (deliveries !== undefined) checkJson("a delivery", deliveries);

@@ -19,6 +19,7 @@ import type { DueChange, DueRow } from "./due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -88,10 +89,13 @@ export interface Store extends AsyncDisposable {
   recover(): Promise<number>;
 
   /**
-   * Puts rows back to pending: those that failed, and those that are done with a note because a consumer did not hear them. Deliveries
+   * Puts rows back to pending: those that failed, and those that are done as `unheard`. Deliveries
    * that succeeded stay. Resolves with the ids that were put back. With `onlyFor`, rows that are done go back for one consumer alone.
    */
   requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]>;
+
+  /** Closes rows without handling them, and keeps the reason; resolves with the ids that were in the state of the conclusion. */
+  conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]>;
 
   /** Makes rows claimable whose `nextAttemptAt` has come; resolves with how many, and when the next one comes. */
   releaseRetries(nowMs: number): Promise<{ readonly released: number; readonly nextAtMs: number | undefined }>;
@@ -104,7 +108,7 @@ export interface Store extends AsyncDisposable {
   /** How many rows stand at each status. */
   count(): Promise<Readonly<Record<JournalStatus, number>>>;
 
-  /** Removes settled rows, at most `limit`; resolves with how many went. */
+  /** Removes done rows, at most `limit`; resolves with how many went. Dead letters stay. */
   retain(retention: Retention): Promise<number>;
 
   /**
@@ -142,6 +146,9 @@ export interface Store extends AsyncDisposable {
   earliestDue(kind?: string): Promise<number | undefined>;
 
   // Life -------------------------------------------------------------------------------------------------------------
+
+  /** Why the store has stopped, in one sentence; undefined while it works. */
+  readonly trouble: string | undefined;
 
   /** Counted work since the store was opened. */
   stats(): StoreStats;
@@ -279,6 +286,8 @@ export interface StoreStats {
   readonly statements: number;
   /** Bytes of payload, patch and snapshot text written. */
   readonly bytesWritten: number;
+  /** The most bytes of documents that one job of the store's own upkeep has read or written. */
+  readonly upkeepBytesMax: number;
 }
 
 export type StoreErrorCode =

@@ -124,7 +124,7 @@ describe("a declared consumer that does not run", () => {
     const other = another();
     await act(() => other.start());
     const second = await act(() => other.publish("tick", "clock", 2));
-    expect(await row(second)).toMatchObject({ status: "done", error: "no subscriber" });
+    expect(await row(second)).toMatchObject({ status: "done", outcome: "unheard", reason: "no subscriber" });
   });
 });
 
@@ -232,7 +232,11 @@ describe("consumers that are gone for good", () => {
     expect((await row(id)).status).toBe("pending");
     bus.unsubscribe("tick", "gone");
     await act(() => bus.idle());
-    expect(await row(id)).toMatchObject({ status: "done", error: "not handled by gone: the consumer was removed" });
+    expect(await row(id)).toMatchObject({
+      status: "done",
+      outcome: "unheard",
+      reason: "not handled by gone: the consumer was removed",
+    });
     expect((await bus.consumers()).map(({ name }) => name)).toEqual(["stays"]);
   });
 
@@ -276,7 +280,7 @@ describe("consumers that are gone for good", () => {
     const { bus, act, row } = setup();
     await act(() => bus.start());
     const id = await act(() => bus.publish("tick", "clock", 1));
-    expect((await row(id)).error).toBe("no subscriber");
+    expect((await row(id)).reason).toBe("no subscriber");
     const { ids, handler } = recorder();
     bus.subscribe("tick", handler, { subscriberId: "late" });
     expect(await act(() => bus.requeue(id))).toEqual([id]);

@@ -42,8 +42,8 @@ test.for(["a running kernel", "a stopped kernel's file"] as const)(
     );
     if (where !== "a running kernel") await start();
     await untilStatus("Order.Placed", "done");
-    const [done] = (await json("ls", "events", "--topic", "Order.Placed")) as { error: string }[];
-    expect(done?.error).toBe("not handled by ghost: the consumer was removed");
+    const [done] = (await json("ls", "events", "--topic", "Order.Placed")) as { reason: string }[];
+    expect(done?.reason).toBe("not handled by ghost: the consumer was removed");
     expect((await millrace("requeue", String(event!.id), "--consumer", "ghost")).stderr).toContain(
       "ghost is no consumer of Order.Placed",
     );

@@ -114,7 +114,7 @@ describe("schemas of data", () => {
   });
 
   async function greeting() {
-    const told = { descriptions: new Map([["greeter", "greets"]]), shutdown: () => undefined };
+    const told = { descriptions: new Map([["greeter", "greets"]]) };
     const targets = (): SyscallTargets => ({ ...told, table: made.loop.table });
     const made = await setup({ greeter, sys: syscall(targets) });
     return { ...made, one: made.client() };

@@ -44,6 +44,7 @@ async function countedBy(store: Store, run: () => Promise<unknown>): Promise<Sto
     jobs: after.jobs - before.jobs,
     statements: after.statements - before.statements,
     bytesWritten: after.bytesWritten - before.bytesWritten,
+    upkeepBytesMax: after.upkeepBytesMax,
   };
 }
 

@@ -5,6 +5,7 @@
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   Delivery,
   JournalEntry,
   JournalQuery,
@@ -20,15 +21,16 @@ import { matches } from "./journal-filter.ts";
 import {
   abandoned,
   claimed,
+  concluded,
   isClaimable,
   isRequeueable,
-  isSettled,
   type JournalRecord,
   type JournalState,
   messageOf,
   newRecord,
   orphaned,
   PARKED_MS,
+  repeated,
   requeued,
   retryReleased,
   rowOf,
@@ -88,10 +90,8 @@ export class JournalTable {
       const entry = this.#decided(given);
       const known = this.#byMessageId.get(entry.message.metadata.id);
       if (known !== undefined) {
-        if (entry.as.status === "done" && known.state.status === "failed") {
-          const { attempts } = known.state;
-          this.#move(known, { ...newRecord(known.id, entry, nowMs).state, attempts });
-        }
+        const state = repeated(known.state, entry.as, nowMs);
+        if (state !== undefined) this.#move(known, state);
         return known.id;
       }
       const record = newRecord(++this.#lastId, entry, nowMs);
@@ -149,9 +149,7 @@ export class JournalTable {
   /** A claimed row waits for no consumer. Its next settlement names the consumers again. */
   #take(record: JournalRecord, lease: number): void {
     this.#leave(record);
-    for (const { awaits, ...delivery } of record.deliveries.values()) {
-      if (awaits !== undefined) record.deliveries.set(delivery.subscriber, delivery);
-    }
+    dropAwaits(record);
     record.state = claimed(record.state, lease);
     this.#enter(record);
   }
@@ -231,6 +229,18 @@ export class JournalTable {
     });
   }
 
+  conclude(ids: readonly number[], conclusion: Conclusion, nowMs: number): number[] {
+    return ids.filter((id) => {
+      const record = this.#records.get(id);
+      if (record?.state.status !== conclusion.from) return false;
+      this.#leave(record);
+      dropAwaits(record);
+      record.state = concluded(record.state, conclusion, nowMs);
+      this.#enter(record);
+      return true;
+    });
+  }
+
   releaseRetries(nowMs: number): { released: number; nextAtMs: number | undefined } {
     let released = 0;
     let nextAtMs: number | undefined;
@@ -261,12 +271,12 @@ export class JournalTable {
   }
 
   retain({ settledBeforeMs, keepSettled, limit }: Retention): number {
-    let overCount = keepSettled === undefined ? 0 : this.#counts.done + this.#counts.failed - keepSettled;
+    let overCount = keepSettled === undefined ? 0 : this.#counts.done - keepSettled;
     let removed = 0;
     for (const record of this.#records.values()) {
       if (removed >= limit) break;
       const { state } = record;
-      if (!isSettled(state)) continue;
+      if (state.status !== "done") continue;
       const isOld = settledBeforeMs !== undefined && state.processedAtMs! < settledBeforeMs;
       if (isOld || overCount > 0) {
         this.#remove(record);
@@ -377,4 +387,11 @@ function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
 /** Content is the message, its topic and its source; how the row starts is not. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
   return a.topic === b.topic && a.source === b.source && sameMessage(a.message, b.message);
+}
+
+/** The row waits for no consumer any more. */
+function dropAwaits({ deliveries }: JournalRecord): void {
+  for (const { awaits, ...delivery } of deliveries.values()) {
+    if (awaits !== undefined) deliveries.set(delivery.subscriber, delivery);
+  }
 }

@@ -20,6 +20,7 @@ import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -35,6 +36,7 @@ import {
   checkConsumers,
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkEntries,
   checkForget,
   checkList,
@@ -79,6 +81,7 @@ export function memoryStore({ host = systemHost(), disk = new MemoryDisk() }: Me
 
 class MemoryStore implements Store {
   readonly backend = "memory";
+  readonly trouble = undefined;
   readonly #host: Host;
   readonly #disk: MemoryDisk;
   readonly #watchers = new Set<ChangeWatcher>();
@@ -250,6 +253,19 @@ class MemoryStore implements Store {
     return requeued;
   }
 
+  async conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    this.#requireOpen();
+    checkEnding(conclusion.ending);
+    this.#jobs++;
+    const concluded = this.#disk.journal.conclude(
+      ids,
+      { ...conclusion, ending: { ...conclusion.ending } },
+      this.#host.now(),
+    );
+    if (concluded.length > 0) this.#announceJournal();
+    return concluded;
+  }
+
   async releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {
     this.#requireOpen();
     checkTime("the time", nowMs);
@@ -357,7 +373,13 @@ class MemoryStore implements Store {
   }
 
   stats(): StoreStats {
-    return { batches: this.#jobs, jobs: this.#jobs, statements: 0, bytesWritten: this.#work.bytesWritten };
+    return {
+      batches: this.#jobs,
+      jobs: this.#jobs,
+      statements: 0,
+      bytesWritten: this.#work.bytesWritten,
+      upkeepBytesMax: 0,
+    };
   }
 
   async close(): Promise<void> {

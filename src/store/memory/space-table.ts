@@ -54,9 +54,9 @@ interface StoredDocument extends WriteTrail {
   bytes: number;
 }
 
-/** What a commit does to one document, and how large that is. */
+/** The share of a commit in one document, and its size. */
 export interface SizedPatch extends DocumentPatch {
-  /** Of what is put, and of the paths. */
+  /** Of the values and the paths. */
   readonly bytes: number;
   /** No fewer than it can add to the text of the document: keys are escaped there, and stand between quotes and commas. */
   readonly growth: number;
@@ -123,13 +123,14 @@ export class SpaceTable {
   oversized(patches: readonly SizedPatch[]): OversizedDocument | undefined {
     for (const { scope, id, operations, growth } of patches) {
       if (isWhole(operations)) {
-        if (growth > DOCUMENT_BYTES_MAX) return { scope, id, bytes: growth };
+        if (growth > DOCUMENT_BYTES_MAX) return { scope, id, bytes: growth, isEstimate: false };
         continue;
       }
       const document = this.#documents.get({ scope, id });
       if (document === undefined || document.bytes + growth <= DOCUMENT_BYTES_MAX) continue;
       document.bytes = document.value === undefined ? 0 : jsonBytes(document.value);
-      if (document.bytes + growth > DOCUMENT_BYTES_MAX) return { scope, id, bytes: document.bytes + growth };
+      if (document.bytes + growth > DOCUMENT_BYTES_MAX)
+        return { scope, id, bytes: document.bytes + growth, isEstimate: false };
     }
     return undefined;
   }

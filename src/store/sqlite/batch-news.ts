@@ -13,8 +13,8 @@ export class BatchNews implements WriterEvents {
   readonly #watch: ChangeWatch;
   /** Is told in which spaces a batch has made how many commits. */
   readonly #committed: (spaces: Iterable<string>, commits: number) => void;
-  /** Of the batch under way. */
-  #touched = { spaces: new Set<string>(), journal: false, commits: 0 };
+  /** Of the batch under way. `isMeasured`: a document was refused for its size, and is due for a snapshot. */
+  #touched = { spaces: new Set<string>(), journal: false, isMeasured: false, commits: 0 };
   /** Of so many commits watchers have been told. */
   #commitsTold: number;
 
@@ -30,6 +30,8 @@ export class BatchNews implements WriterEvents {
   }
 
   commit({ request, moves, entries, due }: EncodedCommit, outcome: CommitOutcome): void {
+    if (outcome.kind === "rejected")
+      this.#touched.isMeasured ||= outcome.reason === "too-large" || outcome.reason === "store-busy";
     if (outcome.kind !== "committed" || outcome.replayed) return;
     this.#touched.commits++;
     if (moves) this.#touched.spaces.add(request.space);
@@ -44,10 +46,10 @@ export class BatchNews implements WriterEvents {
   }
 
   written(): void {
-    const { spaces, journal, commits } = this.#touched;
-    this.#touched = { spaces: new Set(), journal: false, commits: 0 };
+    const { spaces, journal, isMeasured, commits } = this.#touched;
+    this.#touched = { spaces: new Set(), journal: false, isMeasured: false, commits: 0 };
     if (spaces.size > 0 || journal) this.#watch.note(spaces, journal);
-    if (commits === 0) return;
+    if (commits === 0 && !isMeasured) return;
     if (this.#watch.isListenedTo) this.#commitsTold = this.#tables.commits.count();
     this.#committed(spaces, commits);
   }

@@ -9,7 +9,6 @@
  * JSON has no line breaks outside of its structure, so that a patch is found by searching for the beginning of its line, without
  * parsing what lies around it. Every line begins with the break, the first one too.
  */
-import type { PathOperation } from "../path-operation.ts";
 
 /** A base up to this size is kept in the document's row: several of them fit a page. `schema.ts` has the same number. */
 export const ROW_BASE_BYTES_MAX = 512;
@@ -41,7 +40,8 @@ export interface CommitLines extends CommitLine {
 export interface FoundPatch {
   readonly session: number;
   readonly previous: number;
-  readonly operations: readonly PathOperation[];
+  /** JSON of the operations. */
+  readonly text: string;
 }
 
 export function commitLine({ sequence, session, localSequence, labels }: CommitLine): string {
@@ -60,8 +60,8 @@ export function findPatch(text: string, sequence: number, document: number): Fou
   const next = text.indexOf("\n@", from + 1);
   const line = text.indexOf(`\n${document} `, from + 1);
   if (line < 0 || (next >= 0 && line > next)) return undefined;
-  const { previous, text: operations } = readPatch(lineAt(text, line));
-  return { session: readCommit(lineAt(text, from)).session, previous, operations: JSON.parse(operations) };
+  const patch = readPatch(lineAt(text, line));
+  return { session: readCommit(lineAt(text, from)).session, previous: patch.previous, text: patch.text };
 }
 
 /** Everything in a block, in order. */

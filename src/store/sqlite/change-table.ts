@@ -9,7 +9,7 @@
  *
  *   open ──full, batch ends, or the feed is read or left behind──> written ──the feed leaves it behind──> less of it, or gone
  */
-import { StoreError } from "../store.ts";
+import type { PathOperation } from "../path-operation.ts";
 import {
   blockText,
   type CommitLine,
@@ -26,6 +26,7 @@ import {
 } from "./change-block.ts";
 import { checksum } from "./checksum.ts";
 import { AT_MOST, type Connection, type Row } from "./connection.ts";
+import { damaged } from "./damage.ts";
 import type { TableCache } from "./table-cache.ts";
 
 /** Where a document's changes are. */
@@ -36,8 +37,10 @@ export interface ChangedDocument {
   readonly sequence: number;
 }
 
-export interface Patch extends FoundPatch {
+export interface Patch {
   readonly sequence: number;
+  readonly session: number;
+  readonly operations: readonly PathOperation[];
 }
 
 /** A longer text would not fit a page with the row's other columns, and take a second one. */
@@ -99,16 +102,22 @@ export class ChangeTable implements TableCache {
   }
 
   /** The changes after a sequence, oldest first. */
-  after({ space, row, sequence: newest }: ChangedDocument, sequence: number): Patch[] {
+  after(document: ChangedDocument, sequence: number): Patch[] {
     const patches: Patch[] = [];
-    for (let at = newest; at > Math.max(sequence, 0); ) {
-      const found = findPatch(this.#textAt(space, at), at, row);
-      // One that names a change after it must not lead the walk round in a circle.
-      if (!found || found.previous >= at) throw damaged(`document row ${row}, sequence ${at}`);
-      patches.push({ ...found, sequence: at });
-      at = found.previous;
+    for (let at = document.sequence; at > Math.max(sequence, 0); ) {
+      const { text, session, previous } = this.patchAt(document, at);
+      patches.push({ session, operations: JSON.parse(text), sequence: at });
+      at = previous;
     }
     return patches.reverse();
+  }
+
+  /** The change that one commit made. */
+  patchAt({ space, row }: Pick<ChangedDocument, "space" | "row">, sequence: number): FoundPatch {
+    const found = findPatch(this.#textAt(space, sequence), sequence, row);
+    // One that names a change after it must not lead a walk round in a circle.
+    if (!found || found.previous >= sequence) throw damaged(`document row ${row}, sequence ${sequence}`);
+    return found;
   }
 
   /** Commits after a sequence, oldest first. */
@@ -254,10 +263,6 @@ function blockOf(row: Row): StoredBlock {
 
 function isSound(row: Row): boolean {
   return checksum(String(row["commits"]), Number(row["space"]), Number(row["first"])) === row["sum"];
-}
-
-export function damaged(where: string): StoreError {
-  return new StoreError("STORE_CORRUPT", `Stored bytes have changed (${where}). Run verify, then restore a copy.`);
 }
 
 export const BLOCK_COLUMNS = "id, space, first, last, commits, sum";

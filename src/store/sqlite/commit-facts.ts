@@ -92,10 +92,15 @@ export class SqliteCommitFacts implements CommitFacts {
   }
 
   oversized(): OversizedDocument | undefined {
+    const { documents } = this.#tables;
     for (const patch of this.#patches) {
       if (patch.isBirth) continue;
-      const bytes = this.#tables.documents.bytesWith(this.#space, patch);
-      if (bytes > DOCUMENT_BYTES_MAX) return { scope: patch.scope, id: patch.id, bytes };
+      const { scope, id } = patch;
+      const { measured, patches } = documents.bytesWith(this.#space, patch);
+      const bytes = measured + patches;
+      if (bytes <= DOCUMENT_BYTES_MAX) continue;
+      if (this.#space) documents.measureSoon(this.#space, patch);
+      return { scope, id, bytes, isEstimate: patches > 0 && measured <= DOCUMENT_BYTES_MAX };
     }
     return undefined;
   }

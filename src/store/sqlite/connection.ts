@@ -23,6 +23,7 @@ export interface WorkCount {
   jobs: number;
   statements: number;
   bytesWritten: number;
+  upkeepBytesMax: number;
 }
 
 /** A prepared statement that counts its runs. */
@@ -76,7 +77,7 @@ export class ListStatement {
 }
 
 export class Connection {
-  readonly work: WorkCount = { batches: 0, jobs: 0, statements: 0, bytesWritten: 0 };
+  readonly work: WorkCount = { batches: 0, jobs: 0, statements: 0, bytesWritten: 0, upkeepBytesMax: 0 };
   readonly #database: DatabaseSync;
   readonly #byText = new Map<string, Statement>();
 

@@ -14,20 +14,26 @@ import type { MembershipClaim } from "../commit.ts";
 import type { DocumentHead } from "../commit-rules.ts";
 import type { DocumentRef } from "../document.ts";
 import { prefixEnd } from "../document-list.ts";
-import { applyOperation, type Own, PatchError } from "../patch.ts";
+import { PatchError } from "../patch.ts";
 import type { PathOperation } from "../path-operation.ts";
 import { type ListRequest, StoreError } from "../store.ts";
+import { BaseCleanup, type LeftBase, PARTS_REMOVED_MAX } from "./base-cleanup.ts";
 import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
-import { ChangeTable, damaged, type Patch } from "./change-table.ts";
+import { ChangeTable, type Patch } from "./change-table.ts";
 import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
+import { damaged } from "./damage.ts";
 import { DocumentMemory } from "./document-memory.ts";
 import { RecentPatches } from "./recent-patches.ts";
+import { applyPart } from "./snapshot-part.ts";
+import { SnapshotTable } from "./snapshot-table.ts";
+import { SnapshotWork } from "./snapshot-work.ts";
 import type { Space } from "./space-table.ts";
 import {
   absentDocument,
   DOCUMENT_COLUMNS,
   documentOf,
+  isLarge,
   isOvergrown,
   lastBefore,
   type StoredDocument,
@@ -56,11 +62,16 @@ interface Birth {
 
 export interface Overgrown {
   readonly space: string;
+  readonly row: number;
   readonly ref: DocumentRef;
+  readonly isLarge: boolean;
+  /** Of base and patches. */
+  readonly bytes: number;
 }
 
 export class DocumentTable implements TableCache {
   readonly changes: ChangeTable;
+  readonly snapshots: SnapshotTable;
   readonly #connection: Connection;
   readonly #memory = new DocumentMemory();
   readonly #recent = new RecentPatches();
@@ -72,11 +83,14 @@ export class DocumentTable implements TableCache {
   #lastRow: number | undefined;
   /** Documents whose patches have outgrown their base, by row. */
   readonly #overgrown = new Map<number, Overgrown>();
+  /** Bases of large documents that were replaced. */
+  readonly #left: LeftBase[] = [];
   readonly #sql;
 
   constructor(connection: Connection) {
     this.#connection = connection;
     this.changes = new ChangeTable(connection);
+    this.snapshots = new SnapshotTable(connection);
     this.#sql = statements(connection);
   }
 
@@ -149,7 +163,7 @@ export class DocumentTable implements TableCache {
     const turns = present !== document.present;
     this.changes.add(space.id, { document: document.row, previous: document.sequence, turns, text }, !isInRow);
     document.present = present;
-    if (patch.isBase) this.#leaveBase(space, document);
+    if (patch.isBase) this.#leaveBase(space, document, document.sequence, 0);
     if (session !== document.soleSession) {
       document.soleSession = session;
       document.soleSince = document.sequence;
@@ -165,7 +179,7 @@ export class DocumentTable implements TableCache {
     } else {
       document.patchBytes += bytes;
       this.#recent.add(document, text);
-      if (isOvergrown(document)) this.#overgrown.set(document.row, { space: space.name, ref: document });
+      if (isOvergrown(document)) this.#noteOvergrown(space, document);
     }
     this.#touch(document, patch.isBase ? "rebased" : "moved");
   }
@@ -181,10 +195,23 @@ export class DocumentTable implements TableCache {
     return false;
   }
 
-  /** The bytes of a document with a patch, no fewer than its text will have. */
-  bytesWith(space: Space | undefined, patch: EncodedPatch): number {
+  /** The bytes of a document with a patch, no fewer than its text will have: of its base and the patch, and of the patches between. */
+  bytesWith(space: Space | undefined, patch: EncodedPatch): { measured: number; patches: number } {
     const document = patch.isBase || space === undefined ? undefined : this.find(space, patch);
-    return document === undefined ? patch.bytes : document.baseBytes + document.patchBytes + patch.bytes;
+    if (document === undefined) return { measured: patch.bytes, patches: 0 };
+    return { measured: document.baseBytes + patch.bytes, patches: document.patchBytes };
+  }
+
+  /** A document was refused for its size, in which patches count that a snapshot would take in. */
+  measureSoon(space: Space, ref: DocumentRef): void {
+    const document = this.find(space, ref);
+    if (document && document.patchBytes > 0) this.#noteOvergrown(space, document);
+  }
+
+  #noteOvergrown(space: Space, document: StoredDocument): void {
+    const { row, baseBytes, patchBytes } = document;
+    const bytes = baseBytes + patchBytes;
+    this.#overgrown.set(row, { space: space.name, row, ref: document, isLarge: isLarge(document), bytes });
   }
 
   /** A page of documents with a value. */
@@ -212,7 +239,7 @@ export class DocumentTable implements TableCache {
   value(document: StoredDocument): Json | undefined {
     const patches = this.#recent.of(document) ?? this.#patchesOf(document);
     try {
-      return patches.reduce(applied, this.#baseOf(document));
+      return patches.reduce<Json | undefined>(applyPart, this.baseOf(document));
     } catch (error) {
       if (!(error instanceof PatchError)) throw error;
       throw damaged(`document row ${document.row}: ${error.message}`);
@@ -226,24 +253,46 @@ export class DocumentTable implements TableCache {
     return documents;
   }
 
-  /** Writes a snapshot if the document still is due for one, and drops what the snapshot makes superfluous. */
+  /** What is left of bases that were replaced, and too much to be removed at once. */
+  takeLeft(): BaseCleanup[] {
+    return this.#left.splice(0).map((left) => new BaseCleanup(this.changes, this.snapshots, left));
+  }
+
+  /** Writes a snapshot of a small document if it still is due for one, and drops what the snapshot makes superfluous. */
   compact(space: Space, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document || !isOvergrown(document)) return;
     const value = this.value(document);
     if (value === undefined) return;
-    const text = JSON.stringify(value);
-    this.#leaveBase(space, document);
-    const { row, sequence } = document;
-    this.#sql.putSnapshot.run(row, text, checksum(text, row, sequence));
+    const text = JSON.stringify([{ op: "set", path: [], value }]);
+    const { row, sequence, patchBytes } = document;
+    this.snapshots.put({ row, sequence }, 0, text, true);
+    this.rebase(space, document, { sequence, bytes: Buffer.byteLength(text), patchBytes });
+  }
+
+  /** A snapshot in slices of a large document; undefined when it is not due for one any more. */
+  snapshotWork(space: Space, ref: DocumentRef): SnapshotWork | undefined {
+    const document = this.find(space, ref);
+    return document && document.patchBytes > 0 ? new SnapshotWork(this, document) : undefined;
+  }
+
+  /** A snapshot as of a sequence becomes the base; `patchBytes` are those of the patches that are in it. */
+  rebase(
+    space: Space,
+    document: StoredDocument,
+    snapshot: { sequence: number; bytes: number; patchBytes: number },
+  ): void {
+    const { sequence, bytes, patchBytes } = snapshot;
+    this.#leaveBase(space, document, sequence, sequence);
     document.baseSequence = sequence;
-    document.baseBytes = Buffer.byteLength(text);
-    document.patchBytes = 0;
+    document.baseBytes = bytes;
+    document.patchBytes -= patchBytes;
     document.baseIn = "snapshot";
     document.baseText = undefined;
-    this.#recent.begin(document);
+    if (sequence === document.sequence) this.#recent.begin(document);
+    else this.#recent.drop(document);
     this.#touch(document, "rebased");
-    this.#connection.work.bytesWritten += document.baseBytes;
+    this.#connection.work.bytesWritten += bytes;
   }
 
   /** Drops the patches of commits up to a sequence that the feed leaves behind, but for those that loading still needs. */
@@ -257,7 +306,7 @@ export class DocumentTable implements TableCache {
   erase(space: Space, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document) return;
-    this.#leaveBase(space, document);
+    this.#leaveBase(space, document, document.sequence, 0);
     this.#recent.drop(document);
     this.#moved.delete(document);
     this.#memory.delete(document);
@@ -276,6 +325,7 @@ export class DocumentTable implements TableCache {
     this.#recent.clear();
     this.#moved.clear();
     this.#born.length = 0;
+    this.#left.length = 0;
     this.#lastRow = undefined;
     this.#overgrown.clear();
   }
@@ -380,13 +430,28 @@ export class DocumentTable implements TableCache {
     return [0, baseText, checksum(baseText, row, baseSequence)];
   }
 
-  /** Another base takes over: drops the snapshot, and the changes since that only loading has kept from being dropped. */
-  #leaveBase(space: Space, document: StoredDocument): void {
-    if (document.baseSequence > 0 && document.baseSequence <= space.floor) {
+  /**
+   * Another base takes over the patches up to a sequence: drops the old snapshot, and patches that only loading has kept from being dropped.
+   * `snapshotSequence` is that of the snapshot in force from now on, 0 if there is none.
+   */
+  #leaveBase(space: Space, document: StoredDocument, upTo: number, snapshotSequence: number): void {
+    const { row, baseSequence, baseIn } = document;
+    const hasKept = baseSequence > 0 && baseSequence <= space.floor;
+    if (isLarge(document) && (hasKept || baseIn === "snapshot")) {
+      const left = { space: document.space, row, sequence: upTo };
+      this.#left.push({
+        document: left,
+        space: space.name,
+        after: hasKept ? lastBefore(document) : upTo,
+        snapshotSequence,
+      });
+      return;
+    }
+    if (hasKept) {
       for (const { sequence } of this.#soundChanges(document))
         if (sequence <= space.floor) this.changes.drop(document, sequence, space.floor);
     }
-    if (document.baseIn === "snapshot") this.#sql.dropSnapshot.run(document.row);
+    if (baseIn === "snapshot") this.snapshots.removeOthers({ row, sequence: snapshotSequence }, PARTS_REMOVED_MAX);
   }
 
   /** None where one is damaged: a document can be put anew whatever became of it, and `verify` finds what is left of the old. */
@@ -413,14 +478,18 @@ export class DocumentTable implements TableCache {
     return this.changes.after(document, lastBefore(document)).map(({ operations }) => operations);
   }
 
-  #baseOf({ row, baseIn, baseText, baseSequence }: StoredDocument): Json | undefined {
+  /** The value at the base; undefined where the base is the first of the patches. */
+  baseOf({ row, baseIn, baseText, baseSequence }: StoredDocument): Json | undefined {
     switch (baseIn) {
       case "changes":
         return undefined;
       case "row":
-        return applied(undefined, JSON.parse(baseText ?? this.#soundText(this.#sql.base.get(row), row, baseSequence)));
+        return applyPart(
+          undefined,
+          JSON.parse(baseText ?? this.#soundText(this.#sql.base.get(row), row, baseSequence)),
+        );
       case "snapshot":
-        return JSON.parse(this.#soundText(this.#sql.snapshot.get(row), row, baseSequence));
+        return this.snapshots.value({ row, sequence: baseSequence });
     }
   }
 
@@ -439,15 +508,6 @@ const NO_TEXT = new Uint8Array();
 function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
   return isBase && bytes <= ROW_BASE_BYTES_MAX;
 }
-
-function applied(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
-  let after = value;
-  for (const operation of operations) after = applyOperation(after, operation, inPlace).root;
-  return after;
-}
-
-/** What was parsed just now is nobody else's: copying a wide document for each of its patches took a millisecond each. */
-const inPlace: Own = (container) => container;
 
 const LISTED = "space = ?1 AND scope = ?2 AND present = 1";
 
@@ -476,8 +536,5 @@ function statements(connection: Connection) {
         "base = ?, base_sum = ?, present = ?, made_at = coalesce(?, made_at) WHERE id = ?",
     ),
     base: prepare("SELECT base AS text, base_sum AS sum FROM document WHERE id = ?"),
-    snapshot: prepare("SELECT value AS text, sum FROM snapshot WHERE document = ?"),
-    putSnapshot: prepare("REPLACE INTO snapshot (document, value, sum) VALUES (?, ?, ?)"),
-    dropSnapshot: prepare("DELETE FROM snapshot WHERE document = ?"),
   };
 }

@@ -19,12 +19,14 @@
  */
 
 import type { Host, Timer } from "../../host/host.ts";
+import { FILE_LOOK_MS } from "../../limits.ts";
 import { thrownText } from "../../message/error-data.ts";
 import { rejected } from "../rejection.ts";
 import { StoreError, type Urgency } from "../store.ts";
 import { AnswerTurn } from "./answer-turn.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { Connection, ListStatement, Statement } from "./connection.ts";
+import { FileGuard } from "./file-guard.ts";
 import { type Job, JobQueue } from "./job-queue.ts";
 import type { ResolvedOptions, SqliteTuning } from "./options.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
@@ -66,6 +68,10 @@ export class GroupCommit {
   /** Jobs queued since the last batch began that cannot wait. */
   #callers = 0;
   #dataVersion: unknown;
+  readonly #guard: FileGuard | undefined;
+  /** Whether each batch looks at the files before its callers are answered: a flush costs many times as much. */
+  readonly #guardsBatches: boolean;
+  #fileLook: Timer | undefined;
   readonly #drained: (() => void)[] = [];
   readonly #beginRead: Statement;
   readonly #commit: Statement;
@@ -87,6 +93,20 @@ export class GroupCommit {
     this.#version = connection.prepareLists("PRAGMA data_version");
     this.#format = connection.prepareLists("PRAGMA user_version");
     this.#dataVersion = this.#readVersion();
+    this.#guard = options.readOnly ? undefined : new FileGuard(options.path);
+    this.#guardsBatches = options.durability === "power";
+    this.#lookAtFiles();
+  }
+
+  /** Stops the store if its files are not those that it opened. */
+  #lookAtFiles(): void {
+    if (this.#guard === undefined || this.#state.kind === "stopped" || this.#state.kind === "closed") return;
+    const trouble = this.#guard.trouble();
+    if (trouble !== undefined) {
+      this.#stop(lostText(trouble));
+      return;
+    }
+    this.#fileLook = this.#host.timer(FILE_LOOK_MS, () => this.#lookAtFiles(), { keepAlive: false });
   }
 
   submit(job: Job, urgency: Urgency = "now"): void {
@@ -144,6 +164,7 @@ export class GroupCommit {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
     this.#lock.giveUp();
+    this.#fileLook?.cancel();
     await this.#checkpoints.close();
     if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
   }
@@ -155,6 +176,11 @@ export class GroupCommit {
 
   get isStopped(): boolean {
     return this.#state.kind === "stopped";
+  }
+
+  /** Why it has stopped, in one sentence; undefined while it has not. */
+  get trouble(): string | undefined {
+    return this.#state.kind === "stopped" ? this.#state.reason : undefined;
   }
 
   #stopped(): StoreError | undefined {
@@ -212,7 +238,7 @@ export class GroupCommit {
   }
 
   #finish(jobs: readonly Job[], callers: number): void {
-    if (jobs.length > 0 && this.#commitTransaction(jobs)) {
+    if (jobs.length > 0 && this.#commitTransaction(jobs) && this.#isKept(jobs)) {
       this.#connection.work.batches++;
       for (const job of jobs) {
         if (!job.isUpkeep) this.#connection.work.jobs++;
@@ -223,6 +249,16 @@ export class GroupCommit {
       this.#checkpoints.look();
     }
     this.#rest();
+  }
+
+  /** Whether a batch was written to the store's files; if not, its callers are told. */
+  #isKept(jobs: readonly Job[]): boolean {
+    const trouble = this.#guardsBatches ? this.#guard?.trouble() : undefined;
+    if (trouble === undefined) return true;
+    const message = `${trouble}; the write is lost, unless the file comes back`;
+    for (const job of jobs) job.fail(rejected("unknown", "io-error", message));
+    this.#stop(lostText(trouble));
+    return false;
   }
 
   #rest(): void {
@@ -366,6 +402,7 @@ export class GroupCommit {
   #stop(why: string): StoreError {
     const reason = `The store stopped: ${why}`;
     this.#state = { kind: "stopped", reason };
+    this.#fileLook?.cancel();
     this.#lock.giveUp();
     void this.#checkpoints.close();
     for (const job of this.#queue.takeAll()) job.fail(rejected("failed", "store-stopped", reason));
@@ -392,4 +429,8 @@ export class GroupCommit {
   #readVersion(): unknown {
     return this.#version.value();
   }
+}
+
+function lostText(trouble: string): string {
+  return `${trouble}; end this process, put the file back or restore a copy, and start again`;
 }

@@ -8,9 +8,9 @@ import { checkMessage, type Message, type Metadata } from "../../message/envelop
 import { thrownText } from "../../message/error-data.ts";
 import type { Json, JsonObject } from "../../message/json.ts";
 import { topicType } from "../../message/topic.ts";
-import type { Delivery, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
+import type { Delivery, DoneOutcome, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
-import { checkName } from "../request-check.ts";
+import { checkEnding, checkName } from "../request-check.ts";
 import { sameMessage } from "../same-message.ts";
 import type { Row } from "./connection.ts";
 import type { SignedColumns } from "./journal-hash.ts";
@@ -70,6 +70,7 @@ function encodeEntry({ message, topic, source, as }: JournalEntry, nowMs: number
   if (correlation !== undefined) checkName("a correlation", correlation);
   if (typeof causation === "string") checkName("a causation", causation);
   if (as.status === "failed") checkName("an error", as.error);
+  if (as.status === "done" && as.ending !== undefined) checkEnding(as.ending);
   const payload = jsonText("a message's data", message.data);
   const metadata = furtherMetadata(message.metadata);
   const bytes = Buffer.byteLength(payload);
@@ -107,7 +108,7 @@ function furtherMetadata(metadata: Metadata): string | null {
 /** A row as its users see it; `deliveries` are those of this row. */
 export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRow {
   const read = readMessage(row);
-  const { processed_at, error, next_attempt_at, lease } = row;
+  const { processed_at, error, outcome, reason, next_attempt_at, lease } = row;
   const deaths = Number(row["deaths"]);
   return {
     id: Number(row["id"]),
@@ -118,6 +119,7 @@ export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRo
     createdAtMs: toMs(row["created_at"]),
     ...(processed_at === null ? {} : { processedAtMs: toMs(processed_at) }),
     ...(error === null ? {} : { error: String(error) }),
+    ...(outcome === null ? {} : { outcome: outcome as DoneOutcome, reason: String(reason ?? "") }),
     attempts: Number(row["attempts"]),
     ...(deaths === 0 ? {} : { deaths }),
     ...(next_attempt_at === null || next_attempt_at === PARKED_S ? {} : { nextAttemptAtMs: toMs(next_attempt_at) }),

@@ -53,6 +53,8 @@ function conditionsOf(query: JournalQuery): Condition[] {
   // The planner takes the index of unsettled rows only when its condition is written out.
   add(query.status === "done" ? "status = ?" : "status = ? AND status <> 'done'", query.status);
   add("topic = ?", query.topic);
+  // One value for both columns: a row without a type is known by its topic alone.
+  add("? IN (topic, type)", query.named);
   add("kind = ?", query.kind);
   add("correlation_id = ?", query.correlation);
   add("causation_id = ?", query.causation);

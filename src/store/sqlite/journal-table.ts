@@ -6,18 +6,19 @@
  *   pending ──────────> processing ───────────────────> done
  *     ^  ^                 │  │          settle failed
  *     │  └──settle retry───┘  └────────────────────────> failed
- *     └────────────── recover / requeue ───────────────────┘
+ *     ├────────────── recover / requeue ───────────────────┤
+ *     └──conclude (cancelled)──> done <──conclude (discarded)┘
  *
  * Every method runs inside the writer's transaction. Ids and hashes are counted on in memory and the head is written once per
  * batch; a row costs one statement to append, and neighbours are claimed and settled by one statement together.
  */
-import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
+import type { Claim, ClaimRequest, Conclusion, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
 import type { RequeueTarget } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { type DoneRows, HeldClaims } from "./held-claims.ts";
-import { equallyDoneFrom, isDone, noteOf, rangesOf } from "./id-ranges.ts";
+import { endingOf, equallyDoneFrom, isDone, rangesOf } from "./id-ranges.ts";
 import { type EncodedEntry, holdsSameContent, journalRow, PARKED_S } from "./journal-entry.ts";
 import { RowHasher } from "./journal-hash.ts";
 import { journalStatements } from "./journal-statements.ts";
@@ -123,7 +124,7 @@ export class JournalTable implements TableCache {
   /** False, and nothing changed, when the claim is no longer held. */
   settle(settlement: Settlement, nowMs: number): boolean {
     if (isDone(settlement) && this.#held.isHeld(settlement)) {
-      this.#held.done(settlement.id, noteOf(settlement), nowMs);
+      this.#held.done(settlement.id, endingOf(settlement), nowMs);
       return true;
     }
     this.#writeDone();
@@ -180,6 +181,16 @@ export class JournalTable implements TableCache {
     });
   }
 
+  /** Closes rows that stand at one status; gives the ids of those that did. */
+  conclude(ids: readonly number[], { from, ending }: Conclusion, nowMs: number): number[] {
+    this.#writeDone();
+    return ids.filter((id) => {
+      if (this.#sql.conclude.run(nowMs / 1_000, ending.outcome, ending.reason, id, from) === 0) return false;
+      if (from === "pending") this.#sql.forgetAwaits.run(id);
+      return true;
+    });
+  }
+
   releaseRetries(nowMs: number): { released: number; nextAtMs: number | undefined } {
     const released = this.#sql.releaseRetries.run(nowMs / 1_000);
     const next = this.#sql.nextRetry.get()?.["next"];
@@ -224,10 +235,16 @@ export class JournalTable implements TableCache {
     }
     if (repeated.length === 0) return { kind: "appended", ids };
     // When all of them are taken: what is refused changes nothing.
-    for (const { id, entry } of repeated) {
-      if (entry.as.status === "done") this.#sql.doneAfterAll.run(entry.createdAt, entry.as.note ?? null, id);
-    }
+    for (const { id, entry } of repeated) this.#repeat(id, entry);
     return { kind: "appended", ids, repeated: true };
+  }
+
+  /** A success makes up for a failure or a refusal; a refusal or failure replaces a refusal. Other rows stay as they are. */
+  #repeat(id: number, { as, createdAt }: EncodedEntry): void {
+    const ending = as.status === "done" ? as.ending : undefined;
+    if (ending !== undefined) this.#sql.replaceRefusal.run("done", createdAt, null, ending.outcome, ending.reason, id);
+    else if (as.status === "done") this.#sql.succeedAfterAll.run(createdAt, id);
+    else if (as.status === "failed") this.#sql.replaceRefusal.run("failed", createdAt, as.error, null, null, id);
   }
 
   /** A later entry was refused, so the earlier ones go too. By their ids: a savepoint for every call would cost as much as a row. */
@@ -254,7 +271,9 @@ export class JournalTable implements TableCache {
       as.status === "claimed" ? "processing" : as.status,
       createdAt,
       settled ? createdAt : null,
-      as.status === "failed" ? as.error : as.status === "done" ? (as.note ?? null) : null,
+      as.status === "failed" ? as.error : null,
+      as.status === "done" ? (as.ending?.outcome ?? null) : null,
+      as.status === "done" ? (as.ending?.reason ?? null) : null,
       entry.messageId,
       entry.kind,
       entry.type,
@@ -293,7 +312,12 @@ export class JournalTable implements TableCache {
       case "left":
         return this.#sql.leave.run(id, lease, attempt) > 0;
       case "done":
-        return this.#sql.settle.run("done", now, outcome.note ?? null, null, id, lease, attempt) > 0;
+        return (
+          this.#sql.settleDone.run(
+            ...[now, outcome.ending?.outcome ?? null, outcome.ending?.reason ?? null],
+            ...[id, lease, attempt],
+          ) > 0
+        );
       case "failed":
         return this.#sql.settle.run("failed", now, outcome.error, null, id, lease, attempt) > 0;
       case "retry":
@@ -313,7 +337,7 @@ export class JournalTable implements TableCache {
     const ids = settlements.map(({ id }) => id);
     const found = this.#sql.heldAmong.get(JSON.stringify(ids), first.lease, first.attempt);
     if (found?.["held"] !== ids.length) return false;
-    this.#settleRows({ ids, note: noteOf(first), atMs: nowMs });
+    this.#settleRows({ ids, ending: endingOf(first), atMs: nowMs });
     return true;
   }
 
@@ -322,13 +346,13 @@ export class JournalTable implements TableCache {
     for (const rows of this.#held.takeDone()) this.#settleRows(rows);
   }
 
-  #settleRows({ ids, note, atMs }: DoneRows): void {
-    const [at, error] = [atMs / 1_000, note ?? null];
+  #settleRows({ ids, ending, atMs }: DoneRows): void {
+    const [at, outcome, reason] = [atMs / 1_000, ending?.outcome ?? null, ending?.reason ?? null];
     const first = ids[0]!;
     const areNeighbours = ids.every((id, index) => id === first + index);
-    if (areNeighbours) this.#sql.settleRange.run(at, error, first, first + ids.length - 1);
+    if (areNeighbours) this.#sql.settleRange.run(at, outcome, reason, first, first + ids.length - 1);
     // Rows of others lie in between: the commands that emitted them, for one.
-    else this.#sql.settleAmong.run(at, error, JSON.stringify(ids));
+    else this.#sql.settleAmong.run(at, outcome, reason, JSON.stringify(ids));
   }
 
   #putDelivery(event: number, delivery: Delivery): void {

@@ -7,12 +7,13 @@
  * and leaves one index of unsettled rows and enters the others once (settling costs 2.5 us; 4.9 us with the ADR's own
  * shapes). SPEC: S82, S84, S86.
  */
+import { DOCUMENT_VIEW } from "./document-view.ts";
 
 /** "Mill" in ASCII: marks a file as ours. */
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
-export const SCHEMA_VERSION = 12;
+export const SCHEMA_VERSION = 13;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
@@ -24,7 +25,9 @@ CREATE TABLE event_journal (
   status          TEXT    NOT NULL DEFAULT 'pending',
   created_at      REAL    NOT NULL,
   processed_at    REAL,
-  error           TEXT,
+  error           TEXT,                -- why it failed, or will be retried
+  outcome         TEXT,                -- of a done row: refused, unheard, cancelled, discarded; NULL where it was handled
+  reason          TEXT,                -- and why
   message_id      TEXT    UNIQUE,
   kind            TEXT    NOT NULL DEFAULT 'event',
   type            TEXT,
@@ -95,7 +98,15 @@ CREATE TABLE document (
   made_at           INTEGER,           -- of a receipt, ms (decision 0014); NULL for other documents and for receipts without an end
   UNIQUE (space, scope, name)
 );
-CREATE TABLE snapshot (document INTEGER PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE snapshot (
+  id INTEGER PRIMARY KEY, document INTEGER NOT NULL,
+  sequence   INTEGER NOT NULL,         -- the document after this commit
+  part       INTEGER NOT NULL,         -- 0, 1, 2, …
+  last       INTEGER NOT NULL,         -- 1: no part follows
+  operations TEXT    NOT NULL,         -- JSON; applied in the order of the parts to no document
+  sum        INTEGER NOT NULL,
+  UNIQUE (document, sequence, part)
+);
 -- The feed: blocks of commits, in the order of commits. Keyed by document, a commit touched a page for each.
 CREATE TABLE change (
   id INTEGER PRIMARY KEY, space INTEGER NOT NULL,
@@ -136,4 +147,4 @@ CREATE TABLE node (
 ) WITHOUT ROWID;
 -- The paths that nodes read in a document: each distinct set once, with the number of inputs that name it.
 CREATE TABLE path_set (id INTEGER PRIMARY KEY, reads TEXT NOT NULL UNIQUE, uses INTEGER NOT NULL);
-`;
+${DOCUMENT_VIEW}`;

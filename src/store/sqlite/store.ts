@@ -19,6 +19,7 @@ import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -33,6 +34,7 @@ import {
   checkConsumers,
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkForget,
   checkList,
   checkName,
@@ -116,7 +118,7 @@ export class SqliteStore implements Store {
     this.#patience = new PatientReads(options.host, options.tuning.lockWaitMs);
     this.#retention = new JournalRetention(connection);
     this.#forgetting = new ReceiptRemoval(connection, this.#tables);
-    this.#upkeep = new Upkeep(this.#tables, options.tuning);
+    this.#upkeep = new Upkeep(this.#tables, options.tuning, connection.work);
   }
 
   // Documents ----------------------------------------------------------------------------------------------------------
@@ -254,6 +256,14 @@ export class SqliteStore implements Store {
     });
   }
 
+  conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    return this.#write("journal", () => {
+      checkEnding(conclusion.ending);
+      const [own, how] = [[...ids], { ...conclusion, ending: { ...conclusion.ending } }];
+      return () => this.#tables.journal.conclude(own, how, this.#host.now());
+    });
+  }
+
   requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]> {
     return this.#write("journal", () => {
       const own = [...ids];
@@ -372,6 +382,10 @@ export class SqliteStore implements Store {
 
   // Life ---------------------------------------------------------------------------------------------------------------
 
+  get trouble(): string | undefined {
+    return this.#writer.trouble;
+  }
+
   stats(): StoreStats {
     return { ...this.#connection.work };
   }
@@ -387,6 +401,7 @@ export class SqliteStore implements Store {
 
   async #close(): Promise<void> {
     this.#watch.close();
+    this.#upkeep.stop();
     await this.#writer.drain();
     if (this.#writer.isStopped) this.#connection.abandon();
     else this.#connection.close();

@@ -1,4 +1,5 @@
 /** A document as its row describes it: where it begins, where it ends, and what of it is still to be written. */
+import { DOCUMENT_BYTES_MAX, SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { DocumentRef } from "../document.ts";
 import type { Row } from "./connection.ts";
 import type { Space } from "./space-table.ts";
@@ -39,9 +40,18 @@ export const DOCUMENT_COLUMNS =
 
 /** Below this, patches are cheaper than a snapshot whatever the size of the document. */
 const PATCH_BYTES_MIN = 4_096;
+/** A snapshot of a document near its bound costs this many bytes of patches at least. */
+const ROOM_BYTES_MIN = DOCUMENT_BYTES_MAX / 16;
 
+/** Less of a large document: its patches may not fill the room that is left to it before they are measured. */
 export function isOvergrown({ patchBytes, baseBytes }: StoredDocument): boolean {
-  return patchBytes > Math.max(PATCH_BYTES_MIN, baseBytes);
+  const room = Math.max((DOCUMENT_BYTES_MAX - baseBytes) / 2, ROOM_BYTES_MIN);
+  return patchBytes > Math.max(PATCH_BYTES_MIN, Math.min(baseBytes, room));
+}
+
+/** Whether a snapshot of it is made in slices. */
+export function isLarge({ patchBytes, baseBytes }: StoredDocument): boolean {
+  return patchBytes + baseBytes > SNAPSHOT_SLICE_BYTES;
 }
 
 /** The sequence after which the changes lie that loading needs. */

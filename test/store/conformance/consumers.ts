@@ -24,6 +24,8 @@ async function parked(store: Store, count: number, consumer = AGENT): Promise<re
   return ids;
 }
 
+const UNHEARD = { outcome: "unheard", reason: "no subscriber" } as const;
+
 export function consumerCases(open: OpenStore): void {
   describe("consumers", () => {
     test("[S150] a consumer is declared once, and stays when the store is opened again", async () => {
@@ -72,10 +74,10 @@ export function consumerCases(open: OpenStore): void {
       await using at = await open();
       await (await at.second()).declareConsumers({ consumers: [AGENT] });
       const { version } = await at.store.consumers();
-      const as = (consumers: number) => ({ status: "done", note: "no subscriber", consumers }) as const;
+      const as = (consumers: number) => ({ status: "done", ending: UNHEARD, consumers }) as const;
       const [old, current] = await append(at.store, entry({}, as(version - 1)), entry({}, as(version)));
       expect(await rowOf(at.store, old!)).toMatchObject({ status: "pending" });
-      expect(await rowOf(at.store, current!)).toMatchObject({ status: "done", error: "no subscriber" });
+      expect(await rowOf(at.store, current!)).toMatchObject({ status: "done", ...UNHEARD });
     });
 
     test("[S152] a row that waits is handed out only to a claim that names its consumer, in order with others", async () => {
@@ -136,7 +138,7 @@ export function consumerCases(open: OpenStore): void {
       const [plain, noted] = await append(
         at.store,
         entry({}, { status: "done" }),
-        entry({}, { status: "done", note: "no subscriber" }),
+        entry({}, { status: "done", ending: UNHEARD }),
       );
       expect(await at.store.requeue([plain!, noted!])).toEqual([noted]);
       const onlyFor = { subscribers: ["agent"], others: ["index"] };

@@ -1,4 +1,4 @@
-/** Lists of documents by a prefix of their ids, and commits that claim that such a set has not changed. */
+/** Lists of documents by a prefix of their ids, and commits that claim that a set has not changed. */
 import { describe, expect, test } from "#test";
 import { SHARED_SCOPE } from "../../../src/store/document.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -10,7 +10,7 @@ async function idsOf(store: Store, prefix: string, after?: string, limit = 1_000
   return documents.map(({ id }) => id);
 }
 
-/** A commit that claims the set under a prefix, and writes something elsewhere. */
+/** A commit that claims the set under a prefix, and writes elsewhere. */
 function claiming(store: Store, session: string, prefix: string, sequence: number) {
   const preconditions = [{ kind: "members", scope: SHARED_SCOPE, prefix, sequence } as const];
   return store.commit(commitBy(session, sequence + 1, { preconditions, patches: [set("elsewhere", [], sequence)] }));
@@ -18,7 +18,7 @@ function claiming(store: Store, session: string, prefix: string, sequence: numbe
 
 export function listCases(open: OpenStore): void {
   describe("lists", () => {
-    test("[S122] a list has the documents with a value whose ids begin with the prefix, and their sequences", async () => {
+    test("[S122] a list has the documents with a value and an id with the prefix, and their sequences", async () => {
       await using at = await open();
       await write(at.store, set("order/2", [], 2), set("order/1", [], 1), set("orders", [], 0), set("orde", [], 0));
       await write(at.store, set("order/2", [], 3));

@@ -29,6 +29,7 @@ const DEMANDED = [
   "settled",
   "recovered",
   "requeued",
+  "concluded",
   "consumers-moved",
   "removed",
   "running",
@@ -98,6 +99,7 @@ class HistoryRun {
     if (name === "settle" && Array.isArray(answer)) for (const result of answer) this.#seen.add(`${result}`);
     if (name === "recover" && answer !== 0) this.#seen.add("recovered");
     if (name === "requeue" && Array.isArray(answer) && answer.length > 0) this.#seen.add("requeued");
+    if (name === "conclude" && Array.isArray(answer) && answer.length > 0) this.#seen.add("concluded");
     if (name === "remove consumer") this.#seen.add(`${answer}`);
     if (name === "retain" && answer !== 0) this.#seen.add("retained");
     if (typeof released === "number" && released > 0) this.#seen.add("retry released");

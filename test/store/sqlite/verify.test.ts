@@ -62,7 +62,7 @@ describe("verify", () => {
     ["document", "base", "id = 1"],
     ["change", "commits", "first = 1"],
     ["change", "commits", "first = 2"],
-    ["snapshot", "value", "document = 3"],
+    ["snapshot", "operations", "document = 3"],
   ])("[S87] every changed byte of %s.%s is found", async (table, column, where) => {
     const { file, store, hand } = await setup();
     await using _ = file;
@@ -172,7 +172,7 @@ describe("verify", () => {
     await using _ = file;
     flip(hand, "change", "commits", "first = 2", 20);
     await expect(store.load(SPACE, [ref("plain")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });
-    flip(hand, "snapshot", "value", "document = 3", 20);
+    flip(hand, "snapshot", "operations", "document = 3", 20);
     await expect(store.load(SPACE, [ref("long")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });
     flip(hand, "document", "base", "id = 2", 20);
     await expect(store.load(SPACE, [ref("twin")])).rejects.toMatchObject({ code: "STORE_CORRUPT" });

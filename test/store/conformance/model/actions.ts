@@ -33,7 +33,7 @@ const entry = fc.record({
   ),
   which: small,
   kind: fc.constantFrom("event", "event", "event", "command", "query"),
-  as: fc.constantFrom("pending", "pending", "pending", "claimed", "done", "failed"),
+  as: fc.constantFrom("pending", "pending", "pending", "claimed", "done", "failed", "refused"),
   decided: fc.constantFrom("now", "before", "unsaid"),
   lease: small,
 });
@@ -178,6 +178,14 @@ const action = fc.oneof(
       consumer: fc.nat(2),
       except: fc.option(fc.nat(2), { nil: undefined }),
       limit: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("conclude" as const),
+      ids: fc.array(fc.nat(12), { maxLength: 6 }),
+      from: fc.constantFrom("failed", "pending"),
     }),
   },
   {

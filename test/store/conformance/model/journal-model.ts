@@ -15,6 +15,8 @@ import {
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
+  Ending,
   JournalEntry,
   JournalRow,
   JournalStatus,
@@ -108,17 +110,37 @@ export class JournalModel {
       ids.push(known?.id ?? this.#insert(entry, nowMs));
     }
     for (const [at, { as }] of entries.entries())
-      if (as.status === "done" && !this.isOutdated(as)) this.#doneAfterAll(ids[at]!, as.note, nowMs);
+      if (as.status !== "done" || !this.isOutdated(as)) this.#repeat(ids[at]!, as, nowMs);
     return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
   }
 
-  #doneAfterAll(id: number, note: string | undefined, nowMs: number): void {
-    const row = this.rows.find((one) => one.id === id);
-    if (row?.status !== "failed") return;
-    row.status = "done";
+  /** A success makes up for a failure or a refusal; a refusal or failure replaces a refusal. */
+  #repeat(id: number, as: JournalEntry["as"], nowMs: number): void {
+    const row = this.rows.find((one) => one.id === id)!;
+    const isSuccess = as.status === "done" && as.ending === undefined;
+    if (as.status !== "done" && as.status !== "failed") return;
+    if (row.outcome !== "refused" && !(row.status === "failed" && isSuccess)) return;
+    row.status = as.status;
     row.processedAtMs = nowMs;
-    delete row.error;
-    if (note !== undefined) row.error = note;
+    endAs(row, as.status === "done" ? as.ending : undefined);
+    if (as.status === "failed") row.error = as.error;
+  }
+
+  conclude(ids: readonly number[], { from, ending }: Conclusion, nowMs: number): number[] {
+    return ids.filter((id) => {
+      const row = this.rows.find((one) => one.id === id);
+      if (row?.status !== from) return false;
+      const { error } = row;
+      row.status = "done";
+      row.processedAtMs = nowMs;
+      endAs(row, ending);
+      if (from === "failed" && error !== undefined) row.error = error;
+      delete row.deaths;
+      delete row.nextAttemptAtMs;
+      this.#parked.delete(id);
+      row.deliveries = row.deliveries.map(({ awaits: _, ...delivery }) => delivery);
+      return true;
+    });
   }
 
   openLease(durationMs: number, nowMs: number): Lease {
@@ -197,10 +219,9 @@ export class JournalModel {
       row.attempts--;
       return "settled";
     }
-    delete row.error;
     if (outcome.kind !== "waits") delete row.deaths;
-    const error = outcome.kind === "done" ? outcome.note : outcome.error;
-    if (error !== undefined) row.error = error;
+    endAs(row, outcome.kind === "done" ? outcome.ending : undefined);
+    if (outcome.kind !== "done") row.error = outcome.error;
     if (outcome.kind === "retry") {
       row.status = "pending";
       row.nextAttemptAtMs = outcome.atMs;
@@ -219,9 +240,9 @@ export class JournalModel {
     return ids.filter((id) => {
       const row = this.rows.find((one) => one.id === id);
       if (row?.status !== "failed" && row?.status !== "done") return false;
-      if (row.status === "done" && row.error === undefined && onlyFor === undefined) return false;
+      if (row.status === "done" && row.outcome !== "unheard" && onlyFor === undefined) return false;
       row.status = "pending";
-      delete row.error;
+      endAs(row, undefined);
       delete row.deaths;
       delete row.processedAtMs;
       const { subscribers = [], others = [] } = onlyFor ?? {};
@@ -248,7 +269,7 @@ export class JournalModel {
   }
 
   retain({ settledBeforeMs, keepSettled, limit }: Retention): number {
-    const settled = this.rows.filter((row) => row.processedAtMs !== undefined);
+    const settled = this.rows.filter((row) => row.status === "done");
     const newest = keepSettled === undefined ? settled : settled.slice(Math.max(0, settled.length - keepSettled));
     const going = settled.filter(
       (row) => !newest.includes(row) || (settledBeforeMs !== undefined && row.processedAtMs! < settledBeforeMs),
@@ -274,6 +295,7 @@ export class JournalModel {
       row.lease = as.lease;
     }
     if (as.status === "failed") row.error = as.error;
+    if (!isOld && as.status === "done") endAs(row, as.ending);
     if (!isOld && (as.status === "done" || as.status === "failed")) row.processedAtMs = nowMs;
     this.rows.push(row);
     return id;
@@ -287,6 +309,14 @@ export class JournalModel {
     }
     return abandoned.length;
   }
+}
+
+/** How the row ended, in place of how it ended or failed before. */
+function endAs(row: Row, ending: Ending | undefined): void {
+  delete row.error;
+  delete row.outcome;
+  delete row.reason;
+  Object.assign(row, ending);
 }
 
 function sameContent(row: Row, { message, topic, source }: JournalEntry): boolean {

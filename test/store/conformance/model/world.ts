@@ -6,7 +6,7 @@ import type { Json } from "../../../../src/message/json.ts";
 import type { CommitRequest } from "../../../../src/store/commit.ts";
 import { type Consumer, consumerKey } from "../../../../src/store/consumer.ts";
 import type { DueChange } from "../../../../src/store/due.ts";
-import type { Claim, Delivery, JournalEntry, Settlement } from "../../../../src/store/journal.ts";
+import type { Claim, Conclusion, Delivery, JournalEntry, Settlement } from "../../../../src/store/journal.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { commitBy, message, ref } from "../requests.ts";
 import type { Action, DuePick, EntryPick, PreconditionPick, ReadPick, SettlementPick } from "./actions.ts";
@@ -115,6 +115,12 @@ export class World {
         const exceptLease = except === undefined ? undefined : this.#lease(except);
         const removal = { ...consumerAt(consumer), exceptLease, limit };
         return planned(journal.removeConsumer(removal, nowMs), (store) => store.removeConsumer(removal));
+      }
+      case "conclude": {
+        const { ids, from } = action;
+        const outcome = from === "failed" ? "discarded" : "cancelled";
+        const conclusion: Conclusion = { from, ending: { outcome, reason: "given up" } };
+        return planned(journal.conclude(ids, conclusion, nowMs), (store) => store.conclude(ids, conclusion));
       }
       case "release retries": {
         const atMs = nowMs + action.inMs;
@@ -236,9 +242,11 @@ export class World {
         ? { status: "claimed", lease: this.#lease(lease) }
         : as === "failed"
           ? { status: "failed", error: "from the start" }
-          : as === "done"
-            ? { status: "done", ...this.#decided(decided) }
-            : { status: as };
+          : as === "refused"
+            ? { status: "done", ending: { outcome: "refused", reason: "not now" } }
+            : as === "done"
+              ? { status: "done", ...this.#decided(decided) }
+              : { status: as };
     const earlier = content === "new" ? undefined : this.#entries.at(-1 - which);
     if (earlier === undefined) {
       const id = `message ${this.#entries.length}`;
@@ -286,7 +294,7 @@ export class World {
       case "waits":
         return { kind, error: "nobody runs it", ...(isTimed ? { atMs: this.model.nowMs + inMs } : {}) };
       case "noted":
-        return { kind: "done", note: "a note" };
+        return { kind: "done", ending: { outcome: "unheard", reason: "a note" } };
       case "failed":
         return { kind, error: "it failed" };
       case "retry":

@@ -1,0 +1,76 @@
+/**
+ * Removes the rest of a base that another one has replaced: parts of its snapshot, and patches that only loading has kept. In slices, since a
+ * large document has many of both. If the process ends before, they stay in the file and are not looked at again.
+ */
+import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
+import { StoreError } from "../store.ts";
+import type { ChangedDocument, ChangeTable } from "./change-table.ts";
+import type { SlicedWork } from "./sliced-work.ts";
+import type { SnapshotTable } from "./snapshot-table.ts";
+import type { Space } from "./space-table.ts";
+
+/** Cost of finding one patch, in bytes: a block is about a page. */
+export const PATCH_LOOK_BYTES = 512;
+/** Cost of dropping one patch: its block is written anew. */
+const PATCH_DROP_BYTES = 4_096;
+/** Parts removed by one slice: each of their pages is looked at. */
+export const PARTS_REMOVED_MAX = 4;
+
+export interface LeftBase {
+  /** The document as it was: its newest patch before the new base. */
+  readonly document: ChangedDocument;
+  /** Name of its space. */
+  readonly space: string;
+  /** The sequence after which its patches lie. */
+  readonly after: number;
+  /** Of the snapshot in force; 0 where there is none. */
+  readonly snapshotSequence: number;
+}
+
+export class BaseCleanup implements SlicedWork {
+  readonly row: number;
+  readonly space: string;
+  isDone = false;
+  readonly #changes: ChangeTable;
+  readonly #snapshots: SnapshotTable;
+  readonly #left: LeftBase;
+  #at: number;
+
+  constructor(changes: ChangeTable, snapshots: SnapshotTable, left: LeftBase) {
+    this.row = left.document.row;
+    this.space = left.space;
+    this.#changes = changes;
+    this.#snapshots = snapshots;
+    this.#left = left;
+    this.#at = left.document.sequence;
+  }
+
+  advance(space: Space): number {
+    const { document, snapshotSequence } = this.#left;
+    const inForce = { row: document.row, sequence: snapshotSequence };
+    if (this.#snapshots.removeOthers(inForce, PARTS_REMOVED_MAX)) return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
+    try {
+      return this.#dropPatches(space);
+    } catch (error) {
+      // A damaged block stays, for `verify` to find.
+      if (!(error instanceof StoreError && error.code === "STORE_CORRUPT")) throw error;
+      this.isDone = true;
+      return 0;
+    }
+  }
+
+  #dropPatches(space: Space): number {
+    const { document, after } = this.#left;
+    let bytes = 0;
+    while (this.#at > after && bytes < SNAPSHOT_SLICE_BYTES) {
+      const at = this.#at;
+      this.#at = this.#changes.patchAt(document, at).previous;
+      bytes += PATCH_LOOK_BYTES;
+      if (at > space.floor) continue;
+      this.#changes.drop(document, at, space.floor);
+      bytes += PATCH_DROP_BYTES;
+    }
+    this.isDone = this.#at <= after;
+    return bytes;
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * Whether the store's files are still those that were opened. A file that was removed or replaced takes writes as before, and loses them when the
+ * process ends: SQLite does not notice. So device and inode of the database and of its log are compared. SPEC: S129.
+ */
+import { type BigIntStats, statSync } from "node:fs";
+import { thrownText } from "../../message/error-data.ts";
+
+interface Identity {
+  readonly path: string;
+  readonly device: bigint;
+  readonly inode: bigint;
+}
+
+export class FileGuard {
+  readonly #files: readonly Identity[];
+
+  /** The files are open and have their names. */
+  constructor(databasePath: string) {
+    this.#files = [databasePath, `${databasePath}-wal`].flatMap((path) => {
+      const { dev, ino } = look(path) ?? {};
+      return dev === undefined || ino === undefined ? [] : [{ path, device: dev, inode: ino }];
+    });
+  }
+
+  /** One sentence on what became of them; undefined while they are as they were. */
+  trouble(): string | undefined {
+    for (const { path, device, inode } of this.#files) {
+      let found: BigIntStats | undefined;
+      try {
+        found = look(path);
+      } catch (error) {
+        return `${path} cannot be looked at any more: ${thrownText(error)}`;
+      }
+      if (found === undefined) return `${path} was removed while it was open`;
+      if (found.dev !== device || found.ino !== inode) return `${path} was replaced by another file while it was open`;
+    }
+    return undefined;
+  }
+}
+
+function look(path: string): BigIntStats | undefined {
+  return statSync(path, { bigint: true, throwIfNoEntry: false });
+}

@@ -1,0 +1,162 @@
+/**
+ * A snapshot of a large document, made in slices: each is a job of the writer and reads or writes at most about `SNAPSHOT_SLICE_BYTES`, so that
+ * other writes go on in between. SPEC: S127, S128.
+ *
+ *   collect ──> base ──> apply ──> sweep ──> write ──> done
+ *   patches,    parts    patches   parts     parts
+ *   newest      of the   oldest    left      of the
+ *   first       base     first     over      value
+ *
+ * The document stays as it is until the last part is written; then its row names the new base. Patches that arrive meanwhile stay patches.
+ * The work is given up when the document gets another base, when a job is rolled back, and when the store closes. A snapshot that was
+ * not finished leaves parts that the next one removes.
+ */
+import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
+import type { Json } from "../../message/json.ts";
+import type { DocumentRef } from "../document.ts";
+import type { PathOperation } from "../path-operation.ts";
+import { PARTS_REMOVED_MAX, PATCH_LOOK_BYTES } from "./base-cleanup.ts";
+import type { DocumentTable } from "./document-table.ts";
+import type { SlicedWork } from "./sliced-work.ts";
+import { applyPart, PartWriter } from "./snapshot-part.ts";
+import type { Space } from "./space-table.ts";
+import { lastBefore, type StoredDocument } from "./stored-document.ts";
+
+type Phase = "collect" | "base" | "apply" | "sweep" | "write" | "done";
+
+export class SnapshotWork implements SlicedWork {
+  readonly ref: DocumentRef;
+  #phase: Phase = "collect";
+  readonly #documents: DocumentTable;
+  /** The document's row and base when the work began. */
+  readonly #row: number;
+  readonly #base: Pick<StoredDocument, "baseIn" | "baseSequence">;
+  /** The snapshot is of the document after this commit. */
+  readonly #sequence: number;
+  readonly #patchBytes: number;
+  /** The next patch to collect. */
+  #at: number;
+  /** Texts of patches, newest first. */
+  readonly #patches: string[] = [];
+  #basePart = 0;
+  #value: Json | undefined;
+  #writer: PartWriter | undefined;
+  #part = 0;
+  #bytes = 0;
+
+  constructor(documents: DocumentTable, document: StoredDocument) {
+    const { row, scope, id, baseIn, baseSequence, sequence, patchBytes } = document;
+    this.ref = { scope, id };
+    this.#documents = documents;
+    this.#row = row;
+    this.#base = { baseIn, baseSequence };
+    this.#sequence = sequence;
+    this.#patchBytes = patchBytes;
+    this.#at = sequence;
+  }
+
+  get row(): number {
+    return this.#row;
+  }
+
+  get isDone(): boolean {
+    return this.#phase === "done";
+  }
+
+  /** One slice; answers the bytes that it read and wrote. */
+  advance(space: Space): number {
+    const document = this.#documents.find(space, this.ref);
+    if (document === undefined || !this.#isCurrent(document)) {
+      this.#phase = "done";
+      return 0;
+    }
+    switch (this.#phase) {
+      case "collect":
+        return this.#collect(document);
+      case "base":
+        return this.#readBase(document);
+      case "apply":
+        return this.#apply();
+      case "write":
+        return this.#write(space, document);
+      case "sweep":
+        return this.#sweep();
+      case "done":
+        return 0;
+    }
+  }
+
+  #isCurrent({ row, baseIn, baseSequence }: StoredDocument): boolean {
+    return row === this.#row && baseIn === this.#base.baseIn && baseSequence === this.#base.baseSequence;
+  }
+
+  #collect(document: StoredDocument): number {
+    const end = lastBefore(document);
+    let bytes = 0;
+    while (this.#at > end && bytes < SNAPSHOT_SLICE_BYTES) {
+      const { text, previous } = this.#documents.changes.patchAt(document, this.#at);
+      this.#patches.push(text);
+      this.#at = previous;
+      bytes += text.length + PATCH_LOOK_BYTES;
+    }
+    if (this.#at <= end) this.#phase = "base";
+    return bytes;
+  }
+
+  #readBase(document: StoredDocument): number {
+    if (document.baseIn !== "snapshot") {
+      this.#value = this.#documents.baseOf(document);
+      this.#phase = "apply";
+      return document.baseIn === "row" ? document.baseBytes : 0;
+    }
+    const part = this.#documents.snapshots.part(
+      { row: this.#row, sequence: this.#base.baseSequence },
+      this.#basePart++,
+    );
+    this.#value = applyPart(this.#value, part.operations);
+    if (part.isLast) this.#phase = "apply";
+    return part.bytes;
+  }
+
+  /** At least one patch: a large one was made in one piece. */
+  #apply(): number {
+    let bytes = 0;
+    while (this.#patches.length > 0 && bytes < SNAPSHOT_SLICE_BYTES) {
+      const text = this.#patches.pop() as string;
+      this.#value = applyPart(this.#value, JSON.parse(text) as PathOperation[]);
+      bytes += text.length;
+    }
+    if (this.#patches.length > 0) return bytes;
+    this.#phase = this.#value === undefined ? "done" : "sweep";
+    return bytes;
+  }
+
+  /** Parts of a snapshot that was not finished. */
+  #sweep(): number {
+    const { baseIn, baseSequence } = this.#base;
+    const inForce = { row: this.#row, sequence: baseIn === "snapshot" ? baseSequence : 0 };
+    if (this.#documents.snapshots.removeOthers(inForce, PARTS_REMOVED_MAX)) return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
+    this.#writer = new PartWriter(this.#value as Json, SNAPSHOT_SLICE_BYTES);
+    this.#phase = "write";
+    return 0;
+  }
+
+  #write(space: Space, document: StoredDocument): number {
+    const place = { row: this.#row, sequence: this.#sequence };
+    const writer = this.#writer as PartWriter;
+    const text = JSON.stringify(writer.next());
+    const bytes = Buffer.byteLength(text);
+    this.#documents.snapshots.put(place, this.#part++, text, writer.isDone);
+    this.#bytes += bytes;
+    if (!writer.isDone) return bytes;
+    // Another process may have removed parts that it took for left over.
+    if (this.#documents.snapshots.count(place) === this.#part)
+      this.#documents.rebase(space, document, {
+        sequence: this.#sequence,
+        bytes: this.#bytes,
+        patchBytes: this.#patchBytes,
+      });
+    this.#phase = "done";
+    return bytes;
+  }
+}
