@@ -228,6 +228,8 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** Commands of the journal that are under way in one loop; the next one is refused. Fewer than a bus holds: each finds room. */
 export const COMMANDS_KEPT_MAX = 10_000;
+/** How often a loop that keeps its process running asks itself whether it is still alive: a batch ends at most this much later. */
+export const HOLD_LOOK_MS = 1_000;
 /** How often the journal is asked what became of commands that were kept here and not delivered here. */
 export const KEPT_LOOK_MS = 1_000;
 /** So many of them are asked for in one look. */

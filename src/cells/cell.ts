@@ -37,6 +37,9 @@ interface OwnOptions<T> extends CellOptions<T> {
   readonly above?: Cell<unknown> | undefined;
 }
 
+const LOADED: Seen = Object.freeze({ loaded: true });
+const LOADING: Seen = Object.freeze({ loaded: false });
+
 /** Of all cells without options: a cell is made for every place that somebody touches. */
 const NO_OPTIONS: OwnOptions<never> = Object.freeze({});
 
@@ -56,6 +59,14 @@ export interface SinkOptions {
   readonly throttleMs?: number;
   /** What it may know, by the names of labels; without one, everything. What is above is refused and does not wake it. */
   readonly clearance?: readonly string[];
+  /** Calls back also before everything it reads is loaded, with the default in place of missing values. Default false. */
+  readonly whileLoading?: boolean;
+}
+
+/** How certain the value is that a sink is called with. */
+export interface Seen {
+  /** False only with `whileLoading`: something that the value depends on is still to be loaded. */
+  readonly loaded: boolean;
 }
 
 export interface PullOptions {
@@ -86,6 +97,11 @@ export class Cell<T = unknown> extends Place {
     // A document that is a plain value: nothing on the way to it, or at it, can be a link.
     if (value === undefined || typeof value === "object" || address.parent !== null) return this.#found(address, value);
     return value as T;
+  }
+
+  /** The value as a sink sees it. */
+  protected look(): T | undefined {
+    return this.get();
   }
 
   /** The value, without making the computation or effect that asks depend on it. */
@@ -120,7 +136,7 @@ export class Cell<T = unknown> extends Place {
 
   /** Whether reads give the value, and not its absence because the document is still to be loaded. Starts no load; see `pull`. */
   get isLoaded(): boolean {
-    return followLinks(this.address, this.targets).document.isKnown;
+    return followLinks(this.address, this.targets).document.isReadable;
   }
 
   /** The value as it lies there, with links inside it as links. */
@@ -175,12 +191,26 @@ export class Cell<T = unknown> extends Place {
     this.scheduler.splice(this.#begun(), index, remove, items);
   }
 
-  /** Calls back with the value, now and whenever it has changed, until cancelled. */
-  sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
+  /** Calls back with the value once everything it depends on is loaded, and whenever it has changed, until cancelled. */
+  sink(
+    callback: (value: T | undefined, seen: Seen) => unknown,
+    { whileLoading = false, ...options }: SinkOptions = {},
+  ): () => void {
     const { default: own, above } = this.#options;
     const hasStandIn = own !== undefined || above !== undefined;
-    const run = hasStandIn ? this.#unlessEqual(callback) : () => callback(this.get());
-    return this.targets.observe({ kind: "effect", id: `sink of ${this.address}`, run, ...options });
+    const observed = { kind: "effect", id: `sink of ${this.address}`, ...options } as const;
+    if (whileLoading) return this.targets.observe({ ...observed, run: this.#showing(callback), whileLoading: "show" });
+    const call = (value: T | undefined) => callback(value, LOADED);
+    const run = hasStandIn ? this.#unlessEqual(call) : () => call(this.look());
+    return this.targets.observe({ ...observed, run });
+  }
+
+  /** Calls back when the value, or whether it is loaded, is another. */
+  #showing(callback: (value: T | undefined, seen: Seen) => unknown): () => unknown {
+    return () => {
+      const value = this.look();
+      return callback(value, this.scheduler.isEarly ? LOADING : LOADED);
+    };
   }
 
   /**
@@ -192,7 +222,7 @@ export class Cell<T = unknown> extends Place {
     return () => {
       const before = last;
       last = undefined;
-      const value = this.get();
+      const value = this.look();
       if (before !== undefined && equal(before.value as Json, value as Json)) {
         last = before;
         return undefined;

@@ -447,7 +447,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 }
 
-function specOf(basic: NodeSpec, { reads, persist, fingerprint, ...options }: NodeOptions): NodeSpec {
-  const spec = { ...basic, ...options };
+function specOf(basic: NodeSpec, { reads, persist, fingerprint, whileLoading, ...options }: NodeOptions): NodeSpec {
+  const spec: NodeSpec = { ...basic, ...options, ...(whileLoading ? { whileLoading: "show" } : {}) };
   return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
 }

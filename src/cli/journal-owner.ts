@@ -21,6 +21,9 @@ export interface PurgeBounds {
   readonly keepSettled?: number;
 }
 
+/** Rows that one purge removes at most. */
+export const PURGE_ROWS_MAX = PURGE_STEPS_MAX * RETENTION_STEP_ROWS;
+
 export interface JournalOwner {
   /** Gives dead letters up, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
   discard(ids: readonly number[], reason: string): Promise<readonly number[]>;
@@ -28,7 +31,7 @@ export interface JournalOwner {
   requeue(ids: readonly number[], consumer?: string): Promise<readonly number[]>;
   /** Removes consumers of a name, of one pattern or of all. */
   removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]>;
-  /** Removes some of what may go; resolves with how many. Zero means that nothing is left to remove. */
+  /** Removes rows, at most `PURGE_ROWS_MAX`; resolves with how many. Fewer mean that none is left to remove. */
   purgeSome(bounds: PurgeBounds): Promise<number>;
   cancelTimer(timerId: string): Promise<boolean>;
 }
@@ -78,7 +81,7 @@ function ownerOf(host: Host, store: KernelStore, by: string): JournalOwner {
     },
     removeConsumers: (name, pattern) => removeStoredConsumers({ host, store }, name, pattern),
     purgeSome: async (bounds) => {
-      const removed = await store.retain({ ...bounds, limit: PURGE_STEPS_MAX * RETENTION_STEP_ROWS });
+      const removed = await store.retain({ ...bounds, limit: PURGE_ROWS_MAX });
       if (removed > 0) await record({ action: "purge", by, removed, ...bounds });
       return removed;
     },

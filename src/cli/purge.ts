@@ -7,7 +7,7 @@ import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { existingDatabaseFile } from "./database-file.ts";
 import { counted, type Row } from "./journal-lines.ts";
-import { type PurgeBounds, withOwner } from "./journal-owner.ts";
+import { PURGE_ROWS_MAX, type PurgeBounds, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const purge: Verb = {
@@ -39,7 +39,9 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (options["yes"]) {
     const removed = await withOwner(call, async (owner) => {
       let gone = 0;
-      for (let went = await owner.purgeSome(bounds); went > 0; went = await owner.purgeSome(bounds)) {
+      // Each purge leaves an audit row, which the next one may remove: it goes on only while there was more than one takes.
+      for (let went = PURGE_ROWS_MAX; went >= PURGE_ROWS_MAX; ) {
+        went = await owner.purgeSome(bounds);
         gone += went;
         terminal.progress(`${gone} removed`);
       }

@@ -8,17 +8,19 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Event } from "../bus/event.ts";
 import type { EventBus } from "../bus/event-bus.ts";
-import type { HandlerContext } from "../bus/handler.ts";
-import type { SubscribeOptions } from "../bus/subscription.ts";
+import type { DeliveryTx, HandlerContext } from "../bus/handler.ts";
+import type { SubscribeOptions, WorkOptions } from "../bus/subscription.ts";
+import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
 import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
-import type { Json, JsonObject } from "../message/json.ts";
+import { DATA_LIMITS, findImpurity, type Json, type JsonObject } from "../message/json.ts";
 import { command, event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
+import type { WorkSpace } from "../work/attempt.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
@@ -48,6 +50,14 @@ export interface EventContext {
   emit(topic: string, payload: Json): Promise<number>;
 }
 
+/** The context of a handler that was subscribed with a space. */
+export type EventTx = Pick<
+  DeliveryTx,
+  "get" | "set" | "update" | "delete" | "push" | "splice" | "emit" | "within" | "newId" | "attempt" | "signal"
+>;
+
+type EventWork = (event: Event, tx: EventTx) => unknown;
+
 export type EventHandler<Payload = Json> = (event: Event<Payload>, context: EventContext) => unknown;
 
 export interface CommandOptions {
@@ -59,9 +69,10 @@ export interface CommandOptions {
 
 /** Sends to the capabilities of the kernel, and waits for the answer. */
 export interface Requests {
-  request(message: Message): Promise<Message>;
   command(type: string, data: Json, lineage?: Lineage): Promise<Json>;
   query(type: string, data: Json, lineage?: Lineage): Promise<Json>;
+  /** The same with an id of the caller's own; resolves with the answer, also an error. */
+  request(message: Message): Promise<Message>;
 }
 
 export interface ContextParts {
@@ -71,6 +82,7 @@ export interface ContextParts {
   readonly activity: Activity;
   readonly cause: Cause;
   readonly requests: Requests;
+  readonly space: Space;
   readonly log: Log;
   /** A handler that runs longer has failed, unless its subscription says otherwise. */
   readonly handlerTimeoutMs: number;
@@ -111,6 +123,11 @@ export class ExtensionContext {
     return this.#parts.host;
   }
 
+  /** The kernel's space: its cells, and transactions of handlers that are subscribed with it. */
+  get space(): Space {
+    return this.#parts.space;
+  }
+
   /** Fires when the extension stops or fails. */
   get signal(): AbortSignal {
     return this.#record.ended.signal;
@@ -148,11 +165,22 @@ export class ExtensionContext {
     return event({ id: () => id, now: () => this.#parts.host.now() }, topicType(topic), payload, lineage);
   }
 
+  /** Handles events with effect once: writes, events, receipt and delivery are one commit of the space. */
+  subscribeEvent<Payload = Json>(
+    topic: string,
+    handler: (event: Event<Payload>, tx: EventTx) => unknown,
+    options: Omit<WorkOptions, "subscriberId">,
+  ): void;
   /** Hears of events, at least once each; `event.id` tells repetitions. The manifest must declare the topic as `custom`. */
   subscribeEvent<Payload = Json>(
     topic: string,
     handler: EventHandler<Payload>,
-    options: Omit<SubscribeOptions, "subscriberId"> = {},
+    options?: Omit<SubscribeOptions, "subscriberId">,
+  ): void;
+  subscribeEvent(
+    topic: string,
+    handler: EventHandler<never> | ((event: Event<never>, tx: EventTx) => unknown),
+    options: Omit<SubscribeOptions, "subscriberId"> & { readonly space?: WorkSpace } = {},
   ): void {
     this.#requireRunning();
     const declared = this.#record.manifest?.subscribes.find((one) => one.topic === topic);
@@ -164,13 +192,19 @@ export class ExtensionContext {
     if (typeof handler !== "function")
       throw new ExtensionError("EXTENSION_MISUSE", "a handler is a function of the event");
     const { bus } = this.#parts;
-    const { timeoutMs: limitMs = options.timeout ?? this.#parts.handlerTimeoutMs, ...others } = options;
-    const handle = (event: Event, context: HandlerContext) =>
-      this.#handle(handler as EventHandler, event, { context, host: this.host, limitMs });
-    // Its time is measured here, because waiting for the agent does not count.
+    const { space, timeoutMs, timeout, ...others } = options;
     const ofManifest = declared.retry === undefined ? {} : { retry: declared.retry };
-    const subscribed = { ...ofManifest, ...others, timeoutMs: TIMER_DELAY_MS_MAX, subscriberId: this.extensionId };
-    bus.subscribe(topic, handle, subscribed);
+    const rest = { ...ofManifest, ...others, subscriberId: this.extensionId };
+    const limitMs = timeoutMs ?? timeout ?? this.#parts.handlerTimeoutMs;
+    if (space === undefined) {
+      const handle = (event: Event, context: HandlerContext) =>
+        this.#handle(handler as EventHandler, event, { context, host: this.host, limitMs });
+      // Its time is measured here, because waiting for the agent does not count.
+      bus.subscribe(topic, handle, { ...rest, timeoutMs: TIMER_DELAY_MS_MAX });
+    } else {
+      const handle = (event: Event, tx: DeliveryTx) => this.#handleOnce(handler as EventWork, event, tx);
+      bus.subscribe(topic, handle, { ...rest, timeoutMs: limitMs, space });
+    }
     this.#record.subscribed.add(topic);
     this.#record.wired(() => bus.suspend(topic, this.extensionId));
   }
@@ -198,6 +232,26 @@ export class ExtensionContext {
     const { activity, cause } = this.#parts;
     const handling = new Handling(event.message, parts);
     await activity.during(() => cause.during(handling, () => handling.run(() => handler(event, given))));
+  }
+
+  async #handleOnce(handler: EventWork, event: Event, delivery: DeliveryTx): Promise<unknown> {
+    this.#requireRunning();
+    if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
+    const { get, set, update, delete: remove, push, splice, within, newId, attempt } = delivery;
+    const emit = (topic: string, payload: Json) => {
+      this.#requirePublished(topic);
+      delivery.emit(topic, payload);
+    };
+    const tx: EventTx = {
+      ...{ get, set, update, delete: remove, push, splice, within, newId, attempt, emit },
+      get signal() {
+        return delivery.signal;
+      },
+    };
+    const { activity, cause } = this.#parts;
+    // The cause leaves the context of the caller, and with it that of the transaction.
+    const handling = Handling.inTransaction(event.message, { delivery, host: this.host });
+    return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(event, tx))));
   }
 
   // The path of a user's message, in memory -----------------------------------------------------------------------------------
@@ -249,8 +303,9 @@ export class ExtensionContext {
     this.#requireOpen(`${type} was not sent`);
     const { requests, cause, host } = this.#parts;
     const { lineage, handling } = cause;
-    const id = options.id ?? handling?.commandId(this.extensionId, type, data, options.key);
-    if (id === undefined && options.key !== undefined)
+    const derived = isJson(data) ? handling?.commandId(this.extensionId, type, data, options.key) : undefined;
+    const id = options.id ?? derived;
+    if (handling === undefined && options.id === undefined && options.key !== undefined)
       throw new ExtensionError(
         "EXTENSION_MISUSE",
         "a command's key belongs to an event's handler; elsewhere give an id",
@@ -310,4 +365,8 @@ export class ExtensionContext {
       `the extension ${this.extensionId} has stopped: ${this.#record.reason}`,
     );
   }
+}
+
+function isJson(data: unknown): boolean {
+  return findImpurity(data, DATA_LIMITS) === undefined;
 }

@@ -8,7 +8,9 @@
  *     await loader.start();             // start(), services, schedules, health
  *     await loader.stop(graceMs);       // in reverse
  */
+
 import type { EventBus } from "../bus/event-bus.ts";
+import type { Space } from "../cells/space.ts";
 import { guarded } from "../host/hook.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HANDLER_TIMEOUT_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
@@ -38,6 +40,8 @@ export interface ExtensionLoaderOptions {
   readonly bus: EventBus;
   readonly due: DueTable;
   readonly requests: Requests;
+  /** The kernel's space. */
+  readonly space: Space;
   readonly sources: ExtensionSources;
   /** Where data folders are made. */
   readonly dataDir: string;
@@ -78,7 +82,7 @@ export class ExtensionLoader {
 
   /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
   constructor(options: ExtensionLoaderOptions) {
-    const { host, bus, due, requests, dataDir, leaseMs = LEASE_MS, alone = false } = options;
+    const { host, bus, due, requests, space, dataDir, leaseMs = LEASE_MS, alone = false } = options;
     const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
     this.#bus = bus;
@@ -96,6 +100,7 @@ export class ExtensionLoader {
       activity,
       cause,
       requests,
+      space,
       log,
       dataDir,
       extension,

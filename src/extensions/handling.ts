@@ -3,15 +3,25 @@
  * count while the handler waits for the agent (`hold`). When the time is over, the call is over: nothing that its code sends later
  * goes through. SPEC: X52-X55.
  */
-import type { HandlerContext } from "../bus/handler.ts";
+import { BusError } from "../bus/bus-error.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { contentId } from "../message/content-id.ts";
-import type { Message } from "../message/envelope.ts";
+import { ID_LENGTH_MAX, type Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
+
+/** The call as the bus knows it: a `HandlerContext`, or the transaction of a handler that was subscribed with a space. */
+interface HandlerCall {
+  readonly signal: AbortSignal;
+  requireOpen(what: string): void;
+  cancel(reason: Error): void;
+}
+
+/** Of the hash of a command, in an id that follows from the event's. */
+const CONTENT_DIGITS = 24;
 
 export class Handling {
   readonly message: Message;
-  readonly #context: HandlerContext;
+  readonly #context: HandlerCall;
   readonly #host: Host;
   /** Of the time limit, when the clock last began to run. */
   #leftMs: number;
@@ -24,7 +34,7 @@ export class Handling {
   /** How often a command of equal type and data was sent. */
   readonly #sent = new Map<string, number>();
 
-  constructor(message: Message, { context, host, limitMs }: { context: HandlerContext; host: Host; limitMs: number }) {
+  constructor(message: Message, { context, host, limitMs }: { context: HandlerCall; host: Host; limitMs: number }) {
     this.message = message;
     this.#context = context;
     this.#host = host;
@@ -32,6 +42,24 @@ export class Handling {
     this.#leftMs = limitMs;
     // Nobody may be waiting when it comes.
     this.#timedOut.promise.catch(() => undefined);
+  }
+
+  /** The call of a transactional handler, whose time the bus measures. */
+  static inTransaction(
+    message: Message,
+    { delivery, host }: { delivery: { readonly signal: AbortSignal }; host: Host },
+  ): Handling {
+    const context: HandlerCall = {
+      get signal() {
+        return delivery.signal;
+      },
+      requireOpen: (what) => {
+        const { aborted, reason } = delivery.signal;
+        if (aborted) throw new BusError("BUS_HANDLER_OVER", `${what}: ${reason}, and its handler is over`);
+      },
+      cancel: () => undefined,
+    };
+    return new Handling(message, { context, host, limitMs: 0 });
   }
 
   get signal(): AbortSignal {
@@ -56,6 +84,7 @@ export class Handling {
 
   /** Stops the clock until what is returned is called. */
   hold(): () => void {
+    if (this.#timer === undefined) return () => undefined;
     if (this.#holds++ === 0) {
       this.#timer?.cancel();
       this.#leftMs -= this.#host.monotonic() - this.#sinceMs;
@@ -73,12 +102,14 @@ export class Handling {
    * runs again sends the same commands, and a capability that remembers ids handles each once.
    */
   commandId(extensionId: string, type: string, data: Json, key: string | undefined): string {
-    const { id } = this.message.metadata;
-    if (key !== undefined) return contentId(["command", extensionId, id, { key }]);
-    const content = contentId([type, data]);
-    const number = (this.#sent.get(content) ?? 0) + 1;
+    const named = key === undefined ? [extensionId, type, data] : [extensionId, { key }];
+    const content = contentId(named).slice(0, CONTENT_DIGITS);
+    const number = key === undefined ? (this.#sent.get(content) ?? 0) + 1 : 0;
     this.#sent.set(content, number);
-    return contentId(["command", extensionId, id, content, number]);
+    const { id } = this.message.metadata;
+    // It begins with the id of the event, which may carry a time (`id-time.ts`).
+    const follows = `${id}/${content}.${number}`;
+    return follows.length <= ID_LENGTH_MAX ? follows : contentId([id, content, number]);
   }
 
   #go(): void {

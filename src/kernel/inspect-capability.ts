@@ -87,8 +87,6 @@ export interface PendingView {
 export function inspectCapability(inspected: Inspected): Capability {
   return capability({
     description: "what is in this kernel, and why it did what it did",
-    // Each of its commands is one commit of the store.
-    durable: "unawaited",
     queries: {
       "Kernel.Graph": {
         description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",

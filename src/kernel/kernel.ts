@@ -169,7 +169,7 @@ export class Kernel implements AsyncDisposable {
     if (sources === undefined) return undefined;
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
-      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },
+      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this, space: this.#space },
       ...{
         sources,
         dataDir,
@@ -231,6 +231,7 @@ export class Kernel implements AsyncDisposable {
       operator: operatorCapability({
         ...{ host: this.#host, bus: this.#bus, store: this.#store },
         extensions: () => this.#extensions,
+        loop: () => this.#loop,
       }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),

@@ -1,5 +1,5 @@
 /**
- * Actions of an operator on the journal and the timers: `Kernel.Requeue`, `Kernel.Discard`, `Kernel.Purge`, `Kernel.CancelTimer`. They happen in the
+ * Actions of an operator on the journal and the timers: `Kernel.Requeue`, `Kernel.Discard`, `Kernel.Purge`, `Kernel.CancelTimer`, and on actors: `Kernel.Heal`. They happen in the
  * process that owns the store. Each leaves an audit row in the journal (`Sys.Audited`). SPEC: K40, K90, K91.
  */
 import { type OperatorAction, recordAction } from "../bus/audit.ts";
@@ -11,6 +11,7 @@ import type { Host } from "../host/host.ts";
 import { OPERATOR_TEXT_LENGTH_MAX, PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
+import type { EventLoop } from "../loop/event-loop.ts";
 import { type DataSchema, dataSchema } from "../loop/message-schema.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json, JsonObject } from "../message/json.ts";
@@ -21,6 +22,7 @@ export interface OperatorParts {
   readonly bus: EventBus;
   readonly store: Store;
   extensions(): ExtensionLoader | undefined;
+  readonly loop: () => EventLoop;
 }
 
 /** The operator, as the client says; the socket belongs to one user. */
@@ -46,7 +48,7 @@ interface Bounds extends ByOperator {
 /** The same audit rows for a verb that changes the store of a stopped kernel itself. */
 export const recordOperatorAction = recordAction;
 
-export function operatorCapability({ host, bus, store, extensions }: OperatorParts): Capability {
+export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
   const record = (action: OperatorAction) => recordAction({ host, store }, action);
   return capability({
     description: "what an operator does to dead letters, done rows and timers",
@@ -95,6 +97,17 @@ export function operatorCapability({ host, bus, store, extensions }: OperatorPar
           const restarted = await restart(extensions(), id);
           await record({ action: "restart", by, extension: id });
           return JSON.parse(JSON.stringify({ extensions: restarted })) as Json;
+        },
+      },
+      "Kernel.Heal": {
+        description: "starts an actor that was given up after too many crashes",
+        input: capabilityName,
+        handle: ({ capability: name }: { capability: string }) => {
+          const actor = loop().actors.get(name);
+          if (!actor) throw new Failure(404, `there is no capability ${name}; see: millrace ls actors`);
+          const healed = actor.state === "unhealthy";
+          if (healed) actor.heal();
+          return { healed, state: actor.state };
         },
       },
       "Kernel.CancelTimer": {
@@ -185,6 +198,14 @@ const consumerName = dataSchema<ConsumerName>(
     return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
   },
   { type: "object", properties: { name: { type: "string" }, pattern: { type: "string" } }, required: ["name"] },
+);
+
+const capabilityName = dataSchema<{ capability: string }>(
+  (data) =>
+    typeof (data as { capability?: unknown } | null)?.capability === "string"
+      ? undefined
+      : "capability: must be the name of a capability",
+  { type: "object", properties: { capability: { type: "string" } }, required: ["capability"] },
 );
 
 const timerId = dataSchema<ByOperator & { timerId: string }>(

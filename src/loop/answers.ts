@@ -3,7 +3,7 @@
  * Every refusal and every answer that cannot be delivered is observed.
  */
 import type { Host } from "../host/host.ts";
-import type { Message } from "../message/envelope.ts";
+import type { Message, Refused } from "../message/envelope.ts";
 import { type ErrorData, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import { error } from "../message/lineage.ts";
 import type { Connection, Origin, Sent } from "./inbound.ts";
@@ -20,6 +20,9 @@ export interface AnswersParts {
 }
 
 type Answer = Message | Message<ErrorData>;
+
+/** Why a message is invalid, with as much of its envelope as can be read. */
+export type InvalidMessage = Omit<Refused, "kind">;
 
 export class Answers {
   readonly #parts: AnswersParts;
@@ -44,6 +47,21 @@ export class Answers {
       this.tell(origin.connection, refusal);
     }
     observations.tell(code === 503 ? "Sys.Overload" : "Sys.RoutingError", { kind, type, code, reason }, message);
+  }
+
+  /** Answers a client that sent no valid message. */
+  invalid(
+    { code, message, id, type = "Validation.Failed", correlation }: InvalidMessage,
+    connection: Connection,
+  ): void {
+    const { host, observations } = this.#parts;
+    const metadata = {
+      ...{ id: host.id(), timestamp: host.now() },
+      ...(correlation === undefined ? {} : { correlation }),
+      ...(id === undefined ? {} : { causation: id }),
+    };
+    this.tell(connection, { kind: "error", type, data: errorData(code, message), metadata });
+    observations.tell("Sys.RoutingError", { kind: "invalid", type, code, reason: message });
   }
 
   /** Answers a pending request and removes it. With `from`, only a request of that actor; with `request`, only that one. */

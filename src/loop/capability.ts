@@ -1,6 +1,6 @@
 /**
- * A capability: what an actor is for, what it takes and gives, and how to start one (RFC 0032 §10). Actors are shaped like
- * Workers: the loop knows nothing of them but `postMessage` and message events.
+ * A capability: its description, its inbound and outbound messages, and how to start its actor (RFC 0032 §10). Actors are shaped like
+ * Workers: the loop knows only their `postMessage` and message events.
  */
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
@@ -10,7 +10,7 @@ import type { JournalEntry } from "../store/journal.ts";
 import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
-/** What carries an outbound message, an escaped error, or a message that could not be decoded. */
+/** Carries an outbound message, an escaped error, or a message that could not be decoded. */
 export interface ActorEvent {
   readonly type: string;
   readonly data?: unknown;
@@ -27,12 +27,18 @@ export interface Posted {
   readonly parcel: Parcel | undefined;
 }
 
+/** Listens to an actor. */
 export type ActorListener = (event: ActorEvent) => void;
 
-/** The Worker surface. Either `onmessage` or `addEventListener` is enough; both deliver once. */
+/**
+ * The Worker surface. Either `addEventListener` or `onmessage` (with `onerror`, `onmessageerror`) is enough; both deliver once. The `on` of
+ * an event emitter is heard too, so that a `Worker` of Node can be given as it is.
+ */
 export interface CapabilityActor {
   postMessage(message: Message): void;
   onmessage?: ActorListener | null;
+  onerror?: ActorListener | null;
+  onmessageerror?: ActorListener | null;
   addEventListener?(type: "message" | "error" | "messageerror", listener: ActorListener): void;
   /**
    * Takes a message in place of `postMessage`. An actor that has this method calls `parcel.ended()` once for every event, when its
@@ -57,7 +63,7 @@ export interface CapabilityActor {
   idle?(): Promise<void>;
 }
 
-/** What a spawned actor may use. */
+/** Facts and functions for a spawned actor. */
 export interface SpawnContext {
   readonly host: Host;
   /** The capability's name. */

@@ -7,6 +7,7 @@ import { thrownText } from "../message/error-data.ts";
 import type { JsonObject } from "../message/json.ts";
 import { cloneData, copyFlat, copyJson } from "../message/json-copy.ts";
 import { problemText, within } from "../message/problem.ts";
+import type { InvalidMessage } from "./answers.ts";
 import type { ActorEvent } from "./capability.ts";
 import { MadeMessageEvent } from "./mailbox-actor.ts";
 
@@ -46,6 +47,26 @@ function copied(message: Message): Message | BadEmission {
   const clone = cloneData(message.data);
   if (clone.kind === "impure") return new BadEmission(message, problemText(within("data", clone.problem)));
   return { kind, type, data: clone.value, metadata };
+}
+
+/** A message from outside, checked and copied (§6.3). It may be any value; accessors of it may throw. */
+export function receivedMessage(given: unknown): Message | InvalidMessage {
+  try {
+    const result = checkMessage(given);
+    if (result.kind === "refused") return result;
+    const { kind, type, metadata } = result.message;
+    const clone = cloneData(result.message.data);
+    if (clone.kind === "clone")
+      return { kind, type, data: clone.value, metadata: copyFlat(metadata as JsonObject) as Message["metadata"] };
+    return {
+      code: clone.isTooLarge ? 413 : 422,
+      message: problemText(within("data", clone.problem)),
+      id: metadata.id,
+      type,
+    };
+  } catch (thrown) {
+    return { code: 422, message: thrownText(thrown) };
+  }
 }
 
 /** Each receiver has its own copy: no change that one makes is seen by another (§6.3). */

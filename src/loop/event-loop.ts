@@ -12,6 +12,7 @@
  */
 
 import type { Host } from "../host/host.ts";
+import { systemHost } from "../host/system-host.ts";
 import type { Message } from "../message/envelope.ts";
 import { errorData, thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -21,6 +22,7 @@ import { Callers } from "./callers.ts";
 import type { Capability } from "./capability.ts";
 import { CircleWatch } from "./circle-watch.ts";
 import type { CommandJournal } from "./command-journal.ts";
+import { receivedMessage } from "./emission.ts";
 import { EventFanout } from "./event-fanout.ts";
 import type { EventJournal } from "./event-journal.ts";
 import { EventStreams } from "./event-streams.ts";
@@ -33,6 +35,7 @@ import { Observations, type Observer } from "./observation.ts";
 import { ObservationSubscribers } from "./observation-subscribers.ts";
 import { OwnRequests } from "./own-requests.ts";
 import { PendingTable } from "./pending-table.ts";
+import { ProcessHold } from "./process-hold.ts";
 import { RequestDispatch } from "./request-dispatch.ts";
 import { Router } from "./router.ts";
 import { BootError, RoutingTable } from "./routing-table.ts";
@@ -40,7 +43,10 @@ import { SupervisedActor } from "./supervised-actor.ts";
 import { Turns } from "./turns.ts";
 
 export interface EventLoopOptions extends Partial<LoopLimits> {
-  readonly host: Host;
+  /** Time and randomness; those of the process by default. */
+  readonly host?: Host;
+  /** Keeps the process running while the loop is alive (§16). By default if no `host` is given. */
+  readonly holdProcess?: boolean;
   readonly capabilities: Readonly<Record<string, Capability>>;
   /** Journals events before they are delivered. Without one they are delivered at once and not kept. */
   readonly events?: EventJournal;
@@ -70,13 +76,19 @@ export class EventLoop {
   readonly #router: Router;
   readonly #turns: Turns;
   readonly #callers: Callers;
+  readonly #hold: ProcessHold | undefined;
 
   /** Validates, indexes, then spawns and listens to every actor. If any step fails, no actor is left running. */
   static async boot(options: EventLoopOptions): Promise<EventLoop> {
     const capabilities = new Map(Object.entries(options.capabilities));
     const table = RoutingTable.build(capabilities);
-    const observationSubscribers = new ObservationSubscribers({ host: options.host, table });
-    const loop = new EventLoop(options, table, observationSubscribers);
+    const host = options.host ?? systemHost();
+    const observationSubscribers = new ObservationSubscribers({ host, table });
+    const loop = new EventLoop(
+      { ...options, host, holdProcess: options.holdProcess ?? options.host === undefined },
+      table,
+      observationSubscribers,
+    );
     try {
       loop.#spawn(capabilities);
       loop.#events.subscribe();
@@ -89,7 +101,11 @@ export class EventLoop {
     return loop;
   }
 
-  private constructor(options: EventLoopOptions, table: RoutingTable, observationSubscribers: ObservationSubscribers) {
+  private constructor(
+    options: EventLoopOptions & { readonly host: Host },
+    table: RoutingTable,
+    observationSubscribers: ObservationSubscribers,
+  ) {
     const { host, events: journal, commands, requestTimeoutMs } = options;
     const { pending, actors } = this;
     this.#host = host;
@@ -122,6 +138,10 @@ export class EventLoop {
     });
     this.#turns = new Turns({ host, lanes, observations, router: this.#router, limits: this.#limits });
     this.#callers = new Callers({ host, lanes, answers });
+    if (options.holdProcess !== true) return;
+    const hold = new ProcessHold(host, () => this.liveness.alive);
+    this.#hold = hold;
+    lanes.onRest = () => hold.check();
   }
 
   #spawn(capabilities: ReadonlyMap<string, Capability>): void {
@@ -140,10 +160,18 @@ export class EventLoop {
   // Messages in --------------------------------------------------------------------------------------------------------------
 
   /**
-   * A message from outside: user lane, whatever its type (§8.2). It is known to be valid. An adapter calls it in a task of its own, such
-   * as a socket's event: turns begin when that is over.
+   * A message from outside: user lane, whatever its type (§8.2). It may be any value: it is checked and copied, and a client that sent no
+   * valid message gets an error (`Connection.stream`). An adapter calls this in a task of its own, such as a socket's event: turns begin
+   * when that is over.
    */
-  receive(message: Message, connection: Connection): void {
+  receive(given: unknown, connection: Connection): void {
+    const message = receivedMessage(given);
+    if ("metadata" in message) this.receiveChecked(message, connection);
+    else this.#answers.invalid(message, connection);
+  }
+
+  /** The same for a message that the adapter has parsed and checked itself, and of which it keeps no reference. */
+  receiveChecked(message: Message, connection: Connection): void {
     const received = inbound(message, { kind: "adapter", connection });
     const refusal = this.#lanes.putFromAdapter(received);
     if (refusal !== undefined) this.#answers.refuse(received, 503, refusal);
@@ -165,8 +193,10 @@ export class EventLoop {
   /** An open adapter keeps the loop alive (§16). Call the returned function when it has closed. */
   attach(adapter: AdapterLife): () => void {
     this.#adapters.add(adapter);
+    this.#hold?.check();
     return () => {
       this.#adapters.delete(adapter);
+      this.#hold?.check();
     };
   }
 
@@ -247,7 +277,9 @@ export class EventLoop {
     }
     this.streams.close();
     // One that does not end cleanly must not keep the others alive.
-    await Promise.allSettled([...this.actors.values()].map((actor) => actor.stop()));
+    const adapters = [...this.#adapters].map(async (adapter) => adapter.close?.());
+    await Promise.allSettled([...adapters, ...[...this.actors.values()].map((actor) => actor.stop())]);
+    this.#hold?.end();
   }
 
   /** The names of actors that were told to end and have not. */

@@ -22,7 +22,7 @@ export interface Connection {
   whenRoom(): Promise<void>;
 }
 
-/** Who asks, and therefore who gets the answer. */
+/** The sender of a message, which gets the answer. */
 export type Origin =
   | { readonly kind: "adapter"; readonly connection: Connection }
   | { readonly kind: "actor"; readonly actor: SupervisedActor }

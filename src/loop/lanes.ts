@@ -29,6 +29,8 @@ export class Lanes {
   /** Whether a slice of turns runs or is about to; set by `Turns`. */
   isTurning = false;
   listener: LanesListener | undefined;
+  /** Called when the lanes come to rest, and for every change between slices that a waiter may wait for. */
+  onRest: (() => void) | undefined;
 
   constructor(parts: { pending: PendingTable; laneMax: number }) {
     this.#pending = parts.pending;
@@ -130,7 +132,9 @@ export class Lanes {
   }
 
   checkRest(): void {
-    if (this.#restWaiters.length === 0 || this.isTurning) return;
+    if (this.isTurning) return;
+    this.onRest?.();
+    if (this.#restWaiters.length === 0) return;
     for (const resolve of this.#restWaiters.splice(0)) resolve();
   }
 }

@@ -22,7 +22,7 @@ import type { PendingRequest } from "./pending-table.ts";
 
 const TERMINATED = "the actor was terminated";
 
-/** What a handler may do besides returning its answer. */
+/** The functions of a handler's context. */
 export interface HandlerContext {
   /** Publishes an event caused by the message that is being handled. */
   emit(type: string, data: Json): void;

@@ -1,5 +1,5 @@
 /**
- * What the loop tells about itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes scheduling, is never
+ * Observations of the loop itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes scheduling, is never
  * routed, and is never observed itself. Whoever listens must not throw; if he does, he is told nothing more. Capabilities can
  * listen to some (`observation-subscribers.ts`).
  */

@@ -28,6 +28,11 @@ export interface ActorHome {
 
 const NOTHING: ReadonlySet<string> = new Set();
 
+/** An event emitter, such as the `Worker` of `node:worker_threads`. */
+interface Emitter {
+  readonly on?: (event: string, listener: (value: unknown) => void) => unknown;
+}
+
 export class SupervisedActor {
   readonly name: string;
   readonly capability: Capability;
@@ -207,15 +212,28 @@ export class SupervisedActor {
       if (refused !== undefined && (event instanceof MadeMessageEvent || event instanceof SentMessageEvent))
         event.refused = refused;
     };
-    if (typeof actor.addEventListener !== "function") {
+    const onError = (event: ActorEvent) => {
+      // Deno ends the process for an error of a Worker that is not prevented.
+      (event as { preventDefault?: () => void }).preventDefault?.();
+      const { message, error } = event;
+      this.#crash(actor, message || (error === undefined || error === null ? "error event" : thrownText(error)));
+    };
+    const onUndecoded = () => this.#crash(actor, "a message could not be decoded");
+    const { on } = actor as Emitter;
+    if (typeof actor.addEventListener === "function") {
+      actor.addEventListener("message", onMessage);
+      actor.addEventListener("error", onError);
+      actor.addEventListener("messageerror", onUndecoded);
+    } else if (typeof on === "function") {
+      on.call(actor, "message", (data) => onMessage({ type: "message", data }));
+      on.call(actor, "error", (thrown) => this.#crash(actor, thrownText(thrown)));
+      on.call(actor, "messageerror", onUndecoded);
+      on.call(actor, "exit", (code) => this.#crash(actor, `the worker ended with code ${code}`));
+    } else {
       actor.onmessage = onMessage;
-      return;
+      actor.onerror = onError;
+      actor.onmessageerror = onUndecoded;
     }
-    actor.addEventListener("message", onMessage);
-    actor.addEventListener("error", (event) =>
-      this.#crash(actor, event.message ?? String(event.error ?? "error event")),
-    );
-    actor.addEventListener("messageerror", () => this.#crash(actor, "a message could not be decoded"));
   }
 
   #crash(actor: CapabilityActor, reason: string): void {

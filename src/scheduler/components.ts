@@ -61,7 +61,16 @@ export function compose(host: Host) {
   const writes = new RunWrites({ ...base, flow, commits });
   const timing = new RunTiming(host, gates);
   const outsideReads = new OutsideReads(base);
-  const runner = new Runner({ ...base, timing, persistence, flow, reads, outsideReads, writes });
+  const runner = new Runner({
+    ...base,
+    timing,
+    persistence,
+    flow,
+    reads,
+    outsideReads,
+    writes,
+    background: quiescence,
+  });
   const provisional = new ProvisionalDemand(base);
   const episode = new Episode(base);
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };

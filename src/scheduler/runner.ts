@@ -16,6 +16,7 @@ import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
+import type { Replica } from "../store/replica.ts";
 import { Attempt, type Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { Address } from "./address.ts";
@@ -26,10 +27,12 @@ import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
+import type { Invalidation } from "./invalidation.ts";
 import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
+import type { Background } from "./run-commits.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
 import type { RunReads } from "./run-reads.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
@@ -58,6 +61,7 @@ export class Runner implements RunHome {
   #lastRun = 0;
   readonly #graph: Graph;
   readonly #agenda: Agenda;
+  readonly #invalidation: Invalidation;
   readonly #timing: RunTiming;
   readonly #turns: Turns;
   readonly #introspection: Introspection;
@@ -66,10 +70,12 @@ export class Runner implements RunHome {
   readonly #reads: RunReads;
   readonly #outsideReads: OutsideReads;
   readonly #writes: RunWrites;
+  readonly #background: Background;
 
   constructor(parts: {
     graph: Graph;
     agenda: Agenda;
+    invalidation: Invalidation;
     timing: RunTiming;
     turns: Turns;
     introspection: Introspection;
@@ -78,9 +84,12 @@ export class Runner implements RunHome {
     reads: RunReads;
     outsideReads: OutsideReads;
     writes: RunWrites;
+    background: Background;
   }) {
     this.#graph = parts.graph;
     this.#agenda = parts.agenda;
+    this.#invalidation = parts.invalidation;
+    this.#background = parts.background;
     this.#timing = parts.timing;
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
@@ -261,7 +270,8 @@ export class Runner implements RunHome {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
-    if (began !== NOT_TIMED || node.particulars !== null) this.#timing.end(node, began);
+    // A run that waits for documents opens no window of a gate: it has not happened yet.
+    if ((began !== NOT_TIMED || node.particulars !== null) && !run.isEarly) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
       else this.#finish(run, result, wasNew);
@@ -319,7 +329,7 @@ export class Runner implements RunHome {
       if (!threw) thrown = error;
       threw = true;
     }
-    this.#timing.end(node, began);
+    if (!run.isEarly) this.#timing.end(node, began);
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result, wasNew);
     run.isOver = true;
@@ -378,7 +388,7 @@ export class Runner implements RunHome {
   #ended(run: Run): void {
     const { node } = run;
     node.slot = UNQUEUED;
-    if (node.status !== "clean" && node.live && node.registered) this.#agenda.offer(node);
+    if (node.status !== "clean" && node.live && node.registered && !node.isWaiting) this.#agenda.offer(node);
   }
 
   #threw(run: Run, error: unknown, wasNew: boolean): void {
@@ -391,12 +401,19 @@ export class Runner implements RunHome {
     const { node, tail } = run;
     if (!node.registered) return this.#writes.takeBack(run);
     if (run.isAbandoned) return this.#startOver(run, wasNew);
+    if (run.isEarly && this.#mustWait(run)) {
+      this.#graph.trimReads(node, tail);
+      return this.#startOver(run, wasNew);
+    }
     const { output, particulars } = node;
     if (particulars !== null && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
     try {
       if (run.unit !== null || particulars !== null) this.#writes.commit(run);
-      if (output !== undefined) this.#writes.put(run, output, result);
+      if (output !== undefined) {
+        if (particulars?.isHidden) this.#reveal(node, output);
+        this.#writes.put(run, output, result);
+      }
     } catch (error) {
       return this.#failed(run, error);
     }
@@ -434,6 +451,7 @@ export class Runner implements RunHome {
   #failed(run: Run, error: unknown): void {
     const { node } = run;
     if (!node.registered) return this.#writes.takeBack(run);
+    if (run.isEarly && this.#mustWait(run)) return this.#startOver(run, node.runs === 0 && run.causes.length === 0);
     if (this.#hasReadTooEarly(run)) return;
     this.#writes.takeBack(run);
     this.#graph.dropRepeatedReads(run);
@@ -442,6 +460,7 @@ export class Runner implements RunHome {
     node.runs++;
     const { output } = node;
     if (output !== undefined) {
+      if (node.isHidden) this.#reveal(node, output);
       const hadValue = output.value !== undefined;
       this.#writes.put(run, output, undefined);
       // Readers throw the error: it is news to them, though the value is as undefined as before.
@@ -465,6 +484,44 @@ export class Runner implements RunHome {
     this.#writes.takeBack(run);
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, node.lastReason);
+    if (!run.isEarly) return;
+    // A run that was cut short keeps its older reads, each place once.
+    this.#graph.dropRepeatedReads(run);
+    if (this.#awaitsDocuments(node)) this.#hide(node);
+  }
+
+  // Documents that are not loaded ------------------------------------------------------------------------------------------
+
+  /** Whether the result of a run that read too early is dropped. A node that shows it hears of the documents all the same. */
+  #mustWait({ node }: Run): boolean {
+    if (node.whileLoading !== "show") return true;
+    this.#awaitsDocuments(node);
+    return false;
+  }
+
+  /** Takes the node from the agenda until one of the documents is known; false if all of them are by now. */
+  #awaitsDocuments(node: SchedulerNode): boolean {
+    const unknown = new Set<Replica>();
+    for (let edge = node.reads; edge !== null; edge = edge.next)
+      if (!edge.address.document.isReadable) unknown.add(edge.address.home.replica);
+    if (unknown.size === 0) return false;
+    node.isWaiting = true;
+    for (const replica of unknown) this.#background.background(replica.loadsSettled());
+    return true;
+  }
+
+  #hide(node: SchedulerNode): void {
+    const { output } = node;
+    if (output === undefined || node.isHidden || output.document.state !== "loaded") return;
+    node.isHidden = true;
+    output.document.state = "loading";
+  }
+
+  /** The node has run with all its inputs: nodes that waited for its output run, also if that is the same. */
+  #reveal(node: SchedulerNode, { home }: Address): void {
+    node.isHidden = false;
+    home.document.madeHere();
+    this.#invalidation.arrived(home);
   }
 }
 

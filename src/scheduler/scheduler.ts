@@ -137,6 +137,11 @@ export class Scheduler implements Disposable {
     return this.#runner.current?.node;
   }
 
+  /** Whether the run that executes now has read something that is still to be loaded. */
+  get isEarly(): boolean {
+    return this.#runner.current?.isEarly ?? false;
+  }
+
   /** Another after code of the run that executes now has read a place that the run had not, or has written. */
   get runMark(): object | null {
     const run = this.#runner.current;

@@ -72,6 +72,7 @@ describe("defaults", () => {
       calls[name] = (calls[name] ?? 0) + 1;
     };
     const other = space.cell<number>("other");
+    other.set(0);
     const tags = settings.key("tags");
     tags.sink(() => {
       count("reads");

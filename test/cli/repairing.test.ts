@@ -95,9 +95,8 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     const [id] = ids as [string];
     expect(await millrace("discard", id)).toMatchObject({ code: 2, stdout: "" });
     expect((await millrace("discard", id, "--reason", "sent by hand")).stdout).toBe("1 discarded\n");
-    expect(await json("show", "event", id)).toMatchObject([
-      { status: "done", outcome: "discarded", reason: "sent by hand" },
-    ]);
+    const discarded = { status: "done", outcome: "discarded", reason: "sent by hand" };
+    expect(await json("show", "event", id)).toMatchObject([{ kind: "event", value: discarded }]);
     expect((await millrace("why", id)).stdout).toContain("discarded: sent by hand (failed with:");
     expect(await millrace("discard", id, "--reason", "again")).toMatchObject({ code: 1, stdout: "0 discarded\n" });
     const all = ["discard", "--topic", "Order.Refused", "--reason", "old"] as const;
