@@ -11,7 +11,9 @@ import { InstanceLock } from "../kernel/instance-lock.ts";
 import { Kernel } from "../kernel/kernel.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { openStore } from "../kernel/open-store.ts";
+import { servePipes } from "../kernel/piped-kernel.ts";
 import { readSettings, type Settings } from "../kernel/settings.ts";
+import { visibleLine } from "../message/visible-text.ts";
 import { counted } from "./journal-lines.ts";
 import { StopSignals } from "./stop-signals.ts";
 import type { Terminal } from "./terminal.ts";
@@ -23,15 +25,22 @@ const PIECES_NAMED_MAX = 10;
 
 export const start: Verb = {
   name: "start",
-  usage: "[app]",
+  usage: "[app] [--stdio]",
   summary: "run a kernel in this directory until it is stopped; app is a module with capabilities",
-  example: "millrace start app.ts",
-  options: {},
+  example: "millrace start app.ts\nmillrace start app.ts --stdio < requests.ndjson",
+  options: {
+    stdio: {
+      type: "boolean",
+      about: "also take NDJSON on standard input, answer on standard output, end with the input",
+    },
+  },
   wordsMax: 1,
   run,
 };
 
-async function run({ words: [appPath], environment, terminal }: VerbCall): Promise<ExitCode> {
+async function run({ words: [appPath], options, environment, terminal: own }: VerbCall): Promise<ExitCode> {
+  const isPiped = options["stdio"] === true;
+  const terminal = isPiped ? besideAnswers(own) : own;
   const host = systemHost();
   const began = host.monotonic();
   const faults = new FaultLines(host, (text) => terminal.complain(text));
@@ -61,9 +70,17 @@ async function run({ words: [appPath], environment, terminal }: VerbCall): Promi
   sayReady(terminal, { directory, settings, health: kernel.health(), readyMs: Math.round(host.monotonic() - began) });
   if (settings.app.value === undefined && configured.extensions === undefined)
     terminal.line("  no app was named: only what every kernel has is on; millrace start app.ts");
+  if (isPiped) void servePipes(host, kernel, { input: process.stdin, output: process.stdout });
   await kernel.closed();
   terminal.line("stopped");
   return stops.exitCode;
+}
+
+/** Standard output belongs to the answers: the command's lines and the app's console go to standard error. */
+function besideAnswers(terminal: Terminal): Terminal {
+  const { error } = console;
+  Object.assign(console, { log: error, info: error, debug: error });
+  return { ...terminal, line: (text = "") => void process.stderr.write(`${visibleLine(text)}\n`) };
 }
 
 /** The app's module may await what never comes. When nothing else is left to do, nothing will: Node would blame the command. */

@@ -1,0 +1,17 @@
+/** A kernel that is spoken to through pipes, by the process that started it. SPEC: K82. */
+import type { Readable, Writable } from "node:stream";
+import { Stdio } from "../adapters/stdio.ts";
+import type { Host } from "../host/host.ts";
+import type { Kernel } from "./kernel.ts";
+
+export interface Pipes {
+  readonly input: Readable;
+  readonly output: Writable;
+}
+
+/** Takes NDJSON from the input and answers on the output. When the input has ended and every answer is out, the kernel closes. */
+export async function servePipes(host: Host, kernel: Kernel, pipes: Pipes): Promise<void> {
+  await new Stdio({ host, loop: kernel.loop, ...pipes }).ended;
+  // `closed()` rejects if the kernel does not close cleanly.
+  await kernel.close().catch(() => undefined);
+}
