@@ -124,6 +124,8 @@ export const JOURNAL_PAGE_ROWS = 256;
 export const TOPICS_REMEMBERED_MAX = 10_000;
 /** A subscriber's id is part of a receipt's name. */
 export const SUBSCRIBER_ID_LENGTH_MAX = 255;
+/** Tries of a delivery that a manifest may ask for. More is a mistake in the file: a day of waits is reached with fewer. */
+export const RETRY_ATTEMPTS_MAX = 1_000;
 /** Declared consumers of a store. Every bus holds a copy of the table and matches each new topic against all of it. */
 export const CONSUMERS_MAX = 10_000;
 

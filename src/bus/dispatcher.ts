@@ -188,7 +188,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   runsReceived(): void {
     // Too late: they are in the journal under a lease that is closed, or runs out.
     if (this.#state === "stopped") this.#leave([...this.#parts.held]);
-    else if (!this.#pumpQueued) this.#pump();
+    // In a microtask: publishers whose events these are go on before a synchronous handler runs.
+    else this.runReady();
   }
 
   runBegins(run: EventRun): void {

@@ -49,9 +49,13 @@ export interface CallFacts {
   readonly deaths?: number | undefined;
 }
 
+function overError(what: string, reason: Error): BusError {
+  const why = `${what}: ${reason.message}, and what its handler does now changes nothing`;
+  return new BusError("BUS_HANDLER_OVER", why);
+}
+
 function leftBehind(topic: string, reason: Error): Promise<never> {
-  const why = `${topic} was not emitted: ${reason.message}, and what its handler does now changes nothing`;
-  const refused = Promise.reject(new BusError("BUS_HANDLER_OVER", why));
+  const refused = Promise.reject(overError(`${topic} was not emitted`, reason));
   // Nobody waits for this handler: it need not wait for what it emits, and must not end the process for that.
   refused.catch(() => undefined);
   return refused;
@@ -88,6 +92,12 @@ export class HandlerContext {
     const { reason } = this.#cancellation;
     if (reason !== undefined) return leftBehind(topic, reason);
     return this.#emitter.emitNow(this.#event, this.subscriberId, topic, payload, options);
+  }
+
+  /** Throws `BUS_HANDLER_OVER` once the signal is aborted; `what` names what is refused. */
+  requireOpen(what: string): void {
+    const { reason } = this.#cancellation;
+    if (reason !== undefined) throw overError(what, reason);
   }
 
   cancel(reason: Error): void {

@@ -17,7 +17,7 @@ import { WaitingBound } from "./waiting-bound.ts";
 export interface HeldEventsListener {
   /** A run waits that may go on; called from inside of others, so that it is taken up later. */
   runReady(): void;
-  /** Runs have come in; their handlers may be called at once. */
+  /** Runs have come in; their handlers may be called. */
   runsReceived(): void;
   /** An event is in the journal and nobody here holds it. */
   backlog(): void;

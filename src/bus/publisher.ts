@@ -322,8 +322,9 @@ export class Publisher implements Emitter {
   }
 
   #stored({ entries, callers }: Outgoing, grant: Grant | undefined, outcome: Appended): void {
-    this.#answered(entries, grant, outcome);
+    // First: the events are durable, and publishers do not wait for handlers.
     for (let at = 0; at < callers.length; at++) callers[at]!.resolve(outcome.ids[at]!);
+    this.#answered(entries, grant, outcome);
   }
 
   #refused({ entries, callers }: Outgoing, grant: Grant | undefined, outcome: Rejection): void {

@@ -1,12 +1,12 @@
 /**
- * The agent's slot: at most one agent answers at a time, whoever asks. Offered by extensions in their order; the first that is there has the
- * slot. What the agent throws, and that there is none, is an answer in brackets, not an error: a user is waiting for a text. SPEC: X31, X32.
+ * The agent's slot: at most one agent answers at a time. Offered by extensions in their order; the first that is there has the slot.
+ * An agent that fails, and a missing one, reject. The path of a user's message turns that into a text. SPEC: X31, X32.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Host } from "../host/host.ts";
 import { AGENT_INVOKE_MS, AGENT_WAITING_MAX } from "../limits.ts";
 import { show } from "../message/problem.ts";
-import type { AgentProvider, AgentResponse, Tool } from "./extension.ts";
+import type { AgentProvider, AgentResponse, AgentTool, Tool } from "./extension.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
 import { within } from "./time-limit.ts";
@@ -19,6 +19,17 @@ export interface AgentOffer {
 export interface AgentQuestion {
   readonly correlation?: string | undefined;
   readonly userMessage?: string | undefined;
+  /** Ends the waiting, and reaches the agent and its tools. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told when the agent is asked: the waiting before is over. Also when it is not asked after all. */
+  readonly begin?: (() => void) | undefined;
+}
+
+export interface AgentLimits {
+  /** An answer that takes longer has failed. */
+  readonly agentInvokeMs?: number;
+  /** Questions that wait for the agent; the next one is refused. */
+  readonly agentWaitingMax?: number;
 }
 
 export class AgentSlot {
@@ -34,7 +45,16 @@ export class AgentSlot {
   /** Set in everything that the agent calls. */
   readonly #answering = new AsyncLocalStorage<true>();
 
-  constructor(parts: { host: Host; logger: Logger; tools: () => readonly Tool[]; preferred?: string | undefined }) {
+  readonly #limits: Required<AgentLimits>;
+
+  constructor(parts: {
+    host: Host;
+    logger: Logger;
+    tools: () => readonly Tool[];
+    preferred?: string | undefined;
+    limits?: AgentLimits;
+  }) {
+    this.#limits = { agentInvokeMs: AGENT_INVOKE_MS, agentWaitingMax: AGENT_WAITING_MAX, ...parts.limits };
     this.#host = parts.host;
     this.#logger = parts.logger;
     this.#tools = parts.tools;
@@ -62,13 +82,16 @@ export class AgentSlot {
         "EXTENSION_AGENT_BUSY",
         "the agent was invoked by itself and would wait for ever; emit system.agent.background instead",
       );
-    if (this.#inside > AGENT_WAITING_MAX) return `(Error: more than ${AGENT_WAITING_MAX} wait for the agent)`;
+    const { agentWaitingMax } = this.#limits;
+    if (this.#inside > agentWaitingMax)
+      throw new ExtensionError("EXTENSION_AGENT_FAILED", `more than ${agentWaitingMax} wait for the agent; ask later`);
     this.#inside++;
     const turn = this.#tail.then(() => this.#answer(prompt, question));
-    this.#tail = turn;
+    this.#tail = turn.catch(() => undefined);
     try {
       return await turn;
     } finally {
+      question.begin?.();
       this.#inside--;
     }
   }
@@ -77,25 +100,35 @@ export class AgentSlot {
     return this.#offers.find(({ extensionId }) => extensionId === this.#preferred) ?? this.#offers[0];
   }
 
-  async #answer(prompt: string, question: AgentQuestion): Promise<string> {
+  async #answer(prompt: string, { signal: until, begin, ...question }: AgentQuestion): Promise<string> {
     const current = this.#current();
-    if (current === undefined) return "(No agent is there to answer)";
-    const limit = { host: this.#host, limitMs: AGENT_INVOKE_MS, what: `the agent of ${current.extensionId}` };
+    if (current === undefined)
+      throw new ExtensionError("EXTENSION_NO_AGENT", "no agent is there to answer; start an extension that is one");
+    begin?.();
+    const what = `the agent of ${current.extensionId}`;
+    const limit = { host: this.#host, limitMs: this.#limits.agentInvokeMs, what, ...(until && { signal: until }) };
     try {
-      const response = await within(limit, (signal) =>
-        this.#answering.run(true, () => current.agent.invoke(prompt, { ...question, tools: this.#tools(), signal })),
-      );
+      const response = await within(limit, (signal) => {
+        const tools = this.#tools().map((tool) => withSignal(tool, signal));
+        return this.#answering.run(true, () => current.agent.invoke(prompt, { ...question, tools, signal }));
+      });
       return textOf(response);
     } catch (thrown) {
-      this.#logger.error(`the agent of ${current.extensionId} failed: ${reasonOf(thrown)}`);
-      return `(Error: ${reasonOf(thrown)})`;
+      this.#logger.error(`${what} failed: ${reasonOf(thrown)}`);
+      throw new ExtensionError("EXTENSION_AGENT_FAILED", reasonOf(thrown));
     }
   }
 }
 
+/** A tool that is told when its agent is not waited for any more. */
+function withSignal(tool: Tool, signal: AbortSignal): AgentTool {
+  return { ...tool, execute: (input) => tool.execute(input, { signal }) };
+}
+
 function textOf(response: AgentResponse | string): string {
   if (typeof response === "string") return response;
-  if (response?.status === "error") return response.content ?? `(Error: ${response.error})`;
+  if (response?.status === "error")
+    throw new ExtensionError("EXTENSION_PROVIDER", response.error || (response.content ?? "it says error"));
   if (typeof response?.content === "string") return response.content;
   throw new ExtensionError(
     "EXTENSION_PROVIDER",

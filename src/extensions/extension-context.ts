@@ -12,6 +12,7 @@ import type { DeliveryTx, HandlerContext } from "../bus/handler.ts";
 import type { SubscribeOptions, WorkOptions } from "../bus/subscription.ts";
 import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
+import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
@@ -24,6 +25,7 @@ import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { ExtensionRecord } from "./extension-record.ts";
+import { Handling } from "./handling.ts";
 import { type Log, type Logger, loggerFor } from "./logger.ts";
 import type { Hook, HookName, MessageRouter } from "./message-router.ts";
 import { publishOnce } from "./publish-once.ts";
@@ -58,6 +60,13 @@ type EventWork = (event: Event, tx: EventTx) => unknown;
 
 export type EventHandler<Payload = Json> = (event: Event<Payload>, context: EventContext) => unknown;
 
+export interface CommandOptions {
+  /** The command's id: sent again under it, it is the same command. */
+  readonly id?: string | undefined;
+  /** Names the command within its handler, in place of its type and data: the id follows from the event and this. */
+  readonly key?: string | undefined;
+}
+
 /** Sends to the capabilities of the kernel, and waits for the answer. */
 export interface Requests {
   command(type: string, data: Json, lineage?: Lineage): Promise<Json>;
@@ -75,6 +84,8 @@ export interface ContextParts {
   readonly requests: Requests;
   readonly space: Space;
   readonly log: Log;
+  /** A handler that runs longer has failed, unless its subscription says otherwise. */
+  readonly handlerTimeoutMs: number;
   /** Where data folders are made. */
   readonly dataDir: string;
   /** The extension of that id, if it runs. */
@@ -82,6 +93,10 @@ export interface ContextParts {
 }
 
 const OWNER_ONLY = 0o700;
+const MEMBERS = [
+  ...(["emit", "subscribeEvent", "subscribe", "unsubscribe", "onUserMessage", "notifyUser"] as const),
+  ...(["invokeAgent", "command", "query", "getExtension"] as const),
+];
 
 export class ExtensionContext {
   readonly extensionId: string;
@@ -94,6 +109,8 @@ export class ExtensionContext {
     this.#parts = parts;
     this.extensionId = record.id;
     this.logger = loggerFor(`ext.${record.id}`, parts.log);
+    // Its members may be taken out: const { emit } = context.
+    for (const name of MEMBERS) Object.defineProperty(this, name, { value: this[name].bind(this) });
   }
 
   /** The manifest's `config`. */
@@ -131,7 +148,7 @@ export class ExtensionContext {
   }
 
   async #emit(topic: string, payload: Json, options: EmitOptions): Promise<number> {
-    this.#requireRunning();
+    this.#requireOpen(`${topic} was not emitted`);
     this.#requirePublished(topic);
     const { bus, cause } = this.#parts;
     const { id, correlation: conversation } = cause.message?.metadata ?? {};
@@ -175,20 +192,29 @@ export class ExtensionContext {
     if (typeof handler !== "function")
       throw new ExtensionError("EXTENSION_MISUSE", "a handler is a function of the event");
     const { bus } = this.#parts;
-    const { space, ...rest } = options;
-    const subscriberId = this.extensionId;
+    const { space, timeoutMs, timeout, ...others } = options;
+    const ofManifest = declared.retry === undefined ? {} : { retry: declared.retry };
+    const rest = { ...ofManifest, ...others, subscriberId: this.extensionId };
+    const limitMs = timeoutMs ?? timeout ?? this.#parts.handlerTimeoutMs;
     if (space === undefined) {
-      const handle = (event: Event, context: HandlerContext) => this.#handle(handler as EventHandler, event, context);
-      bus.subscribe(topic, handle, { ...rest, subscriberId });
+      const handle = (event: Event, context: HandlerContext) =>
+        this.#handle(handler as EventHandler, event, { context, host: this.host, limitMs });
+      // Its time is measured here, because waiting for the agent does not count.
+      bus.subscribe(topic, handle, { ...rest, timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
       const handle = (event: Event, tx: DeliveryTx) => this.#handleOnce(handler as EventWork, event, tx);
-      bus.subscribe(topic, handle, { ...rest, subscriberId, space });
+      bus.subscribe(topic, handle, { ...rest, timeoutMs: limitMs, space });
     }
     this.#record.subscribed.add(topic);
     this.#record.wired(() => bus.suspend(topic, this.extensionId));
   }
 
-  async #handle(handler: EventHandler, event: Event, context: HandlerContext): Promise<void> {
+  async #handle(
+    handler: EventHandler,
+    event: Event,
+    parts: { readonly context: HandlerContext; readonly host: Host; readonly limitMs: number },
+  ): Promise<void> {
+    const { context } = parts;
     this.#requireRunning();
     // It has stopped, and the kernel is about to: the event is neither done nor failed, and the next process finds it.
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
@@ -204,7 +230,8 @@ export class ExtensionContext {
       emit,
     };
     const { activity, cause } = this.#parts;
-    await activity.during(async () => cause.during(event.message, () => handler(event, given)));
+    const handling = new Handling(event.message, parts);
+    await activity.during(() => cause.during(handling, () => handling.run(() => handler(event, given))));
   }
 
   async #handleOnce(handler: EventWork, event: Event, delivery: DeliveryTx): Promise<unknown> {
@@ -223,7 +250,8 @@ export class ExtensionContext {
     };
     const { activity, cause } = this.#parts;
     // The cause leaves the context of the caller, and with it that of the transaction.
-    return activity.during(async () => cause.during(event.message, () => delivery.within(() => handler(event, tx))));
+    const handling = Handling.inTransaction(event.message, { delivery, host: this.host });
+    return activity.during(async () => cause.during(handling, () => delivery.within(() => handler(event, tx))));
   }
 
   // The path of a user's message, in memory -----------------------------------------------------------------------------------
@@ -251,27 +279,37 @@ export class ExtensionContext {
   }
 
   async #notify(text: string, channelId: string | undefined): Promise<void> {
-    this.#requireRunning();
+    this.#requireOpen("the user was not told");
     await this.#parts.router.notifyUser(text, channelId);
   }
 
-  /** Asks the agent; one question at a time is answered. What goes wrong is an answer in brackets. */
+  /** Asks the agent; one question at a time is answered. Rejects if there is none, or if it fails. */
   async invokeAgent(prompt: string, options: { readonly correlation?: string | undefined } = {}): Promise<string> {
-    this.#requireRunning();
-    return this.#parts.router.invokeAgent(prompt, options);
+    this.#requireOpen("the agent was not asked");
+    const { handling } = this.#parts.cause;
+    if (handling === undefined) return this.#parts.router.invokeAgent(prompt, options);
+    const begin = handling.hold();
+    const { correlation } = handling.message.metadata;
+    return this.#parts.router.invokeAgent(prompt, { correlation, ...options, signal: handling.signal, begin });
   }
 
   // Others ---------------------------------------------------------------------------------------------------------------------
 
   /**
-   * Sends a command to its capability; an error answer is thrown as `Failure`. In a handler it is caused by the event, and its id follows from the
-   * event's: a handler that is delivered again sends the same command, which a transactional capability answers from its receipt.
+   * Sends a command to the capability that handles it; an error answer is thrown as `Failure`. In a handler it is caused by the event, and
+   * its id follows from the event: a handler that runs again repeats the command, and does not send another.
    */
-  async command(type: string, data: Json): Promise<Json> {
-    this.#requireRunning();
+  async command(type: string, data: Json, options: CommandOptions = {}): Promise<Json> {
+    this.#requireOpen(`${type} was not sent`);
     const { requests, cause, host } = this.#parts;
-    const { lineage } = cause;
-    const id = isJson(data) ? cause.requestId(this.extensionId, type, data) : undefined;
+    const { lineage, handling } = cause;
+    const derived = isJson(data) ? handling?.commandId(this.extensionId, type, data, options.key) : undefined;
+    const id = options.id ?? derived;
+    if (handling === undefined && options.id === undefined && options.key !== undefined)
+      throw new ExtensionError(
+        "EXTENSION_MISUSE",
+        "a command's key belongs to an event's handler; elsewhere give an id",
+      );
     if (id === undefined) return cause.outside(() => requests.command(type, data, lineage));
     const message = command({ id: () => id, now: () => host.now() }, type, data, lineage);
     const answer = await cause.outside(() => requests.request(message));
@@ -312,6 +350,12 @@ export class ExtensionContext {
       "EXTENSION_TOPIC_UNDECLARED",
       `${this.extensionId} emits ${show(topic)}, which its manifest does not declare; add it under events.publishes`,
     );
+  }
+
+  /** Whether the extension runs, and the handler that calls has not timed out. */
+  #requireOpen(what: string): void {
+    this.#requireRunning();
+    this.#parts.cause.handling?.requireOpen(what);
   }
 
   #requireRunning(): void {

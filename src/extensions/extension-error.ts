@@ -23,6 +23,14 @@ export type ExtensionErrorCode =
   | "EXTENSION_SCHEDULE"
   /** An argument is wrong; nothing happened. */
   | "EXTENSION_MISUSE"
+  /** No extension that runs is an agent. */
+  | "EXTENSION_NO_AGENT"
+  /** The agent threw, was late, said error, or too many wait for it. */
+  | "EXTENSION_AGENT_FAILED"
+  /** No extension that runs is a channel to the user. */
+  | "EXTENSION_NO_CHANNEL"
+  /** The key of an `emit` was used for other data. */
+  | "EXTENSION_KEY_USED"
   /** The agent was asked by itself; it would wait for ever. */
   | "EXTENSION_AGENT_BUSY"
   /** Something took longer than it may. */

@@ -16,6 +16,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HANDLER_TIMEOUT_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { Activity } from "./activity.ts";
+import type { AgentLimits } from "./agent-slot.ts";
 import { bringCapabilities, bringsCapabilities, CAPABILITIES_NEED_BOOT } from "./brought-capabilities.ts";
 import { Cause } from "./cause.ts";
 import { DeclaredTopics } from "./declared-topics.ts";
@@ -47,6 +48,7 @@ export interface ExtensionLoaderOptions {
   readonly log?: Log | undefined;
   /** Whose agent answers where several are offered; the first one's unless given. */
   readonly agent?: string | undefined;
+  readonly agentLimits?: AgentLimits | undefined;
   /** How long a slot of a schedule is held without a sign of life. */
   readonly leaseMs?: number | undefined;
   /** A task of a schedule that runs longer has failed. */
@@ -68,7 +70,6 @@ export class ExtensionLoader {
   readonly #schedules: ScheduleTable;
   readonly #activity = new Activity();
   readonly #parts: ContextParts;
-  readonly #handlerTimeoutMs: number;
   /** All that were found. */
   #records: readonly ExtensionRecord[];
   /** Those that can be loaded, dependencies first. */
@@ -85,14 +86,26 @@ export class ExtensionLoader {
     const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
     this.#bus = bus;
-    this.#handlerTimeoutMs = options.handlerTimeoutMs ?? HANDLER_TIMEOUT_MS;
+    const { handlerTimeoutMs = HANDLER_TIMEOUT_MS, agentLimits = {} } = options;
     this.#logger = loggerFor("extensions", log);
     const activity = this.#activity;
-    this.router = new MessageRouter({ host, logger: this.#logger, activity, agent: options.agent });
+    this.router = new MessageRouter({ host, logger: this.#logger, activity, agent: options.agent, agentLimits });
     this.#schedules = new ScheduleTable({ host, due, logger: this.#logger, leaseMs, alone });
     const extension = (id: string) => this.#records.find((one) => one.id === id && !one.closed)?.extension;
     const cause = new Cause();
-    this.#parts = { host, bus, router: this.router, activity, cause, requests, space, log, dataDir, extension };
+    this.#parts = {
+      host,
+      bus,
+      router: this.router,
+      activity,
+      cause,
+      requests,
+      space,
+      log,
+      dataDir,
+      extension,
+      handlerTimeoutMs,
+    };
     this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
     this.#order = this.#ordered();
     for (const record of this.#order) this.#declare(record);
@@ -221,8 +234,7 @@ export class ExtensionLoader {
       await record.extension?.start?.();
       if (!record.usable) return;
       record.state = "ACTIVE";
-      const scheduling = { ...this.#parts, handlerTimeoutMs: this.#handlerTimeoutMs };
-      for (const schedule of schedulesOf(record, scheduling)) record.wired(await this.#schedules.add(schedule));
+      for (const schedule of schedulesOf(record, this.#parts)) record.wired(await this.#schedules.add(schedule));
       this.#runService(record);
     });
   }

@@ -35,7 +35,7 @@ export interface AgentInvocation {
   /** What the user wrote, when a user did. */
   readonly userMessage?: string | undefined;
   /** Tools of all extensions that run. */
-  readonly tools: readonly Tool[];
+  readonly tools: readonly AgentTool[];
   /** Fires when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
 }
@@ -49,12 +49,19 @@ export interface AgentProvider {
   invoke(task: string, invocation: AgentInvocation): AgentResponse | string | Promise<AgentResponse | string>;
 }
 
-export interface Tool {
+/** A tool as the agent gets it. */
+export interface AgentTool {
   readonly name: string;
   readonly description: string;
   /** JSON Schema of what it takes. */
   readonly parameters?: Json;
   execute(input: Json): Json | Promise<Json>;
+}
+
+/** A tool as an extension gives it. */
+export interface Tool extends Omit<AgentTool, "execute"> {
+  /** `signal` fires when the answer of the agent that called is not waited for any more. */
+  execute(input: Json, call: { readonly signal: AbortSignal }): Json | Promise<Json>;
 }
 
 export interface ToolProvider {

@@ -5,6 +5,7 @@ export type {
   AgentInvocation,
   AgentProvider,
   AgentResponse,
+  AgentTool,
   CapabilityProvider,
   ChannelProvider,
   Extension,
@@ -16,7 +17,7 @@ export type {
   Tool,
   ToolProvider,
 } from "./extension.ts";
-export type { EmitOptions, EventContext, EventHandler, ExtensionContext } from "./extension-context.ts";
+export type { CommandOptions, EmitOptions, EventContext, EventHandler, ExtensionContext } from "./extension-context.ts";
 export { ExtensionError, type ExtensionErrorCode } from "./extension-error.ts";
 export type { ExtensionState, ExtensionStatus } from "./extension-record.ts";
 export type { Log, LogEntry, Logger, LogLevel } from "./logger.ts";

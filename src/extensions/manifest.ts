@@ -8,11 +8,13 @@
  *     config: { folder: new }
  *     events:
  *       publishes: [{ topic: email.received, description: a mail came in }]
- *       subscribes: [{ topic: user.notify, handler: notify_user }]
+ *       subscribes: [{ topic: user.notify, handler: notify_user, retry: { attempts: 3, backoff_ms: 1000 } }]
  *     schedules: [{ name: look, cron: "0/5 * * * *" }]
  *
  * It checks the text alone; whether files and other extensions are there is found out by those who look.
  */
+import type { RetryPolicy } from "../bus/retry-policy.ts";
+import { RETRY_ATTEMPTS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { cronProblem } from "../loop/cron.ts";
 import type { JsonObject } from "../message/json.ts";
 import { frozenCopy } from "../message/json-copy.ts";
@@ -34,6 +36,8 @@ export interface Publication {
 export interface SubscriptionDeclaration {
   readonly topic: string;
   readonly handler: EventHandlerKind;
+  /** How often a failed delivery is tried; once unless given. Of `custom`, unless the code says otherwise. */
+  readonly retry?: RetryPolicy;
 }
 
 export interface ScheduleDeclaration {
@@ -149,10 +153,22 @@ function publishedTopic(value: YamlValue): string | undefined {
 }
 
 function subscription(value: YamlValue): SubscriptionDeclaration | undefined {
-  const fields = value.fields(["topic", "handler"]);
+  const fields = value.fields(["topic", "handler", "retry"]);
   const topic = required(value, fields, "topic", subscribedTopic);
   const handler = fields.has("handler") ? handlerKind(fields.get("handler")!) : "custom";
-  return topic === undefined || handler === undefined ? undefined : { topic, handler };
+  const retry = fields.has("retry") ? { retry: retryPolicy(fields.get("retry")!) } : {};
+  return topic === undefined || handler === undefined ? undefined : { topic, handler, ...retry };
+}
+
+function retryPolicy(value: YamlValue): RetryPolicy {
+  const fields = value.fields(["attempts", "backoff_ms", "backoff_max_ms"]);
+  const ms = (name: string) => fields.get(name)?.wholeNumber({ min: 0, max: TIMER_DELAY_MS_MAX });
+  const attempts = required(value, fields, "attempts", (field) =>
+    field.wholeNumber({ min: 1, max: RETRY_ATTEMPTS_MAX }),
+  );
+  const [startMs, maxMs] = [ms("backoff_ms"), ms("backoff_max_ms")];
+  const backoff = { ...(startMs === undefined ? {} : { startMs }), ...(maxMs === undefined ? {} : { maxMs }) };
+  return { attempts: attempts ?? 1, backoff };
 }
 
 function subscribedTopic(value: YamlValue): string | undefined {

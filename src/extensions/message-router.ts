@@ -6,7 +6,7 @@ import type { Host } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HOOK_MS } from "../limits.ts";
 import { show } from "../message/problem.ts";
 import type { Activity } from "./activity.ts";
-import { type AgentQuestion, AgentSlot } from "./agent-slot.ts";
+import { type AgentLimits, type AgentQuestion, AgentSlot } from "./agent-slot.ts";
 import type { ChannelProvider, Tool } from "./extension.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
 import type { Logger } from "./logger.ts";
@@ -40,6 +40,7 @@ export interface RouterParts {
   readonly activity: Activity;
   /** Whose agent answers where several are offered; the first one's unless given. */
   readonly agent?: string | undefined;
+  readonly agentLimits?: AgentLimits;
 }
 
 /** Who is meant where a channel knows users by name and nobody has written yet. */
@@ -61,7 +62,12 @@ export class MessageRouter {
     this.#host = parts.host;
     this.#logger = parts.logger;
     this.#activity = parts.activity;
-    this.agent = new AgentSlot({ ...parts, preferred: parts.agent, tools: () => [...this.#tools.values()] });
+    this.agent = new AgentSlot({
+      ...parts,
+      preferred: parts.agent,
+      limits: parts.agentLimits ?? {},
+      tools: () => [...this.#tools.values()],
+    });
   }
 
   get channels(): readonly string[] {
@@ -125,18 +131,28 @@ export class MessageRouter {
   async #converse({ text, userId, channelId, correlation }: UserMessage): Promise<string> {
     this.#lastUsers.set(channelId, userId);
     await this.#callHooks("user_message", { text, userId, channelId });
-    const answer = await this.agent.invoke(text, { correlation, userMessage: text });
+    const answer = await this.#answerTo(text, correlation);
     await this.#callHooks("agent_response", { text: answer, userId, channelId });
     const channel = this.#channels.get(channelId);
     if (channel?.sendToUser) await this.#send(channelId, () => channel.sendToUser?.(userId, answer));
     return answer;
   }
 
+  /** A user waits for a text: a failure of the agent is one, in brackets. */
+  async #answerTo(text: string, correlation: string | undefined): Promise<string> {
+    try {
+      return await this.agent.invoke(text, { correlation, userMessage: text });
+    } catch (thrown) {
+      const isMissing = thrown instanceof ExtensionError && thrown.code === "EXTENSION_NO_AGENT";
+      return isMissing ? "(No agent is there to answer)" : `(Error: ${reasonOf(thrown)})`;
+    }
+  }
+
   invokeAgent(prompt: string, question?: AgentQuestion): Promise<string> {
     return this.#activity.during(() => this.agent.invoke(prompt, question));
   }
 
-  /** Over the named channel, else the first one. Where there is none the text is lost, with a warning. */
+  /** Over the named channel, else the first one. Rejects where there is none: an event that carries the text has failed, and can be requeued. */
   async notifyUser(text: string, channelId?: string): Promise<void> {
     if (typeof text !== "string") throw new ExtensionError("EXTENSION_MISUSE", `a text is needed, got ${show(text)}`);
     const id = channelId ?? this.channels[0];
@@ -146,7 +162,11 @@ export class MessageRouter {
       await this.#send(id, () => (channel.sendMessage ? channel.sendMessage(text) : channel.sendToUser?.(user, text)));
       return;
     }
-    if (channelId === undefined) return this.#logger.warn("there is no channel to the user; nobody was told");
+    if (channelId === undefined)
+      throw new ExtensionError(
+        "EXTENSION_NO_CHANNEL",
+        "there is no channel to the user; start an extension that is one, and requeue the event",
+      );
     throw new ExtensionError(
       "EXTENSION_UNKNOWN_NAME",
       `there is no channel ${show(channelId)}; there are ${this.channels.join(", ") || "none"}`,

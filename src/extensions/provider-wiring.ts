@@ -40,9 +40,10 @@ const CODE_SCHEDULE = "execute";
 export function wireProviders(record: ExtensionRecord, { bus, router }: WiringParts): void {
   const { id, manifest } = record;
   const extension = record.extension!;
-  for (const { topic, handler } of manifest?.subscribes ?? []) {
+  for (const { topic, handler, retry } of manifest?.subscribes ?? []) {
     if (handler !== "notify_user") continue;
-    bus.subscribe(topic, ({ payload }) => notify(router, payload), { subscriberId: id });
+    const options = { subscriberId: id, ...(retry === undefined ? {} : { retry }) };
+    bus.subscribe(topic, ({ payload }) => notify(router, payload), options);
     record.wired(() => bus.suspend(topic, id));
   }
   const channel = asProvider("channel", extension);

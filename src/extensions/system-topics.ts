@@ -8,6 +8,7 @@
  * A payload that lacks its text fails its delivery with the reason; `millrace requeue` brings it back when it was repaired.
  */
 import type { EventBus } from "../bus/event-bus.ts";
+import { TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { isJsonObject, type Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { ExtensionError } from "./extension-error.ts";
@@ -24,21 +25,23 @@ export function isSystemTopic(topic: string): boolean {
 
 export function wireSystemTopics(bus: EventBus, router: MessageRouter): void {
   const options = { subscriberId: SYSTEM_SUBSCRIBER };
+  // One at a time, and without a limit of the bus: the agent has one of its own, which begins when it is asked.
+  const asking = { ...options, concurrency: 1, timeoutMs: TIMER_DELAY_MS_MAX };
   bus.subscribe("system.user.notify", ({ payload }) => notify(router, payload), options);
   bus.subscribe(
     "system.agent.task",
-    async ({ payload, correlation }) => {
-      const answer = await router.invokeAgent(textOf(payload, "prompt"), { correlation });
+    async ({ payload, correlation }, { signal }) => {
+      const answer = await router.invokeAgent(textOf(payload, "prompt"), { correlation, signal });
       await router.notifyUser(answer, channelOf(payload));
     },
-    options,
+    asking,
   );
   bus.subscribe(
     "system.agent.background",
-    async ({ payload, correlation }) => {
-      await router.invokeAgent(textOf(payload, "prompt"), { correlation });
+    async ({ payload, correlation }, { signal }) => {
+      await router.invokeAgent(textOf(payload, "prompt"), { correlation, signal });
     },
-    options,
+    asking,
   );
 }
 

@@ -8,6 +8,7 @@ import { type ConnectionLimits, connectionLimits } from "../adapters/connection-
 import type { UnixSocketOptions } from "../adapters/unix-socket.ts";
 import type { EventBusOptions } from "../bus/event-bus.ts";
 import type { SpaceOptions } from "../cells/space.ts";
+import type { AgentLimits } from "../extensions/agent-slot.ts";
 import type { EventLoopOptions } from "../loop/event-loop.ts";
 import { requireLimit, type TimerLimits } from "../loop/loop-limits.ts";
 import { unknownOption } from "../message/near-word.ts";
@@ -32,6 +33,10 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
   readonly concurrency?: number;
   /** A handler of events that runs longer has failed, unless its subscription says otherwise; so has a task of an extension's schedule. */
   readonly handlerTimeoutMs?: number;
+  /** An answer of the agent that takes longer has failed. */
+  readonly agentInvokeMs?: number;
+  /** Questions that wait for the agent; the next one is refused. */
+  readonly agentWaitingMax?: number;
   /** Documents of the kernel's space that are kept in memory; beyond, those that nobody observes are dropped. */
   readonly residentDocumentsMax?: number;
 }
@@ -42,6 +47,7 @@ export interface LimitsByPart {
   readonly loop: Pick<EventLoopOptions, "mailboxMax" | "laneMax" | "microtasksMax">;
   readonly timer: Pick<Partial<TimerLimits>, "timerDelayMsMax" | "timersPerClientMax">;
   readonly bus: Pick<EventBusOptions, "concurrency" | "handlerTimeoutMs">;
+  readonly agent: AgentLimits;
   readonly space: Pick<SpaceOptions, "residentDocumentsMax">;
 }
 
@@ -71,12 +77,14 @@ export function limitsByPart(limits: KernelLimits = {}): LimitsByPart {
   const chosen: KernelLimits = given(limits);
   for (const [name, value] of Object.entries(chosen)) requireLimit(name, value);
   const { connectionsMax, mailboxMax, laneMax, microtasksMax, timerDelayMsMax, timersPerClientMax, ...others } = chosen;
-  const { concurrency, handlerTimeoutMs, residentDocumentsMax, unreadOutputAllBytesMax, ...ofClient } = others;
+  const { concurrency, handlerTimeoutMs, residentDocumentsMax, unreadOutputAllBytesMax, ...further } = others;
+  const { agentInvokeMs, agentWaitingMax, ...ofClient } = further;
   return {
     socket: { limits: connectionLimits(ofClient), ...given({ connectionsMax, unreadOutputAllBytesMax }) },
     loop: given({ mailboxMax, laneMax, microtasksMax }),
     timer: given({ timerDelayMsMax, timersPerClientMax }),
     bus: given({ concurrency, handlerTimeoutMs }),
+    agent: given({ agentInvokeMs, agentWaitingMax }),
     space: given({ residentDocumentsMax }),
   };
 }

@@ -133,7 +133,7 @@ export class Kernel implements AsyncDisposable {
     const ofApp = await this.#space.restore(() =>
       typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities,
     );
-    const extensions = this.#findExtensions(options, limits.bus);
+    const extensions = this.#findExtensions(options, limits);
     await extensions?.load();
     this.#life.goOn();
     const own = { ...this.#builtIn(clearance), timer: this.#timer(limits.timer), ...ofApp };
@@ -178,13 +178,22 @@ export class Kernel implements AsyncDisposable {
 
   #findExtensions(
     { extensions: sources, agent, log, ...options }: KernelOptions,
-    { handlerTimeoutMs }: LimitsByPart["bus"],
+    { bus: { handlerTimeoutMs }, agent: agentLimits }: LimitsByPart,
   ): ExtensionLoader | undefined {
     if (sources === undefined) return undefined;
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
       ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this, space: this.#space },
-      ...{ sources, dataDir, agent, log, handlerTimeoutMs, leaseMs: options.leaseMs, alone: options.alone },
+      ...{
+        sources,
+        dataDir,
+        agent,
+        agentLimits,
+        log,
+        handlerTimeoutMs,
+        leaseMs: options.leaseMs,
+        alone: options.alone,
+      },
     });
     return this.#extensions;
   }

@@ -85,6 +85,8 @@ const LIMITS: Readonly<Record<keyof KernelLimits, Definition>> = {
   timersPerClientMax: number("MILLRACE_TIMERS_PER_CLIENT_MAX"),
   concurrency: number("MILLRACE_CONCURRENCY"),
   handlerTimeoutMs: number("MILLRACE_HANDLER_TIMEOUT_MS", TIMER_DELAY_MS_MAX),
+  agentInvokeMs: number("MILLRACE_AGENT_INVOKE_MS", TIMER_DELAY_MS_MAX),
+  agentWaitingMax: number("MILLRACE_AGENT_WAITING_MAX"),
   residentDocumentsMax: number("MILLRACE_RESIDENT_DOCUMENTS_MAX"),
 };
 export const LIMIT_NAMES = Object.keys(LIMITS) as (keyof KernelLimits)[];

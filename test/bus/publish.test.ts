@@ -317,4 +317,20 @@ describe("publishing", () => {
     expect(refusals).toEqual(["BUS_REFUSED"]);
     expect(seen).toEqual([[[1], 1]]);
   });
+
+  test("[J106] publish resolves when the event is durable, before a synchronous handler runs", async () => {
+    const { bus, act } = setup();
+    const order: string[] = [];
+    bus.subscribe("tick", () => void order.push("handled"), { subscriberId: "s" });
+    await act(() => bus.start());
+    await act(async () => {
+      await bus.publish("tick", "clock", 1);
+      order.push("published");
+    });
+    const note = () => void order.push("published");
+    await act(async () => {
+      for (const n of [2, 3]) void bus.publish("tick", "clock", n).then(note);
+    });
+    expect(order).toEqual(["published", "handled", "published", "published", "handled", "handled"]);
+  });
 });

@@ -1,14 +1,15 @@
 import { describe, expect, test } from "#test";
 import { simulate } from "../../src/host/simulate.ts";
-import { BusSimulation, type Sightings } from "./simulation.ts";
+import { BusSimulation, type Sightings, type Subscribers } from "./simulation.ts";
 
 const SEEDS = 80;
+const SEEDS_DIFFERENT = 40;
 const ROUNDS = 60;
 
-async function run(seed: number): Promise<{ value: Sightings; traceHash: string }> {
+async function run(seed: number, subscribers: Subscribers): Promise<{ value: Sightings; traceHash: string }> {
   try {
     return await simulate(seed, async (world) => {
-      const simulation = new BusSimulation(world);
+      const simulation = new BusSimulation(world, subscribers);
       await simulation.run(ROUNDS);
       return simulation.sightings;
     });
@@ -17,17 +18,31 @@ async function run(seed: number): Promise<{ value: Sightings; traceHash: string 
   }
 }
 
+async function runAll(seeds: number, subscribers: Subscribers): Promise<Sightings> {
+  const total: Sightings = {
+    ...{ acknowledged: 0, kills: 0, pauses: 0, handledTwice: 0, retried: 0 },
+    ...{ suspended: 0, waited: 0 },
+  };
+  for (let seed = 1; seed <= seeds; seed++) {
+    const first = await run(seed, subscribers);
+    const second = await run(seed, subscribers);
+    if (first.traceHash !== second.traceHash) throw new Error(`seed ${seed} ran in two ways`);
+    for (const name of Object.keys(total) as (keyof Sightings)[]) total[name] += first.value[name];
+  }
+  expect(total.acknowledged > 20 * seeds).toBe(true);
+  return total;
+}
+
 describe("the bus among faults", () => {
   test("[J80] nothing acknowledged is lost, every effect happens once, order is kept per key, and a seed repeats itself", async () => {
-    const total: Sightings = { acknowledged: 0, kills: 0, pauses: 0, handledTwice: 0, retried: 0 };
-    for (let seed = 1; seed <= SEEDS; seed++) {
-      const first = await run(seed);
-      const second = await run(seed);
-      if (first.traceHash !== second.traceHash) throw new Error(`seed ${seed} ran in two ways`);
-      for (const name of Object.keys(total) as (keyof Sightings)[]) total[name] += first.value[name];
-    }
-    // What the runs are there to meet, they must have met.
+    const { suspended: _, waited: __, ...total } = await runAll(SEEDS, "the same");
+    // The runs must have met what they are there to meet.
     for (const [name, count] of Object.entries(total)) if (count < SEEDS) throw new Error(`${name}: only ${count}`);
-    expect(total.acknowledged > 20 * SEEDS).toBe(true);
+  });
+
+  test("[J100] the same holds for processes with different subscribers that fail and recover", async () => {
+    const total = await runAll(SEEDS_DIFFERENT, "different");
+    for (const [name, count] of Object.entries(total))
+      if (count < SEEDS_DIFFERENT) throw new Error(`${name}: only ${count}`);
   });
 });

@@ -23,12 +23,27 @@ export interface Sightings {
   pauses: number;
   handledTwice: number;
   retried: number;
+  /** Subscribers that were suspended in a process. */
+  suspended: number;
+  /** Events that were seen waiting for a consumer. */
+  waited: number;
 }
 
 interface Living {
   readonly process: SimulatedProcess;
   readonly bus: EventBus;
+  /** Subscribes a subscriber, by its name; empty until the process has booted. */
+  readonly wiring: Map<Name, () => void>;
+  /** The subscribers that run in it. */
+  readonly running: Set<Name>;
 }
+
+const TOPICS = { plain: "job", effect: "job", watcher: "job.*" } as const;
+type Name = keyof typeof TOPICS;
+const NAMES = Object.keys(TOPICS) as Name[];
+
+/** `different`: each process runs some of the subscribers, and they fail and recover while it runs. */
+export type Subscribers = "the same" | "different";
 
 export class BusSimulation {
   readonly #world: SimulatedHost;
@@ -40,10 +55,16 @@ export class BusSimulation {
   readonly #acknowledged = new Map<number, number>();
   /** For each key, the events that the plain serial handler was called with, in order of the calls. */
   readonly #calls = new Map<string, number[]>(KEYS.map((key) => [key, []]));
-  readonly sightings: Sightings = { acknowledged: 0, kills: 0, pauses: 0, handledTwice: 0, retried: 0 };
+  readonly sightings: Sightings = {
+    ...{ acknowledged: 0, kills: 0, pauses: 0, handledTwice: 0, retried: 0 },
+    ...{ suspended: 0, waited: 0 },
+  };
+  readonly #subscribers: Subscribers;
+  readonly #waited = new Set<number>();
 
-  constructor(world: SimulatedHost) {
+  constructor(world: SimulatedHost, subscribers: Subscribers = "the same") {
     this.#world = world;
+    this.#subscribers = subscribers;
   }
 
   async run(rounds: number): Promise<void> {
@@ -53,32 +74,41 @@ export class BusSimulation {
       await this.#disturb();
       await this.#world.advance(this.#below(80));
       for (const { process, bus } of this.#living) if (process.status === "running") bus.checkInvariants();
+      await this.#lookForWaiting();
     }
     this.#faultsPerMille = 0;
     for (const { process } of this.#living) process.resume();
-    await this.#spawn();
+    await this.#spawn(NAMES);
     await this.#world.advance(30 * LEASE_MS);
     await this.#check();
   }
 
   // Processes --------------------------------------------------------------------------------------------------------
 
-  async #spawn(): Promise<void> {
+  async #spawn(names = this.#someNames()): Promise<void> {
     const world = this.#world;
     const process = simulatedProcess(world);
     const inner = memoryStore({ host: process, disk: this.#disk });
     const store = queuedStore(inner, process, world, { faultsPerMille: () => this.#faultsPerMille });
     const bus = new EventBus({ store, host: process, leaseMs: LEASE_MS, concurrency: 1 + this.#below(10) });
-    const living = { process, bus };
+    const living: Living = { process, bus, wiring: new Map(), running: new Set(names) };
     this.#living.push(living);
     // What a faulty store refuses at the start is tried again, as a supervisor would.
     void this.#boot(living, store).catch(() => process.kill());
     await world.advance(this.#below(50));
   }
 
-  async #boot({ process, bus }: Living, store: ReturnType<typeof queuedStore>): Promise<void> {
+  #someNames(): readonly Name[] {
+    return this.#subscribers === "the same" ? NAMES : NAMES.filter(() => this.#world.random() < 0.6);
+  }
+
+  async #boot(living: Living, store: ReturnType<typeof queuedStore>): Promise<void> {
+    const { process, bus, running } = living;
     const replica = await Replica.open({ store, host: process, space: SPACE });
-    this.#wire(bus, process, replica);
+    this.#wire(living, replica);
+    // As the loader of extensions does: what may run is declared, whether it runs or not.
+    for (const name of NAMES) bus.declare(TOPICS[name], name);
+    for (const name of NAMES) if (running.has(name)) living.wiring.get(name)?.();
     for (;;) {
       try {
         await bus.start();
@@ -89,37 +119,61 @@ export class BusSimulation {
     }
   }
 
-  #wire(bus: EventBus, process: SimulatedProcess, replica: Replica): void {
+  /** A subscriber of a process fails, or one that failed has recovered. */
+  #toggle({ bus, wiring, running }: Living): void {
+    const name = NAMES[this.#below(NAMES.length)]!;
+    if (wiring.size === 0) return;
+    if (running.delete(name)) {
+      bus.suspend(TOPICS[name], name);
+      this.sightings.suspended++;
+    } else {
+      running.add(name);
+      wiring.get(name)?.();
+    }
+  }
+
+  async #lookForWaiting(): Promise<void> {
+    if (this.#subscribers === "the same") return;
+    const store = memoryStore({ host: this.#world, disk: this.#disk });
+    for (const { id, deliveries } of await store.query({ status: "pending", limit: 1_000 }))
+      if (deliveries.some(({ status }) => status === "waiting")) this.#waited.add(id);
+    this.sightings.waited = this.#waited.size;
+  }
+
+  #wire({ bus, process, wiring }: Living, replica: Replica): void {
     const serialBy = (event: { payload: unknown }) => (event.payload as { key: string }).key;
     const retry = { attempts: 50, backoff: { startMs: 20, maxMs: 100 } };
-    bus.subscribe(
-      "job",
-      async (event) => {
-        const { key } = event.payload as { key: string };
-        this.#calls.get(key)?.push(event.id);
-        await this.#takeTime(process);
-        if (this.#world.random() < 0.1) throw new Error("a bad day");
-      },
-      { subscriberId: "plain", serialBy, retry },
-    );
-    bus.subscribe(
-      "job",
-      async (event, tx) => {
-        const { n, key } = event.payload as { n: number; key: string };
-        const last = { scope: SHARED_SCOPE, id: `last:${key}` };
-        const before = (tx.read(last) ?? 0) as number;
-        const effect = { scope: SHARED_SCOPE, id: `effect:${n}` };
-        const count = (tx.read(effect) ?? 0) as number;
-        if (this.#world.random() < 0.5) await this.#takeTime(process);
-        if (this.#world.random() < 0.1) throw new Error("a bad day");
-        if (before >= event.id) throw new Error(`out of order: ${event.id} after ${before}`);
-        tx.write(effect, [], count + 1);
-        tx.write(last, [], event.id);
-        tx.emit("job.done", { n });
-      },
-      { subscriberId: "effect", serialBy, retry, space: replica },
-    );
-    bus.subscribe("job.*", () => this.#takeTime(process), { subscriberId: "watcher", retry });
+    const plain = () =>
+      bus.subscribe(
+        "job",
+        async (event) => {
+          const { key } = event.payload as { key: string };
+          this.#calls.get(key)?.push(event.id);
+          await this.#takeTime(process);
+          if (this.#world.random() < 0.1) throw new Error("a bad day");
+        },
+        { subscriberId: "plain", serialBy, retry },
+      );
+    const effect = () =>
+      bus.subscribe(
+        "job",
+        async (event, tx) => {
+          const { n, key } = event.payload as { n: number; key: string };
+          const last = { scope: SHARED_SCOPE, id: `last:${key}` };
+          const before = (tx.read(last) ?? 0) as number;
+          const effect = { scope: SHARED_SCOPE, id: `effect:${n}` };
+          const count = (tx.read(effect) ?? 0) as number;
+          if (this.#world.random() < 0.5) await this.#takeTime(process);
+          if (this.#world.random() < 0.1) throw new Error("a bad day");
+          if (before >= event.id) throw new Error(`out of order: ${event.id} after ${before}`);
+          tx.write(effect, [], count + 1);
+          tx.write(last, [], event.id);
+          tx.emit("job.done", { n });
+        },
+        { subscriberId: "effect", serialBy, retry, space: replica },
+      );
+    const watcher = () => bus.subscribe("job.*", () => this.#takeTime(process), { subscriberId: "watcher", retry });
+    for (const [name, subscribe] of Object.entries({ plain, effect, watcher })) wiring.set(name as Name, subscribe);
   }
 
   async #takeTime(process: SimulatedProcess): Promise<void> {
@@ -138,6 +192,7 @@ export class BusSimulation {
     if (chance < 0.8) return this.#kill(chosen);
     if (chance < 0.85) return this.#pause(chosen);
     if (chance < 0.9) chosen.process.stepClock(this.#below(200) - 100);
+    if (this.#subscribers === "different" && chance > 0.8 && this.#world.random() < 0.5) this.#toggle(chosen);
     if (chance < 0.93) chosen.bus.pause();
     if (chance > 0.95) for (const { bus } of running) bus.resume();
   }

@@ -95,7 +95,10 @@ describe("emit", () => {
       const first = await world.act(() => sender.context.emit("a.b", 1, { key: "mail 1" }));
       await world.host.advance(1_000);
       expect(await world.act(() => sender.context.emit("a.b", 1, { key: "mail 1" }))).toBe(first);
-      expect(await world.act(() => sender.context.emit("a.b", "another", { key: "mail 1" }))).toBe(first);
+      await expect(world.act(() => sender.context.emit("a.b", "another", { key: "mail 1" }))).rejects.toMatchObject({
+        code: "EXTENSION_KEY_USED",
+        message: expect.stringContaining("another key"),
+      });
       await world.act(() => sender.context.emit("a.b", 2, { key: "mail 2" }));
       await world.act(() => sender.context.emit("a.c", 1, { key: "mail 1" }));
       expect(await rows(kernel)).toHaveLength(3);

@@ -105,11 +105,10 @@ describe("failures", () => {
     await expect(world.act(() => doomed.context.emit("a.b", 3))).rejects.toMatchObject({ code: "EXTENSION_STOPPED" });
     await expect(world.act(() => doomed.context.invokeAgent("?"))).rejects.toMatchObject({ code: "EXTENSION_STOPPED" });
     expect(() => doomed.context.subscribe("user_message", () => undefined)).toThrow(/has stopped/);
-    await world.act(() => kernel.publish("system.agent.task", { prompt: "?" }));
-    expect(world.log.at(-1)).toMatchObject({
-      level: "warn",
-      message: "there is no channel to the user; nobody was told",
-    });
+    const task = await world.act(() => kernel.publish("system.agent.task", { prompt: "?" }));
+    expect(await kernel.bus.query({ id: task, limit: 1 })).toMatchObject([
+      { status: "failed", error: expect.stringContaining("no agent is there to answer") },
+    ]);
     await world.host.run(() => kernel.close());
   });
 

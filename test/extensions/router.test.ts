@@ -148,9 +148,8 @@ describe("the agent", () => {
       },
     );
     await world.open(selfish);
-    const answer = await world.host.run(() => selfish.context.invokeAgent("?"));
-    expect(answer).toMatch(
-      /^\(Error: the agent was invoked by itself and would wait for ever; emit system\.agent\.background/,
+    await expect(world.host.run(() => selfish.context.invokeAgent("?"))).rejects.toThrow(
+      /^the agent was invoked by itself and would wait for ever; emit system\.agent\.background/,
     );
   });
 
@@ -190,7 +189,7 @@ describe("the agent", () => {
     expect(answers.toSorted()).toEqual(tasks.flatMap((task) => [task, `${task} again`]).sort());
   });
 
-  test("[X32] none, a throw, a refusal, an error, no answer in time, nonsense: a text in every case", async () => {
+  test("[X32] an agent that throws, is late, says error or nonsense rejects; a user who waits gets a text", async () => {
     const world = new SimulatedWorld();
     const replies: Record<string, unknown> = {
       refused: { status: "refused", content: "I would rather not" },
@@ -213,29 +212,48 @@ describe("the agent", () => {
     await world.open(agent, asker);
     const ask = (task: string) => world.host.run(() => agent.context.invokeAgent(task));
     expect(await ask("refused")).toBe("I would rather not");
-    expect(await ask("error")).toBe("(Error: no tokens left)");
+    const failed = (text: string | RegExp) => ({
+      code: "EXTENSION_AGENT_FAILED",
+      message: expect.stringMatching(text),
+    });
+    await expect(ask("error")).rejects.toMatchObject(failed("no tokens left"));
     expect(await ask("text")).toBe("just text");
-    expect(await ask("nonsense")).toMatch(/^\(Error: an agent answers with/);
-    expect(await ask("throw")).toBe("(Error: out of order)");
-    expect(await ask("never")).toBe(`(Error: the agent of agent took longer than ${AGENT_INVOKE_MS} ms)`);
+    await expect(ask("nonsense")).rejects.toMatchObject(failed(/^an agent answers with/));
+    await expect(ask("throw")).rejects.toMatchObject(failed("out of order"));
+    await expect(ask("never")).rejects.toMatchObject(
+      failed(`the agent of agent took longer than ${AGENT_INVOKE_MS} ms`),
+    );
     expect(await ask("text")).toBe("just text");
+    const chat = (task: string) => world.host.run(() => asker.context.onUserMessage("ada", task));
+    expect(await chat("throw")).toBe("(Error: out of order)");
+    expect(await chat("error")).toBe("(Error: no tokens left)");
   });
 
-  test("[X32] without an agent the answer says so", async () => {
+  test("[X32] without an agent a question is rejected, and a user is told so", async () => {
     const world = new SimulatedWorld();
     const asker = inCode({ id: "asker" });
     await world.open(asker);
-    expect(await world.host.run(() => asker.context.invokeAgent("?"))).toBe("(No agent is there to answer)");
+    await expect(world.host.run(() => asker.context.invokeAgent("?"))).rejects.toMatchObject({
+      code: "EXTENSION_NO_AGENT",
+    });
+    const answer = await world.host.run(() => asker.context.onUserMessage("ada", "?"));
+    expect(answer).toBe("(No agent is there to answer)");
   });
 
   test("[X31] those who wait are bounded", async () => {
-    const world = new SimulatedWorld();
-    const agent = inCode({ id: "agent" }, { invoke: (task: string) => task });
-    await world.open(agent);
-    const answers = await world.host.run(() =>
-      Promise.all(Array.from({ length: AGENT_WAITING_MAX + 3 }, (_, n) => agent.context.invokeAgent(String(n)))),
-    );
-    expect(answers.filter((answer) => answer.startsWith("(Error: more than"))).toHaveLength(2);
+    for (const [limits, max] of [
+      [{}, AGENT_WAITING_MAX],
+      [{ agentWaitingMax: 2 }, 2],
+    ] as const) {
+      const world = new SimulatedWorld({ limits });
+      const agent = inCode({ id: "agent" }, { invoke: (task: string) => task });
+      await world.open(agent);
+      const asked = Array.from({ length: max + 3 }, (_, n) => n);
+      const answers = await world.host.run(() =>
+        Promise.allSettled(asked.map((n) => agent.context.invokeAgent(String(n)))),
+      );
+      expect(answers.filter(({ status }) => status === "rejected")).toHaveLength(2);
+    }
   });
 
   test("[X20] of several agents the first has the slot, or the one that was named", async () => {
@@ -270,7 +288,7 @@ describe("the agent", () => {
 });
 
 describe("telling the user", () => {
-  test("[X29] over the named channel, else the first; an unknown one is refused, none is warned of", async () => {
+  test("[X29] over the named channel, else the first; an unknown one is refused, and so is none", async () => {
     const world = new SimulatedWorld();
     const [one, two, asker] = [channel("one"), channel("two"), inCode({ id: "asker" })];
     const { kernel } = await world.open(one, two, asker);
@@ -284,8 +302,10 @@ describe("telling the user", () => {
     const lonely = new SimulatedWorld();
     const alone = inCode({ id: "alone" });
     await lonely.open(alone);
-    await lonely.act(() => alone.context.notifyUser("anybody?"));
-    expect(lonely.log).toMatchObject([{ level: "warn", message: "there is no channel to the user; nobody was told" }]);
+    await expect(lonely.act(() => alone.context.notifyUser("anybody?"))).rejects.toMatchObject({
+      code: "EXTENSION_NO_CHANNEL",
+    });
+    expect(lonely.log).toMatchObject([{ level: "warn", message: expect.stringContaining("there is no channel") }]);
   });
 
   test("[X29] a channel that knows users by name tells the one who wrote last", async () => {

@@ -3,7 +3,7 @@
  * may reach it twice, when the process dies at the wrong moment, so what it asks for carries the mail's id, and is done once.
  */
 import type { Json } from "millrace";
-import type { AgentInvocation, AgentResponse, Extension, ExtensionContext, Tool } from "millrace/extensions";
+import type { AgentInvocation, AgentResponse, AgentTool, Extension, ExtensionContext } from "millrace/extensions";
 
 interface Email {
   readonly mailId: string;
@@ -54,7 +54,7 @@ export default class Agent implements Extension {
   }
 }
 
-function toolOf(tools: readonly Tool[], name: string): Tool {
+function toolOf(tools: readonly AgentTool[], name: string): AgentTool {
   const tool = tools.find((one) => one.name === name);
   if (!tool) throw new Error(`there is no tool ${name}`);
   return tool;
