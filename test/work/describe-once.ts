@@ -184,7 +184,7 @@ const CASES: readonly Case[] = [
     handler: adds,
     body: async ({ world, process, handle, calls }) => {
       const late = world.host.id();
-      await world.host.advance(86_400_000);
+      world.host.stepClock(86_400_000);
       await world.run(() => process.store.forgetReceipts({ madeBeforeMs: world.host.now(), limit: 100 }));
       expect(await handle(late)).toMatchObject({ kind: "failed", message: expect.stringContaining("was made at") });
       expect([calls(), await world.stored("total")]).toEqual([0, undefined]);
