@@ -182,6 +182,9 @@ export const CONFLICTS_BEFORE_BACKOFF = 3;
 export const WRITE_ATTEMPTS_MAX = 5;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
+/** Values that one confirmed sink holds until the store has answered; beyond, it skips the oldest. */
+export const CONFIRMED_CALLS_MAX = 10_000;
+
 /** Writes of plain code to one document that wait until it is loaded; beyond, `push` and `update` throw. */
 export const LATE_WRITES_MAX = 10_000;
 
@@ -266,6 +269,10 @@ export const TIMER_RETRY_MS = 1_000;
 export const TIMER_RETRY_MAX_MS = 60_000;
 /** How long the message of a timer waits until the subscribers of `Timer.Fired` were given that: one of them may be busy. */
 export const RELAYED_EVENT_HEARD_MS = 1_000;
+/** Looks at the journal until a message that was taken back is settled: about a second, and the store is asked again by then. */
+export const SETTLED_LOOKS_MAX = 200;
+/** Tasks in which a relayed message is looked for before it counts as gone: it stands in a lane meanwhile. */
+export const RELAYED_LOOKS_MAX = 100;
 /** Timers that wait in memory, where no store keeps them; the next one is refused. */
 export const TIMERS_MAX = 100_000;
 /** Timers of one client that wait, in sum; the next one is refused. One client must not fill the due table for all others. */
@@ -297,6 +304,13 @@ export const STREAM_STALLED_MS = 30_000;
 
 /** Commits whose changes are kept for `millrace trace`, where tracing is on. */
 export const COMMITS_TRACED_MAX = 1_000;
+/** Handlings that a kernel with `trace` remembers: some minutes of a busy kernel, in about 20 MB. */
+export const HANDLINGS_MAX = 65_536;
+/** Messages that one `Kernel.Handlings` may ask about, and handlings that it tells of. */
+export const HANDLINGS_ASKED_MAX = 500;
+export const HANDLINGS_TOLD_MAX = 1_000;
+/** Bytes of one value in a trace; a longer one is told by its beginning and its length. */
+export const TRACED_VALUE_BYTES_MAX = 4_096;
 /** Commits that one `Kernel.Runs` may ask about. */
 export const RUNS_ASKED_MAX = 100;
 /** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */

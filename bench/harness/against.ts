@@ -144,7 +144,7 @@ export function renderComparison({ name, rounds, tookMs, lines, failures }: Comp
   return out.join("\n");
 }
 
-/** Both may have counted nothing. */
+/** Both may have counted zero. */
 function times(ratio: number): string {
   return Number.isFinite(ratio) ? `${ratio.toFixed(2)}x` : "-";
 }

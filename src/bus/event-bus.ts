@@ -21,6 +21,7 @@ import {
   STOP_GRACE_MS,
   TIMER_DELAY_MS_MAX,
 } from "../limits.ts";
+import { whenItStands } from "../message/dropped.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
@@ -37,6 +38,7 @@ import { Consumers } from "./consumers.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
+import type { HandlingRing } from "./handling-ring.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalFeed } from "./journal-feed.ts";
 import { JournalSignal } from "./journal-signal.ts";
@@ -63,6 +65,7 @@ import { type TailOptions, tail } from "./tail.ts";
 import { TopicMatches } from "./topic-match.ts";
 import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
+import { watchedHandler } from "./watched-handler.ts";
 
 export interface EventBusOptions {
   readonly store: Store;
@@ -76,6 +79,8 @@ export interface EventBusOptions {
   readonly handlerTimeoutMs?: number;
   /** Which settled events are removed; none unless given. */
   readonly retention?: RetentionPolicy;
+  /** Remembers the last handlings of events. */
+  readonly handlings?: HandlingRing;
   /** Told what goes wrong, for logs and metrics. */
   readonly observe?: BusObserver;
   /** Which messages of the journal it deals in: events unless given. The commands that a loop has kept are another bus's. */
@@ -96,8 +101,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   readonly #host: Host;
   readonly #store: Store;
   readonly #handlerTimeoutMs: number;
+  readonly #handlings: HandlingRing | undefined;
   readonly #topics = new Topics();
   readonly #subscriptions = new Subscriptions();
+  /** Tells whether the state lasts that the observer which publishes now has read; a kernel asks its space. */
+  standing: (() => Promise<boolean> | undefined) | undefined;
   readonly #consumers: Consumers;
   readonly #publisher: Publisher;
   readonly #held: HeldEvents;
@@ -116,6 +124,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     requireTime("leaseMs", leaseMs);
     requireTime("handlerTimeoutMs", handlerTimeoutMs);
     this.#handlerTimeoutMs = handlerTimeoutMs;
+    this.#handlings = options.handlings;
     const observe = guarded(host, options.observe ?? (() => undefined));
     const subscriptions = this.#subscriptions;
     this.#host = host;
@@ -157,7 +166,10 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (this.#isClosed) return Promise.reject(stoppedError());
     const { signal, correlation, causation } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    return this.#publisher.publish({ topic, source, payload, correlation, causation }, undefined, signal);
+    const publication = { topic, source, payload, correlation, causation };
+    const standing = this.standing?.();
+    if (standing === undefined) return this.#publisher.publish(publication, undefined, signal);
+    return whenItStands(standing, () => this.#publisher.publish(publication, undefined, signal));
   }
 
   /** Writes events in order, all or none. Resolves with their ids once they are durable. */
@@ -232,7 +244,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
-    const call = callOf(handler, options);
+    const call = callOf(this.#watched(handler, options.subscriberId), options);
     const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
     this.#subscriptions.add(subscription);
@@ -240,6 +252,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     // Events may wait for it.
     if (subscription.durable && this.#dispatcher.state === "running") this.#dispatcher.backlog();
     if (subscription.serialBy !== undefined) this.#serial.askAnew();
+  }
+
+  /** The handler, whose calls are remembered where handlings are. */
+  #watched<AnyHandler extends (...given: never) => unknown>(handler: AnyHandler, subscriberId: string) {
+    return this.#handlings === undefined ? handler : watchedHandler(handler, subscriberId, this.#handlings);
   }
 
   /** Declares a consumer that may not run yet: events of the topic wait until its handler is subscribed. */
@@ -381,6 +398,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
       throw misuse("discard takes a reason; it stays with the row");
     const ids = typeof which === "number" ? [which] : which;
     return this.#store.conclude(ids, { from: "failed", ending: { outcome: "discarded", reason } });
+  }
+
+  /** Closes the row of a message that no process holds, as cancelled. */
+  async withdraw(messageId: string, reason: string): Promise<"withdrawn" | "underway" | "gone"> {
+    const [row] = await this.#store.query({ messageId, limit: 1 });
+    if (row === undefined || row.status === "done" || row.status === "failed") return "gone";
+    const conclusion = { from: "pending", ending: { outcome: "cancelled", reason } } as const;
+    return (await this.#store.conclude([row.id], conclusion)).length > 0 ? "withdrawn" : "underway";
   }
 
   /** Removes what the retention policy lets go, now. */

@@ -10,6 +10,7 @@ import type { Replica } from "../store/replica.ts";
 import type { ReplicaDocument } from "../store/replica-document.ts";
 import type { Transaction } from "../store/transaction.ts";
 import type { Attempt } from "../work/attempt.ts";
+import { Cancellation } from "../work/cancellation.ts";
 import type { Cancellable } from "../work/handler-call.ts";
 import { Tx } from "../work/tx.ts";
 import { BusError } from "./bus-error.ts";
@@ -46,28 +47,6 @@ export interface CallFacts {
   /** Counts the tries of this delivery from 1. */
   readonly attempt: number;
   readonly deaths?: number | undefined;
-}
-
-/** Tells a handler that nobody waits for it any more. Made only when asked for: most handlers never look. */
-class Cancellation {
-  #controller: AbortController | undefined;
-  #reason: Error | undefined;
-
-  /** Why; undefined while it is waited for. */
-  get reason(): Error | undefined {
-    return this.#reason;
-  }
-
-  get signal(): AbortSignal {
-    this.#controller ??= new AbortController();
-    if (this.#reason) this.#controller.abort(this.#reason);
-    return this.#controller.signal;
-  }
-
-  cancel(reason: Error): void {
-    this.#reason ??= reason;
-    this.#controller?.abort(this.#reason);
-  }
 }
 
 function leftBehind(topic: string, reason: Error): Promise<never> {

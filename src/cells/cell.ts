@@ -6,8 +6,11 @@ import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
 import type { Address } from "../scheduler/address.ts";
+import type { NodeSpec } from "../scheduler/node.ts";
+import type { RunHandle } from "../scheduler/run-handle.ts";
 import { admit, handOut, notAdmitted } from "../store/admit.ts";
 import { labelOf } from "../store/label.ts";
+import { ConfirmedCalls } from "./confirmed-calls.ts";
 import { labelPlace } from "./labels.ts";
 import { followLinks, type LinkTargets, readOn, readThrough } from "./links.ts";
 import { Place } from "./place.ts";
@@ -37,6 +40,22 @@ interface OwnOptions<T> extends CellOptions<T> {
   readonly above?: Cell<unknown> | undefined;
 }
 
+/** Registers an effect in which `look` adds a value, and calls `act` with each value once it is confirmed. */
+export function observeConfirmed<T>(
+  targets: LinkTargets,
+  spec: Omit<NodeSpec, "run">,
+  look: (run: RunHandle, add: (value: T) => void) => unknown,
+  act: (value: T) => unknown,
+): () => void {
+  const calls = new ConfirmedCalls<T>(targets.scheduler, act);
+  const add = (value: T) => calls.add(value);
+  const stop = targets.observe({ ...spec, run: (run) => look(run, add) });
+  return () => {
+    calls.cancel();
+    stop();
+  };
+}
+
 const LOADED: Seen = Object.freeze({ loaded: true });
 const LOADING: Seen = Object.freeze({ loaded: false });
 
@@ -59,13 +78,18 @@ export interface SinkOptions {
   readonly throttleMs?: number;
   /** What it may know, by the names of labels; without one, everything. What is above is refused and does not wake it. */
   readonly clearance?: readonly string[];
-  /** Calls back also before everything it reads is loaded, with the default in place of missing values. Default false. */
+  /** Calls back also before all documents that it reads are loaded, with the default in place of missing values. Default false. */
   readonly whileLoading?: boolean;
+  /**
+   * True: called with a value when the store has confirmed the commits that it was read from, and never with one that is rolled back.
+   * False: called at once. Default: the option `observe` of the space. Not with `whileLoading`.
+   */
+  readonly confirmed?: boolean;
 }
 
 /** How certain the value is that a sink is called with. */
 export interface Seen {
-  /** False only with `whileLoading`: something that the value depends on is still to be loaded. */
+  /** False only with `whileLoading`: a document that the value depends on is still to be loaded. */
   readonly loaded: boolean;
 }
 
@@ -97,11 +121,6 @@ export class Cell<T = unknown> extends Place {
     // A document that is a plain value: nothing on the way to it, or at it, can be a link.
     if (value === undefined || typeof value === "object" || address.parent !== null) return this.#found(address, value);
     return value as T;
-  }
-
-  /** The value as a sink sees it. */
-  protected look(): T | undefined {
-    return this.get();
   }
 
   /** The value, without making the computation or effect that asks depend on it. */
@@ -191,26 +210,29 @@ export class Cell<T = unknown> extends Place {
     this.scheduler.splice(this.#begun(), index, remove, items);
   }
 
-  /** Calls back with the value once everything it depends on is loaded, and whenever it has changed, until cancelled. */
+  /** Calls back with the value once all documents that it depends on are loaded, and whenever it has changed, until cancelled. */
   sink(
     callback: (value: T | undefined, seen: Seen) => unknown,
-    { whileLoading = false, ...options }: SinkOptions = {},
+    { whileLoading = false, confirmed = this.targets.observesConfirmed, ...options }: SinkOptions = {},
   ): () => void {
     const { default: own, above } = this.#options;
     const hasStandIn = own !== undefined || above !== undefined;
     const observed = { kind: "effect", id: `sink of ${this.address}`, ...options } as const;
     if (whileLoading) return this.targets.observe({ ...observed, run: this.#showing(callback), whileLoading: "show" });
     const call = (value: T | undefined) => callback(value, LOADED);
-    const run = hasStandIn ? this.#unlessEqual(call) : () => call(this.look());
+    if (confirmed) return observeConfirmed<T | undefined>(this.targets, observed, (_, add) => this.observed(add), call);
+    const run = hasStandIn ? this.#unlessEqual(call) : () => this.observed(call);
     return this.targets.observe({ ...observed, run });
   }
 
   /** Calls back when the value, or whether it is loaded, is another. */
   #showing(callback: (value: T | undefined, seen: Seen) => unknown): () => unknown {
-    return () => {
-      const value = this.look();
-      return callback(value, this.scheduler.isEarly ? LOADING : LOADED);
-    };
+    return () => this.observed((value) => callback(value, this.scheduler.isEarly ? LOADING : LOADED));
+  }
+
+  /** Calls back with the value, for a sink; a computed value that has failed does not. */
+  protected observed(callback: (value: T | undefined) => unknown): unknown {
+    return callback(this.get());
   }
 
   /**
@@ -222,7 +244,7 @@ export class Cell<T = unknown> extends Place {
     return () => {
       const before = last;
       last = undefined;
-      const value = this.look();
+      const value = this.get();
       if (before !== undefined && equal(before.value as Json, value as Json)) {
         last = before;
         return undefined;

@@ -19,6 +19,8 @@ export interface LinkTargets {
   replica(space: string): Replica;
   /** The cell that reads what lies at an address and is made of links: a list, the result of a piece. */
   readerOf(address: Address): Cell<unknown> | undefined;
+  /** Whether sinks are called with confirmed state unless they say otherwise. */
+  readonly observesConfirmed: boolean;
   /** Writes that depend on documents which are not loaded. */
   readonly late: LateWrites;
   /** Registers an effect that ends with the space; the returned function ends it before. */

@@ -21,10 +21,10 @@ import { SHARED_SCOPE } from "../store/document.ts";
 import { labelOf } from "../store/label.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, StoreError } from "../store/store.ts";
 import type { AttemptKind } from "../work/attempt.ts";
 import { Receipts } from "../work/receipts.ts";
-import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
+import { Cell, type CellOptions, observeConfirmed, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { EffectCleanup } from "./effect-cleanup.ts";
@@ -67,6 +67,15 @@ export interface SpaceOptions {
    * unless somebody listens with `scheduler.onError`, it is a line on the console. A shared scheduler tells of all its spaces.
    */
   readonly onError?: ErrorListener;
+  /**
+   * The state that sinks and two-step effects are called with. `speculative`: as soon as it is applied here. `confirmed`: when the store has
+   * it. Default `speculative`; a kernel's space observes `confirmed`.
+   */
+  readonly observe?: "speculative" | "confirmed";
+}
+
+export interface EffectOptions extends NodeOptions {
+  readonly id?: string;
 }
 
 export interface NodeOptions extends SinkOptions {
@@ -82,6 +91,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly name: string;
   readonly scheduler: Scheduler;
   readonly late: LateWrites;
+  readonly observesConfirmed: boolean;
   readonly #host: Host;
   readonly #replica: Replica;
   readonly #reads: TransactionReads;
@@ -115,6 +125,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host });
     this.late = new LateWrites(host, this.scheduler);
+    this.observesConfirmed = options.observe === "confirmed";
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
     this.#reads = this.scheduler.reads(replica);
@@ -196,21 +207,46 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 
   /**
-   * Runs now and whenever a value that it read has changed, until cancelled. A function that it returns is called before
-   * its next run and when it ends. Effects that it creates end with its next run, the last one first.
+   * Runs when the documents that it reads are loaded, and whenever a value that it read has changed, until cancelled. A function
+   * that it returns is called before its next run and when it ends. Effects that it creates end with its next run, the last one first.
+   *
+   * With two functions, the first one reads and the second one acts on its result; `confirmed`, the default of a kernel's space, is
+   * offered for that form only.
    */
-  effect(run: (run: RunHandle) => unknown, options: NodeOptions & { readonly id?: string } = {}): () => void {
-    const { id = `effect ${++this.#effects}`, ...rest } = options;
+  effect(run: (run: RunHandle) => unknown, options?: EffectOptions): () => void;
+  effect<T>(read: (run: RunHandle) => T, act: (value: T) => unknown, options?: EffectOptions): () => void;
+  effect<T>(
+    read: (run: RunHandle) => T,
+    second: EffectOptions | ((value: T) => unknown) = {},
+    third: EffectOptions = {},
+  ): () => void {
+    const [act, options] = typeof second === "function" ? [second, third] : [undefined, second];
+    const { id = `effect ${++this.#effects}`, confirmed, ...rest } = options;
+    if (act === undefined && confirmed) throw cannotConfirm(id);
     const cleanup = new EffectCleanup(this.scheduler);
-    const cancel = this.observe(
-      specOf({ kind: "effect", id, run: (handle) => cleanup.around(() => run(handle)) }, rest),
-    );
+    const spec = specOf({ kind: "effect", id, run: read }, rest);
+    const cancel = act === undefined ? this.#observeOne(spec, cleanup) : this.#observeTwo(spec, read, act, confirmed);
     const stop = () => {
       cancel();
       cleanup.run();
     };
     EffectCleanup.current?.add(stop);
     return stop;
+  }
+
+  #observeOne(spec: NodeSpec, cleanup: EffectCleanup): () => void {
+    return this.observe({ ...spec, run: (handle) => cleanup.around(() => spec.run(handle)) });
+  }
+
+  #observeTwo<T>(
+    spec: NodeSpec,
+    read: (run: RunHandle) => T,
+    act: (value: T) => unknown,
+    confirmed = this.observesConfirmed,
+  ): () => void {
+    if (confirmed) return observeConfirmed(this, spec, (handle, add) => add(read(handle)), act);
+    const actOn = (value: T) => this.scheduler.outsideRuns(() => act(value));
+    return this.observe({ ...spec, run: (handle) => actOn(read(handle)) });
   }
 
   /** Runs code whose reads register no dependency of the computation or effect that runs now. */
@@ -447,7 +483,17 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 }
 
-function specOf(basic: NodeSpec, { reads, persist, fingerprint, whileLoading, ...options }: NodeOptions): NodeSpec {
+function cannotConfirm(id: string): StoreError {
+  return new StoreError(
+    "STORE_MISUSE",
+    `${id} reads and acts in one function, so it cannot wait for the store in between: write effect(read, act, { confirmed: true })`,
+  );
+}
+
+function specOf(
+  basic: NodeSpec,
+  { reads, persist, fingerprint, whileLoading, confirmed, ...options }: NodeOptions,
+): NodeSpec {
   const spec: NodeSpec = { ...basic, ...options, ...(whileLoading ? { whileLoading: "show" } : {}) };
   return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
 }

@@ -1,13 +1,10 @@
 /** Rows of the journal that belong together: by correlation, or by causation where there is none. */
 import type { KernelStore } from "../kernel/open-store.ts";
-import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
 import { causationOf } from "../message/envelope.ts";
 import type { Row } from "./journal-lines.ts";
 
 /** A conversation that is larger is cut, and says so. */
 export const CONVERSATION_ROWS_MAX = 1_000;
-
-export type Branch = CausalTree<Row>;
 
 /** All rows of the conversation that the id belongs to; without a correlation, what follows causation from its first cause on. */
 export async function conversation(store: KernelStore, id: string): Promise<readonly Row[]> {
@@ -44,13 +41,4 @@ async function collect(store: KernelStore, row: Row, found: Map<number, Row>): P
   if (causation === undefined) return;
   for (const caused of await store.query({ causation, limit: CONVERSATION_ROWS_MAX }))
     await collect(store, caused, found);
-}
-
-/** Rows under what caused them; what nothing here caused begins a tree. The tree whose first message was sent first comes first. */
-export function treesOf(rows: readonly Row[]): Branch[] {
-  return causalTrees(rows).sort((a, b) => sentAt(a) - sentAt(b));
-}
-
-function sentAt({ row }: Branch): number {
-  return row.message?.metadata.timestamp ?? row.createdAtMs;
 }

@@ -4,7 +4,7 @@
  */
 import { commitsOf, isReceiptName, type StoryCommit } from "../kernel/commit-story.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
-import type { TracedChange, TracedCommit, TracedRun } from "../kernel/run-log.ts";
+import { cut, type TracedChange, type TracedCommit, type TracedRun } from "../kernel/run-log.ts";
 import { RUNS_ASKED_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { placeText } from "../message/path.ts";
@@ -12,17 +12,19 @@ import { connectIfRunning } from "./connection.ts";
 import type { Row } from "./journal-lines.ts";
 import type { VerbCall } from "./verb.ts";
 
-/** Longer values are cut. */
-const VALUE_CHARACTERS_MAX = 60;
-
 export type DeedRun = TracedRun;
 
 export interface DeedChange {
   /** `tasks/list /a/title` */
   readonly address: string;
-  /** What was there; undefined where nobody knows any more. */
-  readonly from?: string;
-  readonly to: string;
+  /** Whole values, up to 4 kB each. Absent where there was no value, or `isBeforeKnown` is false. */
+  readonly before?: Json;
+  /** Absent where the value was removed. */
+  readonly after?: Json;
+  /** False where only the file tells of the change. */
+  readonly isBeforeKnown: boolean;
+  /** Of a list whose elements were replaced: where, how many were removed, and the new ones. */
+  readonly splice?: { readonly index: number; readonly remove: number; readonly insert: readonly Json[] };
 }
 
 export interface Deed {
@@ -80,26 +82,34 @@ function knownChanges({ changes }: TracedCommit): DeedChange[] {
   return changes
     .filter(({ document }) => !isReceiptName(document))
     .map(({ document, path, before, after }: TracedChange) => ({
-      address: placeText(document, path),
-      from: before === undefined ? "nothing" : valueText(before),
-      to: after === undefined ? "gone" : valueText(after),
+      ...{ address: placeText(document, path), isBeforeKnown: true },
+      ...(before === undefined ? {} : { before }),
+      ...(after === undefined ? {} : { after }),
     }));
 }
 
 function patchedChanges({ patches }: StoryCommit): DeedChange[] {
   return patches.flatMap(({ scope, id, operations }) => {
     const document = scope === "space" ? id : `${scope}:${id}`;
-    return operations.map((operation) => ({
-      address: placeText(document, operation.path),
-      to:
-        operation.op === "set"
-          ? valueText(operation.value)
-          : operation.op === "delete"
-            ? "gone"
-            : `${operation.remove} removed and ${operation.insert.length} put in at ${operation.index}`,
-    }));
+    return operations.map((operation): DeedChange => {
+      const place = { address: placeText(document, operation.path), isBeforeKnown: false };
+      if (operation.op === "delete") return place;
+      if (operation.op === "set") return { ...place, after: cut(operation.value) };
+      const { index, remove, insert } = operation;
+      return { ...place, splice: { index, remove, insert: insert.map(cut) } };
+    });
   });
 }
+
+/** A change as a person reads it; long values are cut. */
+export function changeText({ before, after, isBeforeKnown, splice }: DeedChange): string {
+  if (splice) return `${splice.remove} removed and ${splice.insert.length} put in at ${splice.index}`;
+  const to = after === undefined ? "gone" : valueText(after);
+  return isBeforeKnown ? `${before === undefined ? "nothing" : valueText(before)} -> ${to}` : to;
+}
+
+/** Characters of a value on a line. */
+const VALUE_CHARACTERS_MAX = 60;
 
 function valueText(value: Json): string {
   const text = JSON.stringify(value);

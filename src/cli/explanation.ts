@@ -1,10 +1,21 @@
 /** The sentences of `millrace why`: for rows of the journal, for requests that wait, for nodes. */
 import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
-import type { PendingView, WhyView } from "../kernel/inspect-capability.ts";
+import type {
+  CapabilityView,
+  GraphView,
+  HandlingView,
+  PendingView,
+  SubscriberView,
+  WhyView,
+} from "../kernel/inspect-capability.ts";
+import { lastWriter } from "../kernel/last-writer.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
+import { concerns } from "../kernel/run-log.ts";
+import type { Json } from "../message/json.ts";
 import { causesOf } from "./conversation.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
+import { handlingsOf } from "./story.ts";
 import type { VerbCall } from "./verb.ts";
 
 export interface Explanation {
@@ -29,7 +40,44 @@ export async function explainRow(call: VerbCall, store: KernelStore, row: Row): 
   return {
     ...{ kind, name: `${row.id} ${message?.type ?? topic}` },
     verdict: verdictOn(row, listeners.areKnown),
-    because: [...about, `${kind === "event" ? "published" : "handled"} by ${row.source} at ${timeOf(row)}`, ...causes],
+    because: [...about, ...(await deedLines(call, row)), ...causes],
+  };
+}
+
+/** By whom and when; with the sender and the durations that a running kernel remembers. */
+async function deedLines(call: VerbCall, row: Row): Promise<string[]> {
+  const { message, source } = row;
+  if (message?.kind !== "command") {
+    const heard = (message ? await handlingsOf(call, [message.metadata.id]) : []).filter(
+      ({ id, outcome }) => id === message?.metadata.id && outcome === "done",
+    );
+    const durations = heard.map(({ handler, tookMs = 0 }) => `${handler} handled it in ${tookMs.toFixed(1)} ms`);
+    return [...durations, `published by ${source} at ${timeOf(row)}`];
+  }
+  const handling = (await handlingsOf(call, [message.metadata.id])).find(({ id }) => id === message.metadata.id);
+  const sent = handling ? [`sent by ${handling.askedBy}`] : [];
+  const took = handling?.tookMs === undefined ? "" : `, in ${handling.tookMs.toFixed(1)} ms`;
+  return [`handled by ${source} at ${timeOf(row)}${took}`, ...sent];
+}
+
+/** A query, or a command of a plain handler: it left no row, and a running kernel remembers it. */
+export function explainHandlings(id: string, handlings: readonly HandlingView[]): Explanation | undefined {
+  const own = handlings.filter((handling) => handling.id === id);
+  const last = own.at(-1);
+  if (!last) return undefined;
+  const { kind, type, handler, askedBy, outcome, tookMs, waitedMs, givenAtMs, causation } = last;
+  const waited = waitedMs === undefined || waitedMs < 1 ? "" : `, ${waitedMs.toFixed(1)} ms of it in the mailbox`;
+  const took = tookMs === undefined ? "" : ` after ${tookMs.toFixed(1)} ms${waited}`;
+  const caused = handlings.filter((handling) => handling.causation === id);
+  return {
+    ...{ kind: "request", name: `${id} ${type}` },
+    verdict: outcome === undefined ? `is being handled by ${handler}` : `${outcome}${took}`,
+    because: [
+      `${kind} of ${askedBy}, given to ${handler} at ${new Date(givenAtMs).toISOString()}`,
+      "left no row in the journal: a query, or a command of a plain handler; the running kernel remembers it",
+      ...(causation === undefined ? [] : [`caused by ${causation}`]),
+      ...caused.map((child) => `caused ${child.kind} ${child.type} (${child.id})`),
+    ],
   };
 }
 
@@ -90,12 +138,18 @@ export function explainPending({ id, kind, type, sentAtMs, capability, askedBy }
 
 // Nodes ------------------------------------------------------------------------------------------------------------------------
 
-export function explainNode({ node, why, whyNot }: WhyView): Explanation {
-  const ran = why.map((step) => {
-    if (step.kind === "first-run") return `${step.node} ran for the first time`;
-    if (step.kind === "written") return `${step.address} was written by somebody's commit`;
-    return `${step.node} ran because of ${step.because.join(", ")}`;
-  });
+export async function explainNode(
+  call: VerbCall,
+  store: KernelStore,
+  { node, why, whyNot }: WhyView,
+): Promise<Explanation> {
+  const ran: string[] = [];
+  for (const step of why) {
+    if (step.kind === "first-run") ran.push(`${step.node} ran for the first time`);
+    else if (step.kind === "written")
+      ran.push(`${step.address} was written by ${await writerText(call, store, step.address)}`);
+    else ran.push(`${step.node} ran because of ${step.because.join(", ")}`);
+  }
   const verdict = whyNot.kind === "unknown" ? "is not known" : whyNot.message;
   return {
     ...{ kind: node.kind, name: node.id, verdict },
@@ -105,6 +159,88 @@ export function explainNode({ node, why, whyNot }: WhyView): Explanation {
       ...(node.error === undefined ? [] : [`its last run failed: ${node.error}`]),
     ],
   };
+}
+
+/** `command Shop.Order (id) of a client of the socket, handled by shop` */
+async function writerText(call: VerbCall, store: KernelStore, address: string): Promise<string> {
+  const writer = await lastWriter(store, address);
+  if (!writer) return "a commit that the change feed no longer reaches back to";
+  const { invocation, sequence } = writer;
+  if (!invocation) return `code of the app, outside of a transactional handler (commit ${sequence})`;
+  const { id } = invocation;
+  const [row] = await store.query({ messageId: id, limit: 1 });
+  const handling = (await handlingsOf(call, [id])).find((one) => one.id === id);
+  const kind = row?.message?.kind ?? handling?.kind ?? invocation.kind;
+  const type = row?.message?.type ?? handling?.type ?? "(its row is gone)";
+  const sender = kind === "command" && handling ? ` of ${handling.askedBy}` : "";
+  const handler = invocation.kind === "event" ? invocation.subscriber : (row?.source ?? handling?.handler);
+  return `${kind} ${type} (${id})${sender}${handler === undefined ? "" : `, handled by ${handler}`}`;
+}
+
+/** A cell or document: its value, its last writer, the nodes that read it. Undefined where no document has the name. */
+export async function explainCell(
+  call: VerbCall,
+  store: KernelStore,
+  name: string,
+  graph: GraphView | undefined,
+): Promise<Explanation | undefined> {
+  const [id = "", path = ""] = name.split(" /");
+  const { documents } = await store.load(KERNEL_SPACE, [{ scope: "space", id }]);
+  const value = path === "" ? documents[0]?.value : valueAt(documents[0]?.value, path.split("/"));
+  if (documents[0]?.value === undefined) return undefined;
+  const readers = (graph?.nodes ?? []).filter(({ reads }) => reads.some((read) => concerns(read, name)));
+  return {
+    ...{ kind: "cell", name },
+    verdict: value === undefined ? "has no value" : `holds ${shortened(JSON.stringify(value))}`,
+    because: [
+      `written by ${await writerText(call, store, name)}`,
+      ...(graph === undefined ? [] : [`read by ${readers.map((node) => node.id).join(", ") || "no node"}`]),
+    ],
+  };
+}
+
+function valueAt(value: Json | undefined, path: readonly string[]): Json | undefined {
+  let at: unknown = value;
+  for (const key of path) at = typeof at === "object" && at !== null ? (at as Record<string, unknown>)[key] : undefined;
+  return at as Json | undefined;
+}
+
+function shortened(text: string): string {
+  return text.length <= VALUE_CHARACTERS_MAX ? text : `${text.slice(0, VALUE_CHARACTERS_MAX)}…`;
+}
+
+const VALUE_CHARACTERS_MAX = 200;
+
+// Capabilities and subscribers -------------------------------------------------------------------------------------------------
+
+export function explainCapability(view: CapabilityView, last: readonly HandlingView[]): Explanation {
+  const { name, description, state, waiting, handles, emits, subscribes } = view;
+  const listed = (word: string, names: readonly string[]) =>
+    names.length === 0 ? [] : [`${word} ${names.join(", ")}`];
+  return {
+    ...{ kind: "capability", name },
+    verdict: `is ${state}; ${waiting} ${waiting === 1 ? "message waits" : "messages wait"}`,
+    because: [
+      description,
+      ...listed("handles", handles),
+      ...listed("emits", emits),
+      ...listed("hears", subscribes),
+      ...last.map(handledText),
+    ],
+  };
+}
+
+export function explainSubscriber(views: readonly SubscriberView[], last: readonly HandlingView[]): Explanation {
+  const { name } = views[0] as SubscriberView;
+  return {
+    ...{ kind: "subscriber", name },
+    verdict: `hears ${views.map(({ pattern }) => pattern).join(", ")}`,
+    because: last.length === 0 ? ["has handled no event that the kernel remembers"] : last.map(handledText),
+  };
+}
+
+function handledText({ kind, type, id, outcome = "is being handled", tookMs }: HandlingView): string {
+  return `${kind} ${type} (${id}): ${outcome}${tookMs === undefined ? "" : ` in ${tookMs.toFixed(1)} ms`}`;
 }
 
 /** Of a stopped kernel: what the node's last recorded run had read, and whether that has moved since. */

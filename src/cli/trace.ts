@@ -1,16 +1,17 @@
 /**
- * `millrace trace <id>`: what a message set off, as trees: messages from the journal, what each transactional handling changed from the
- * change feed, and the nodes that ran because of it from the running kernel, as far back as it remembers. The id is a message's, or a
- * correlation. Queries, and commands to plain handlers, leave no row in the journal: what they caused begins a tree of its own. SPEC: K18.
+ * `millrace trace <id>`: the consequences of a message, as a tree (`story.ts`): messages with their durations, the changes of each
+ * transactional handling from the change feed, and the nodes that ran because of them from the running kernel, as far back as it
+ * remembers. The id is a message's, or a correlation. SPEC: K18, K71-K73.
  */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { concerns } from "../kernel/run-log.ts";
-import { type Branch, CONVERSATION_ROWS_MAX, conversation, treesOf } from "./conversation.ts";
+import { CONVERSATION_ROWS_MAX } from "./conversation.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import { type Deed, type DeedRun, deedsOf } from "./deeds.ts";
-import { timeOf, troubleOf } from "./journal-lines.ts";
+import { changeText, type Deed, type DeedRun, deedsOf } from "./deeds.ts";
+import { type Row, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
+import { isCut, type StoryItem, type StoryTree, storyOf } from "./story.ts";
 import type { Terminal } from "./terminal.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
@@ -31,11 +32,13 @@ async function run(call: VerbCall): Promise<ExitCode> {
   if (id === undefined)
     throw new UsageError('name a message id or a correlation; a number that "millrace ls events" shows will do');
   await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
-  const rows = await conversation(store, await messageIdOf(store, id));
-  const trees = treesOf(rows);
+  const story = await storyOf(call, store, await messageIdOf(store, id));
+  const { rows, trees } = story;
   const [first] = trees;
   if (!first) {
-    terminal.complain(`nothing in the journal has the id ${id}, is caused by it, or correlates with it`);
+    terminal.complain(
+      `no message has the id ${id}, is caused by it, or correlates with it: in the journal, or among those that a running kernel remembers`,
+    );
     return EXIT.failed;
   }
   const listeners = await Listeners.of(call);
@@ -44,8 +47,7 @@ async function run(call: VerbCall): Promise<ExitCode> {
     if (options["json"]) terminal.line(JSON.stringify(withDeeds(tree, deeds)));
     else print(lineOf(tree, { first, deeds, listeners, terminal }), terminal.line);
   }
-  if (rows.length >= CONVERSATION_ROWS_MAX)
-    terminal.complain(`it has more than ${CONVERSATION_ROWS_MAX} rows; these are the first`);
+  if (isCut(story)) terminal.complain(`it has more than ${CONVERSATION_ROWS_MAX} rows; these are the first`);
   return EXIT.ok;
 }
 
@@ -55,14 +57,25 @@ async function messageIdOf(store: KernelStore, id: string): Promise<string> {
   return row?.message?.metadata.id ?? id;
 }
 
-interface JsonBranch extends Branch {
+/** A message in JSON: its row, or its id where it left none; the handlings; the changes and runs. */
+interface JsonBranch {
+  readonly id: string;
+  readonly row?: Row;
+  readonly handlings: StoryItem["handlings"];
   readonly deed?: Deed;
-  readonly children: JsonBranch[];
+  readonly children: readonly JsonBranch[];
 }
 
-function withDeeds({ row, children }: Branch, deeds: ReadonlyMap<number, Deed>): JsonBranch {
-  const deed = deeds.get(row.id);
-  return { row, ...(deed ? { deed } : {}), children: children.map((child) => withDeeds(child, deeds)) };
+function withDeeds({ row: item, children }: StoryTree, deeds: ReadonlyMap<number, Deed>): JsonBranch {
+  const { row, handlings, message } = item;
+  const deed = row && deeds.get(row.id);
+  return {
+    id: message.metadata.id,
+    ...(row ? { row } : {}),
+    handlings,
+    ...(deed ? { deed } : {}),
+    children: children.map((child) => withDeeds(child, deeds)),
+  };
 }
 
 // As a tree of lines ---------------------------------------------------------------------------------------------------------
@@ -72,36 +85,76 @@ interface Line {
   readonly below: readonly Line[];
 }
 
-/** What a line is made from, besides its row. */
+/** The parts of a line besides its message. */
 interface Telling {
-  readonly first: Branch;
+  readonly first: StoryTree;
   readonly deeds: ReadonlyMap<number, Deed>;
   readonly listeners: Listeners;
   readonly terminal: Terminal;
 }
 
-function lineOf(branch: Branch, telling: Telling): Line {
-  const { first, deeds, listeners, terminal } = telling;
-  const { row, children } = branch;
-  const { kind = "?", type = row.topic } = row.message ?? {};
-  const when = branch === first ? timeOf(row) : `+${row.createdAtMs - first.row.createdAtMs} ms`;
-  const trouble = troubleOf(row);
-  const heardBy = kind === "event" ? listeners.names(row) : [];
-  const cells = [`${kind} ${type}`, row.status, row.source, when];
-  if (heardBy.length > 0) cells.push(`-> ${heardBy.join(", ")}`);
-  if (trouble !== "") cells.push(terminal.bad(trouble));
+function lineOf(tree: StoryTree, telling: Telling): Line {
+  const { row: item, children } = tree;
+  const { row } = item;
+  const below = children.map((child) => lineOf(child, telling));
+  if (!row) return { text: ghostText(item, telling), below };
+  const { deeds, terminal } = telling;
   const deed = deeds.get(row.id);
   return {
-    text: cells.join("   "),
+    text: rowText(item, row, telling),
     below: [
       ...row.deliveries.map(({ subscriber, status, attempts, error = "" }) => ({
         text: `${subscriber}   ${status}   ${attempts === 1 ? "" : `${attempts} attempts   `}${terminal.bad(error)}`.trimEnd(),
         below: [],
       })),
       ...(deed ? deedLines(deed, terminal) : []),
-      ...children.map((child) => lineOf(child, telling)),
+      ...below,
     ],
   };
+}
+
+function rowText(item: StoryItem, row: Row, telling: Telling): string {
+  const { listeners, terminal } = telling;
+  const { kind = "?", type = row.topic } = row.message ?? {};
+  const cells = [`${kind} ${type}`, row.status, row.source, whenText(item, telling)];
+  if (kind === "event") {
+    const heardBy = listeners.names(row).map((name) => `${name}${tookOf(item, name)}`);
+    if (heardBy.length > 0) cells.push(`-> ${heardBy.join(", ")}`);
+  } else cells.push(durationText(item, row));
+  cells.push(terminal.bad(troubleOf(row)));
+  return cells.filter((cell) => cell !== "").join("   ");
+}
+
+/** A message without a row: remembered by the kernel, or named by its consequences only. */
+function ghostText(item: StoryItem, telling: Telling): string {
+  const [handling] = item.handlings;
+  if (!handling) return `message (left no row)   ${item.message.metadata.id}`;
+  const { kind, type, handler, outcome = "is being handled", tookMs } = handling;
+  const cells = [`${kind} ${type}`, outcome, handler, whenText(item, telling), tookText(tookMs)];
+  return cells.filter((cell) => cell !== "").join("   ");
+}
+
+function whenText(item: StoryItem, { first }: Telling): string {
+  if (item === first.row) return new Date(item.row?.createdAtMs ?? item.atMs).toISOString();
+  const start = first.row.row?.createdAtMs ?? first.row.atMs;
+  return `+${Math.max(0, (item.row?.createdAtMs ?? item.atMs) - start)} ms`;
+}
+
+/** From the memory of the kernel; else from the times of the row, which are coarse. */
+function durationText({ handlings }: StoryItem, { status, createdAtMs, processedAtMs }: Row): string {
+  const took = handlings.at(-1)?.tookMs;
+  if (took !== undefined) return tookText(took);
+  if (status !== "done" || processedAtMs === undefined || processedAtMs <= createdAtMs) return "";
+  return `took about ${processedAtMs - createdAtMs} ms`;
+}
+
+function tookOf({ handlings }: StoryItem, name: string): string {
+  const took = handlings.findLast(({ handler }) => handler === name)?.tookMs;
+  return took === undefined ? "" : ` (${took.toFixed(1)} ms)`;
+}
+
+function tookText(tookMs: number | undefined): string {
+  return tookMs === undefined ? "" : `took ${tookMs.toFixed(1)} ms`;
 }
 
 /** Each change with the runs that it caused beneath it; a run that another run caused beneath that one. */
@@ -115,10 +168,10 @@ function deedLines({ changes, runs, compacted }: Deed, terminal: Terminal): Line
       const text = `${run.node}   ${what}   ${terminal.faint(`because ${run.because.join(", ")}`)}`;
       return [{ text, below: runsOf(run.node) }];
     });
-  const lines = changes.map(({ address, from, to }) => {
-    const value = from === undefined ? to : `${from} -> ${to}`;
-    return { text: `${address}   ${value}`, below: runsOf(address) };
-  });
+  const lines = changes.map((change) => ({
+    text: `${change.address}   ${changeText(change)}`,
+    below: runsOf(change.address),
+  }));
   if (compacted) return [{ text: "what it changed is no longer in the change feed", below: [] }];
   return lines;
 }

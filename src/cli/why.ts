@@ -1,22 +1,33 @@
 /**
- * `millrace why <x>`: why a node ran or did not, why an event stands where it stands, what became of a request. Asks the running kernel where
- * one runs, and reads the file in any case: what it knows of a stopped kernel is what the file says. SPEC: K42.
+ * `millrace why <x>`: explains a node, an event, a request, a cell, a capability or a subscriber. Asks the running kernel, and reads
+ * the file in any case: of a stopped kernel it knows the contents of the file. SPEC: K42, K73.
  */
 import { systemHost } from "../host/system-host.ts";
-import type { GraphView, PendingView, WhyView } from "../kernel/inspect-capability.ts";
+import type { GraphView, HandlingView, PendingView, WhyView } from "../kernel/inspect-capability.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { Failure } from "../message/error-data.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import { type Explanation, explainNode, explainPending, explainRecordedNode, explainRow } from "./explanation.ts";
+import {
+  type Explanation,
+  explainCapability,
+  explainCell,
+  explainHandlings,
+  explainNode,
+  explainPending,
+  explainRecordedNode,
+  explainRow,
+  explainSubscriber,
+} from "./explanation.ts";
 import type { Row } from "./journal-lines.ts";
+import { handlingsOf } from "./story.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
 export const why: Verb = {
   name: "why",
-  usage: "<node | event | request> [--json]",
-  summary: "explain why a node ran or did not, where an event stands, what became of a request",
+  usage: "<node | event | request | cell | capability | subscriber> [--json]",
+  summary: "explain a node, an event, a request, a cell, a capability or a subscriber: where it stands, and why",
   example: "millrace why totals\nmillrace why 12\nmillrace why 019a8b5c-6d7e-7f80-8a9b-0c1d2e3f4a5b",
   options: { json: JSON_OPTION },
   wordsMax: 1,
@@ -26,12 +37,13 @@ export const why: Verb = {
 async function run(call: VerbCall): Promise<ExitCode> {
   const { words, options, environment, terminal } = call;
   const [name] = words;
-  if (name === undefined) throw new UsageError("name a node, the id of an event, or the id of a request");
+  if (name === undefined)
+    throw new UsageError("name a node, a cell, a capability, a subscriber, or the id of an event or request");
   await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
   const explanation = await explain(call, store, name);
   if (!explanation) {
     terminal.complain(
-      `nothing is called ${name}: no event or request in the journal, and no node that is known (a stopped kernel's only if their last run was recorded); ${await meantNode(call, name)}see "millrace ls"`,
+      `nothing is called ${name}: no event or request in the journal or in the memory of a running kernel, no cell, capability or subscriber, and no node that is known (a stopped kernel's only if their last run was recorded); ${await meantNode(call, name)}see "millrace ls"`,
     );
     return EXIT.failed;
   }
@@ -46,13 +58,34 @@ async function run(call: VerbCall): Promise<ExitCode> {
 async function explain(call: VerbCall, store: KernelStore, name: string): Promise<Explanation | undefined> {
   const row = await findRow(store, name);
   if (row) return explainRow(call, store, row);
+  const remembered = explainHandlings(name, await handlingsOf(call, [name]));
   const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
   const request = waiting?.requests.find(({ id }) => id === name);
   if (request) return explainPending(request);
-  // A running kernel knows its nodes; what it does not know is none.
-  const node = waiting && (await askAboutNode(call, name));
-  if (waiting) return node && explainNode(node);
-  return explainRecordedNode(store, name);
+  if (remembered) return remembered;
+  if (!waiting) return (await explainRecordedNode(store, name)) ?? explainCell(call, store, name, undefined);
+  const node = await askAboutNode(call, name);
+  if (node) return explainNode(call, store, node);
+  const graph = await askIfRunning<GraphView>(call, "Kernel.Graph");
+  const handler = await explainHandler(call, name, graph);
+  const cell = await explainCell(call, store, name, graph);
+  if (!handler || !cell) return handler ?? cell;
+  return { ...handler, because: [...handler.because, `a cell of this name ${cell.verdict}`, ...cell.because] };
+}
+
+async function explainHandler(
+  call: VerbCall,
+  name: string,
+  graph: GraphView | undefined,
+): Promise<Explanation | undefined> {
+  const capability = graph?.capabilities.find((view) => view.name === name);
+  const subscribers = graph?.subscribers.filter((view) => view.name === name) ?? [];
+  if (!capability && subscribers.length === 0) return undefined;
+  const answer = await askIfRunning<{ handlings: readonly HandlingView[] }>(call, "Kernel.Handlings", {
+    handler: name,
+  });
+  const last = answer?.handlings ?? [];
+  return capability ? explainCapability(capability, last) : explainSubscriber(subscribers, last);
 }
 
 async function meantNode(call: VerbCall, name: string): Promise<string> {

@@ -9,7 +9,15 @@ import { BusError } from "../bus/bus-error.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
 import type { JournalFeed } from "../bus/journal-feed.ts";
 import type { RetryPolicy } from "../bus/retry-policy.ts";
-import { EVENTS_HELD_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import type { Host } from "../host/host.ts";
+import { pause } from "../host/pause.ts";
+import {
+  EVENTS_HELD_MAX,
+  JOURNAL_PAGE_ROWS,
+  SETTLE_PAUSE_MS,
+  SETTLED_LOOKS_MAX,
+  TIMER_DELAY_MS_MAX,
+} from "../limits.ts";
 import type { CommandJournal } from "../loop/command-journal.ts";
 import type { EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
@@ -35,12 +43,29 @@ export function commandBus(options: Omit<EventBusOptions, "kind">): EventBus {
 
 /** `noteFailed` notes that a command has failed which no capability has handled. */
 export function commandsOver(
+  host: Host,
   bus: EventBus,
   noteFailed: (message: Message, error: unknown) => Promise<void>,
 ): CommandJournal {
   return {
     refused: (message, reason) => void noteFailed(message, new Failure(404, reason)),
     keep: (message, capability) => refusedAs422(bus.keep(message, capability)),
+    withdraw: (messageId) => bus.withdraw(messageId, CANCELLED),
+    settled: async (messageId) => {
+      for (let tries = 0; tries < SETTLED_LOOKS_MAX; tries++) {
+        const [row] = await bus.query({ messageId, limit: 1 });
+        if (row?.status !== "processing") return;
+        await pause(host, SETTLE_PAUSE_MS);
+      }
+    },
+    unsettledOf: async (causation, type) => {
+      const unsettled = await Promise.all(
+        (["pending", "processing"] as const).map((status) =>
+          bus.query({ causation, named: type, status, limit: JOURNAL_PAGE_ROWS }),
+        ),
+      );
+      return unsettled.flat().flatMap(({ message }) => (message?.type === type ? [message.metadata.id] : []));
+    },
     find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
     take(type, capability, deliver) {
       const options = { subscriberId: capability, retry: WHEN_BUSY };
@@ -48,6 +73,8 @@ export function commandsOver(
     },
   };
 }
+
+const CANCELLED = "its timer was cancelled";
 
 export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
   return {

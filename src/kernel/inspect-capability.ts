@@ -5,12 +5,20 @@
  * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
  */
 import type { EventBus } from "../bus/event-bus.ts";
+import type { HandlingRing, HandlingView } from "../bus/handling-ring.ts";
 import type { Space } from "../cells/space.ts";
-import { GRAPH_NODES_MAX, GRAPH_READS_MAX, RUNS_ASKED_MAX } from "../limits.ts";
+import {
+  GRAPH_NODES_MAX,
+  GRAPH_READS_MAX,
+  HANDLINGS_ASKED_MAX,
+  HANDLINGS_TOLD_MAX,
+  RUNS_ASKED_MAX,
+} from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
 import { findHandles } from "../loop/handles.ts";
+import { senderText } from "../loop/inbound.ts";
 import { dataSchema } from "../loop/message-schema.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -20,6 +28,10 @@ import type { CommitIdentity } from "../store/commit.ts";
 import type { Store } from "../store/store.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
 
+export type { HandlingView };
+
+/** Handlings of one handler that are told of. */
+const HANDLINGS_OF_ONE = 5;
 /** A longer story is not read. */
 const WHY_STEPS_MAX = 200;
 
@@ -29,6 +41,7 @@ export interface Inspected {
   readonly store: Store;
   readonly space: Space;
   readonly runs: RunLog | undefined;
+  readonly handlings: HandlingRing | undefined;
   /** The topic under which events of a type are journaled. */
   topicOf(type: string): string;
   /** Known only once the loop has booted. */
@@ -107,6 +120,11 @@ export function inspectCapability(inspected: Inspected): Capability {
         description: "declared consumers, where they run, and how many events wait for them",
         handle: async () => plain({ consumers: await inspected.bus.consumers() }),
       },
+      "Kernel.Handlings": {
+        description: "the last handlings of messages by id, causation or correlation, or of one handler",
+        input: handlingQuery,
+        handle: (asked: HandlingQuery) => plain({ handlings: handlingsFor(inspected, asked) }),
+      },
       "Kernel.Requests": {
         description: "requests that have no answer yet",
         handle: () => plain({ requests: pending(inspected.loop()) }),
@@ -165,11 +183,16 @@ function found({ runs }: Inspected, commits: readonly CommitIdentity[]): TracedC
   return commits.flatMap((commit) => runs?.find(commit) ?? []);
 }
 
+function handlingsFor({ handlings }: Inspected, { ids, handler }: HandlingQuery): HandlingView[] {
+  if (handler !== undefined) return handlings?.lastOf(handler, HANDLINGS_OF_ONE) ?? [];
+  return handlings?.find(new Set(ids), HANDLINGS_TOLD_MAX) ?? [];
+}
+
 function pending(loop: EventLoop): PendingView[] {
   return [...loop.pending].map(({ kind, type, metadata, origin, actor }) => ({
     ...{ id: metadata.id, kind, type, sentAtMs: metadata.timestamp },
     ...(actor === undefined ? {} : { capability: actor.name }),
-    askedBy: origin.kind === "actor" || origin.kind === "relay" ? origin.actor.name : origin.kind,
+    askedBy: senderText(origin),
   }));
 }
 
@@ -187,6 +210,22 @@ const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
 const nodeName = dataSchema<{ node: string }>(
   (data) => (typeof (data as { node?: unknown } | null)?.node === "string" ? undefined : "node: must be a node's id"),
   { type: "object", properties: { node: { type: "string" } }, required: ["node"] },
+);
+
+interface HandlingQuery {
+  readonly ids?: readonly string[];
+  readonly handler?: string;
+}
+
+const handlingQuery = dataSchema<HandlingQuery>(
+  (data) => {
+    const { ids, handler } = (data ?? {}) as { ids?: unknown; handler?: unknown };
+    if (handler !== undefined) return typeof handler === "string" ? undefined : "handler: must be a name";
+    if (!Array.isArray(ids) || ids.length > HANDLINGS_ASKED_MAX)
+      return `ids: must be a list of at most ${HANDLINGS_ASKED_MAX}`;
+    return ids.every((id) => typeof id === "string") ? undefined : "ids: must be ids of messages";
+  },
+  { type: "object", properties: { ids: { type: "array", items: { type: "string" } }, handler: { type: "string" } } },
 );
 
 const commitList = dataSchema<{ commits: readonly CommitIdentity[] }>(

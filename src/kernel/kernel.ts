@@ -12,6 +12,7 @@ import { dirname, join } from "node:path";
 import { UnixSocket } from "../adapters/unix-socket.ts";
 import { EventBus } from "../bus/event-bus.ts";
 import type { Handler } from "../bus/handler.ts";
+import { HandlingRing } from "../bus/handling-ring.ts";
 import type { BusObservation, BusObserver } from "../bus/observation.ts";
 import type { PublishOptions } from "../bus/publisher.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
@@ -30,6 +31,7 @@ import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
 import { shutdown, syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
+import { whenItStands } from "../message/dropped.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { Lineage } from "../message/lineage.ts";
@@ -66,6 +68,7 @@ export class Kernel implements AsyncDisposable {
   #socket: UnixSocket | undefined;
   #extensions: ExtensionLoader | undefined;
   #runs: RunLog | undefined;
+  #handlings: HandlingRing | undefined;
   #recovered = 0;
   #piecesLeft: Resumed["left"] = [];
   #closing: Promise<void> | undefined;
@@ -104,14 +107,24 @@ export class Kernel implements AsyncDisposable {
     this.#opened.note("store", () => store.close());
     const limits = limitsByPart(options.limits);
     const faults = new Faults();
+    if (options.trace) this.#handlings = new HandlingRing(host);
+    const handlings = given({ handlings: this.#handlings });
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
-    this.#bus = new EventBus({ store, host, ...watched, ...limits.bus, ...given({ leaseMs, retention }) });
+    this.#bus = new EventBus({
+      store,
+      host,
+      ...watched,
+      ...handlings,
+      ...limits.bus,
+      ...given({ leaseMs, retention }),
+    });
     this.#commands = commandBus({ store, host, ...watched, ...given({ leaseMs }) });
     this.#recovered = await this.#bus.recover();
     const persist = version === undefined ? {} : { persist: { version } };
     const kept = { receipts: options.receipts, ...persist, ...limits.space };
-    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", ...kept });
+    this.#space = await Space.open({ store, host, name: options.space ?? "kernel", observe: "confirmed", ...kept });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
+    this.#bus.standing = () => this.#space.scheduler.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#life.goOn();
     if (options.trace) this.#runs = new RunLog(this.#space);
@@ -127,9 +140,9 @@ export class Kernel implements AsyncDisposable {
       ...{ host, capabilities: this.#wired(extensions ? extensions.capabilities(parts, own) : own, watched.observe) },
       ...{
         events: this.#journal(),
-        commands: commandsOver(this.#commands, this.#noteFailed("kernel", watched.observe)),
+        commands: commandsOver(host, this.#commands, this.#noteFailed("kernel", watched.observe)),
       },
-      ...limits.loop,
+      ...{ ...limits.loop, ...handlings },
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
     });
@@ -217,6 +230,7 @@ export class Kernel implements AsyncDisposable {
       shutdown: shutdown(() => this.#shutDown()),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
+        handlings: this.#handlings,
         loop: () => this.#loop,
       }),
       operator: operatorCapability({
@@ -271,7 +285,7 @@ export class Kernel implements AsyncDisposable {
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
-    return this.#loop.command(type, data, lineage);
+    return whenItStands(this.#space.scheduler.standing(), () => this.#loop.command(type, data, lineage));
   }
 
   query(type: string, data: Json, lineage?: Lineage): Promise<Json> {

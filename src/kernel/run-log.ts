@@ -6,15 +6,15 @@
  * A run that took in several commits at once belongs to each of them. Decides nothing; a restart begins with an empty log.
  */
 import type { Space } from "../cells/space.ts";
-import { COMMITS_TRACED_MAX } from "../limits.ts";
+import { COMMITS_TRACED_MAX, TRACED_VALUE_BYTES_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { placeText } from "../message/path.ts";
 import type { TraceEntry } from "../scheduler/trace.ts";
 import type { Change, Notification } from "../store/change.ts";
 import type { CommitIdentity } from "../store/commit.ts";
 
-/** Longer values are cut: this is for reading. */
-const VALUE_CHARACTERS_MAX = 200;
+/** Characters of a value that is too long. */
+const CUT_CHARACTERS = 200;
 
 export interface TracedChange {
   readonly document: string;
@@ -114,7 +114,9 @@ function traced({ scope, id, path, before, after }: Change): TracedChange {
   };
 }
 
-function cut(value: Json): Json {
+/** The value, or its beginning and its length. */
+export function cut(value: Json): Json {
   const text = JSON.stringify(value);
-  return text.length <= VALUE_CHARACTERS_MAX ? value : `${text.slice(0, VALUE_CHARACTERS_MAX)}…`;
+  if (text.length <= TRACED_VALUE_BYTES_MAX) return value;
+  return { cut: text.slice(0, CUT_CHARACTERS), characters: text.length };
 }

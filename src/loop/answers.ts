@@ -2,6 +2,7 @@
  * Where answers go: to the connection, actor or caller that asked. Ends entries of the pending table. SPEC: L2, L6, L7, L10.
  * Every refusal and every answer that cannot be delivered is observed.
  */
+import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import type { Message, Refused } from "../message/envelope.ts";
 import { type ErrorData, errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
@@ -17,6 +18,7 @@ export interface AnswersParts {
   readonly lanes: Lanes;
   readonly pending: PendingTable;
   readonly observations: Observations;
+  readonly handlings: HandlingRing | undefined;
 }
 
 type Answer = Message | Message<ErrorData>;
@@ -66,10 +68,11 @@ export class Answers {
 
   /** Answers a pending request and removes it. With `from`, only a request of that actor; with `request`, only that one. */
   resolve(id: string, answer: Answer, from?: SupervisedActor, request?: PendingRequest): boolean {
-    const { pending, lanes } = this.#parts;
+    const { pending, lanes, handlings } = this.#parts;
     const entry = pending.take(id, from, request);
     if (!entry) return false;
     entry.kept?.ended(answer, entry.origin);
+    if (entry.handling !== undefined) handlings?.ended(entry.handling, outcomeText(answer), entry.begunAt);
     this.deliver(entry.origin, answer);
     lanes.checkRest();
     return true;
@@ -148,4 +151,10 @@ export class Answers {
     const told = { type, kind, causation: metadata.causation ?? "", from };
     this.#parts.observations.tell("Sys.OrphanOutcome", told, { metadata });
   }
+}
+
+function outcomeText({ kind, data }: Answer): string {
+  if (kind === "reply") return "replied";
+  const { code, message } = data as ErrorData;
+  return `${code}: ${message}`;
 }

@@ -57,10 +57,24 @@ export interface CapabilityActor {
   readonly isAsking?: boolean;
   /** Whether it waits for the answer to a request of its own, where it can tell; otherwise it counts as waiting. */
   awaits?(request: string): boolean;
+  /** Takes a message out of its mailbox; false if its handler has begun. */
+  withdraw?(message: string): boolean;
   /** The ids of what it was given and has not handled to the end, where it can tell. */
   given?(): ReadonlySet<string>;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
+}
+
+/** Messages that an actor has relayed, by their ids; or all of one type that one request has caused. */
+export interface Relayed {
+  readonly ids: readonly string[];
+  readonly causedBy?: { readonly request: string; readonly type: string };
+}
+
+/** How many of them were taken back, and how many are being handled, or are with a worker or another process. */
+export interface Withdrawn {
+  readonly withdrawn: number;
+  readonly underway: number;
 }
 
 /** Facts and functions for a spawned actor. */
@@ -72,6 +86,8 @@ export interface SpawnContext {
   readonly topicOf?: (type: string) => string;
   /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
   readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
+  /** Takes relayed messages back whose handlers have not begun; for capabilities that relay. */
+  readonly withdraw?: (which: Relayed) => Promise<Withdrawn>;
   /** Notes in the journal that a command has failed, or was refused, and resolves when that is durable or cannot be. */
   readonly noteFailed?: (message: Message, error: unknown, as?: "failed" | "refused") => Promise<void>;
 }

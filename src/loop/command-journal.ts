@@ -13,6 +13,12 @@ export interface CommandJournal {
   keep(message: Message, capability: string): Promise<KeptBefore | undefined>;
   /** What has become of a command that was kept, by its id; undefined where the journal has it no more. */
   find(id: string): Promise<KeptBefore | undefined>;
+  /** Closes the row of a message that is not handed out: "withdrawn"; "underway" if a process holds it; "gone" if it is settled or unknown. */
+  withdraw?(id: string): Promise<WithdrawResult>;
+  /** Resolves when a message is settled, or after a bounded time. */
+  settled?(id: string): Promise<void>;
+  /** The ids of unsettled messages of a type that one request has caused. */
+  unsettledOf?(request: string, type: string): Promise<readonly string[]>;
   /** Notes that a command was refused of which nobody else hears: it is among the failures, and can be put back. */
   refused?(message: Message, reason: string): void;
   /**
@@ -28,3 +34,5 @@ export interface KeptBefore {
   /** Why it has failed. */
   readonly error?: string;
 }
+
+export type WithdrawResult = "withdrawn" | "underway" | "gone";

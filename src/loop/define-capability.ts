@@ -7,6 +7,7 @@
  *       commands: { "Greeter.Hello": { input: z.object({ name: z.string() }), handle: ({ name }) => ({ text: `Hello ${name}` }) } },
  *     });
  */
+import { HANDLER_TIMEOUT_MS, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
@@ -49,6 +50,8 @@ export interface CapabilityDefinition<Context = HandlerContext> {
    * requester waits for, the default of `transactional()`. `false`: none.
    */
   readonly durable?: Durability;
+  /** How long a handler is waited for, 300,000 ms unless given; 0: for ever. Then its caller gets a 504, and the actor goes on. */
+  readonly timeoutMs?: number;
   /** What it may know: its handlers, and their transactions, are refused what is above. After an `await`, read in `context.within`. */
   readonly clearance?: readonly string[];
 }
@@ -101,7 +104,12 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
   return {
     ...declared(definition),
     spawn: ({ host }) =>
-      new MailboxActor(host, (message, context) => dispatch(definition, message, context), definition.clearance),
+      new MailboxActor(
+        host,
+        (message, context) => dispatch(definition, message, context),
+        definition.clearance,
+        timeoutOf(definition),
+      ),
   };
 }
 
@@ -121,6 +129,7 @@ export function declared<Context>(definition: CapabilityDefinition<Context>): Om
   } = definition;
   const misspelt = durabilityProblem(durable);
   if (misspelt !== undefined) throw new BootError([misspelt]);
+  timeoutOf(definition);
   const inbound: Branch[] = [];
   const outbound: Branch[] = [];
   for (const [kind, handlers] of [
@@ -180,4 +189,10 @@ export function dispatch<Context>(
 
 function unhandled({ kind, type }: Message): never {
   throw new Failure(500, `${kind} ${type} is declared, but the actor has no handler for it`);
+}
+
+/** How long handlers of a capability are waited for. */
+export function timeoutOf<Context>({ timeoutMs = HANDLER_TIMEOUT_MS }: CapabilityDefinition<Context>): number {
+  if (timeoutMs >= 0 && timeoutMs <= TIMER_DELAY_MS_MAX) return timeoutMs;
+  throw new BootError([`timeoutMs: must be 0, for ever, to 100 years, got ${show(timeoutMs)}`]);
 }

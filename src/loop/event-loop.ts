@@ -11,6 +11,7 @@
  * durability (the journals), transports (adapters).
  */
 
+import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import type { Message } from "../message/envelope.ts";
@@ -55,6 +56,8 @@ export interface EventLoopOptions extends Partial<LoopLimits> {
   /** After this long a request of a client or an actor is answered with 504; never unless given. */
   readonly requestTimeoutMs?: number;
   readonly observe?: Observer;
+  /** Remembers the last handlings of requests. */
+  readonly handlings?: HandlingRing;
   /** Hears of faults alone: ordinary work costs nothing then. */
   readonly observeFaults?: Observer;
 }
@@ -106,7 +109,7 @@ export class EventLoop {
     table: RoutingTable,
     observationSubscribers: ObservationSubscribers,
   ) {
-    const { host, events: journal, commands, requestTimeoutMs } = options;
+    const { host, events: journal, commands, requestTimeoutMs, handlings } = options;
     const { pending, actors } = this;
     this.#host = host;
     this.#limits = loopLimits(options);
@@ -120,9 +123,10 @@ export class EventLoop {
     this.streams = streams;
     const lanes = new Lanes({ pending, laneMax: this.#limits.laneMax });
     this.#lanes = lanes;
-    const answers = new Answers({ host, lanes, pending, observations });
+    const answers = new Answers({ host, lanes, pending, observations, handlings });
     this.#answers = answers;
-    const dispatch = new RequestDispatch({ host, lanes, pending, observations, answers, commands, requestTimeoutMs });
+    const limited = { commands, requestTimeoutMs, handlings };
+    const dispatch = new RequestDispatch({ host, lanes, pending, observations, answers, ...limited });
     const ownRequests = new OwnRequests({ host, lanes, pending, answers, dispatch, streams });
     const circles = new CircleWatch({ host, pending, observations, dispatch });
     this.#circles = circles;

@@ -83,3 +83,18 @@ export function isAwaited({ metadata }: Message, origin: Origin): boolean {
 export function isRefusalCode(code: number): boolean {
   return code >= 400 && code < 500;
 }
+
+/** Who sent a message, for people. */
+export function senderText(origin: Origin): string {
+  switch (origin.kind) {
+    case "adapter":
+      return `a client of the ${origin.connection.adapter}`;
+    case "actor":
+    case "relay":
+      return origin.actor.name;
+    case "caller":
+      return "the program";
+    case "nobody":
+      return "the kernel";
+  }
+}

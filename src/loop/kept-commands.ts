@@ -23,7 +23,7 @@ import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import type { Capability } from "./capability.ts";
-import type { CommandJournal, KeptBefore } from "./command-journal.ts";
+import type { CommandJournal, KeptBefore, WithdrawResult } from "./command-journal.ts";
 import { copyMessage } from "./emission.ts";
 import { isAwaited, isRefusalCode, NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
@@ -49,6 +49,8 @@ class KeptCommand implements Kept {
   readonly message: Message;
   readonly sentBy: Origin;
   state: "kept" | "posted" = "kept";
+  /** Resolves when the journal has answered `keep`; at once for a command of an earlier process. */
+  arrived: Promise<unknown> = Promise.resolve();
   readonly #end = Promise.withResolvers<void>();
 
   constructor(message: Message, sentBy: Origin) {
@@ -66,6 +68,11 @@ class KeptCommand implements Kept {
   /** Whether that is asked for too, whoever asks and whenever. */
   isFor({ type, data }: Message): boolean {
     return type === this.message.type && equal(data, this.message.data);
+  }
+
+  /** Ends it as done without having been handled. */
+  cancel(): void {
+    this.#end.reject(new Concluded(CANCELLED));
   }
 
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
@@ -116,8 +123,9 @@ export class KeptCommands {
       return undefined;
     }
     const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
-    const entry = pending.insert(message, requester, actor, new KeptCommand(message, origin));
-    journal.keep(message, actor.name).then(
+    const command = new KeptCommand(message, origin);
+    const entry = pending.insert(message, requester, actor, command);
+    command.arrived = journal.keep(message, actor.name).then(
       (before) => {
         sending?.done();
         this.#isKept(entry, before);
@@ -148,6 +156,30 @@ export class KeptCommands {
     if (!kept.isFor(message)) return false;
     this.#parts.pending.join(entry, origin);
     return true;
+  }
+
+  /** The ids of unsettled commands of a type that one request has caused, in the journal. */
+  async causedBy(request: string, type: string): Promise<readonly string[]> {
+    return (await this.#parts.journal.unsettledOf?.(request, type)) ?? [];
+  }
+
+  /** Takes a message back that its handler has not begun: from the mailbox, or from the journal before it is handed out. SPEC: T12. */
+  async withdraw(id: string): Promise<WithdrawResult> {
+    const { pending, journal } = this.#parts;
+    const entry = pending.get(id);
+    const kept = entry?.kept;
+    if (entry === undefined || !(kept instanceof KeptCommand)) return (await journal.withdraw?.(id)) ?? "gone";
+    if (kept.state === "kept") await kept.arrived;
+    if (kept.state === "posted") {
+      if (pending.get(id) !== entry || !entry.actor.withdraw(id)) return "underway";
+      pending.take(id);
+      kept.cancel();
+      await journal.settled?.(id);
+      return "withdrawn";
+    }
+    const result = (await journal.withdraw?.(id)) ?? "underway";
+    if (result === "withdrawn" && pending.get(id) === entry) pending.take(id);
+    return result;
   }
 
   // Into the journal -----------------------------------------------------------------------------------------------------------
@@ -267,6 +299,8 @@ export class KeptCommands {
     this.#parts.dispatch.post({ message: copyMessage(message), origin: entry.origin }, entry);
   }
 }
+
+const CANCELLED = { outcome: "cancelled", reason: "its timer was cancelled" } as const;
 
 const INTERRUPTED =
   "interrupted: the process died while it was under way, and it may have been done in part; its capability is neither transactional nor idempotent";

@@ -14,7 +14,9 @@ import type { Json } from "../message/json.ts";
 import { causedBy, command, error, event, type Lineage, query, reply } from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
-import { isThenable } from "../work/handler-call.ts";
+import { Cancellation } from "../work/cancellation.ts";
+import { type Cancellable, endOf, isThenable } from "../work/handler-call.ts";
+import { WorkError } from "../work/work-error.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import type { Sender } from "./inbound.ts";
 import type { Parcel } from "./parcel.ts";
@@ -39,6 +41,8 @@ export interface HandlerContext {
    * are the program's own again, which knows everything: `await context.within(() => cell.pull())`.
    */
   within<T>(code: () => T): T;
+  /** Aborted when the handler has timed out: its answer is 504 by then, and the actor goes on with the next message. */
+  readonly signal: AbortSignal;
   readonly host: Host;
 }
 
@@ -55,7 +59,7 @@ export type HandlerResult = Json | undefined | AnswerLater;
 
 export type MessageHandler = (
   message: Message,
-  context: HandlerContext,
+  context: Handling,
   /** The pending request of the message, if the loop has passed it on. */
   request?: PendingRequest,
 ) => HandlerResult | Promise<HandlerResult>;
@@ -99,6 +103,7 @@ export class MailboxActor implements CapabilityActor {
   readonly #host: Host;
   readonly #handle: MessageHandler;
   readonly #clearance: Label | undefined;
+  readonly #timeoutMs: number;
   #listeners: readonly ActorListener[] = [];
   readonly #mailbox = new Fifo<Posted>();
   /** What is being handled; the others wait behind it. */
@@ -114,9 +119,11 @@ export class MailboxActor implements CapabilityActor {
   readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
   #idleWaiters: (() => void)[] = [];
 
-  constructor(host: Host, handle: MessageHandler, clearance?: readonly string[]) {
+  /** `timeoutMs`: how long a handler is waited for; 0, unless given, for ever. */
+  constructor(host: Host, handle: MessageHandler, clearance?: readonly string[], timeoutMs = 0) {
     this.#host = host;
     this.#handle = handle;
+    this.#timeoutMs = timeoutMs;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
 
@@ -175,6 +182,16 @@ export class MailboxActor implements CapabilityActor {
     return this.#handling === undefined ? ids : ids.add(this.#handling.message.metadata.id);
   }
 
+  withdraw(message: string): boolean {
+    const waiting = [...this.#mailbox];
+    const left = waiting.filter((given) => given.message.metadata.id !== message);
+    if (left.length === waiting.length) return false;
+    this.#mailbox.clear();
+    for (const given of left) this.#mailbox.push(given);
+    this.#checkIdle();
+    return true;
+  }
+
   #answered(message: Message): boolean {
     if (message.kind !== "reply" && message.kind !== "error") return false;
     const id = causationOf(message) ?? "";
@@ -198,9 +215,10 @@ export class MailboxActor implements CapabilityActor {
       const given = this.#mailbox.shift() as Posted;
       const { message } = given;
       this.#handling = given;
+      if (given.request?.handling !== undefined) given.request.begunAt = this.#host.monotonic();
       let result: HandlerResult | Promise<HandlerResult>;
+      const handling = new Handling(this, this.#host, given);
       try {
-        const handling = new Handling(this, this.#host, given);
         result =
           this.#clearance === undefined
             ? this.#handle(message, handling, given.request)
@@ -210,17 +228,22 @@ export class MailboxActor implements CapabilityActor {
         continue;
       }
       if (isThenable(result)) {
-        Promise.resolve(result)
-          .then(
-            (data) => this.#finished(given, data),
-            (thrown: unknown) => this.#failed(given, thrown),
-          )
-          .then(() => this.#next());
-        return;
+        return this.#await(given, handling, result);
       }
       this.#finished(given, result);
     }
     this.#checkIdle();
+  }
+
+  /** A handler that takes too long is left behind: its caller is told, and the mailbox goes on. */
+  #await(given: Posted, handling: Handling, result: PromiseLike<HandlerResult>): void {
+    const [host, timeoutMs] = [this.#host, this.#timeoutMs];
+    const wait = timeoutMs === 0 ? undefined : { host, timeoutMs, cancellable: handling, keepAlive: false };
+    void endOf(result, wait).then((end) => {
+      if (end.kind === "returned") this.#finished(given, end.value as HandlerResult);
+      else this.#failed(given, end.kind === "threw" ? end.error : new Failure(504, end.error.message));
+      this.#next();
+    });
   }
 
   /** Counts a message. The clock runs from the second one on: most bursts are of one, and need not look at it. */
@@ -337,10 +360,13 @@ export class MailboxActor implements CapabilityActor {
 }
 
 /** What one handling may do. Its functions are made when they are asked for: most handlers only return. */
-class Handling implements HandlerContext {
+export class Handling implements HandlerContext, Cancellable {
   readonly host: Host;
   readonly #actor: MailboxActor;
   readonly #posted: Posted;
+  #cancellation: Cancellation | undefined;
+  /** Told when the handler has timed out; set by a handler that has something to take back. */
+  whenCancelled: ((reason: Error) => void) | undefined;
 
   constructor(actor: MailboxActor, host: Host, posted: Posted) {
     this.host = host;
@@ -348,20 +374,41 @@ class Handling implements HandlerContext {
     this.#posted = posted;
   }
 
+  get signal(): AbortSignal {
+    this.#cancellation ??= new Cancellation();
+    return this.#cancellation.signal;
+  }
+
+  cancel(reason: Error): void {
+    this.#cancellation ??= new Cancellation();
+    this.#cancellation.cancel(reason);
+    this.whenCancelled?.(reason);
+  }
+
+  /** The parcel of the message. A handler that was left behind sends no more. */
+  get #open(): Parcel | undefined {
+    const reason = this.#cancellation?.reason;
+    if (reason === undefined) return this.#posted.parcel;
+    throw new WorkError(
+      "WORK_OVER",
+      `${this.#posted.message.type}: ${reason.message}, and what it sends now is refused`,
+    );
+  }
+
   get emit(): HandlerContext["emit"] {
-    return (type, data) => this.#actor.emit(event(this.host, type, data, this.#cause), this.#posted.parcel);
+    return (type, data) => this.#actor.emit(event(this.host, type, data, this.#cause), this.#open);
   }
 
   get command(): HandlerContext["command"] {
-    return (type, data) => this.#actor.ask(command(this.host, type, data, this.#cause), this.#posted.parcel);
+    return (type, data) => this.#actor.ask(command(this.host, type, data, this.#cause), this.#open);
   }
 
   get query(): HandlerContext["query"] {
-    return (type, data) => this.#actor.ask(query(this.host, type, data, this.#cause), this.#posted.parcel);
+    return (type, data) => this.#actor.ask(query(this.host, type, data, this.#cause), this.#open);
   }
 
   get send(): HandlerContext["send"] {
-    return (message) => this.#actor.send(message, this.#posted.parcel);
+    return (message) => this.#actor.send(message, this.#open);
   }
 
   get #cause(): Lineage {

@@ -45,6 +45,10 @@ export class PendingRequest implements Answerable {
   /** The journal's part in it, where it has one. */
   readonly kept: Kept | undefined;
   timeout: Timer | undefined = undefined;
+  /** Its place among the handlings that are remembered; undefined where none are. */
+  handling: number | undefined = undefined;
+  /** When its handler began, on the monotonic clock; undefined where the actor does not tell. */
+  begunAt: number | undefined = undefined;
   /** Where it stands among the unlisted; -1 where it is not one of them. */
   place = -1;
   readonly #timestamp: number;

@@ -1,13 +1,14 @@
 /**
  * Gives a pending request to its actor, or answers why not, and limits the time that its requester waits. SPEC: L10, L15, L16, L22.
  */
+import type { HandlingRing } from "../bus/handling-ring.ts";
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
 import { errorData, type SystemErrorCode, thrownText } from "../message/error-data.ts";
 import { causedBy, command, error } from "../message/lineage.ts";
 import type { Answers } from "./answers.ts";
 import type { CommandJournal } from "./command-journal.ts";
-import { inbound, NOBODY, type Sent } from "./inbound.ts";
+import { inbound, NOBODY, type Sent, senderText } from "./inbound.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Observations } from "./observation.ts";
 import type { Sending } from "./parcel.ts";
@@ -21,6 +22,7 @@ export interface RequestDispatchParts {
   readonly answers: Answers;
   readonly commands: CommandJournal | undefined;
   readonly requestTimeoutMs: number | undefined;
+  readonly handlings: HandlingRing | undefined;
 }
 
 /** A request as its sender's event waits for it, if it does. */
@@ -36,10 +38,12 @@ export class RequestDispatch {
   }
 
   post(request: SentRequest, entry: PendingRequest): void {
-    const { pending, observations, lanes } = this.#parts;
+    const { pending, observations, lanes, handlings } = this.#parts;
     const { message, origin } = request;
     const { actor } = entry;
     let refusal: string | undefined;
+    // Before it is dispatched: an actor may answer at once.
+    entry.handling = handlings?.given(message, actor.name, senderText(entry.kept?.sentBy ?? origin));
     try {
       refusal = actor.post({ message, request: entry, parcel: undefined });
     } catch (thrown) {
@@ -56,6 +60,7 @@ export class RequestDispatch {
 
   #takeBack(request: SentRequest, entry: PendingRequest, code: 500 | 503, reason: string): void {
     this.#parts.pending.take(entry.id);
+    if (entry.handling !== undefined) this.#parts.handlings?.ended(entry.handling, `${code}: ${reason}`);
     entry.kept?.ended(error(this.#parts.host, entry, errorData(code, reason)), entry.origin);
     this.refuse(request, code, reason);
   }

@@ -6,11 +6,12 @@
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
 import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
-import { error } from "../message/lineage.ts";
+import { error, reply } from "../message/lineage.ts";
 import { eventRefusal, refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
-import type { ActorEvent } from "./capability.ts";
+import type { ActorEvent, Relayed, Withdrawn } from "./capability.ts";
 import type { CircleWatch } from "./circle-watch.ts";
+import type { WithdrawResult } from "./command-journal.ts";
 import { BadEmission, emittedBy } from "./emission.ts";
 import type { EventFanout } from "./event-fanout.ts";
 import { type Inbound, inbound, laneOf, type Origin } from "./inbound.ts";
@@ -139,6 +140,31 @@ export class Router implements ActorHome {
   /** No delivery fails by it: the same event may have come before, and sent this very request. */
   #inUse(inbound: Inbound): void {
     this.#parts.answers.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`);
+  }
+
+  // Relayed messages that are taken back -----------------------------------------------------------------------------------------
+
+  /** SPEC: T12. A message in a lane is not found: the relay asks again a task later. */
+  async withdraw({ ids, causedBy: cause }: Relayed): Promise<Withdrawn> {
+    const { pending, kept } = this.#parts;
+    const all = new Set(ids);
+    if (cause !== undefined) {
+      for (const { id, type, cause: request } of pending)
+        if (request === cause.request && type === cause.type) all.add(id);
+      for (const id of (await kept?.causedBy(cause.request, cause.type)) ?? []) all.add(id);
+    }
+    const counts = { withdrawn: 0, underway: 0, gone: 0 };
+    for (const id of all) counts[await this.#withdraw(id)]++;
+    return counts;
+  }
+
+  async #withdraw(id: string): Promise<WithdrawResult> {
+    const { host, pending, kept, answers } = this.#parts;
+    const entry = pending.get(id);
+    if (entry === undefined || entry.kept !== undefined) return (await kept?.withdraw(id)) ?? "gone";
+    if (!entry.actor.withdraw(id)) return "underway";
+    answers.resolve(id, reply(host, entry, null));
+    return "withdrawn";
   }
 
   // Outcomes -----------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
-import type { ActorEvent, Capability, CapabilityActor, Posted } from "./capability.ts";
+import type { ActorEvent, Capability, CapabilityActor, Posted, Relayed, Withdrawn } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
 import { MadeMessageEvent, MailboxActor, SentMessageEvent } from "./mailbox-actor.ts";
 import type { Parcel } from "./parcel.ts";
@@ -24,6 +24,8 @@ export interface ActorHome {
   /** An error escaped the actor: the requests that it has not answered are lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;
+  /** Takes relayed messages back. */
+  withdraw(which: Relayed): Promise<Withdrawn>;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
@@ -63,7 +65,8 @@ export class SupervisedActor {
 
   /** Starts the actor and listens to it; throws what `spawn` throws. */
   start(): void {
-    const actor = this.capability.spawn({ host: this.#host, name: this.name });
+    const withdraw = this.capability.relays ? { withdraw: (which: Relayed) => this.#home.withdraw(which) } : {};
+    const actor = this.capability.spawn({ host: this.#host, name: this.name, ...withdraw });
     if (typeof actor?.postMessage !== "function") {
       throw new TypeError(`spawn() of capability ${this.name} gave no actor with postMessage()`);
     }
@@ -91,6 +94,13 @@ export class SupervisedActor {
     else if (actor?.accept) actor.accept(posted);
     else if (actor) this.#postTo(actor, posted);
     return undefined;
+  }
+
+  /** Takes a request back that its actor has not begun to handle; false if it has, or cannot tell. */
+  withdraw(id: string): boolean {
+    const before = this.#waiting.length;
+    this.#waiting = this.#waiting.filter(({ message }) => message.metadata.id !== id);
+    return this.#waiting.length < before || (this.#actor?.withdraw?.(id) ?? false);
   }
 
   /** An event counts as handled when the actor is idle; if it cannot tell, when it was posted. */

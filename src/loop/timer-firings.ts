@@ -27,6 +27,9 @@ export interface FiringsParts {
 
 interface Sending {
   readonly firing: Firing;
+  /** Announced, with the loop, or waiting to be sent again. */
+  phase: "announced" | "relayed" | "paused";
+  isWithdrawn: boolean;
   /** When its row was written last, by the monotonic clock. */
   markedAt: number;
 }
@@ -62,10 +65,26 @@ export class TimerFirings {
 
   send(firing: Firing): void {
     if (this.#sending.has(firing.id)) return;
-    this.#sending.set(firing.id, { firing, markedAt: this.#parts.host.monotonic() });
+    const markedAt = this.#parts.host.monotonic();
+    const sending: Sending = { firing, phase: "announced", isWithdrawn: false, markedAt };
+    this.#sending.set(firing.id, sending);
     this.#count(firing.timerId, 1);
     this.#renewLater();
-    void this.#sendOn(firing);
+    void this.#sendOn(sending);
+  }
+
+  /** Stops the firings of a timer whose messages the loop does not have, and says how many; `relayed` are those that it has. */
+  withdraw(timerId: string): { readonly stopped: number; readonly relayed: readonly Firing[] } {
+    let stopped = 0;
+    const relayed: Firing[] = [];
+    if (this.countOf(timerId) === 0) return { stopped, relayed };
+    for (const sending of this.#sending.values()) {
+      if (sending.firing.timerId !== timerId || sending.isWithdrawn) continue;
+      if (sending.phase === "relayed") relayed.push(sending.firing);
+      else stopped++;
+      sending.isWithdrawn = sending.phase !== "relayed";
+    }
+    return { stopped, relayed };
   }
 
   close(): void {
@@ -73,13 +92,21 @@ export class TimerFirings {
     this.#renewal?.cancel();
   }
 
-  async #sendOn(firing: Firing): Promise<void> {
+  async #sendOn(sending: Sending): Promise<void> {
+    const { firing } = sending;
     let isTold = false;
     await this.#persist(async () => {
       // Once: a second announcement could take the place in the lane that the message needs.
-      if (!isTold) await this.#parts.tell(firing);
+      if (!isTold && !sending.isWithdrawn) await this.#parts.tell(firing);
       isTold = true;
-      await this.#parts.fire(firing);
+      if (sending.isWithdrawn) return;
+      sending.phase = "relayed";
+      try {
+        await this.#parts.fire(firing);
+      } catch (error) {
+        sending.phase = "paused";
+        throw error;
+      }
     });
     // Unfinished firings of a closed table are left to the next kernel.
     if (this.#closed) return;

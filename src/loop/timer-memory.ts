@@ -5,15 +5,7 @@
 import { Failure } from "../message/error-data.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../store/due.ts";
 import { DueTable } from "../store/memory/due-table.ts";
-import {
-  type ArmedTimer,
-  armed,
-  FIRED_KIND,
-  firingIn,
-  TIMER_KIND,
-  type TimerData,
-  type TimerRows,
-} from "./timer-row.ts";
+import { type ArmedTimer, armed, FIRED_KIND, firingIn, TIMER_KIND, type TimerRows, timerIn } from "./timer-row.ts";
 
 export class TimerMemory implements TimerRows {
   readonly #table = new DueTable();
@@ -26,9 +18,9 @@ export class TimerMemory implements TimerRows {
   /** Arms a timer; false if the same request has armed it before. */
   set(timer: ArmedTimer): boolean {
     const { id } = timer;
-    const waiting = this.#table.data(TIMER_KIND, id) as TimerData | undefined;
-    const fired = this.#table.data(FIRED_KIND, id);
-    const known = waiting ?? (fired === undefined ? undefined : firingIn({ data: fired }).data);
+    const waiting = this.#table.row(TIMER_KIND, id);
+    const fired = this.#table.row(FIRED_KIND, id);
+    const known = waiting ? timerIn(waiting).data : fired && firingIn(fired).data;
     if (known !== undefined && known.request !== timer.data.request)
       throw new Failure(409, "the id of this request was used before, for another timer; choose another");
     if (known !== undefined) return false;
@@ -43,6 +35,10 @@ export class TimerMemory implements TimerRows {
 
   async dueRows(nowMs: number, limit: number, kind?: string): Promise<readonly DueRow[]> {
     return this.#table.due(nowMs, limit, kind);
+  }
+
+  async dueRow(kind: string, key: string): Promise<DueRow | undefined> {
+    return this.#table.row(kind, key);
   }
 
   async earliestDue(kind?: string): Promise<number | undefined> {

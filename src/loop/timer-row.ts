@@ -20,7 +20,7 @@ export const TIMER_KIND = "timer";
 export const FIRED_KIND = "timer-fired";
 
 /** The due table as timers use it. `watch` is there if several kernels may share it. */
-export type TimerRows = Pick<Store, "changeDue" | "dueRows" | "earliestDue"> & Partial<Pick<Store, "watch">>;
+export type TimerRows = Pick<Store, "changeDue" | "dueRow" | "dueRows" | "earliestDue"> & Partial<Pick<Store, "watch">>;
 
 /** The message of a timer, its sender, and its schedule. */
 export interface TimerData {

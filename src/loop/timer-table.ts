@@ -13,6 +13,7 @@
 import type { Host, Timer } from "../host/host.ts";
 import {
   POLL_INTERVAL_MS,
+  RELAYED_LOOKS_MAX,
   TIMER_FIRINGS_MAX,
   TIMER_LOOK_PAUSE_MS,
   TIMER_RETRY_MS,
@@ -23,6 +24,7 @@ import {
 import { Failure } from "../message/error-data.ts";
 import type { DueChange } from "../store/due.ts";
 import { StoreError } from "../store/store.ts";
+import type { Relayed, Withdrawn } from "./capability.ts";
 import { ClockSteps } from "./clock-steps.ts";
 import { TimerFirings } from "./timer-firings.ts";
 import {
@@ -35,7 +37,9 @@ import {
   firingIn,
   following,
   marked,
+  messageIdOf,
   TIMER_KIND,
+  type TimerData,
   type TimerRows,
   taken,
   timerIn,
@@ -46,8 +50,15 @@ export interface TimerTableOptions {
   readonly rows: TimerRows;
   readonly tell: (firing: Firing) => Promise<void>;
   readonly fire: (firing: Firing) => Promise<void>;
+  /** Takes messages back that the loop or the journal has. */
+  readonly withdraw: (which: Relayed) => Promise<Withdrawn>;
   /** Called with each timer that was taken here. */
   readonly gone: (timer: ArmedTimer) => void;
+}
+
+export interface Cancellation extends Withdrawn {
+  /** Whether the timer was armed. */
+  readonly isDisarmed: boolean;
 }
 
 /** A deadline after every other. */
@@ -59,6 +70,7 @@ export class TimerTable {
   readonly #firings: TimerFirings;
   readonly #steps: ClockSteps;
   readonly #gone: (timer: ArmedTimer) => void;
+  readonly #takeBack: (which: Relayed) => Promise<Withdrawn>;
   readonly #owner: string;
   /** Ids of timers with an unanswered `Timer.Set`. */
   readonly #setting = new Set<string>();
@@ -78,8 +90,9 @@ export class TimerTable {
   /** Batches and cancellations, one after the other: a timer that is being armed for its next slot cannot be cancelled meanwhile. */
   #turns: Promise<unknown> = Promise.resolve();
 
-  constructor({ host, rows, tell, fire, gone }: TimerTableOptions) {
+  constructor({ host, rows, tell, fire, withdraw, gone }: TimerTableOptions) {
     this.#host = host;
+    this.#takeBack = withdraw;
     this.#rows = rows;
     this.#owner = host.id();
     this.#gone = gone;
@@ -115,13 +128,30 @@ export class TimerTable {
     }
   }
 
-  /** True if the timer was armed; it does not fire. */
-  cancel(id: string): Promise<boolean> {
+  /** Disarms a timer, and takes back its messages whose handlers have not begun. */
+  cancel(id: string): Promise<Cancellation> {
     return this.#queue(async () => {
+      const row = await asFailure(this.#rows.dueRow(TIMER_KIND, id));
       const [isRemoved = false] = await asFailure(this.#rows.changeDue([{ op: "cancel", kind: TIMER_KIND, key: id }]));
       if (isRemoved) void this.#look();
-      return isRemoved;
+      const { withdrawn, underway } = await asFailure(this.#withdraw(id, row && timerIn(row).data));
+      return { isDisarmed: isRemoved, withdrawn, underway };
     });
+  }
+
+  async #withdraw(id: string, data: TimerData | undefined): Promise<Withdrawn> {
+    const { stopped, relayed } = this.#firings.withdraw(id);
+    const cause = data?.schedule && data.lineage["causation"];
+    const causedBy = typeof cause === "string" ? { causedBy: { request: cause, type: data!.template.type } } : {};
+    let { withdrawn, underway } = await this.#takeBack({ ids: [messageIdOf({ id })], ...causedBy });
+    // A message that is in a lane comes to its actor, or to the journal, within a few tasks.
+    for (let looks = 0; looks < RELAYED_LOOKS_MAX && withdrawn + underway === 0; looks++) {
+      const left = relayed.filter((firing) => this.#firings.has(firing.id));
+      if (left.length === 0) break;
+      await this.#host.yield();
+      ({ withdrawn, underway } = await this.#takeBack({ ids: left.map(messageIdOf), ...causedBy }));
+    }
+    return { withdrawn: withdrawn + stopped, underway };
   }
 
   /** 1 if a timer or a firing is left. The store is shared, so it is no count of this kernel's own timers. */

@@ -12,7 +12,7 @@ import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import { causedBy } from "../message/lineage.ts";
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
-import type { Capability, CapabilityActor } from "./capability.ts";
+import type { Capability, CapabilityActor, SpawnContext, Withdrawn } from "./capability.ts";
 import { declared } from "./define-capability.ts";
 import { type TimerLimits, timerLimits } from "./loop-limits.ts";
 import { MailboxActor } from "./mailbox-actor.ts";
@@ -63,6 +63,8 @@ export interface TimerOptions extends Partial<TimerLimits> {
   readonly replica?: Replica | undefined;
 }
 
+const NONE_WITHDRAWN: Withdrawn = { withdrawn: 0, underway: 0 };
+
 /** The space of the receipts of a loop that has no other. */
 const OWN_SPACE = "timers";
 
@@ -84,7 +86,7 @@ export function timerCapability({ store, replica, ...given }: TimerOptions = {})
     idempotent: true,
     // It sends messages of others; the template was checked when the timer was set.
     relays: true,
-    spawn: ({ host }) => spawnTimer(host, store, replica, limits),
+    spawn: (context) => spawnTimer(context, store, replica, limits),
   };
 }
 
@@ -99,7 +101,7 @@ interface TimerParts {
 }
 
 function spawnTimer(
-  host: Host,
+  { host, withdraw = async () => NONE_WITHDRAWN }: SpawnContext,
   store: Store | undefined,
   given: Replica | undefined,
   limits: TimerLimits,
@@ -108,7 +110,7 @@ function spawnTimer(
   const rows = store ?? memory;
   const clients = new TimerClients({ host, rows, timersPerClientMax: limits.timersPerClientMax });
   const table = new TimerTable({
-    ...{ host, rows },
+    ...{ host, rows, withdraw },
     tell: (firing) => tell(host, actor, firing),
     fire: (firing) => fire(host, actor, firing),
     // A timer with a schedule goes on.
@@ -211,10 +213,10 @@ async function cancel(
   { timerId }: { timerId: string },
   request: PendingRequest | undefined,
 ): Promise<Json> {
-  const cancelled = await table.cancel(timerId);
+  const { isDisarmed, withdrawn, underway } = await table.cancel(timerId);
   // Counted for the client that cancels, as if it had set the timer: the sum over all clients stays right.
-  if (cancelled) clients.remove(senderOf(request));
-  return { cancelled };
+  if (isDisarmed) clients.remove(senderOf(request));
+  return { cancelled: isDisarmed || withdrawn > 0, ...(underway > 0 ? { underway } : {}) };
 }
 
 /** Resolves when the subscribers in this loop were given the event. Its id is derived, as that of the message is. */

@@ -38,10 +38,10 @@ import { type Next, Retries } from "../work/retries.ts";
 import { type Emit, Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
-import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
+import { type CapabilityDefinition, declared, dispatch, type RequestHandlers, timeoutOf } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
-import { AnswerLater, type HandlerContext, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
+import { AnswerLater, type HandlerContext, type Handling, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
@@ -78,8 +78,8 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
       const answerQuery: MessageHandler = (message, context) =>
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
-        message.kind === "command" ? entry.handle(message, request) : answerQuery(message, context);
-      return new MailboxActor(host, handle, rest.clearance);
+        message.kind === "command" ? entry.handle(message, context, request) : answerQuery(message, context);
+      return new MailboxActor(host, handle, rest.clearance, timeoutOf(rest));
     },
   };
 }
@@ -90,6 +90,7 @@ export type ReceiptValue = { readonly request: string; readonly result: Json };
 /** A command that is being handled. */
 interface Command {
   readonly message: Message;
+  readonly context: Handling;
   readonly request: PendingRequest | undefined;
   attempts: number;
   /** Made by the first attempt that comes to nothing. */
@@ -122,8 +123,8 @@ class CommandEntry {
   }
 
   /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
-  handle(message: Message, request: PendingRequest | undefined): AnswerLater | Promise<AnswerLater> {
-    const command: Command = { message, request, attempts: 0, retries: undefined };
+  handle(message: Message, context: Handling, request: PendingRequest | undefined): AnswerLater | Promise<AnswerLater> {
+    const command: Command = { message, context, request, attempts: 0, retries: undefined };
     return this.#receipts.isNew(message.metadata.id) ? this.#begin(command) : this.#look(command);
   }
 
@@ -152,6 +153,7 @@ class CommandEntry {
     const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message) });
     // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
     const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
+    command.context.whenCancelled = (reason) => attempt.abort(reason.message);
     const end = callHandler(this.#call, own, attempt);
     return isThenable(end)
       ? end.then((ended) => this.#conclude(command, attempt, ended))
@@ -165,6 +167,8 @@ class CommandEntry {
 
   /** Commits the attempt, or makes another when the documents and computed values that it met are ready. */
   #conclude(command: Command, attempt: Attempt, end: HandlerEnd): Made | Promise<Made> {
+    // The handler has timed out, and its caller was told.
+    attempt.requireOpen();
     if (!attempt.isReady) return this.#attemptLater(command, attempt);
     const receipt = receiptOf({ kind: "command", id: command.message.metadata.id });
     if (end.kind === "returned") return this.#seal(command, attempt, end.value, receipt);

@@ -11,7 +11,7 @@ const NONE = -1;
 
 /** A row of the journal; one that cannot be read has no message. */
 interface WithMessage {
-  readonly message?: Message | undefined;
+  readonly message?: Pick<Message, "metadata"> | undefined;
 }
 
 /** A row and what it caused. */

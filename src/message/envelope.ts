@@ -73,7 +73,7 @@ export function checkEnvelope(value: unknown): Checked {
 }
 
 /** The id of the direct parent, with `null` read as absent. */
-export function causationOf(message: Message<unknown>): string | undefined {
+export function causationOf(message: Pick<Message<unknown>, "metadata">): string | undefined {
   return message.metadata.causation ?? undefined;
 }
 

@@ -9,6 +9,7 @@ import { isMessageType, type Kind, type Message, type Metadata, TYPE_LENGTH_MAX 
 import type { ErrorData } from "./error-data.ts";
 import type { Json } from "./json.ts";
 import { show } from "./problem.ts";
+import { childOf } from "./trace-context.ts";
 
 /** What a maker needs of the host: the time in milliseconds, and a new unique id. */
 export interface Mint {
@@ -56,12 +57,16 @@ export function error(mint: Mint, request: Answerable, data: ErrorData): Message
   return answer(mint, "error", request, data);
 }
 
-/** What a consequence of `parent` carries: the parent's id as causation, its correlation, its trace context, its label. */
+/**
+ * The lineage of a consequence of `parent`: the parent's id as causation, its correlation, its label, and its trace context with
+ * the parent's own span as the parent span.
+ */
 export function causedBy(parent: Pick<Message<unknown>, "metadata">): Lineage {
   const { id, correlation, traceparent, tracestate, label } = parent.metadata;
   const lineage: { -readonly [Key in keyof Lineage]: Lineage[Key] } = { causation: id };
   if (correlation !== undefined) lineage.correlation = correlation;
-  if (traceparent !== undefined) lineage["traceparent"] = traceparent;
+  if (typeof traceparent === "string") lineage["traceparent"] = childOf(traceparent, id);
+  else if (traceparent !== undefined) lineage["traceparent"] = traceparent;
   if (tracestate !== undefined) lineage["tracestate"] = tracestate;
   if (label !== undefined) lineage.label = label;
   return lineage;

@@ -63,12 +63,7 @@ export function compose(host: Host) {
   const outsideReads = new OutsideReads(base);
   const runner = new Runner({
     ...base,
-    timing,
-    persistence,
-    flow,
-    reads,
-    outsideReads,
-    writes,
+    ...{ timing, persistence, flow, reads, outsideReads, writes },
     background: quiescence,
   });
   const provisional = new ProvisionalDemand(base);

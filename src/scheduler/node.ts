@@ -71,7 +71,7 @@ export interface NodeSpec {
   /** What it computes is kept over a restart (§9); only for a computation. */
   readonly persisted?: Persisted | undefined;
   /**
-   * What a read of a document that is not loaded does to a run. `abandon`: the run ends there, before it acts (an effect).
+   * The effect of a read of an unloaded document on a run. `abandon`: the run ends there, before it acts (an effect).
    * `finish`: it goes on, to find all that has to be loaded, and its result is dropped (a computation). `show`: it counts, and the
    * node runs again when the document is known.
    */

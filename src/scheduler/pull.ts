@@ -104,5 +104,5 @@ function loadErrorOf(node: SchedulerNode): unknown {
       for (const writer of writers) nodes.add(writer);
     }
   }
-  return new SchedulerError("SCHEDULER_CLOSED", "the scheduler was closed before what is pulled was loaded");
+  return new SchedulerError("SCHEDULER_CLOSED", "the scheduler was closed before the pulled value was loaded");
 }

@@ -15,20 +15,22 @@ import { asyncContext } from "../host/async-context.ts";
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
+import type { CommitOutcome, ReadClaim } from "../store/commit.ts";
 import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { Attempt, type Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
-import type { Address } from "./address.ts";
+import type { Address, DocumentIndex } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
 import type { Agenda } from "./agenda.ts";
 import { restoreCauses, takeCauses } from "./causes.ts";
 import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
+import { isDerived, sourcesOf } from "./graph-walk.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
 import type { Invalidation } from "./invalidation.ts";
-import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
+import { type Edge, isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
@@ -372,6 +374,44 @@ export class Runner implements RunHome {
     else this.#writes.commit(run);
   }
 
+  /** Runs code that belongs to no run. */
+  outsideRuns<T>(code: () => T): T {
+    const { current } = this;
+    this.current = null;
+    try {
+      return code();
+    } finally {
+      this.current = current;
+    }
+  }
+
+  /**
+   * Whether the commits last that the reads of the present run rest on, once that is known; undefined where the store has all of
+   * them, and outside of runs.
+   */
+  standing(): Promise<boolean> | undefined {
+    const run = this.current;
+    if (run === null || run.tail === null) return undefined;
+    const claims = new Map<Replica, ReadClaim[]>();
+    for (const { address, shallow } of readsUpTo(run)) {
+      const { replica, document } = address.home;
+      const { scope, id } = document;
+      const depth = shallow ? "shallow" : "deep";
+      const ofReplica = claims.get(replica) ?? [];
+      ofReplica.push({ scope, id, path: address.path, depth, sequence: 0 });
+      claims.set(replica, ofReplica);
+    }
+    const outcomes: Promise<CommitOutcome>[] = [];
+    for (const [replica, reads] of claims) {
+      // Writes of plain code that readers know already may not be a commit yet.
+      this.#turns.seal(replica);
+      const outcome = replica.standingOf(reads);
+      if (outcome !== undefined) outcomes.push(outcome);
+    }
+    if (outcomes.length === 0) return undefined;
+    return Promise.all(outcomes).then((all) => all.every(({ kind }) => kind === "committed"));
+  }
+
   /** Runs code that is a part of the run: if it throws, what it has written is taken back, and nothing else. */
   atomically<T>(run: Run, code: () => T): T {
     const { unit } = run;
@@ -523,6 +563,16 @@ export class Runner implements RunHome {
     home.document.madeHere();
     this.#invalidation.arrived(home);
   }
+}
+
+/** The reads that the run has made so far, and those of documents that its computed values come from. */
+function* readsUpTo({ node, tail }: Run): Iterable<Edge> {
+  const derived = new Set<DocumentIndex>();
+  for (let edge = node.reads; edge !== null; edge = edge === tail ? null : edge.next) {
+    if (isDerived(edge.address.home)) derived.add(edge.address.home);
+    else yield edge;
+  }
+  yield* sourcesOf(derived);
 }
 
 /** Whether the error is that of a computed value which the node has read: it was reported there. */

@@ -44,6 +44,8 @@ import { letGoOfRuns, tellUnfinished } from "./unfinished.ts";
 
 export class Scheduler implements Disposable {
   readonly #components: Components;
+  /** Calls of confirmed observers that wait for the store. */
+  readonly #deliveries = new Set<Promise<void>>();
   /** One step nearer: every read, every write and every flush goes there. */
   readonly #runner: Runner;
   readonly #turns: Turns;
@@ -137,7 +139,23 @@ export class Scheduler implements Disposable {
     return this.#runner.current?.node;
   }
 
-  /** Whether the run that executes now has read something that is still to be loaded. */
+  /** Whether the state that the present run has read lasts, once that is known; undefined where the store has all of it. */
+  standing(): Promise<boolean> | undefined {
+    return this.#runner.standing();
+  }
+
+  /** Runs code that belongs to no run and to no handler: its reads register nowhere, its writes are plain. */
+  outsideRuns<T>(code: () => T): T {
+    return this.#runner.outsideRuns(() => this.outside(code));
+  }
+
+  /** Calls that wait for the store; `settled` waits for them, `idle` does not. */
+  delivers(calls: Promise<void>): void {
+    this.#deliveries.add(calls);
+    void calls.finally(() => this.#deliveries.delete(calls));
+  }
+
+  /** Whether the run that executes now has read a document that is still to be loaded. */
   get isEarly(): boolean {
     return this.#runner.current?.isEarly ?? false;
   }
@@ -362,9 +380,10 @@ export class Scheduler implements Disposable {
     do {
       await this.idle();
       await documents.settled();
+      await Promise.all(this.#deliveries);
       await this.idle();
       await persistence.flush();
-    } while (documents.hasPendingCommits);
+    } while (documents.hasPendingCommits || this.#deliveries.size > 0);
   }
 
   /** What `read` gives once everything it reads is loaded and up to date: demands it, waits, and lets go. */

@@ -56,6 +56,13 @@ export function eventOf(name: string): (Invocation & { kind: "event" }) | undefi
   return { kind: "event", id: name.slice(OF_EVENT.length, idEnd), subscriber: name.slice(idEnd + 1, end) };
 }
 
+/** The invocation that a document of this name is a receipt of. */
+export function invocationOf(name: string): Invocation | undefined {
+  if (name.startsWith(OF_COMMAND)) return { kind: "command", id: name.slice(OF_COMMAND.length) };
+  if (name.startsWith(OF_SEND)) return { kind: "send", id: name.slice(OF_SEND.length) };
+  return eventOf(name);
+}
+
 /** Whether a document of this name can be a receipt. */
 export function isReceiptName(name: string): boolean {
   return name.startsWith(PREFIX) && PREFIXES.some((prefix) => name.startsWith(prefix));

@@ -142,6 +142,9 @@ export interface Store extends AsyncDisposable {
   /** Rows due at or before `nowMs`, of one kind or of all, earliest first, equal deadlines in the order they were set. They stay until taken. */
   dueRows(nowMs: number, limit: number, kind?: string): Promise<readonly DueRow[]>;
 
+  /** One row; undefined if there is none. */
+  dueRow(kind: string, key: string): Promise<DueRow | undefined>;
+
   /** The earliest deadline, of one kind or of all, or undefined when nothing is due ever. */
   earliestDue(kind?: string): Promise<number | undefined>;
 

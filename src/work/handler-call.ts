@@ -17,6 +17,8 @@ export type HandlerEnd =
 export interface HandlerWait {
   readonly host: Host;
   readonly timeoutMs: number;
+  /** Whether the process stays alive for the timeout; true unless given. */
+  readonly keepAlive?: boolean;
 }
 
 /** Told when the time of a handler is over, before its end is given. */
@@ -48,11 +50,12 @@ export function endOf(
   wait?: HandlerWait & { readonly cancellable: Cancellable },
 ): Promise<HandlerEnd> {
   return new Promise((resolve) => {
-    const timer = wait?.host.timer(wait.timeoutMs, () => {
-      const error = new Error(`the handler timed out after ${wait.timeoutMs} ms`);
-      wait.cancellable.cancel(error);
+    const expire = () => {
+      const error = new Error(`the handler timed out after ${wait?.timeoutMs} ms`);
+      wait?.cancellable.cancel(error);
       resolve({ kind: "timeout", error });
-    });
+    };
+    const timer = wait?.host.timer(wait.timeoutMs, expire, { keepAlive: wait.keepAlive ?? true });
     const threw = (error: unknown) => {
       timer?.cancel();
       resolve({ kind: "threw", error });

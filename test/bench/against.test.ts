@@ -10,7 +10,7 @@ import type { Cell } from "../../bench/harness/measure.ts";
 import { parseOptions, USAGE } from "../../bench/harness/options.ts";
 import { ROOT, runProgram, scratchFolder } from "../repo/program.ts";
 
-/** A folder that looks like a build, whose entry point tells its name. */
+/** A folder that looks like a build; its entry point tells its name. */
 function buildIn(name: string): string {
   const folder = scratchFolder();
   const files = {

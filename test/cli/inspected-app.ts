@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import type { KernelParts } from "../../src/kernel/kernel-options.ts";
 import { capability } from "../../src/loop/define-capability.ts";
+import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
 import { transactional } from "../../src/loop/transactional.ts";
 
 /** What is computed is kept, so that a stopped kernel's file knows of it. */
@@ -39,6 +40,21 @@ export default ({ space, bus }: KernelParts) => {
       },
     }),
     audit: capability({ description: "hears of orders", on: { "Order.Placed": () => undefined } }),
+    clerk: capability({
+      description: "asks others, and sets a timer",
+      // No row for a command that a client waits for.
+      durable: "unawaited",
+      commands: {
+        "Clerk.Remind": {
+          handle: async (data: { price: number }, { command, query }: HandlerContext) => {
+            await query("Syscall.Ping", null);
+            const message = { kind: "command", type: "Shop.Order", data };
+            return command("Timer.Set", { delayMs: 1, message });
+          },
+        },
+      },
+      sends: { "Syscall.Ping": "query", "Timer.Set": "command" },
+    }),
     gate: capability({
       description: "holds until the kernel ends",
       commands: { "Gate.Hold": { handle: () => new Promise<null>((resolve) => void held.push(() => resolve(null))) } },

@@ -25,6 +25,23 @@ async function busyKernel() {
   return { ...parts, kernel, client, orderId, timerId };
 }
 
+interface JsonTree {
+  readonly id: string;
+  readonly row?: { readonly topic: string };
+  readonly handlings: readonly { readonly type: string }[];
+  readonly children: readonly JsonTree[];
+}
+
+interface Shape {
+  readonly [type: string]: Shape;
+}
+
+/** A tree by the types of its messages; by the id where only that is known. */
+function shape({ id, row, handlings, children }: JsonTree): Shape {
+  const below = Object.assign({}, ...children.map(shape)) as Shape;
+  return { [row?.topic ?? handlings[0]?.type ?? id]: below };
+}
+
 describe("a running kernel", () => {
   test("[K41] every kind can be listed, as a table and as JSON", async () => {
     const { millrace, json, timerId, client } = await busyKernel();
@@ -42,9 +59,7 @@ describe("a running kernel", () => {
       expect(await millrace("ls", kind), kind).toMatchObject({ code: 0, stdout: expect.stringMatching(line) });
       expect((await json("ls", kind)).length, kind).toBeGreaterThan(0);
     }
-    expect((await millrace("ls", "types")).stdout).toMatch(
-      /^Kernel\.Requeue +command +inspector +puts failed events back$/m,
-    );
+    expect((await millrace("ls", "types")).stdout).toMatch(/^Kernel\.Requeue +command +operator /m);
     expect(await millrace("ls", "extensions")).toMatchObject({ code: 0, stdout: "no extensions\n" });
     for (const [topic, said] of [
       ["Order.Plced", "no events; did you mean Order.Placed?\n"],
@@ -62,14 +77,77 @@ describe("a running kernel", () => {
       "├─ orders   [30] -> [30,12]",
       "│  └─ sum   ran   because orders",
       "│     └─ sink of sum   ran   because sum",
-      expect.stringMatching(/^└─ event Order\.Placed {3}done {3}shop {3}\+\d+ ms {3}-> audit, ledger$/),
+      expect.stringMatching(
+        /^└─ event Order\.Placed {3}done {3}shop {3}\+\d+ ms {3}-> audit \(\d+\.\d ms\), ledger \(\d+\.\d ms\)$/,
+      ),
       "   ├─ audit   done",
       "   ├─ ledger Order.*   done",
       '   └─ last-order   {"price":30} -> {"price":12}',
       "",
     ]);
     const [tree] = await json("trace", orderId);
-    expect(tree).toMatchObject({ deed: { changes: [{ address: "orders", from: "[30]", to: "[30,12]" }] } });
+    expect(tree).toMatchObject({ deed: { changes: [{ address: "orders", before: [30], after: [30, 12] }] } });
+    expect(tree).toMatchObject({ handlings: [{ handler: "shop", outcome: "replied", tookMs: expect.any(Number) }] });
+    await client.close();
+  });
+
+  test("[K71] [K72] a plain command, a query and a timer appear in one tree; after the end as messages without a row", async () => {
+    const { millrace, json, start } = setup();
+    const kernel = await start();
+    const [answer] = await json("send", "Clerk.Remind", '{"price": 7}');
+    const { causation: id } = (answer as { metadata: { causation: string } }).metadata;
+    const trees = async () => (await json("trace", id)) as never as JsonTree[];
+    while (!JSON.stringify(await trees()).includes("Order.Placed"));
+    const [tree, ...others] = await trees();
+    expect(others).toEqual([]);
+    expect(shape(tree as JsonTree)).toEqual({
+      "Clerk.Remind": { "Syscall.Ping": {}, "Timer.Set": { "Timer.Fired": {}, "Shop.Order": { "Order.Placed": {} } } },
+    });
+    expect((await millrace("trace", id)).stdout).toMatch(
+      /^command Clerk\.Remind {3}replied {3}clerk {3}\S+ {3}took \d+\.\d ms\n├─ query Syscall\.Ping {3}replied {3}syscall/,
+    );
+    expect((await millrace("why", id)).stdout).toMatch(
+      /^request \S+ Clerk\.Remind {3}replied after \d+\.\d ms\n {2}command of a client of the socket, given to clerk at \S+\n/,
+    );
+    await kernel.stop();
+    const [left, ...more] = await trees();
+    expect(more).toEqual([]);
+    const ghost = shape(left as JsonTree);
+    expect(Object.values(ghost)).toEqual([{ "Timer.Fired": {}, "Shop.Order": { "Order.Placed": {} } }]);
+    expect((await millrace("trace", id)).stdout).toMatch(/^message \(left no row\) {3}\S+\n├─ event Timer\.Fired/);
+  });
+
+  test("[K72] trace --json gives whole values, and says how long those are that it cuts", async () => {
+    const { json, start } = setup();
+    const kernel = await start();
+    const note = "x".repeat(3_000);
+    for (const text of [note, note.repeat(2)])
+      await json("send", "Memory.Set", JSON.stringify({ key: "/note", value: text }));
+    const rows = (await json("ls", "events")) as { topic?: string }[];
+    expect(rows.length).toBeGreaterThan(0);
+    const stories = await Promise.all([1, 2, 3, 4].map((row) => json("trace", String(row)).catch(() => [])));
+    const text = JSON.stringify(stories);
+    expect(text).toContain(`"after":"${note}"`);
+    expect(text).toContain('"characters":6002');
+    await kernel.stop();
+  });
+
+  test("[K73] why names the command and its sender, cells, subscribers and capabilities", async () => {
+    const { millrace, orderId, client } = await busyKernel();
+    const why = async (name: string) => (await millrace("why", name)).stdout;
+    const writer = `command Shop\\.Order \\(${orderId}\\) of a client of the socket, handled by shop`;
+    expect(await why("sum")).toMatch(new RegExp(`^ {2}orders was written by ${writer}$`, "m"));
+    expect(await why("orders")).toMatch(
+      new RegExp(`^cell orders {3}holds \\[30,12\\]\n {2}written by ${writer}\n {2}read by sum`),
+    );
+    expect(await why("last-order")).toMatch(/^ {2}written by event Order\.Refused \(\S+\), handled by ledger/m);
+    expect(await why("shop")).toMatch(
+      /^capability shop {3}is running; 0 messages wait\n[\s\S]*command Shop\.Order \(\S+\): replied in /,
+    );
+    expect(await why("printer")).toMatch(
+      /^subscriber printer {3}hears Order\.Refused\n {2}event Order\.Refused .*failed: the printer is on fire/,
+    );
+    expect(await why(orderId)).toMatch(/^ {2}sent by a client of the socket$/m);
     await client.close();
   });
 
@@ -79,7 +157,7 @@ describe("a running kernel", () => {
     expect(await why("sum")).toMatch(
       /^computation sum {3}did not run: nothing it read has changed since its last run\.$/m,
     );
-    expect(await why("sum")).toMatch(/^ {2}sum ran because of orders\n {2}orders was written by somebody's commit$/m);
+    expect(await why("sum")).toMatch(/^ {2}sum ran because of orders\n {2}orders was written by command Shop\.Order /m);
     expect(await why("average")).toMatch(/^computation average {3}did not run: nobody observes it\. It never ran\.$/m);
     const [failed] = (await json("ls", "failures")) as { id: number }[];
     const { id } = failed as { id: number };
@@ -219,7 +297,7 @@ describe("doctor", () => {
     writeFileSync(join(cwd, "millrace.config.yaml"), "durability: process\n");
     const [well] = (await json("doctor")) as { ok: boolean; findings: { check: string; found: string }[] }[];
     expect(well?.findings.map(({ check }) => check)).toEqual(
-      "runtime SQLite settings directory schema permissions leases receipts store self-check".split(" "),
+      "runtime SQLite settings directory schema permissions leases consumers receipts store self-check".split(" "),
     );
     const found = (check: string) => well?.findings.find((finding) => finding.check === check)?.found;
     expect(found("settings")).toMatch(

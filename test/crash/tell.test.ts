@@ -13,7 +13,7 @@ test("[K114] a program whose pipe is full waits for its reader and loses no line
   onTestFinished(() => void child.kill("SIGKILL"));
   const closed = once(child, "close");
   let complaints = "";
-  // Nothing reads its output until it has found its pipe full, or has died of that.
+  // Its output is not read before it has found its pipe full, or has died of that.
   await new Promise<void>((resolve) => {
     child.stderr.on("data", (chunk: Buffer) => {
       complaints += chunk;

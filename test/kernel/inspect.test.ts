@@ -133,7 +133,10 @@ describe("Kernel.*", () => {
     const { kernel, ask, release } = await setup();
     const held = kernel.command("Gate.Hold", null);
     const { requests } = await ask<{ requests: PendingView[] }>("Kernel.Requests");
-    expect(requests.find(({ type }) => type === "Gate.Hold")).toMatchObject({ capability: "gate", askedBy: "caller" });
+    expect(requests.find(({ type }) => type === "Gate.Hold")).toMatchObject({
+      capability: "gate",
+      askedBy: "the program",
+    });
     release();
     await held;
   });

@@ -43,6 +43,78 @@ describe("timers of a kernel", () => {
     await host.run(() => kernel.close());
   });
 
+  for (const count of [2, 3, 50, 600])
+    test(`[T12] the first of ${count} timers of one deadline cancels the last, which does not run`, async () => {
+      const host = simulatedHost(1);
+      const ran: Json[] = [];
+      const timerIds: string[] = [];
+      let answer: Json | undefined;
+      const store = memoryStore({ host });
+      const kernel = await host.run(() =>
+        Kernel.open({
+          ...{ host, store, observe: () => undefined },
+          capabilities: {
+            job: capability({
+              description: "runs jobs",
+              sends: { "Timer.Cancel": "command" },
+              commands: {
+                "Job.Run": {
+                  handle: async (n: number, context) => {
+                    ran.push(n);
+                    if (n === 0) answer = await context.command("Timer.Cancel", { timerId: timerIds.at(-1) as string });
+                    return null;
+                  },
+                },
+              },
+            }),
+          },
+        }),
+      );
+      const dueAt = host.now() + 60_000;
+      for (let n = 0; n < count; n++) {
+        const set = await host.run(() => kernel.command("Timer.Set", { dueAt, message: job(n) }));
+        timerIds.push((set as { timerId: string }).timerId);
+      }
+      await host.advance(120_000);
+      expect(answer).toEqual({ cancelled: true });
+      expect(ran).toEqual(Array.from({ length: count - 1 }, (_, n) => n));
+      const unsettled = await host.run(() => store.query({ status: "processing", limit: 10 }));
+      expect(unsettled).toEqual([]);
+      expect(await host.run(() => store.earliestDue())).toBeUndefined();
+      await host.run(() => kernel.close());
+    });
+
+  test("[T12] a cancelled timer's messages that wait in the journal or in a mailbox are not delivered; one under way is told", async () => {
+    const host = simulatedHost(1);
+    let calls = 0;
+    const gate = Promise.withResolvers<null>();
+    const handle = () => {
+      calls++;
+      return gate.promise;
+    };
+    const store = memoryStore({ host });
+    const kernel = await host.run(() =>
+      Kernel.open({
+        ...{ host, store, observe: () => undefined, limits: { mailboxMax: 3 } },
+        capabilities: { job: capability({ description: "runs jobs", commands: { "Job.Run": { handle } } }) },
+      }),
+    );
+    const every = host.run(() => kernel.command("Timer.Every", { everyMs: 1_000, message: job(1) }));
+    const { timerId } = (await every) as { timerId: string };
+    await host.advance(8_500);
+    const cancelled = await host.run(() => kernel.command("Timer.Cancel", { timerId }));
+    expect(cancelled).toEqual({ cancelled: true, underway: 1 });
+    gate.resolve(null);
+    await host.advance(600_000);
+    expect(calls).toBe(1);
+    const rows = await host.run(() => store.query({ kind: "command", limit: 100 }));
+    const cancellations = rows.filter(({ outcome }) => outcome === "cancelled");
+    expect(cancellations).toHaveLength(7);
+    for (const { reason } of cancellations) expect(reason).toBe("its timer was cancelled");
+    expect(rows.every(({ status }) => status === "done")).toBe(true);
+    await host.run(() => kernel.close());
+  });
+
   test("[T13] an id that another command has used is 409 for a timer, and the other way round", async () => {
     const host = simulatedHost(1);
     const kernel = await host.run(() => Kernel.open({ host, store: memoryStore({ host }), observe: () => undefined }));

@@ -157,7 +157,7 @@ for (const [where, store] of stores) {
       expect(await cancel("unknown")).toEqual({ cancelled: false });
       await host.advance(20);
       expect(arrived.map(({ message }) => message.metadata.causation)).toEqual(["s2", "s2"]);
-      expect(await cancel(second)).toEqual({ cancelled: false });
+      expect(await cancel(second)).toEqual({ cancelled: false, underway: 1 });
     });
 
     test("[L27] [L29] an armed timer keeps the loop alive and is observed", async () => {

@@ -5,7 +5,7 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     name: "user-lane-first",
     breaks: "L1",
-    file: "src/loop/turns.ts",
+    file: "src/loop/lanes.ts",
     find: "this.#system.shift() ?? this.#user.shift()",
     replace: "this.#user.shift() ?? this.#system.shift()",
     tests: ["test/loop/turns.test.ts"],
@@ -29,7 +29,7 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
   {
     name: "any-client-may-expire-a-request",
     breaks: "N1",
-    file: "src/loop/router.ts",
+    file: "src/loop/own-requests.ts",
     find: `return waiting.kind === "adapter" && waiting.connection.id === client;`,
     replace: `return waiting.kind === "adapter";`,
     tests: ["test/loop/pending.test.ts", "test/loop/routing.test.ts"],

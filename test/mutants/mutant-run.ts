@@ -10,7 +10,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Mutant } from "./mutant.ts";
-import { plantedTree, removeTree } from "./planted-tree.ts";
+import { healthyTree, plantedTree, removeTree } from "./planted-tree.ts";
 
 export type Verdict =
   | { readonly kind: "caught"; readonly by: string }
@@ -31,9 +31,24 @@ export async function runMutant(mutant: Mutant, cpuSecondsMax = PROCESS_CPU_SECO
   }
 }
 
+/** The tests that fail without a bug, by the file or folder that was named. Their failure does not count as a catch. */
+export async function failingBefore(tests: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const failing = new Map<string, string>();
+  for (const path of tests) {
+    const tree = healthyTree();
+    try {
+      const verdict = verdictOf(join(tree, "report.json"), await runTests(tree, [path], PROCESS_CPU_SECONDS_MAX));
+      if (verdict.kind !== "survived") failing.set(path, verdict.kind === "caught" ? verdict.by : verdict.why);
+    } finally {
+      removeTree(tree);
+    }
+  }
+  return failing;
+}
+
 interface RunEnd {
   readonly code: number | null;
-  /** The last of what it printed. */
+  /** The end of its output. */
   readonly output: string;
 }
 

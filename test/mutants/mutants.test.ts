@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { ROOT, runProgram } from "../repo/program.ts";
 import { MUTANTS } from "./list.ts";
 import { type Mutant, plantIn } from "./mutant.ts";
-import { runMutant } from "./mutant-run.ts";
+import { failingBefore, runMutant } from "./mutant-run.ts";
 import { plantedTree, removeTree } from "./planted-tree.ts";
 
 const SAMPLE: Mutant = {
@@ -81,6 +81,12 @@ describe("planting", () => {
   test("[K115] a change that cannot be loaded is not caught, and neither is one without tests", async () => {
     expect(await runMutant({ ...wrong, replace: `${exported} ) {{{` })).toMatchObject({ kind: "broken" });
     expect(await runMutant({ ...wrong, tests: ["test/message/arbitraries.ts"] })).toMatchObject({ kind: "broken" });
+  });
+
+  test("[K115] a test file that passes without a bug counts, and one that does not is named", async () => {
+    expect([...(await failingBefore(["test/message/topic.test.ts"]))]).toEqual([]);
+    const failing = await failingBefore(["test/message/arbitraries.ts"]);
+    expect([...failing.keys()]).toEqual(["test/message/arbitraries.ts"]);
   });
 
   test("[K115] a bug that makes a process spin ends with the processor time that it may take, and is not caught", async () => {

@@ -19,21 +19,27 @@ import { type Mutant, plantIn } from "./mutant.ts";
 
 const ROOT = dirname(dirname(import.meta.dirname));
 
-/** What a test of `src/` needs. Installed packages are linked as a folder. */
+/** The files that tests of `src/` use. Installed packages are linked as a folder. */
 const FOLDERS = ["bin", "docs", "examples", "scripts", "src", "test"];
 const FILES = ["package.json", "package-lock.json", "tsconfig.json", "tsconfig.core.json", "vitest.config.ts"];
 
 /** Makes the copy and gives its path; `removeTree` takes it away. */
 export function plantedTree(mutant: Mutant, root: string = ROOT): string {
   const text = plantIn(readFileSync(join(root, mutant.file), "utf8"), mutant);
-  const tree = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
-  for (const folder of FOLDERS) linkFolder(join(root, folder), join(tree, folder));
-  for (const file of FILES) linkFile(join(root, file), join(tree, file));
-  symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
+  const tree = healthyTree(root);
   const planted = join(tree, mutant.file);
   // Removed first: writing into the link would change the work tree.
   rmSync(planted);
   writeFileSync(planted, text);
+  return tree;
+}
+
+/** A copy without a bug. */
+export function healthyTree(root: string = ROOT): string {
+  const tree = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
+  for (const folder of FOLDERS) linkFolder(join(root, folder), join(tree, folder));
+  for (const file of FILES) linkFile(join(root, file), join(tree, file));
+  symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));
   return tree;
 }
 

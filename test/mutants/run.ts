@@ -1,10 +1,10 @@
 /**
- * `npm run mutants`: plants one bug at a time and says which of them no test noticed. `npm run mutants -- NAME ...` runs those whose name
+ * `npm run mutants`: plants one bug at a time and says which of them no test noticed. `npm run mutants -- NAME ...` runs those with a name that
  * contains a word, `--list` lists them, `--jobs N` runs N beside each other. Ends with 1 if one survived or does not run.
  */
 import { MUTANTS } from "./list.ts";
 import type { Mutant } from "./mutant.ts";
-import { runMutant, type Verdict } from "./mutant-run.ts";
+import { failingBefore, runMutant, type Verdict } from "./mutant-run.ts";
 
 const JOBS = 2;
 
@@ -20,12 +20,13 @@ else if (args.includes("--list")) for (const { name, breaks, file } of chosen) c
 else await runAll(chosen);
 
 async function runAll(mutants: readonly Mutant[]): Promise<void> {
+  const failing = await healthOf(mutants);
   const open = [...mutants];
   const missed: string[] = [];
   let done = 0;
   const work = async (): Promise<void> => {
     for (let mutant = open.shift(); mutant !== undefined; mutant = open.shift()) {
-      const verdict = await verdictOn(mutant);
+      const verdict = await verdictOn(mutant, failing);
       if (verdict.kind !== "caught") missed.push(mutant.name);
       console.log(
         `${String(++done).padStart(3)} of ${mutants.length}  ${mutant.breaks} ${mutant.name}: ${text(verdict)}`,
@@ -37,7 +38,18 @@ async function runAll(mutants: readonly Mutant[]): Promise<void> {
   if (missed.length > 0) fail(`not caught: ${missed.join(", ")}`);
 }
 
-async function verdictOn(mutant: Mutant): Promise<Verdict> {
+/** Runs all tests of the bugs once without any, shared between the jobs. */
+async function healthOf(mutants: readonly Mutant[]): Promise<ReadonlyMap<string, string>> {
+  const tests = [...new Set(mutants.flatMap((mutant) => mutant.tests))];
+  console.log(`running ${tests.length} test files without a bug`);
+  const shares = Array.from({ length: jobs }, (_, job) => tests.filter((_test, index) => index % jobs === job));
+  const found = await Promise.all(shares.map(failingBefore));
+  return new Map(found.flatMap((failing) => [...failing]));
+}
+
+async function verdictOn(mutant: Mutant, failing: ReadonlyMap<string, string>): Promise<Verdict> {
+  const sick = mutant.tests.find((path) => failing.has(path));
+  if (sick !== undefined) return { kind: "broken", why: `${sick} fails without the bug: ${failing.get(sick)}` };
   try {
     return await runMutant(mutant);
   } catch (error) {

@@ -23,8 +23,8 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
     name: "dormant-nodes-run",
     breaks: "I2",
     file: "src/scheduler/runner.ts",
-    find: `if (node.status !== "clean" && node.live && node.registered) this.#agenda.offer(node);`,
-    replace: `if (node.status !== "clean" && node.registered) this.#agenda.offer(node);`,
+    find: `if (node.status !== "clean" && node.live && node.registered && !node.isWaiting) this.#agenda.offer(node);`,
+    replace: `if (node.status !== "clean" && node.registered && !node.isWaiting) this.#agenda.offer(node);`,
     tests: ["test/scheduler/dormancy.test.ts", "test/scheduler/liveness.test.ts", "test/scheduler/oracle.test.ts"],
   },
   {

@@ -56,8 +56,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     name: "epoch-not-checked",
     breaks: "J3",
     file: "src/store/sqlite/journal-statements.ts",
-    find: "next_attempt_at = ?, lease = NULL, deaths = 0 WHERE $" + "{HELD}",
-    replace: "next_attempt_at = ?, lease = NULL, deaths = 0 WHERE id = ? AND ? > 0 AND ? > 0",
+    find: "next_attempt_at = NULL, lease = NULL, deaths = 0 WHERE $" + "{HELD}",
+    replace: "next_attempt_at = NULL, lease = NULL, deaths = 0 WHERE id = ? AND ? > 0 AND ? > 0",
     tests: ["test/crash/zombie.test.ts", "test/store/conformance-sqlite.test.ts"],
   },
   {

@@ -34,7 +34,7 @@ export function timeoutMs(part: LongPart): number {
 }
 
 /**
- * Decides whether a long part goes on. The short form makes all its rounds, whatever the time; the long form makes at least those, and
+ * Decides whether a long part goes on. The short form makes all its rounds and looks at no clock; the long form makes at least those, and
  * ends with its budget. The clock is taken when this file is loaded, because a simulation replaces the global one.
  */
 export class Rounds {

@@ -1,4 +1,4 @@
-/** The runner of the tests: which form a run has, what its steps inherit, what it counts. The steps themselves are not run here. */
+/** The runner of the tests: the form of a run, the environment of its steps, its counts. The steps themselves are not run here. */
 import { describe, expect, test } from "vitest";
 import { environmentOf, formOf } from "../../scripts/check-steps.ts";
 import { RunCounts } from "../../scripts/run-counts.ts";
@@ -75,7 +75,7 @@ describe("the budget of a long part", () => {
   });
 });
 
-describe("what a run counts", () => {
+describe("the counts of a run", () => {
   test("[K112] counts of one name are added up over all steps, with and without colours", () => {
     const counts = new RunCounts();
     counts.add("counted: 20 kills of a clone\nnoise\ncounted: 5000 disks rebuilt\n");

@@ -30,10 +30,9 @@ export class DueTable {
     return row !== undefined && (was === undefined || equal(row.data, was));
   }
 
-  /** The data of a row. */
-  data(kind: string, key: string): Json | undefined {
+  row(kind: string, key: string): DueRow | undefined {
     const row = this.#entry(kind, key)?.row;
-    return row && copyJson(row.data);
+    return row && { ...row, data: copyJson(row.data) };
   }
 
   /** Whether it was done: the row of a `take` or `cancel` existed, that of an `add` did not. */

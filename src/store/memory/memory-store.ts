@@ -367,6 +367,11 @@ class MemoryStore implements Store {
     return this.#disk.due.due(nowMs, limit, kind);
   }
 
+  async dueRow(kind: string, key: string): Promise<DueRow | undefined> {
+    this.#requireOpen();
+    return this.#disk.due.row(kind, key);
+  }
+
   async earliestDue(kind?: string): Promise<number | undefined> {
     this.#requireOpen();
     return this.#disk.due.earliest(kind);

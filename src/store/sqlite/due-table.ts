@@ -45,6 +45,7 @@ export class DueTable {
   constructor(connection: Connection) {
     this.#sql = {
       data: connection.prepare("SELECT data FROM due WHERE kind = ? AND key = ?"),
+      row: connection.prepare(`SELECT ${DUE_COLUMNS} FROM due WHERE kind = ? AND key = ?`),
       put: connection.prepare("REPLACE INTO due (kind, key, due_at_ms, data) VALUES (?, ?, ?, ?)"),
       add: connection.prepare(
         "INSERT INTO due (kind, key, due_at_ms, data) VALUES (?, ?, ?, ?) ON CONFLICT (kind, key) DO NOTHING",
@@ -82,6 +83,11 @@ export class DueTable {
     const { due, dueOfKind, allOfKind } = this.#sql;
     if (kind === undefined) return due.all(nowMs, limit).map(dueRow);
     return (nowMs < NEVER_MS ? dueOfKind : allOfKind).all(kind, nowMs, limit).map(dueRow);
+  }
+
+  row(kind: string, key: string): DueRow | undefined {
+    const row = this.#sql.row.get(kind, key);
+    return row && dueRow(row);
   }
 
   earliest(kind?: string): number | undefined {

@@ -376,6 +376,10 @@ export class SqliteStore implements Store {
     return this.#read(() => this.#tables.due.due(nowMs, limit, kind));
   }
 
+  async dueRow(kind: string, key: string): Promise<DueRow | undefined> {
+    return this.#read(() => this.#tables.due.row(kind, key));
+  }
+
   async earliestDue(kind?: string): Promise<number | undefined> {
     return this.#read(() => this.#tables.due.earliest(kind));
   }

@@ -27,6 +27,15 @@ async function dueKeys(store: Store, nowMs: number, limit = 100): Promise<string
 
 export function dueCases(open: OpenStore): void {
   describe("due table", () => {
+    test("[S110] one row is found by its kind and key, also after reopening", async () => {
+      await using at = await open();
+      await at.store.changeDue([put("a", 1), put("a", 2, "cron")]);
+      const store = await at.reopen();
+      expect(await store.dueRow("cron", "a")).toMatchObject({ kind: "cron", key: "a", dueAtMs: 2 });
+      expect(await store.dueRow("cron", "b")).toBeUndefined();
+      expect(await store.dueRow("none", "a")).toBeUndefined();
+    });
+
     test("[S30] cancel and take remove a row and answer whether it was there; kinds are separate", async () => {
       await using at = await open();
       const { store } = at;

@@ -25,6 +25,7 @@ const EVERY_CALL: readonly ((store: Store) => Promise<unknown>)[] = [
   (store) => store.verify(),
   (store) => store.changeDue([]),
   (store) => store.dueRows(1, 1),
+  (store) => store.dueRow("timer", "a"),
   (store) => store.earliestDue(),
 ];
 

@@ -1,0 +1,65 @@
+/**
+ * Calls that wait until the state they were made for is confirmed. SPEC: R58-R61.
+ *
+ * ```
+ *   run ──> value, frozen ──the commits it was read from are confirmed──> called, in the order of the runs
+ *                    └──one of them is rolled back──> dropped; the change back makes the node run again
+ * ```
+ * One for each sink or two-step effect. A value that equals the last one called with is not called again.
+ */
+import { CONFIRMED_CALLS_MAX } from "../limits.ts";
+import { equal } from "../message/equality.ts";
+import type { Json } from "../message/json.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
+
+export class ConfirmedCalls<T> {
+  readonly #scheduler: Scheduler;
+  readonly #call: (value: T) => unknown;
+  /** Values that wait for the store, oldest first. */
+  #waiting: { readonly value: T; readonly standing: Promise<boolean> | undefined }[] = [];
+  #isCalling = false;
+  #last: { readonly value: T } | undefined;
+  #isOver = false;
+
+  constructor(scheduler: Scheduler, call: (value: T) => unknown) {
+    this.#scheduler = scheduler;
+    this.#call = call;
+  }
+
+  /** For the run that has just read the value. */
+  add(value: T): void {
+    const standing = this.#scheduler.standing();
+    if (standing === undefined && this.#waiting.length === 0 && !this.#isCalling) return this.#callWith(value);
+    this.#waiting.push({ value, standing });
+    // A sink shows states: one that is far behind may skip old ones.
+    if (this.#waiting.length > CONFIRMED_CALLS_MAX) this.#waiting.shift();
+    if (!this.#isCalling) this.#scheduler.delivers(this.#callAll());
+  }
+
+  /** Ends the calls. */
+  cancel(): void {
+    this.#isOver = true;
+    this.#waiting = [];
+  }
+
+  async #callAll(): Promise<void> {
+    this.#isCalling = true;
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      const stands = (await next.standing) ?? true;
+      if (this.#waiting[0] === next) this.#waiting.shift();
+      if (stands && !this.#isOver) this.#callWith(next.value);
+    }
+    this.#isCalling = false;
+  }
+
+  #callWith(value: T): void {
+    if (this.#last !== undefined && equal(this.#last.value as Json | undefined, value as Json | undefined)) return;
+    this.#last = { value };
+    try {
+      const result = this.#scheduler.outsideRuns(() => this.#call(value));
+      if (result instanceof Promise) result.catch((error: unknown) => this.#scheduler.report(error));
+    } catch (error) {
+      this.#scheduler.report(error);
+    }
+  }
+}
