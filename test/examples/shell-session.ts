@@ -35,6 +35,9 @@ const CHANGING: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, "<time>"],
   [/\d+(?:\.\d+)? ms/g, "<n> ms"],
   [/pid \d+/g, "pid <n>"],
+  // They count the built-in capabilities too, which grow.
+  [/routes \d+/g, "routes <n>"],
+  [/actors \d+/g, "actors <n>"],
   [/ *[\d,]+ \/s/g, " <n> /s"],
   [/\d+ KiB/g, "<n> KiB"],
   [/Node \d+\.\d+\.\d+/g, "Node <n>"],
