@@ -1,6 +1,6 @@
 /**
- * `millrace purge`: removes settled rows of the journal, by age, by number or both; what still waits, or is being handled, stays. Says what would
- * go unless `--yes` is given. The hash chain goes on across what was removed. SPEC: K44.
+ * `millrace purge`: removes rows of the journal that are done, by age, by number or both. Rows that wait, are being handled or have failed
+ * stay. Without `--yes` it only counts. The hash chain goes on across what was removed. SPEC: K44.
  */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -13,7 +13,7 @@ import { EXIT, type ExitCode, JSON_OPTION, readAge, readNumber, UsageError, type
 export const purge: Verb = {
   name: "purge",
   usage: "[--older AGE] [--keep N] [--yes] [--json]",
-  summary: "remove settled rows of the journal, by age or number (counted first; --yes does it)",
+  summary: "remove handled rows of the journal, by age or number (counted first; --yes does it)",
   example: "millrace purge --older 30d\nmillrace purge --older 30d --keep 100000 --yes",
   options: {
     older: { type: "string", value: "AGE", about: "settled longer ago than 90s, 15m, 12h or 30d" },
@@ -77,5 +77,5 @@ async function countRemovable(
 }
 
 function isSettled({ status }: Row): boolean {
-  return status === "done" || status === "failed";
+  return status === "done";
 }

@@ -110,10 +110,11 @@ export interface JournalQuery {
 }
 
 /** Which settled rows may go. A row goes when it is over either bound; nothing unsettled ever goes. */
+/** Rows that are done may go. Failed ones stay: they are dead letters. */
 export interface Retention {
   /** Rows processed before this time. */
   readonly settledBeforeMs?: number;
-  /** Keep at most this many settled rows, the newest. */
+  /** Keep at most this many rows that are done, the newest. */
   readonly keepSettled?: number;
   /** At most this many rows in one step. */
   readonly limit: number;

@@ -103,7 +103,7 @@ export interface Store extends AsyncDisposable {
   /** How many rows stand at each status. */
   count(): Promise<Readonly<Record<JournalStatus, number>>>;
 
-  /** Removes settled rows, at most `limit`; resolves with how many went. */
+  /** Removes rows that are done, at most `limit`; resolves with how many went. Failed rows stay. */
   retain(retention: Retention): Promise<number>;
 
   /**

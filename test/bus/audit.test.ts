@@ -151,7 +151,7 @@ describe("looking at the journal", () => {
     expect(host.pendingTimers).toBe(0);
   });
 
-  test("[J74] retention removes settled events by number and age, and nothing unsettled", async () => {
+  test("[J74] retention removes handled events by number and age; dead letters and unsettled events stay", async () => {
     const { bus, act, host, store } = setup({ retention: { maxSettled: 5, maxAgeMs: 3_600_000 } });
     bus.subscribe(
       "tick",
@@ -166,9 +166,9 @@ describe("looking at the journal", () => {
     await act(() => bus.publish("tick", "x", "bad"));
     for (let i = 0; i < 10; i++) await act(() => bus.publish("tick", "x", i));
     await host.advance(RETENTION_INTERVAL_MS);
-    expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 5, failed: 0 });
+    expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 5, failed: 1 });
     await host.advance(3_600_000 + RETENTION_INTERVAL_MS);
-    expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 0, failed: 0 });
+    expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 0, failed: 1 });
   });
 
   test("[J76] who goes on from where events are gone is told which, and can go on after them", async () => {

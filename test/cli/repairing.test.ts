@@ -69,14 +69,15 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     expect(await millrace("cancel", timerId)).toMatchObject({ code: 1, stdout: "" });
   });
 
-  test("[K44] purge counts first, removes what is settled, and leaves the chain whole", async () => {
+  test("[K44] purge counts first, removes handled rows, keeps dead letters, and leaves the chain whole", async () => {
     const { millrace, json } = await failedEvents(where);
     const counted = await json("purge", "--keep", "1");
     const { removable, settled } = counted[0] as { removable: number; settled: number };
     expect(removable).toBe(settled - 1);
     expect(await json("purge", "--older", "1d")).toMatchObject([{ removable: 0, removed: 0 }]);
     expect(await json("purge", "--keep", "1", "--yes")).toEqual([{ removed: removable }]);
-    expect(await json("ls", "events")).toHaveLength(1);
+    expect(await json("ls", "events", "--status", "done")).toHaveLength(1);
+    expect(await json("ls", "failures")).toHaveLength(3);
     expect((await millrace("purge", "--keep", "1")).stdout).toBe(
       "0 of 1 settled row would be removed; add --yes to do it\n",
     );

@@ -109,10 +109,6 @@ export function isClaimable(state: JournalState): boolean {
   return state.status === "pending" && state.nextAttemptAtMs === undefined;
 }
 
-export function isSettled(state: JournalState): boolean {
-  return state.status === "done" || state.status === "failed";
-}
-
 export function claimed(state: JournalState, lease: number): JournalState {
   return { ...state, status: "processing", attempts: state.attempts + 1, said: "nothing", lease };
 }

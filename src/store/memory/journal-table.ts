@@ -18,7 +18,6 @@ import {
   abandoned,
   claimed,
   isClaimable,
-  isSettled,
   type JournalRecord,
   type JournalState,
   messageOf,
@@ -189,12 +188,13 @@ export class JournalTable {
   }
 
   retain({ settledBeforeMs, keepSettled, limit }: Retention): number {
-    let overCount = keepSettled === undefined ? 0 : this.#counts.done + this.#counts.failed - keepSettled;
+    let overCount = keepSettled === undefined ? 0 : this.#counts.done - keepSettled;
     let removed = 0;
     for (const record of this.#records.values()) {
       if (removed >= limit) break;
       const { state } = record;
-      if (!isSettled(state)) continue;
+      // A failed row is a dead letter: it stays until it is requeued and handled.
+      if (state.status !== "done") continue;
       const isOld = settledBeforeMs !== undefined && state.processedAtMs! < settledBeforeMs;
       if (isOld || overCount > 0) {
         this.#remove(record);

@@ -136,8 +136,9 @@ export class JournalRetention {
   }
 }
 
+/** A failed row is a dead letter: it stays until it is requeued and handled. */
 function isSettled({ status }: Row): boolean {
-  return status === "done" || status === "failed";
+  return status === "done";
 }
 
 function mayGo(row: Row, { retention, keepFrom }: RetentionRun): boolean {

@@ -167,7 +167,7 @@ export class JournalModel {
   }
 
   retain({ settledBeforeMs, keepSettled, limit }: Retention): number {
-    const settled = this.rows.filter((row) => row.processedAtMs !== undefined);
+    const settled = this.rows.filter((row) => row.status === "done");
     const newest = keepSettled === undefined ? settled : settled.slice(Math.max(0, settled.length - keepSettled));
     const going = settled.filter(
       (row) => !newest.includes(row) || (settledBeforeMs !== undefined && row.processedAtMs! < settledBeforeMs),
