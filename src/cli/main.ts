@@ -8,6 +8,7 @@ import { thrownWhere } from "../kernel/faults.ts";
 import { unknownVariables } from "../kernel/settings.ts";
 import { MessageTypeError } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
+import { backup } from "./backup.ts";
 import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
 import { dev } from "./dev.ts";
@@ -19,6 +20,7 @@ import { ls } from "./ls.ts";
 import { purge } from "./purge.ts";
 import { ask, emit, send } from "./request.ts";
 import { requeue } from "./requeue.ts";
+import { restore } from "./restore.ts";
 import { show } from "./show.ts";
 import { start } from "./start.ts";
 import { tail } from "./tail.ts";
@@ -33,7 +35,7 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, cancel, purge, verify, doctor, bench],
+  ...[requeue, cancel, purge, backup, restore, verify, doctor, bench],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -17,6 +17,7 @@ import type {
   JournalQuery,
   JournalRow,
   JournalStatus,
+  RemovedRange,
   Retention,
   Settlement,
   VerifyReport,
@@ -273,6 +274,12 @@ class MemoryStore implements Store {
     this.#jobs++;
     const removed = this.#disk.forgetReceipts(request);
     return { removed, horizonMs: this.#disk.horizonMs };
+  }
+
+  /** No row of memory is removed by hand. */
+  async acceptRemoved(): Promise<readonly RemovedRange[]> {
+    this.#requireOpen();
+    return [];
   }
 
   async verify(): Promise<VerifyReport> {

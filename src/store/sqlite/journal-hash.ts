@@ -22,6 +22,8 @@ export interface SignedColumns {
   readonly metadata: string | null;
 }
 
+/** Of a gap that was made by hand: the row behind it cannot be compared with the rows before. */
+export const UNKNOWN_HASH = "unknown";
 /** The hash before the first row. */
 export const GENESIS = "";
 

@@ -13,7 +13,7 @@ import { DOCUMENT_VIEW } from "./document-view.ts";
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
-export const SCHEMA_VERSION = 12;
+export const SCHEMA_VERSION = 13;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
@@ -63,6 +63,10 @@ CREATE TABLE due (
   data TEXT NOT NULL, UNIQUE (kind, key)
 );
 CREATE INDEX due_at ON due(due_at_ms);
+
+-- The process that has the file open; see open-mark.ts.
+CREATE TABLE store_file (one INTEGER PRIMARY KEY CHECK (one = 1), opened_by TEXT);
+INSERT INTO store_file VALUES (1, NULL);
 
 CREATE TABLE space (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,
