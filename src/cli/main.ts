@@ -13,6 +13,7 @@ import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
 import { dev } from "./dev.ts";
 import { doctor } from "./doctor.ts";
+import { erase } from "./erase.ts";
 import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
 import { init } from "./init.ts";
@@ -35,7 +36,7 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, cancel, purge, backup, restore, verify, doctor, bench],
+  ...[requeue, cancel, purge, erase, backup, restore, verify, doctor, bench],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -13,7 +13,7 @@ import { DOCUMENT_VIEW } from "./document-view.ts";
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
-export const SCHEMA_VERSION = 13;
+export const SCHEMA_VERSION = 14;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
