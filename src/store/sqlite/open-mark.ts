@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import type { Host } from "../../host/host.ts";
 import type { Connection } from "./connection.ts";
+import { engineTrouble } from "./sqlite-error.ts";
 
 export class OpenMark {
   readonly #connection: Connection;
@@ -15,9 +16,14 @@ export class OpenMark {
     this.#name = host.id();
   }
 
-  /** The log is copied into the file after that, and the mark with it. */
+  /** The log is copied into the file after that, and the mark with it. A full disk can still be read: the file stays without a mark. */
   set(): void {
-    this.#connection.prepare("UPDATE store_file SET opened_by = ?").run(this.#name);
+    try {
+      this.#connection.prepare("UPDATE store_file SET opened_by = ?").run(this.#name);
+    } catch (error) {
+      const trouble = engineTrouble(error);
+      if (trouble !== "busy" && trouble !== "full") throw error;
+    }
   }
 
   clear(): void {
