@@ -49,7 +49,7 @@ async function transactAll(store: Store, sends: number, documents: number): Prom
     for (let i = 0; i < sends; i++) {
       const transaction = replica.transaction();
       const count = { scope: SHARED_SCOPE, id: `count ${i % documents}` };
-      const receipt = { scope: SHARED_SCOPE, id: `receipt ${i}` };
+      const receipt = { scope: SHARED_SCOPE, id: `receipt/${i}` };
       transaction.write(count, [], Number(transaction.read(count) ?? 0) + 1);
       transaction.leave(new Receipt(receipt, {}));
       const { outcome } = transaction.commit();

@@ -7,7 +7,7 @@ import module from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const NODE_NEEDED = "22.18";
+const NODE_NEEDED = "24";
 // Older releases can lose committed data (a race at WAL reset); src/limits.ts has the same bound for the store.
 const SQLITE_NEEDED = "3.51.3";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -20,7 +20,7 @@ if (atLeast(process.versions.node, NODE_NEEDED) && atLeast(process.versions.sqli
   if (pinned && !process.env.MILLRACE_PINNED_NODE) runWith(pinned);
   else {
     console.error(
-      `millrace: needs Node 24, or any from ${NODE_NEEDED} on with SQLite ${SQLITE_NEEDED} in it; this is Node ${process.versions.node}. To have one beside this package: npm install --save-dev node@24`,
+      `millrace: needs Node ${NODE_NEEDED} or later, with SQLite ${SQLITE_NEEDED} or later in it; this is Node ${process.versions.node}. To have one beside this package: npm install --save-dev node@24`,
     );
     process.exitCode = 1;
   }

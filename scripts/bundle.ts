@@ -24,7 +24,7 @@ await build({
   plugins: [plainFields()],
   external: [/^node:/, ...Object.keys(manifest.dependencies)],
   // The oldest runtime that the package is for; tsconfig.json names the same language.
-  transform: { target: "node22.18" },
+  transform: { target: "node24" },
   logLevel: "warn",
   output: {
     dir: folder,

@@ -6,16 +6,25 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 // Publish and subscribe over the journal.
-export type { Failures, RequeueQuery, Trace, TraceNode } from "./bus/audit.ts";
+export type { Failures, Trace, TraceNode } from "./bus/audit.ts";
 export { BusError, type BusErrorCode, EventsGone } from "./bus/bus-error.ts";
+export type { RemovedConsumer } from "./bus/consumer-removal.ts";
 export type { Event } from "./bus/event.ts";
 export { type AnyTopics, EventBus, type EventBusOptions, type StopOptions } from "./bus/event-bus.ts";
-export type { Handler, HandlerContext, HandlerTransaction, TransactionalHandler } from "./bus/handler.ts";
+export type {
+  DeliveryTx,
+  Handler,
+  HandlerContext,
+  HandlerTransaction,
+  TransactionalHandler,
+  WorkHandler,
+} from "./bus/handler.ts";
 export type { BusObservation, BusObserver } from "./bus/observation.ts";
 export type { Publication, PublishOptions } from "./bus/publisher.ts";
+export type { RequeueOptions, RequeueQuery } from "./bus/requeue.ts";
 export type { RetentionPolicy } from "./bus/retention.ts";
 export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
-export type { SubscribeOptions, SubscriptionView, TransactionalOptions } from "./bus/subscription.ts";
+export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
 
 // State as its users touch it.
@@ -97,6 +106,7 @@ export type { TraceEntry, TraceTopic } from "./scheduler/trace.ts";
 // Documents, transactions, journal, due table.
 export type { Change, Notification, NotificationListener } from "./store/change.ts";
 export type { CommitOutcome, Committed, Precondition } from "./store/commit.ts";
+export type { Consumer, DeclaredConsumer, RemovalResult } from "./store/consumer.ts";
 export { type Address, asLink, type DocumentRef, type Link, linkTo, SHARED_SCOPE } from "./store/document.ts";
 export type { DueChange, DueRow } from "./store/due.ts";
 export type {
@@ -117,6 +127,7 @@ export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason 
 export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
+export type { WorkSpace } from "./work/attempt.ts";
 export type { Launch } from "./work/lineage.ts";
 export type { Tx } from "./work/tx.ts";
 export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

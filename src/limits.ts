@@ -97,6 +97,10 @@ export const WATCH_PAUSE_MS = 20;
 export const WORK_WINDOW_MS = 30_000;
 /** The same where a caller waits: shorter than most callers wait, so that they hear the reason. */
 export const AWAITED_WINDOW_MS = 10_000;
+/** Ids of handled commands that are remembered in one generation of the filter: 256 KiB, and minutes of heavy traffic. */
+export const HANDLED_IDS_MAX = 65_536;
+/** How far a client's clock may be ahead for its new ids to be known as new; ids from further ahead are looked up. */
+export const ID_AHEAD_MS_MAX = 3_600_000;
 /** First and longest wait between two such runs; each wait is drawn at random below it. */
 export const STALE_BACKOFF_START_MS = 2;
 export const STALE_BACKOFF_MAX_MS = 250;
@@ -122,6 +126,8 @@ export const JOURNAL_PAGE_ROWS = 256;
 export const TOPICS_REMEMBERED_MAX = 10_000;
 /** A subscriber's id is part of a receipt's name. */
 export const SUBSCRIBER_ID_LENGTH_MAX = 255;
+/** Declared consumers of a store. Every bus holds a copy of the table and matches each new topic against all of it. */
+export const CONSUMERS_MAX = 10_000;
 
 // Receipts with an end.
 
@@ -178,6 +184,9 @@ export const CONFLICTS_BEFORE_BACKOFF = 3;
 export const WRITE_ATTEMPTS_MAX = 5;
 /** A pass gives the thread back after this long, so that timers and sockets get in. */
 export const PASS_SLICE_MS = 10;
+/** Writes of plain code to one document that wait until it is loaded; beyond, `push` and `update` throw. */
+export const LATE_WRITES_MAX = 10_000;
+
 /** How long derived values wait for more of them before they go to the store together. */
 export const WRITE_BEHIND_MS = 25;
 /** Derived values in one commit: about 20 ms of writing, so that others get in between. */
@@ -219,6 +228,8 @@ export const TURNS_SLICE_MS = 5;
 export const LANE_MAX = 100_000;
 /** Commands of the journal that are under way in one loop; the next one is refused. Fewer than a bus holds: each finds room. */
 export const COMMANDS_KEPT_MAX = 10_000;
+/** How often a loop that keeps its process running asks itself whether it is still alive: a batch ends at most this much later. */
+export const HOLD_LOOK_MS = 1_000;
 /** How often the journal is asked what became of commands that were kept here and not delivered here. */
 export const KEPT_LOOK_MS = 1_000;
 /** So many of them are asked for in one look. */
@@ -293,8 +304,12 @@ export const RUNS_ASKED_MAX = 100;
 /** Nodes that one `Kernel.Graph` tells of, and reads that it tells of each: an answer is read in one piece. */
 export const GRAPH_NODES_MAX = 500;
 export const GRAPH_READS_MAX = 50;
-/** Rows that one `Kernel.Requeue` may name: a request has to fit a line. */
+/** Rows that one `Kernel.Requeue` or `Kernel.Discard` may name: a request has to fit a line. */
 export const REQUEUE_IDS_MAX = 500;
+/** Steps of retention that one `Kernel.Purge` takes: each purge leaves one audit row, and must end soon. */
+export const PURGE_STEPS_MAX = 20;
+/** Characters of the reason and the name that an operator gives: they stand in rows that people read. */
+export const OPERATOR_TEXT_LENGTH_MAX = 1_000;
 
 // The client.
 
@@ -374,8 +389,3 @@ export const RELOAD_BATCH_DOCUMENTS = 500;
 /** When a document that somebody holds is loaded again after that failed; twice as long each time in a row, up to the maximum. */
 export const LOAD_RETRY_MS = 1_000;
 export const LOAD_RETRY_MAX_MS = 30_000;
-
-/** Ids in one of two generations of the filter that tells new requests from repeated ones: 256 KiB each. */
-export const HANDLED_IDS_GENERATION_MAX = 65_536;
-/** An id may carry a time that is ahead of the clock by this much, as clocks of clients are, and count as new. */
-export const ID_AHEAD_MS_MAX = 3_600_000;

@@ -19,7 +19,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   cells: ["scheduler", "store", "work"],
   bus: ["store", "work"],
   loop: ["bus", "cells", "store", "work"],
-  extensions: ["bus", "loop"],
+  extensions: ["bus", "cells", "loop", "work"],
   adapters: ["loop"],
   kernel: ["store", "work", "scheduler", "cells", "bus", "loop", "extensions", "adapters"],
   client: [],

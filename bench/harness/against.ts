@@ -74,7 +74,7 @@ export async function measureAgainst(
 export function environmentFor(folder: string): NodeJS.ProcessEnv {
   const before = process.env["NODE_OPTIONS"];
   const options = `${before === undefined ? "" : `${before} `}--import=${HOOKS.href}`;
-  return { NODE_OPTIONS: options, MILLRACE_BENCH_BUILD: resolve(folder) };
+  return { NODE_OPTIONS: options, BENCH_BUILD: resolve(folder) };
 }
 
 /** One line for each metric that both builds have measured in every round. */

@@ -1,13 +1,13 @@
 /**
  * Loaded into every process and thread of a round (`--import`): imports of the package, and of sources that it does not export, come from the
- * build that `MILLRACE_BENCH_BUILD` names. Both builds of a comparison are loaded through it, so that it favours neither.
+ * build that `BENCH_BUILD` names. Both builds of a comparison are loaded through it, so that it favours neither.
  */
 import { existsSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const build = process.env.MILLRACE_BENCH_BUILD;
+const build = process.env.BENCH_BUILD;
 const ownSources = new URL("../../src/", import.meta.url).href;
 
 if (build !== undefined) {

@@ -184,7 +184,7 @@ export class NdjsonConnection implements Connection, LineSink, OutputHolder {
       const { message } = checked;
       if (message.kind === "command" || message.kind === "query" || message.kind === "event")
         this.#begin(message, end - start);
-      this.#loop.receive(message, this);
+      this.#loop.receiveChecked(message, this);
     }
     this.#spend();
   }

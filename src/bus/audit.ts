@@ -1,10 +1,12 @@
 /**
- * What the journal tells a person: failures, and the causal tree of a conversation. Reads only, except that it puts failed
- * events back. SPEC: J75, J77, J78.
+ * The journal as operators use it: dead letters, the causal tree of a conversation, and the audit rows of their own actions.
+ * SPEC: J77, J78, K91.
  */
 import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { type CausalTree, causalTrees } from "../message/causal-trees.ts";
-import type { JournalQuery, JournalRow } from "../store/journal.ts";
+import type { JsonObject } from "../message/json.ts";
+import { event } from "../message/lineage.ts";
+import type { JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 import { type JournalReader, journalPages } from "./journal-pages.ts";
 
@@ -25,9 +27,6 @@ export interface Failures {
   readonly rows: readonly JournalRow[];
 }
 
-/** Which failed events to put back. */
-export type RequeueQuery = Pick<JournalQuery, "topic" | "correlation" | "createdFromMs" | "createdBeforeMs">;
-
 export async function failures(store: Store, options: { limit?: number; before?: number } = {}): Promise<Failures> {
   const { limit = JOURNAL_PAGE_ROWS, before } = options;
   const cursor = before === undefined ? {} : { cursor: before };
@@ -38,13 +37,30 @@ export async function failures(store: Store, options: { limit?: number; before?:
   return { count: counts.failed, rows };
 }
 
-/** Puts all failed events that a query finds back to pending, page by page. */
-export async function requeueWhere(reader: JournalReader, query: RequeueQuery): Promise<number[]> {
-  const requeued: number[] = [];
-  for await (const rows of journalPages(reader, { ...query, status: "failed", kind: "event" })) {
-    requeued.push(...(await reader.store.requeue(rows.map((row) => row.id))));
-  }
-  return requeued;
+/** An action of an operator, as its audit row holds it. */
+export type OperatorAction = { readonly by: string | undefined } & (
+  | { readonly action: "requeue"; readonly ids: readonly number[] }
+  | { readonly action: "discard"; readonly ids: readonly number[]; readonly reason: string }
+  | {
+      readonly action: "purge";
+      readonly removed: number;
+      readonly settledBeforeMs?: number;
+      readonly keepSettled?: number;
+    }
+  | { readonly action: "cancel"; readonly timerId: string }
+  | { readonly action: "restart"; readonly extension: string }
+);
+
+/** The name in the audit row of a client that gives none. */
+const UNNAMED = "a client without a name";
+
+/** Writes the audit row of an action: a done event of the kernel's own type, which clients cannot publish. */
+export async function recordAction(
+  { host, store }: JournalReader,
+  { by = UNNAMED, ...action }: OperatorAction,
+): Promise<void> {
+  const message = event(host, "Sys.Audited", { by, ...action } as never as JsonObject);
+  await store.append([{ message, topic: message.type, source: "operator", as: { status: "done" } }]);
 }
 
 export async function trace(reader: JournalReader, correlation: string): Promise<Trace> {

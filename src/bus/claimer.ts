@@ -16,13 +16,14 @@ import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Claim } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import type { Consumers } from "./consumers.ts";
 import { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
 import { failureOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import type { TopicMatches } from "./topic-match.ts";
 
 interface ClaimerParts {
   readonly kind: "event" | "command";
@@ -31,7 +32,8 @@ interface ClaimerParts {
   readonly lease: LeaseKeeper;
   readonly held: HeldEvents;
   readonly publisher: Publisher;
-  readonly subscriptions: Subscriptions;
+  readonly matches: TopicMatches;
+  readonly consumers: Consumers;
   readonly observe: BusObserver;
 }
 
@@ -104,7 +106,7 @@ export class Claimer {
 
   /** One batch; false when it is no use to go on now. */
   async #claimBatch(): Promise<boolean> {
-    const { held, lease, store, kind } = this.#parts;
+    const { held, lease, store, kind, consumers } = this.#parts;
     const current = this.#active ? lease.current : undefined;
     if (current === undefined) return false;
     const limit = held.reserve(this.#limit);
@@ -113,7 +115,13 @@ export class Claimer {
     held.claimBegins(current);
     try {
       const suspects = { from: EVENT_SUSPECT_DEATHS, limit: this.#suspect === undefined ? 1 : 0 };
-      const claims = await store.claim({ lease: current, limit, kinds: [kind], suspects });
+      const claims = await store.claim({
+        lease: current,
+        limit,
+        kinds: [kind],
+        suspects,
+        consumers: consumers.running,
+      });
       this.#limit = claims.length < limit ? CLAIM_START : Math.min(this.#limit * 2, CLAIM_MAX);
       if (claims.length === limit || claims.some(isSuspect)) this.#backlog = "perhaps";
       if (claims.length > 0) held.receive(claims.map((claim) => this.#runOf(claim)).filter((run) => run !== undefined));
@@ -140,11 +148,13 @@ export class Claimer {
       void this.#fail(claim, "gave-up", `its process died ${deaths} times while handling it`);
       return undefined;
     }
-    const steps = this.#parts.subscriptions.stepsFor(topic);
+    const { matches, host } = this.#parts;
+    const match = matches.for(topic);
+    const atMs = host.now();
     const facts = { id, topic, source, message };
-    if (!isSuspect(claim)) return new EventRun(facts, { lease, attempt, deliveries, deaths }, steps);
+    if (!isSuspect(claim)) return new EventRun(facts, { lease, attempt, deliveries, atMs, deaths }, match);
     const suspicion = { begun: false };
-    this.#suspect = new EventRun(facts, { lease, attempt, deliveries, deaths, suspicion }, steps);
+    this.#suspect = new EventRun(facts, { lease, attempt, deliveries, atMs, deaths, suspicion }, match);
     return this.#suspect;
   }
 

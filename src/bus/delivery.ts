@@ -11,6 +11,7 @@ import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
+import { endingIn } from "./concluded.ts";
 import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
@@ -58,6 +59,11 @@ export class Delivery implements ShareListener {
       const step = run.steps[run.position]!;
       if (run.isOver(step)) {
         run.note(SKIPPED);
+        continue;
+      }
+      const dueAtMs = run.dueAtMs(step);
+      if (dueAtMs !== undefined) {
+        run.note({ kind: "postponed", atMs: dueAtMs });
         continue;
       }
       // Its subscriber is gone: whoever is subscribed now gets the event, perhaps he himself with another handler.
@@ -130,6 +136,8 @@ export class Delivery implements ShareListener {
     run.handling = undefined;
     if (end.kind === "returned") return DONE;
     const thrown = end.kind === "threw" ? end.error : undefined;
+    const ending = endingIn(thrown);
+    if (ending !== undefined) return { kind: "done", ending };
     return this.#failure(run, step, errorText(end.error), thrown);
   }
 
@@ -150,10 +158,15 @@ export class Delivery implements ShareListener {
         return RECORDED;
       case "already":
         return DONE;
-      case "settled":
-        if (end.settlement.outcome.kind === "retry") retries.note(end.settlement.outcome.atMs);
-        held.over(run, end.settlement.outcome.kind === "retry" ? "given-back" : "settled");
+      case "settled": {
+        const { outcome } = end.settlement;
+        if (outcome.kind === "retry" || outcome.kind === "waits") {
+          if (outcome.atMs !== undefined) retries.note(outcome.atMs);
+          held.over(run, "given-back");
+        } else held.over(run, "settled");
+        if (outcome.kind === "waits") held.listener?.backlog();
         return LEFT;
+      }
       case "lost":
         observe({ kind: "claim-lost", event: run.id });
         held.over(run, "lost");

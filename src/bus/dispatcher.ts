@@ -15,6 +15,7 @@ import { DISPATCH_BURST_MS, POLL_INTERVAL_MS, WATCH_PAUSE_MS } from "../limits.t
 import { fromError } from "../message/error-data.ts";
 import type { Store } from "../store/store.ts";
 import type { Claimer } from "./claimer.ts";
+import type { Consumers } from "./consumers.ts";
 import type { Delivery } from "./delivery.ts";
 import type { EventRun } from "./event-run.ts";
 import type { HeldEvents, HeldEventsListener } from "./held-events.ts";
@@ -36,6 +37,7 @@ export interface DispatcherParts {
   readonly settles: SettleQueue;
   readonly retries: RetryTimer;
   readonly claimer: Claimer;
+  readonly consumers: Consumers;
   readonly delivery: Delivery;
   readonly observe: BusObserver;
 }
@@ -80,9 +82,10 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
   // Life -------------------------------------------------------------------------------------------------------------
 
   async start(): Promise<void> {
-    const { lease, store, retries, claimer } = this.#parts;
+    const { lease, store, retries, claimer, consumers } = this.#parts;
     // What can fail comes first, so that a start that failed can be tried again.
     await store.recover();
+    await consumers.start();
     await lease.start();
     this.#unwatch = store.watch(({ journal }) => journal && this.#noticed());
     this.#state = this.#startsAs;
@@ -111,7 +114,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
 
   /** Waits for the events that have begun, as long as `graceMs`; what has not ended by then is left to another process. */
   async stop(graceMs: number): Promise<void> {
-    const { held, lease, retries } = this.#parts;
+    const { held, lease, retries, consumers } = this.#parts;
     this.#state = "stopping";
     this.#parts.claimer.active = false;
     this.#giveBack(held.takeBackAll());
@@ -123,6 +126,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     this.#watchTimer?.cancel();
     this.#unwatch();
     retries.stop();
+    await consumers.stop();
     // A handler that still runs would run twice at once if its event were free now; the lease runs out instead.
     if (left.length > 0) await this.#tellLeft(left);
     await lease.stop(left.length === 0 ? "ended" : "left");

@@ -26,34 +26,41 @@ import type { Json } from "../message/json.ts";
 import { show } from "../message/problem.ts";
 import { isWildcard } from "../message/topic-pattern.ts";
 import type { CommitOutcome } from "../store/commit.ts";
+import type { DeclaredConsumer } from "../store/consumer.ts";
 import type { JournalEntry, JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
-import { type Failures, failures, type RequeueQuery, requeueWhere, type Trace, trace } from "./audit.ts";
+import { type Failures, failures, type Trace, trace } from "./audit.ts";
 import { BusError } from "./bus-error.ts";
 import { Claimer } from "./claimer.ts";
+import { type RemovedConsumer, removeConsumers } from "./consumer-removal.ts";
+import { Consumers } from "./consumers.ts";
 import { Delivery } from "./delivery.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import type { Handler, TransactionalHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
 import { HeldEvents } from "./held-events.ts";
 import { JournalFeed } from "./journal-feed.ts";
 import { JournalSignal } from "./journal-signal.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import type { BusObserver } from "./observation.ts";
 import { type Publication, Publisher, type PublishOptions } from "./publisher.ts";
+import { type RequeueOptions, type RequeueQuery, requeueFor, requeueWhere } from "./requeue.ts";
 import { RetentionKeeper, type RetentionPolicy } from "./retention.ts";
 import { RetryTimer } from "./retry-timer.ts";
 import { SerialOrder } from "./serial-order.ts";
 import { SettleQueue } from "./settle-queue.ts";
 import { Slots } from "./slots.ts";
-import { SubscriberCheck } from "./subscriber-check.ts";
 import {
+  type Call,
+  checkedConsumer,
   type SubscribeOptions,
   Subscription,
   type SubscriptionView,
   type TransactionalOptions,
+  type WorkOptions,
 } from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
 import { type TailOptions, tail } from "./tail.ts";
+import { TopicMatches } from "./topic-match.ts";
 import { Topics } from "./topics.ts";
 import { TransactionalShare } from "./transactional-share.ts";
 
@@ -91,6 +98,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   readonly #handlerTimeoutMs: number;
   readonly #topics = new Topics();
   readonly #subscriptions = new Subscriptions();
+  readonly #consumers: Consumers;
   readonly #publisher: Publisher;
   readonly #held: HeldEvents;
   readonly #serial: SerialOrder;
@@ -114,19 +122,21 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     this.#store = store;
     const signal = new JournalSignal(store);
     this.#signal = signal;
-    const subscribers = new SubscriberCheck({ host, subscriptions, observe, kind });
-    const lease = new LeaseKeeper({ host, store, leaseMs, observe, subscribers });
+    const consumers = new Consumers({ kind, host, store, subscriptions, observe });
+    this.#consumers = consumers;
+    const matches = new TopicMatches({ subscriptions, consumers });
+    const lease = new LeaseKeeper({ host, store, leaseMs, observe, consumers });
     const retries = new RetryTimer({ host, store, observe });
     const serial = new SerialOrder({ host, store, subscriptions, observe });
     const held = new HeldEvents({ host, serial, concurrency });
     const slots = new Slots(held, concurrency);
-    const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, subscriptions, signal });
-    const settles = new SettleQueue({ host, store, held, retries, publisher, observe });
-    const shares = new TransactionalShare({ host, publisher, slots, lease });
+    const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, matches, signal });
+    const settles = new SettleQueue({ host, store, held, retries, publisher, matches, observe });
+    const shares = new TransactionalShare({ host, publisher, slots, lease, matches });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
-    const claimer = new Claimer({ kind, host, store, lease, held, publisher, subscriptions, observe });
-    const running = { host, store, lease, held, slots, serial, settles, retries, claimer, delivery, observe };
-    this.#dispatcher = new Dispatcher(running);
+    const claimer = new Claimer({ kind, host, store, lease, held, publisher, matches, consumers, observe });
+    const dispatched = { host, store, lease, held, slots, serial, settles, retries, claimer, consumers };
+    this.#dispatcher = new Dispatcher({ ...dispatched, delivery, observe });
     this.#publisher = publisher;
     this.#held = held;
     this.#serial = serial;
@@ -179,7 +189,13 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 
   // Subscribing ------------------------------------------------------------------------------------------------------
 
-  /** Registers a handler whose writes, emits, receipt and delivery commit together: its effect happens once. */
+  /** Registers a handler whose writes, events, receipt and delivery commit together: its effect happens once. */
+  subscribe<Topic extends TopicOf<TopicMap>>(
+    topic: Topic,
+    handler: WorkHandler<TopicMap[Topic]>,
+    options: WorkOptions,
+  ): void;
+  /** The same over documents of a replica, by their names. */
   subscribe<Topic extends TopicOf<TopicMap>>(
     topic: Topic,
     handler: TransactionalHandler<TopicMap[Topic]>,
@@ -194,6 +210,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   /** Registers a handler for all topics of a pattern, such as `email.*`. */
   subscribe(
     pattern: `${string}*${string}`,
+    handler: WorkHandler<TopicMap[TopicOf<TopicMap>]>,
+    options: WorkOptions,
+  ): void;
+  subscribe(
+    pattern: `${string}*${string}`,
     handler: TransactionalHandler<TopicMap[TopicOf<TopicMap>]>,
     options: TransactionalOptions,
   ): void;
@@ -204,28 +225,41 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   ): void;
   subscribe(
     pattern: string,
-    handler: Handler<never> | TransactionalHandler<never>,
-    options: SubscribeOptions | TransactionalOptions,
+    handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
+    options: SubscribeOptions | TransactionalOptions | WorkOptions,
   ): void {
     this.#requireOpen();
     if (typeof handler !== "function") throw misuse(`a handler is a function of the event, got ${show(handler)}`);
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
-    const replica = "space" in options ? options.space : undefined;
-    if (replica !== undefined && typeof replica.transaction !== "function")
-      throw misuse("space is the replica of a space: pass space.replica(space.name)");
-    const call = replica
-      ? { kind: "transactional" as const, handler: handler as TransactionalHandler, replica }
-      : { kind: "plain" as const, handler: handler as Handler };
+    const call = callOf(handler, options);
     const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
     this.#subscriptions.add(subscription);
+    if (subscription.durable) this.#consumers.declare(subscription.consumer);
+    // Events may wait for it.
+    if (subscription.durable && this.#dispatcher.state === "running") this.#dispatcher.backlog();
     if (subscription.serialBy !== undefined) this.#serial.askAnew();
   }
 
-  /** Removes what the subscriber has under that topic or pattern; says whether there was something. */
+  /** Declares a consumer that may not run yet: events of the topic wait until its handler is subscribed. */
+  declare(pattern: string, subscriberId: string): void {
+    this.#requireOpen();
+    this.#consumers.declare(checkedConsumer(pattern, subscriberId));
+    if (!isWildcard(pattern)) this.#topics.wire(pattern);
+  }
+
+  /** Ends the subscriptions of a subscriber to a topic or pattern, and removes the consumer; false if there was none. */
   unsubscribe(pattern: string, subscriberId: string): boolean {
+    const isRemoved = this.suspend(pattern, subscriberId);
+    this.#consumers.withdraw({ name: subscriberId, pattern });
+    return isRemoved;
+  }
+
+  /** Ends the subscriptions of a subscriber to a topic or pattern. It stays declared: events wait until it subscribes again. */
+  suspend(pattern: string, subscriberId: string): boolean {
     const isRemoved = this.#subscriptions.remove(pattern, subscriberId) > 0;
+    if (isRemoved) this.#consumers.runningChanged();
     if (isRemoved) this.#held.passGone();
     return isRemoved;
   }
@@ -310,14 +344,43 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     return failures(this.#store, options);
   }
 
-  /** Puts failed events back to pending: one, several, or all that a query finds. Resolves with the ids that were failed. */
-  async requeue(which: number | readonly number[] | RequeueQuery): Promise<readonly number[]> {
+  /** Every declared consumer, where it runs, and how many events wait for it. */
+  async consumers(): Promise<readonly DeclaredConsumer[]> {
+    return (await this.#store.consumers()).consumers;
+  }
+
+  /** Removes consumers of that name that are gone for good: of one pattern, or of all. Events that only wait for them are settled. */
+  async removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]> {
+    const removed = await removeConsumers({ host: this.#host, store: this.#store }, name, pattern);
+    if (removed.length > 0) this.#dispatcher.backlog();
+    return removed;
+  }
+
+  /**
+   * Puts events back to pending: failed ones, and those that were settled without a consumer. One, several, or all that a query finds.
+   * With `consumer`, events that are done go back too, for that consumer alone. Resolves with the ids that were put back.
+   */
+  async requeue(
+    which: number | readonly number[] | RequeueQuery,
+    options: RequeueOptions = {},
+  ): Promise<readonly number[]> {
     const ids = typeof which === "number" ? [which] : which;
-    const requeued = isIds(ids)
-      ? await this.#store.requeue(ids)
-      : await requeueWhere({ host: this.#host, store: this.#store }, ids);
+    const { consumer } = options;
+    const requeued = !isIds(ids)
+      ? await requeueWhere({ host: this.#host, store: this.#store }, ids)
+      : consumer === undefined
+        ? await this.#store.requeue(ids)
+        : await requeueFor({ store: this.#store, subscriptions: this.#subscriptions }, ids, consumer);
     if (requeued.length > 0) this.#dispatcher.backlog();
     return requeued;
+  }
+
+  /** Gives failed events and commands up, with a reason that stays with their rows. Resolves with the ids that were failed. */
+  async discard(which: number | readonly number[], reason: string): Promise<readonly number[]> {
+    if (typeof reason !== "string" || reason.trim() === "")
+      throw misuse("discard takes a reason; it stays with the row");
+    const ids = typeof which === "number" ? [which] : which;
+    return this.#store.conclude(ids, { from: "failed", ending: { outcome: "discarded", reason } });
   }
 
   /** Removes what the retention policy lets go, now. */
@@ -359,6 +422,22 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   #requireOpen(): void {
     if (this.#isClosed) throw stoppedError();
   }
+}
+
+/** How a handler is called: in a transaction on a space, on a replica, or in none. */
+function callOf(
+  handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
+  options: SubscribeOptions | TransactionalOptions | WorkOptions,
+): Call {
+  if (!("space" in options) || options.space === undefined) return { kind: "plain", handler: handler as Handler };
+  const { space, subscriberId } = options;
+  const transactional = { kind: "transactional" as const, handler: handler as TransactionalHandler };
+  if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
+    const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
+    return { ...transactional, replica: space.replica(space.name), attempts };
+  }
+  if ("transaction" in space && typeof space.transaction === "function") return { ...transactional, replica: space };
+  throw misuse("space is an open space, or the replica of one");
 }
 
 function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {

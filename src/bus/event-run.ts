@@ -14,18 +14,21 @@
  * In every state but `over` the process holds the event's claim, as far as it knows.
  */
 import { NONE, withOne } from "../store/few.ts";
-import type { Delivery } from "../store/journal.ts";
+import type { Delivery, Ending } from "../store/journal.ts";
 import type { Cancellable } from "../work/handler-call.ts";
 import { type Event, type EventFacts, makeEvent } from "./event.ts";
 import type { SerialLane } from "./serial-lane.ts";
 import type { Step } from "./subscriptions.ts";
+import type { Match, Missing } from "./topic-match.ts";
 
 export type StepResult =
-  | { readonly kind: "done" }
+  | { readonly kind: "done"; readonly ending?: Ending }
   /** Done, and its share is in the journal already: it was part of the handler's own commit. */
   | { readonly kind: "recorded" }
   /** Settled in an earlier attempt. */
   | { readonly kind: "skipped" }
+  /** Its next attempt is not due yet. */
+  | { readonly kind: "postponed"; readonly atMs: number }
   | { readonly kind: "failed"; readonly error: string }
   | { readonly kind: "retry"; readonly error: string; readonly atMs: number };
 
@@ -45,6 +48,8 @@ export interface RunClaim {
   readonly attempt: number;
   /** What earlier attempts left in the journal, where subscribers differ. */
   readonly deliveries: readonly Delivery[];
+  /** When the process claimed it, by its clock: which retries are due. */
+  readonly atMs?: number;
   /** How many processes have died while they held it; absent for none. */
   readonly deaths?: number;
   /** Set for one that is a suspect for that. */
@@ -61,6 +66,10 @@ export class EventRun {
   readonly topic: string;
   readonly claim: RunClaim;
   readonly steps: readonly Step[];
+  /** Declared consumers that did not run here when the event came, or when it was decided again. */
+  missing: readonly Missing[];
+  /** The version of the consumer table by which the event is decided. */
+  version: number | undefined;
   /** One for each step before `position`. */
   results: readonly StepResult[] = NONE;
   state: RunState = "waiting";
@@ -77,11 +86,13 @@ export class EventRun {
   #facts: EventFacts | undefined;
   #event: Event | undefined;
 
-  constructor(facts: EventFacts, claim: RunClaim, steps: readonly Step[]) {
+  constructor(facts: EventFacts, claim: RunClaim, { steps, missing, version }: Match) {
     this.id = facts.id;
     this.topic = facts.topic;
     this.claim = claim;
     this.steps = steps;
+    this.missing = missing;
+    this.version = version;
     this.#facts = facts;
   }
 
@@ -123,7 +134,7 @@ export class EventRun {
 
   /** Whether a handler was called for it under this claim. */
   get hasBegun(): boolean {
-    return this.results.some(({ kind }) => kind !== "skipped");
+    return this.results.some(({ kind }) => kind !== "skipped" && kind !== "postponed");
   }
 
   /** Whether the journal has to be told before its first handler is called. */
@@ -131,7 +142,7 @@ export class EventRun {
     return this.claim.suspicion?.begun === false;
   }
 
-  earlierOf({ subscriber }: Step): Delivery | undefined {
+  earlierOf({ subscriber }: { readonly subscriber: string }): Delivery | undefined {
     const { deliveries } = this.claim;
     return deliveries.length === 0 ? undefined : deliveries.find((delivery) => delivery.subscriber === subscriber);
   }
@@ -142,15 +153,30 @@ export class EventRun {
     return earlier === undefined || this.#isPutBack ? 1 : earlier.attempts + 1;
   }
 
-  /** Whether nothing of this step is left to do: it succeeded or failed for good before. */
-  isOver(step: Step): boolean {
-    const status = this.earlierOf(step)?.status;
-    return status === "done" || (status === "failed" && !this.#isPutBack);
+  /** Whether nothing of this delivery is left to do: it succeeded or failed for good before, or its consumer was removed. */
+  isOver(of: { readonly subscriber: string }): boolean {
+    const status = this.earlierOf(of)?.status;
+    return (
+      status === "done" || status === "removing" || status === "removed" || (status === "failed" && !this.#isPutBack)
+    );
   }
 
-  /** Whether nobody wants it, and nobody has had it in an earlier attempt. */
+  /** When the next attempt of this delivery is due; undefined for now. */
+  dueAtMs(of: { readonly subscriber: string }): number | undefined {
+    const atMs = this.earlierOf(of)?.nextAttemptAtMs;
+    return atMs === undefined || atMs <= (this.claim.atMs ?? 0) ? undefined : atMs;
+  }
+
+  /** Whether no consumer wants it, and none had it in an earlier attempt. */
   get isUnheard(): boolean {
-    return this.steps.length === 0 && this.claim.deliveries.length === 0;
+    return this.steps.length === 0 && this.missing.length === 0 && this.claim.deliveries.length === 0;
+  }
+
+  /** Takes what the consumer table says now. A consumer that was missing when the event came is still owed it, if it is declared. */
+  decideAnew({ missing, version }: Match, isDeclared: (key: string) => boolean): void {
+    const isKept = ({ awaits }: Missing) => isDeclared(awaits) && !missing.some((one) => one.awaits === awaits);
+    this.missing = [...missing, ...this.missing.filter(isKept)];
+    this.version = version;
   }
 
   /** Whether no step after the present one has anything to do. */
@@ -161,11 +187,16 @@ export class EventRun {
   }
 
   /**
-   * Whether somebody has set a failed row to pending with SQL (J75), which leaves its deliveries as they were: some have failed, and none is to be
-   * tried again. Of an event that is not over yet, one is, as soon as another has failed (`outcome.ts`).
+   * Whether a failed row was set to pending with SQL (J75), which leaves its deliveries as they were: some have failed, and none is
+   * open. Of an event that is not over yet one is open, as soon as another has failed (`outcome.ts`).
    */
   get #isPutBack(): boolean {
     const { deliveries } = this.claim;
-    return deliveries.some(({ status }) => status === "failed") && !deliveries.some(({ status }) => status === "retry");
+    return deliveries.some(({ status }) => status === "failed") && !deliveries.some(isOpen);
   }
+}
+
+/** Whether a delivery is still to be made. */
+function isOpen({ status }: Delivery): boolean {
+  return status === "retry" || status === "waiting" || status === "removing";
 }

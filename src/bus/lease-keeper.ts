@@ -19,8 +19,8 @@ import type { Host, Timer } from "../host/host.ts";
 import { SETTLE_RETRY_MS } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import { type Store, StoreError } from "../store/store.ts";
+import type { Consumers } from "./consumers.ts";
 import type { BusObserver } from "./observation.ts";
-import type { SubscriberCheck } from "./subscriber-check.ts";
 
 /** How much of its time a lease counts as certain; the rest is for clocks that differ. It is renewed every third. */
 const CERTAIN_SHARE = 0.75;
@@ -41,7 +41,7 @@ export class LeaseKeeper {
   readonly #store: Store;
   readonly #durationMs: number;
   readonly #observe: BusObserver;
-  readonly #subscribers: SubscriberCheck;
+  readonly #consumers: Consumers;
   #lease: number | undefined;
   /** Leases in doubt: renewed, and not used for anything new. */
   readonly #retiring = new Set<number>();
@@ -59,13 +59,13 @@ export class LeaseKeeper {
     store: Store;
     leaseMs: number;
     observe: BusObserver;
-    subscribers: SubscriberCheck;
+    consumers: Consumers;
   }) {
     this.#host = parts.host;
     this.#store = parts.store;
     this.#durationMs = parts.leaseMs;
     this.#observe = parts.observe;
-    this.#subscribers = parts.subscribers;
+    this.#consumers = parts.consumers;
   }
 
   /** The lease that events can be claimed and handled under now; undefined while there is none that is certain. */
@@ -149,9 +149,9 @@ export class LeaseKeeper {
 
   async #open(): Promise<void> {
     const askedAtMs = this.#host.monotonic();
-    const { lease, others = [] } = await this.#store.openLease(this.#durationMs, this.#subscribers.about);
+    const { lease } = await this.#store.openLease(this.#durationMs, this.#consumers.running);
+    this.#consumers.leaseOpened(lease);
     this.#hold(lease, askedAtMs);
-    this.#subscribers.compare(others);
   }
 
   #hold(lease: number, askedAtMs: number): void {

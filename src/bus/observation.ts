@@ -23,12 +23,6 @@ export type BusObservation =
   | { readonly kind: "gave-up"; readonly event: number; readonly error: string }
   /** A settle came too late: somebody else holds the event now, or has handled it. */
   | { readonly kind: "claim-lost"; readonly event: number }
-  /** Another live bus on the store has other subscribers: what one of them publishes or takes, the other one's do not get (J82). */
-  | {
-      readonly kind: "subscribers-differ";
-      readonly onlyHere: readonly string[];
-      readonly onlyThere: readonly string[];
-    }
   /** The process's lease ended without its doing; a new one is opened. */
   | { readonly kind: "lease-lost"; readonly lease: number }
   /** The store could not do something now; the bus tries again. */

@@ -27,8 +27,8 @@ import type { EmitOptions, Emitter } from "./handler.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { JournalSignal } from "./journal-signal.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { NO_SUBSCRIBER } from "./outcome.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import { UNHEARD } from "./outcome.ts";
+import type { TopicMatches } from "./topic-match.ts";
 import type { Topics } from "./topics.ts";
 
 export interface PublishOptions {
@@ -77,7 +77,6 @@ export type HandOver = "all" | "half" | "none";
 /** Events in one call: short enough to share a transaction with others. */
 const PUBLISHED_TOGETHER_MAX = 256;
 const PENDING: JournalEntry["as"] = { status: "pending" };
-const UNHEARD: JournalEntry["as"] = { status: "done", note: NO_SUBSCRIBER };
 /** A payload stands one level deep in its message, and the message is what is bounded. */
 const PAYLOAD_LIMITS: JsonLimits = { bytesMax: PAYLOAD_BYTES_MAX, depthMax: DEPTH_MAX - 1, keysMax: OBJECT_KEYS_MAX };
 
@@ -87,12 +86,13 @@ export class Publisher implements Emitter {
   readonly #topics: Topics;
   readonly #held: HeldEvents;
   readonly #lease: LeaseKeeper;
-  readonly #subscriptions: Subscriptions;
+  readonly #matches: TopicMatches;
   readonly #signal: JournalSignal;
   /** Half while there may be a backlog: what is older must not be overtaken for ever. None while the dispatcher does not run. */
   handOver: HandOver = "none";
   /** Published in this turn; undefined when there is nothing. */
   #outgoing: Outgoing | undefined;
+  #unheard: (JournalEntry["as"] & { readonly status: "done" }) | undefined;
   #claimed: JournalEntry["as"] & { readonly status: "claimed" } = { status: "claimed", lease: 0 };
 
   constructor(parts: {
@@ -101,7 +101,7 @@ export class Publisher implements Emitter {
     topics: Topics;
     held: HeldEvents;
     lease: LeaseKeeper;
-    subscriptions: Subscriptions;
+    matches: TopicMatches;
     signal: JournalSignal;
   }) {
     this.#host = parts.host;
@@ -109,7 +109,7 @@ export class Publisher implements Emitter {
     this.#topics = parts.topics;
     this.#held = parts.held;
     this.#lease = parts.lease;
-    this.#subscriptions = parts.subscriptions;
+    this.#matches = parts.matches;
     this.#signal = parts.signal;
   }
 
@@ -231,18 +231,28 @@ export class Publisher implements Emitter {
   }
 
   /**
-   * What nobody subscribes to is done as it is written: claiming and settling it would cost as much again (J53). Returns how many are
-   * pending still.
+   * An event that no consumer is owed is done as it is written: claiming and settling it would cost as much again (J53). Returns how
+   * many are still pending.
    */
   #settleUnheard(entries: JournalEntry[]): number {
     let pending = 0;
     for (let at = 0; at < entries.length; at++) {
       const entry = entries[at]!;
       if (entry.as.status !== "pending") continue;
-      if (this.#subscriptions.stepsFor(entry.topic).length === 0) entries[at] = { ...entry, as: UNHEARD };
-      else pending++;
+      const { steps, missing, version } = this.#matches.for(entry.topic);
+      if (steps.length + missing.length > 0) pending++;
+      else entries[at] = { ...entry, as: this.#unheardAt(version) };
     }
     return pending;
+  }
+
+  /** The state of an event that no consumer is owed, by that version of the consumer table. */
+  #unheardAt(version: number | undefined): JournalEntry["as"] {
+    if (this.#unheard === undefined || this.#unheard.consumers !== version) {
+      const consumers = version === undefined ? {} : { consumers: version };
+      this.#unheard = { status: "done", ending: UNHEARD, ...consumers };
+    }
+    return this.#unheard;
   }
 
   #claim(entries: JournalEntry[], count: number, lease: number): void {
@@ -269,7 +279,7 @@ export class Publisher implements Emitter {
       const { topic, source, message, as } = entries[at]!;
       if (as.status === "claimed" && !isRepeated) {
         claim ??= { lease: as.lease, attempt: 1, deliveries: [] };
-        runs.push(new EventRun({ id: ids[at]!, topic, source, message }, claim, this.#subscriptions.stepsFor(topic)));
+        runs.push(new EventRun({ id: ids[at]!, topic, source, message }, claim, this.#matches.for(topic)));
       } else if (as.status === "pending" || as.status === "claimed") hasPending = true;
     }
     if (runs.length > 0) this.#held.receive(runs);

@@ -20,8 +20,10 @@ import { type Store, StoreError, type Urgency } from "../store/store.ts";
 import type { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
+import { settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { RetryTimer } from "./retry-timer.ts";
+import type { TopicMatches } from "./topic-match.ts";
 
 /** Runs and what each of them comes to, side by side: what the store is given is made once. */
 interface Due {
@@ -36,6 +38,7 @@ export class SettleQueue {
   readonly #retries: RetryTimer;
   readonly #observe: BusObserver;
   readonly #publisher: Publisher;
+  readonly #matches: TopicMatches;
   #due: Due = { runs: [], settlements: [] };
   /** How what is due goes at the end of this turn; undefined while nothing of it is to go. */
   #leaving: Urgency | undefined;
@@ -52,6 +55,7 @@ export class SettleQueue {
     held: HeldEvents;
     retries: RetryTimer;
     publisher: Publisher;
+    matches: TopicMatches;
     observe: BusObserver;
   }) {
     this.#host = parts.host;
@@ -60,6 +64,7 @@ export class SettleQueue {
     this.#retries = parts.retries;
     this.#observe = parts.observe;
     this.#publisher = parts.publisher;
+    this.#matches = parts.matches;
   }
 
   add(run: EventRun, settlement: Settlement): void {
@@ -112,12 +117,32 @@ export class SettleQueue {
     const { runs, settlements } = due;
     this.#store.settle(settlements, urgency).then(
       (results) => {
+        const outdated: EventRun[] = [];
         for (let at = 0; at < runs.length; at++) {
-          this.#answered(runs[at]!, settlements[at]!, results[at] === "settled");
+          if (results[at] === "consumers-moved") outdated.push(runs[at]!);
+          else this.#answered(runs[at]!, settlements[at]!, results[at] === "settled");
         }
+        if (outdated.length > 0) void this.#decideAnew(outdated);
       },
       (error: unknown) => this.#refused(due, error),
     );
+  }
+
+  /** A consumer was declared or removed since these events were decided. */
+  async #decideAnew(runs: readonly EventRun[]): Promise<void> {
+    try {
+      await this.#matches.decideAnew(runs);
+    } catch (error) {
+      if (hasEnded(error)) {
+        for (const run of runs) this.#held.over(run, "lost");
+        return;
+      }
+      this.#observe({ kind: "store-trouble", doing: "reading the consumers", error: fromError(error).message });
+      this.#host.timer(SETTLE_RETRY_MS, () => void this.#decideAnew(runs));
+      return;
+    }
+    const left = runs.filter(({ state }) => state !== "over");
+    if (left.length > 0) this.#send({ runs: left, settlements: left.map((run) => settlementOf(run)) }, "now");
   }
 
   #answered(run: EventRun, { outcome }: Settlement, settled: boolean): void {
@@ -127,10 +152,12 @@ export class SettleQueue {
       this.#held.listener?.runBegins(run);
       return;
     }
-    if (settled && outcome.kind === "retry") this.#retries.note(outcome.atMs);
+    if (settled && (outcome.kind === "retry" || outcome.kind === "waits") && outcome.atMs !== undefined)
+      this.#retries.note(outcome.atMs);
     const isFinal = outcome.kind === "done" || outcome.kind === "failed";
     this.#held.over(run, !settled ? "lost" : isFinal ? "settled" : "given-back");
-    if (settled && outcome.kind === "release") this.#held.listener?.backlog();
+    // A consumer that the event waits for may have begun to run here meanwhile.
+    if (settled && (outcome.kind === "release" || outcome.kind === "waits")) this.#held.listener?.backlog();
   }
 
   #refused(due: Due, error: unknown): void {

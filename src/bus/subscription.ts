@@ -5,12 +5,14 @@
 import { DISPATCH_CONCURRENCY_MAX, SUBSCRIBER_ID_LENGTH_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { isCleanText } from "../message/json.ts";
 import { show } from "../message/problem.ts";
-import { checkTopicPattern, isWildcard } from "../message/topic-pattern.ts";
+import { checkTopicPattern } from "../message/topic-pattern.ts";
+import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
+import type { AttemptKind, WorkSpace } from "../work/attempt.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, TransactionalHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
 import { checkRetryPolicy, NO_RETRY, type RetryPolicy } from "./retry-policy.ts";
 
 export interface SubscribeOptions {
@@ -23,6 +25,8 @@ export interface SubscribeOptions {
   readonly timeout?: number;
   /** Events for which this gives the same text are handled one after the other, in the order of the journal. */
   readonly serialBy?: (event: Event) => string;
+  /** False: it hears events only while it is subscribed; no event waits for it. True unless given. */
+  readonly durable?: boolean;
   /** How many events this subscription handles at once, within the bus's own bound. */
   readonly concurrency?: number;
 }
@@ -30,6 +34,11 @@ export interface SubscribeOptions {
 export interface TransactionalOptions extends SubscribeOptions {
   /** The space that the handler's transaction writes to: its writes, emits, receipt and delivery commit together. */
   readonly space: Replica;
+}
+
+export interface WorkOptions extends SubscribeOptions {
+  /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
+  readonly space: WorkSpace;
 }
 
 /** A subscription as somebody sees it who looks into the bus. */
@@ -50,8 +59,10 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  readonly handler: TransactionalHandler;
+  readonly handler: TransactionalHandler | WorkHandler;
   readonly replica: Replica;
+  /** Of a handler that was subscribed with an open space. */
+  readonly attempts?: AttemptKind;
 }
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;
@@ -64,6 +75,8 @@ export class Subscription {
   readonly timeoutMs: number;
   readonly serialBy: ((event: Event) => string) | undefined;
   readonly concurrency: number;
+  /** Whether it is a consumer of the store's table. */
+  readonly durable: boolean;
   /** False once unsubscribed: events that were matched before go back to the journal when they come to it. */
   active = true;
   /** Handlers of this subscription that run now. At most `concurrency`. */
@@ -84,11 +97,16 @@ export class Subscription {
     this.timeoutMs = options.timeoutMs ?? options.timeout ?? timeoutMs;
     this.serialBy = options.serialBy;
     this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY;
+    this.durable = options.durable ?? true;
   }
 
-  /** How the journal names its share of an event. Topics and ids have no blanks, so that no two names are alike. */
+  /** How the journal names its delivery of an event. */
   get name(): string {
-    return isWildcard(this.pattern) ? `${this.subscriberId} ${this.pattern}` : this.subscriberId;
+    return deliveryName(this.consumer);
+  }
+
+  get consumer(): Consumer {
+    return { name: this.subscriberId, pattern: this.pattern };
   }
 
   get view(): SubscriptionView {
@@ -99,8 +117,16 @@ export class Subscription {
   }
 }
 
+/** A consumer to declare; throws for what could not be subscribed. */
+export function checkedConsumer(pattern: string, subscriberId: string): Consumer {
+  checkTopicPattern(pattern);
+  checkOptions({ subscriberId });
+  return { name: subscriberId, pattern };
+}
+
 function checkOptions(options: SubscribeOptions): void {
-  const { subscriberId, retry, timeout, timeoutMs = timeout, serialBy, concurrency } = options;
+  const { subscriberId, retry, timeout, timeoutMs = timeout, serialBy, concurrency, durable = true } = options;
+  if (typeof durable !== "boolean") throw misuse(`durable is true or false, got ${show(durable)}`);
   if (!isSubscriberId(subscriberId)) {
     throw misuse(
       `subscriberId names who handles: 1 to ${SUBSCRIBER_ID_LENGTH_MAX} characters without blanks, got ${show(subscriberId)}`,

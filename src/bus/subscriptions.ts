@@ -4,7 +4,7 @@
  * The answer for a topic is remembered until a subscription comes or goes, because a busy bus asks it for every event.
  */
 import { TOPICS_REMEMBERED_MAX } from "../limits.ts";
-import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
+import { consumerKey, wantsTopic } from "../store/consumer.ts";
 import type { Subscription, SubscriptionView } from "./subscription.ts";
 
 /** One handling of an event: a subscription, and the name under which the journal knows its share. */
@@ -18,9 +18,17 @@ export class Subscriptions {
   readonly #stepsByTopic = new Map<string, readonly Step[]>();
   /** How many of them want their events in order. */
   #serial = 0;
+  /** Rises with every change. */
+  revision = 1;
+  #consumerKeys: readonly string[] = [];
 
   get hasSerial(): boolean {
     return this.#serial > 0;
+  }
+
+  /** Keys of the consumers that run here: those of durable subscriptions. */
+  get consumerKeys(): readonly string[] {
+    return this.#consumerKeys;
   }
 
   /** In the order of subscribing. */
@@ -56,7 +64,7 @@ export class Subscriptions {
   #match(topic: string): Step[] {
     const uses = new Map<string, number>();
     return this.#all
-      .filter((one) => wants(one, topic))
+      .filter(({ consumer }) => wantsTopic(consumer, topic))
       .map((subscription) => {
         const use = (uses.get(subscription.name) ?? 0) + 1;
         uses.set(subscription.name, use);
@@ -67,10 +75,8 @@ export class Subscriptions {
 
   #changed(): void {
     this.#stepsByTopic.clear();
+    this.revision++;
+    this.#consumerKeys = [...new Set(this.#all.filter((one) => one.durable).map((one) => consumerKey(one.consumer)))];
     this.#serial = this.#all.filter((one) => one.serialBy !== undefined).length;
   }
-}
-
-function wants({ pattern }: Subscription, topic: string): boolean {
-  return isWildcard(pattern) ? matchesTopic(pattern, topic) : pattern === topic;
 }

@@ -25,23 +25,27 @@ import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
-import { type Label, LabelError } from "../store/label.ts";
+import { type Label, LabelError, labelOfMessage } from "../store/label.ts";
 import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
+import type { Rejection } from "../store/rejection.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
+import { Attempt } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
 import { type Next, Retries } from "../work/retries.ts";
+import type { Event } from "./event.ts";
 import { DONE, type EventRun } from "./event-run.ts";
-import { HandlerTransaction } from "./handler.ts";
+import { DeliveryTx, HandlerTransaction, type ShareContext } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
 import type { Slots } from "./slots.ts";
 import type { TransactionalCall } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
+import type { TopicMatches } from "./topic-match.ts";
 
 export type ShareEnd =
   /** The share is in the journal. */
@@ -68,7 +72,9 @@ interface Handling {
   readonly step: Step;
   readonly call: TransactionalCall;
   readonly transaction: Transaction;
-  readonly context: HandlerTransaction;
+  readonly context: ShareContext;
+  /** Of a handler that was subscribed with an open space. */
+  readonly attempt: Attempt | undefined;
   /** Of the runs before it; undefined for the first. */
   retries: Retries | undefined;
 }
@@ -87,13 +93,15 @@ export class TransactionalShare {
   readonly #publisher: Publisher;
   readonly #slots: Slots;
   readonly #lease: LeaseKeeper;
+  readonly #matches: TopicMatches;
   /** Of events that wait to be run again. Nobody has to take one out that was given back instead. */
   readonly #reruns = new WeakMap<EventRun, Rerun>();
   listener: ShareListener | undefined;
 
-  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper }) {
+  constructor(parts: { host: Host; publisher: Publisher; slots: Slots; lease: LeaseKeeper; matches: TopicMatches }) {
     this.#host = parts.host;
     this.#lease = parts.lease;
+    this.#matches = parts.matches;
     this.#publisher = parts.publisher;
     this.#slots = parts.slots;
   }
@@ -103,23 +111,45 @@ export class TransactionalShare {
    * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
    */
   handle(run: EventRun, step: Step, call: TransactionalCall): void {
-    const { replica, handler } = call;
     const retries = this.#retriesOf(run, step);
-    const { subscriberId, timeoutMs } = step.subscription;
-    let transaction: Transaction;
+    let handling: Handling;
     try {
-      transaction = replica.transaction();
+      handling = this.#open(run, step, call, retries);
     } catch (error) {
       this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) });
       return;
     }
-    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
-    const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
+    const { attempt, context } = handling;
     run.handling = context;
-    const handling = { run, step, call, transaction, context, retries };
-    const end = callHandler(handler, run.event, context, { host: this.#host, timeoutMs, cancellable: context });
+    const wait = { host: this.#host, timeoutMs: step.subscription.timeoutMs, cancellable: context };
+    const handler = call.handler as (event: Event, context: ShareContext) => unknown;
+    const end =
+      attempt === undefined
+        ? callHandler(handler, run.event, context, wait)
+        : callHandler(
+            (event: Event, tx: ShareContext) => attempt.enter(() => handler(event, tx)),
+            run.event,
+            context,
+            wait,
+          );
     if (!(end instanceof Promise)) this.#ended(handling, end);
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
+  }
+
+  #open(run: EventRun, step: Step, call: TransactionalCall, retries: Retries | undefined): Handling {
+    const { replica, attempts } = call;
+    const { subscriberId } = step.subscription;
+    const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
+    if (attempts === undefined) {
+      const transaction = replica.transaction();
+      const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
+      return { run, step, call, transaction, context, attempt: undefined, retries };
+    }
+    const { message } = run.event;
+    const id = `${message.metadata.id}/${step.subscriber}`;
+    const attempt = new Attempt(attempts, { replica, id, number: facts.attempt, label: labelOfMessage(message) });
+    const context = new DeliveryTx(facts, this.#publisher, attempt);
+    return { run, step, call, transaction: attempt.transaction, context, attempt, retries };
   }
 
   #retriesOf(run: EventRun, step: Step): Retries | undefined {
@@ -132,13 +162,14 @@ export class TransactionalShare {
   }
 
   #ended(handling: Handling, end: HandlerEnd): void {
-    const { run, transaction, context } = handling;
+    const { run, transaction, context, attempt } = handling;
     run.handling = undefined;
-    const isAgain = end.kind !== "timeout" && (context.sawUnloaded || (end.kind === "threw" && isStale(end.error)));
+    const isAgain = end.kind !== "timeout" && (!context.isReady || (end.kind === "threw" && isStale(end.error)));
+    attempt?.end();
     try {
       if (run.state === "over" || isAgain) transaction.abort();
       if (run.state === "over") this.#over(handling, LOST);
-      else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(), LOST);
+      else if (isAgain) this.#goOn(handling, this.#retries(handling).afterLoads(attempt), LOST);
       else if (end.kind === "returned") this.#commit(handling, end.value);
       else this.#commitReads(handling, end);
     } catch (error) {
@@ -202,7 +233,13 @@ export class TransactionalShare {
   /** `end` is that of a run whose commit stands. */
   #answered(handling: Handling, commit: Commit, outcome: CommitOutcome, end: ShareEnd): void {
     if (outcome.kind === "committed") this.#over(handling, end);
-    else this.#goOn(handling, this.#retries(handling).next(outcome, commit), end);
+    else this.#goOn(handling, this.#next(handling, outcome, commit), end);
+  }
+
+  /** The settlement of an event whose consumers have changed is decided again, by the run that follows. */
+  async #next(handling: Handling, rejection: Rejection, commit: Commit): Promise<Next> {
+    if (rejection.reason === "consumers-moved") await this.#matches.decideAnew([handling.run]);
+    return this.#retries(handling).next(rejection, commit);
   }
 
   #goOn(handling: Handling, next: Promise<Next>, end: ShareEnd): void {
@@ -223,13 +260,16 @@ export class TransactionalShare {
     return next.kind === "lost" ? LOST : { kind: "failed", error: next.rejection.message };
   }
 
-  #over({ run, step }: Handling, end: ShareEnd): void {
+  #over({ run, step, attempt }: Handling, end: ShareEnd): void {
+    if (end.kind === "recorded" || end.kind === "settled") attempt?.lineage.confirm();
+    else attempt?.lineage.fail("the delivery was not committed");
     this.listener?.shareEnded(run, step, end);
   }
 
   /** The run goes to the dispatcher, which begins this step once more. */
   #ready(handling: Handling): void {
-    const { run, step } = handling;
+    const { run, step, attempt } = handling;
+    attempt?.lineage.fail("the handler runs again");
     this.#reruns.set(run, { step, retries: this.#retries(handling), readyAtMs: this.#host.monotonic() });
     this.listener?.shareAgain(run);
   }

@@ -37,6 +37,9 @@ interface OwnOptions<T> extends CellOptions<T> {
   readonly above?: Cell<unknown> | undefined;
 }
 
+const LOADED: Seen = Object.freeze({ loaded: true });
+const LOADING: Seen = Object.freeze({ loaded: false });
+
 /** Of all cells without options: a cell is made for every place that somebody touches. */
 const NO_OPTIONS: OwnOptions<never> = Object.freeze({});
 
@@ -56,6 +59,14 @@ export interface SinkOptions {
   readonly throttleMs?: number;
   /** What it may know, by the names of labels; without one, everything. What is above is refused and does not wake it. */
   readonly clearance?: readonly string[];
+  /** Calls back also before everything it reads is loaded, with the default in place of missing values. Default false. */
+  readonly whileLoading?: boolean;
+}
+
+/** How certain the value is that a sink is called with. */
+export interface Seen {
+  /** False only with `whileLoading`: something that the value depends on is still to be loaded. */
+  readonly loaded: boolean;
 }
 
 export interface PullOptions {
@@ -88,6 +99,11 @@ export class Cell<T = unknown> extends Place {
     return value as T;
   }
 
+  /** The value as a sink sees it. */
+  protected look(): T | undefined {
+    return this.get();
+  }
+
   /** The value, without making the computation or effect that asks depend on it. */
   peek(): T | undefined {
     return this.scheduler.untracked(() => this.get());
@@ -118,6 +134,11 @@ export class Cell<T = unknown> extends Place {
     return value;
   }
 
+  /** Whether reads give the value, and not its absence because the document is still to be loaded. Starts no load; see `pull`. */
+  get isLoaded(): boolean {
+    return followLinks(this.address, this.targets).document.isReadable;
+  }
+
   /** The value as it lies there, with links inside it as links. */
   getRaw(): Json | undefined {
     return handOut(readThrough(this.address, this.targets));
@@ -129,11 +150,13 @@ export class Cell<T = unknown> extends Place {
   set(value: T): void {
     if (value === undefined) return this.delete();
     this.requireWritable(value);
+    if (!this.targets.late.isEmpty && this.#isLate(false)) return this.#writeLate(() => this.set(value));
     this.scheduler.write(this.#begun(), value);
   }
 
-  /** Replaces the value by what `change` makes of it. Of a document that is not loaded it makes something only if there is none. */
+  /** Replaces the value by the result of `change`, which is called again if the document turns out to exist once it is loaded. */
   update(change: (value: T | undefined) => T): void {
+    if (this.#isLate(true)) return this.#writeLate(() => this.update(change));
     const next = change(this.get());
     const place = followLinks(this.address, this.targets);
     if (this.scheduler.glance(place) === undefined) this.scheduler.restOn(place);
@@ -142,6 +165,7 @@ export class Cell<T = unknown> extends Place {
 
   /** Removes the value; at the root of a document, the document. */
   delete(): void {
+    if (this.#isLate(true)) return this.#writeLate(() => this.delete());
     this.scheduler.erase(this.#writable());
   }
 
@@ -154,22 +178,39 @@ export class Cell<T = unknown> extends Place {
 
   /** Adds elements at the end of an array; where there is none, to the default or to a new one. */
   push(...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    if (this.#isLate(true)) return this.#writeLate(() => this.push(...items));
     if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.append(this.#begun(), items);
   }
 
   /** Replaces elements of an array. */
   splice(index: number, remove: number, ...items: T extends readonly (infer Element)[] ? Element[] : never[]): void {
+    if (!this.targets.late.isEmpty && this.#isLate(false))
+      return this.#writeLate(() => this.splice(index, remove, ...items));
     if (this.#options.default !== undefined) this.#writeDefault();
     this.scheduler.splice(this.#begun(), index, remove, items);
   }
 
-  /** Calls back with the value, now and whenever it has changed, until cancelled. */
-  sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
+  /** Calls back with the value once everything it depends on is loaded, and whenever it has changed, until cancelled. */
+  sink(
+    callback: (value: T | undefined, seen: Seen) => unknown,
+    { whileLoading = false, ...options }: SinkOptions = {},
+  ): () => void {
     const { default: own, above } = this.#options;
     const hasStandIn = own !== undefined || above !== undefined;
-    const run = hasStandIn ? this.#unlessEqual(callback) : () => callback(this.get());
-    return this.targets.observe({ kind: "effect", id: `sink of ${this.address}`, run, ...options });
+    const observed = { kind: "effect", id: `sink of ${this.address}`, ...options } as const;
+    if (whileLoading) return this.targets.observe({ ...observed, run: this.#showing(callback), whileLoading: "show" });
+    const call = (value: T | undefined) => callback(value, LOADED);
+    const run = hasStandIn ? this.#unlessEqual(call) : () => call(this.look());
+    return this.targets.observe({ ...observed, run });
+  }
+
+  /** Calls back when the value, or whether it is loaded, is another. */
+  #showing(callback: (value: T | undefined, seen: Seen) => unknown): () => unknown {
+    return () => {
+      const value = this.look();
+      return callback(value, this.scheduler.isEarly ? LOADING : LOADED);
+    };
   }
 
   /**
@@ -181,7 +222,7 @@ export class Cell<T = unknown> extends Place {
     return () => {
       const before = last;
       last = undefined;
-      const value = this.get();
+      const value = this.look();
       if (before !== undefined && equal(before.value as Json, value as Json)) {
         last = before;
         return undefined;
@@ -216,6 +257,19 @@ export class Cell<T = unknown> extends Place {
   /** Throws where the value may not be written here. */
   requireWritable(value: T): void {
     if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
+  }
+
+  /** Whether a write of plain code has to wait for the document, or for earlier writes that do. */
+  #isLate(needsDocument: boolean): boolean {
+    if (this.scheduler.isUnderWay) return false;
+    const { home } = this.#writable();
+    if (this.targets.late.has(home)) return true;
+    const { isKnown, loadError } = home.document;
+    return needsDocument && !isKnown && loadError === undefined;
+  }
+
+  #writeLate(code: () => void): void {
+    this.targets.late.write(this.#writable().home, code);
   }
 
   /** Where a write goes that needs something to stand on: the default above, where nothing is there. */

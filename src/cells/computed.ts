@@ -4,7 +4,7 @@ import type { Address } from "../scheduler/address.ts";
 import { setComputed } from "../scheduler/computed-error.ts";
 import type { SchedulerNode } from "../scheduler/node.ts";
 import { LabelError } from "../store/label.ts";
-import { Cell, type CellOptions, type SinkOptions } from "./cell.ts";
+import { Cell, type CellOptions, type Seen, type SinkOptions } from "./cell.ts";
 import type { LinkTargets } from "./links.ts";
 
 export class Computed<T = unknown> extends Cell<T> {
@@ -33,13 +33,15 @@ export class Computed<T = unknown> extends Cell<T> {
     return this.node.error;
   }
 
-  /** Calls back with the value, now and whenever it has changed, until cancelled; not with an error. */
-  override sink(callback: (value: T | undefined) => unknown, options: SinkOptions = {}): () => void {
-    const run = () => {
-      const value = super.get();
-      return this.node.error === undefined ? callback(value) : undefined;
-    };
-    return this.targets.observe({ kind: "effect", id: `sink of ${this.address}`, run, ...options });
+  protected override look(): T | undefined {
+    return super.get();
+  }
+
+  /** As for every cell; not called while the function fails. */
+  override sink(callback: (value: T | undefined, seen: Seen) => unknown, options: SinkOptions = {}): () => void {
+    const unlessFailed = (value: T | undefined, seen: Seen) =>
+      this.node.error === undefined ? callback(value, seen) : undefined;
+    return super.sink(unlessFailed, options);
   }
 
   override set(value: T): never {

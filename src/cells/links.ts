@@ -10,6 +10,7 @@ import type { Scheduler } from "../scheduler/scheduler.ts";
 import { asLink, LINK_KEY, type Link } from "../store/document.ts";
 import type { Replica } from "../store/replica.ts";
 import type { Cell } from "./cell.ts";
+import type { LateWrites } from "./late-writes.ts";
 
 /** Finds the spaces that links lead to. */
 export interface LinkTargets {
@@ -18,6 +19,8 @@ export interface LinkTargets {
   replica(space: string): Replica;
   /** The cell that reads what lies at an address and is made of links: a list, the result of a piece. */
   readerOf(address: Address): Cell<unknown> | undefined;
+  /** Writes that depend on documents which are not loaded. */
+  readonly late: LateWrites;
   /** Registers an effect that ends with the space; the returned function ends it before. */
   observe(spec: NodeSpec): () => void;
 }

@@ -23,11 +23,13 @@ import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../stor
 import { Replica } from "../store/replica.ts";
 import type { Store } from "../store/store.ts";
 import type { AttemptKind } from "../work/attempt.ts";
+import { Receipts } from "../work/receipts.ts";
 import { Cell, type CellOptions, ownDefault, type SinkOptions } from "./cell.ts";
 import { type BeginOptions, CellTransaction } from "./cell-transaction.ts";
 import { Computed } from "./computed.ts";
 import { EffectCleanup } from "./effect-cleanup.ts";
 import { type Declassification, declassify } from "./labels.ts";
+import { LateWrites } from "./late-writes.ts";
 import { LinkedCell } from "./linked-cell.ts";
 import type { LinkTargets } from "./links.ts";
 import type { Each, ListOptions } from "./list-children.ts";
@@ -79,6 +81,7 @@ export interface NodeOptions extends SinkOptions {
 export class Space implements LinkTargets, AsyncDisposable {
   readonly name: string;
   readonly scheduler: Scheduler;
+  readonly late: LateWrites;
   readonly #host: Host;
   readonly #replica: Replica;
   readonly #reads: TransactionReads;
@@ -92,6 +95,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   /** Effects that end with the space; of a scheduler of its own all do. */
   readonly #observers = new Set<SchedulerNode>();
   #effects = 0;
+  /** Made by the first entry point. */
+  #known: Receipts | undefined;
   #closing: Promise<void> | undefined;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -109,6 +114,7 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.#ownsScheduler = options.scheduler === undefined;
     this.#fingerprints = options.persist && new Fingerprints(options.persist.version);
     this.scheduler = options.scheduler ?? new Scheduler({ host });
+    this.late = new LateWrites(host, this.scheduler);
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
     this.#reads = this.scheduler.reads(replica);
@@ -320,9 +326,23 @@ export class Space implements LinkTargets, AsyncDisposable {
     return transact(this.#host, this.scheduler, this.#replica, this.#reads, within, options);
   }
 
+  /**
+   * Runs code that is no part of the handler that calls it: its writes are commits of their own. For pools, caches and listeners that a handler
+   * makes and that live longer than it.
+   */
+  outside<T>(code: () => T): T {
+    return this.scheduler.outside(code);
+  }
+
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
     return new CellTransaction(this.#replica.transaction(), this.#reads, options);
+  }
+
+  /** For entry points: which invocations this space knows. */
+  get receipts(): Receipts {
+    this.#known ??= new Receipts(this.#host, this.#replica);
+    return this.#known;
   }
 
   /** For entry points: the kind of the attempts that a handler makes on this space. */
@@ -427,7 +447,7 @@ export class Space implements LinkTargets, AsyncDisposable {
   }
 }
 
-function specOf(basic: NodeSpec, { reads, persist, fingerprint, ...options }: NodeOptions): NodeSpec {
-  const spec = { ...basic, ...options };
+function specOf(basic: NodeSpec, { reads, persist, fingerprint, whileLoading, ...options }: NodeOptions): NodeSpec {
+  const spec: NodeSpec = { ...basic, ...options, ...(whileLoading ? { whileLoading: "show" } : {}) };
   return reads === undefined ? spec : { ...spec, declaredReads: reads.map((cell) => cell.address) };
 }

@@ -1,6 +1,5 @@
 /**
- * Running synchronous code as one commit until it is durable: a stale one is run again after catching up, within a time window
- * and with growing, jittered pauses; any other rejection is the caller's to know. Code that has looked at documents which are not here,
+ * Running synchronous code as one commit until it is durable. A rejected commit is judged by the table of all entry points (`work/retries.ts`). Code that has looked at documents which are not here,
  * and has thrown or written nothing, is run again when they are, and code that has looked at what is not confirmed yet, and has thrown or written nothing,
  * when that has fallen; code that has looked at a computed value which was not up to date, when that is: at
  * once, unless something asynchronous is in the way.
@@ -12,8 +11,10 @@ import type { Address, DocumentIndex } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { ReadBehind, ReadTentative, ReadTooEarly, type Transacted } from "../scheduler/turns.ts";
-import { type Rejection, rejected, retryRule } from "../store/rejection.ts";
+import type { CommitIdentity } from "../store/commit.ts";
+import { type Rejection, rejected } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
+import { Retries } from "../work/retries.ts";
 
 export interface TransactOptions {
   /** Subscribers of this group are not told: they made the change themselves. */
@@ -33,6 +34,9 @@ export class TransactionError extends Error {
     this.rejection = rejection;
   }
 }
+
+/** Stands for the commit of code that made none. */
+const NO_COMMIT: CommitIdentity = { session: "", localSequence: 0 };
 
 /** Runs of the code in one turn, each because of computed values that the one before had not looked at. */
 const ATTEMPTS_AT_ONCE = 10;
@@ -61,6 +65,7 @@ export async function transact<T>(
   /** What it has looked at while it was not here stays from then on, until it has run with all of it. */
   const held: (() => void)[] = [];
   const closure = reads.closure();
+  let retries: Retries | undefined;
   try {
     for (let attempt = 1; ; attempt++) {
       const attempted = tryOnce(() => scheduler.transact(replica, code, changeGroup, closure));
@@ -88,11 +93,13 @@ export async function transact<T>(
       closure.release();
       const outcome = await (commit?.outcome ?? standing);
       if (outcome === undefined || outcome.kind === "committed") return end();
-      const mayRunAgain = commit === undefined || retryRule(outcome) === "run-again";
-      if (!mayRunAgain || isOver()) throw new TransactionError(outcome, attempt);
-      await replica.catchUp();
-      await replica.loadsSettled();
-      await pause(host, READY_PAUSE_MS * Math.min(attempt, 10) * host.random());
+      retries ??= new Retries({ host, replica, windowMs: until - host.monotonic() });
+      // Code that wrote nothing has no commit that the store could be asked for: its reads were taken back.
+      const rejection = commit === undefined ? { ...outcome, class: "stale" as const } : outcome;
+      const next = await retries.next(rejection, commit ?? NO_COMMIT);
+      if (next.kind === "done") return end();
+      if (next.kind !== "again")
+        throw new TransactionError(next.kind === "already" ? rejection : next.rejection, attempt);
     }
   } finally {
     closure.release();

@@ -3,8 +3,11 @@
 import { text } from "node:stream/consumers";
 import { Client } from "../client/client.ts";
 import { ClientError } from "../client/client-error.ts";
+import { pause } from "../host/pause.ts";
+import { systemHost } from "../host/system-host.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import type { GraphView } from "../kernel/inspect-capability.ts";
+import { InstanceLock } from "../kernel/instance-lock.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { readNumber, UsageError, type VerbCall } from "./verb.ts";
@@ -12,7 +15,42 @@ import { readNumber, UsageError, type VerbCall } from "./verb.ts";
 /** A day: whoever waits longer does not wait at a terminal. */
 const TIMEOUT_MS_MAX = 86_400_000;
 
-export function connect({ environment, options, terminal }: VerbCall): Promise<Client> {
+/** A kernel that was started a moment ago, by the line before, has not taken its directory yet. */
+const STARTED_MS = 1_000;
+/** A kernel that has taken its directory and opens its socket when it has booted. */
+const BOOTING_MS = 30_000;
+const RETRY_MS = 50;
+
+/** Connects to the kernel of this directory. Waits for one that is starting. */
+export async function connect(call: VerbCall): Promise<Client> {
+  const host = systemHost();
+  const startMs = host.monotonic();
+  let isWaiting = false;
+  for (;;) {
+    try {
+      return await connectOnce(call);
+    } catch (error) {
+      if (!isNotReachable(error) || !isAbsent(error.cause)) throw error;
+      const isBooting = InstanceLock.isHeld(dataDirectory(call.environment));
+      const waitedMs = host.monotonic() - startMs;
+      if (waitedMs >= (isBooting ? BOOTING_MS : STARTED_MS)) throw error;
+      if (isBooting && !isWaiting) call.terminal.complain("a kernel is starting here; waiting for it");
+      isWaiting ||= isBooting;
+      await pause(host, RETRY_MS);
+    }
+  }
+}
+
+function isNotReachable(error: unknown): error is ClientError {
+  return error instanceof ClientError && error.code === "NOT_REACHABLE";
+}
+
+/** There is no socket, or no process listens on it. */
+function isAbsent(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && (cause.code === "ENOENT" || cause.code === "ECONNREFUSED");
+}
+
+function connectOnce({ environment, options, terminal }: VerbCall): Promise<Client> {
   const path = dataDirectory(environment).socketFile;
   const timeoutMs = readNumber("timeout", options["timeout"], { min: 1, max: TIMEOUT_MS_MAX });
   return Client.connect({
@@ -28,9 +66,9 @@ export function connect({ environment, options, terminal }: VerbCall): Promise<C
 /** Undefined when no kernel is running: for verbs that can do without one. */
 export async function connectIfRunning(call: VerbCall): Promise<Client | undefined> {
   try {
-    return await connect(call);
+    return await connectOnce(call);
   } catch (error) {
-    if (error instanceof ClientError && error.code === "NOT_REACHABLE") return undefined;
+    if (isNotReachable(error)) return undefined;
     throw error;
   }
 }

@@ -129,6 +129,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
       checkSchema(facts),
       checkPermissions(databaseFile, facts),
       await checkLeases(store, directory),
+      await checkConsumers(store, InstanceLock.isHeld(directory)),
       checkReceipts(receiptFacts(databaseFile), systemHost().now()),
       checkGrowth(growthOf(databaseFile, systemHost().now())),
       await checkJournal(store, databaseFile),
@@ -165,6 +166,20 @@ async function checkLeases(store: KernelStore, directory: DataDirectory): Promis
   return { check: "leases", ok: true, found: `${who}; ${pending} events wait, ${failed} have failed` };
 }
 
+/** Consumers that events wait for. While no kernel runs, none does, and that is no trouble. */
+async function checkConsumers(store: KernelStore, running: boolean): Promise<Finding> {
+  const { consumers } = await store.consumers();
+  const missing = consumers.filter(({ leases, waiting }) => leases.length === 0 && (running || waiting > 0));
+  const awaited = missing.filter(({ waiting }) => waiting > 0);
+  const named = missing.map(({ name, pattern, waiting }) => `${name} on ${pattern} (${waiting} events wait)`);
+  const remedy = 'mend it and start it, or "millrace consumers remove NAME" if it is gone for good';
+  const found =
+    missing.length === 0
+      ? `${consumers.length} declared`
+      : `${consumers.length} declared; not running: ${named.join(", ")}${awaited.length === 0 ? "" : `; ${remedy}`}`;
+  return { check: "consumers", ok: !running || awaited.length === 0, found };
+}
+
 /** How many there are, and since when. A horizon that is to come was moved by a clock that was wrong, and nothing is taken before it. */
 function checkReceipts({ receipts, ending, horizonMs }: ReceiptFacts, nowMs: number): Finding {
   const kept = `${receipts} kept, ${ending} of what says when it was made`;
@@ -177,7 +192,7 @@ function checkReceipts({ receipts, ending, horizonMs }: ReceiptFacts, nowMs: num
   return { check: "receipts", ok: !isAhead, found };
 }
 
-/** What a day adds; the retention of the kernel takes away what is older. */
+/** The rows and receipts of one day; the retention of the kernel removes older ones. */
 function checkGrowth({ rows, bytes, receipts, deadLetters }: Growth): Finding {
   const day = `${rows} journal rows with ${Math.ceil(bytes / 1_024)} KiB of data, ${receipts} receipts`;
   return { check: "growth", ok: true, found: `${day} in the last day; ${deadLetters} dead letters, which are kept` };

@@ -3,7 +3,7 @@ import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
 import type { PendingView, WhyView } from "../kernel/inspect-capability.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
 import { causesOf } from "./conversation.ts";
-import { type Row, timeOf } from "./journal-lines.ts";
+import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
 import type { VerbCall } from "./verb.ts";
 
@@ -37,8 +37,8 @@ function verdictOn(row: Row, running: boolean): string {
   const { status, attempts, error, nextAttemptAtMs, lease } = row;
   if (row.unreadable !== undefined) return `cannot be read: ${row.unreadable}`;
   if (status === "failed")
-    return `failed after ${times(attempts)}: ${error ?? "no reason was kept"}; put it back with: millrace requeue ${row.id}`;
-  if (status === "done") return error === undefined ? "done" : `done, with a note: ${error}`;
+    return `failed after ${times(attempts)}: ${error ?? "no reason was kept"}; put it back with: millrace requeue ${row.id}; or give it up: millrace discard ${row.id} --reason "…"`;
+  if (status === "done") return row.outcome === undefined ? "done" : `${row.outcome}: ${troubleOf(row)}`;
   if (status === "processing") {
     return running
       ? `is being handled now, for the ${ordinal(attempts)} time (lease ${lease})`
@@ -48,13 +48,19 @@ function verdictOn(row: Row, running: boolean): string {
     const when = new Date(nextAttemptAtMs).toISOString();
     return `waits for its next attempt at ${when}, after ${times(attempts)}: ${error ?? "no reason was kept"}`;
   }
+  const awaited = row.deliveries.filter(({ awaits }) => awaits !== undefined);
+  if (awaited.length > 0)
+    return `waits for ${awaited.map(({ subscriber }) => subscriber).join(", ")}, which is not running`;
   return running ? "waits for its turn" : "waits for a kernel: none is running here";
 }
 
 function eventLines(row: Row, listeners: Listeners): string[] {
   const { deliveries } = row;
-  const lines = deliveries.map(({ subscriber, status, attempts, error }) => {
+  const lines = deliveries.map(({ subscriber, status, attempts, error, awaits }) => {
     const trouble = error === undefined ? "" : `: ${error}`;
+    if (awaits !== undefined)
+      return `${subscriber}: not running${trouble}; it gets the event when it runs, and "millrace consumers remove ${subscriber.split(" ", 1)[0]}" ends the wait`;
+    if (status === "removed") return `${subscriber}: removed before it handled the event`;
     return `${subscriber}: ${status} after ${times(attempts)}${trouble}`;
   });
   if (!listeners.areKnown) return lines;

@@ -24,7 +24,17 @@ export const graph: Verb = {
 };
 
 /** On in every kernel; shown with `--all`. */
-const BUILT_IN = new Set(["syscall", "journal", "timer", "memory", "inspector", "health", "kernel"]);
+const BUILT_IN = new Set([
+  "syscall",
+  "shutdown",
+  "journal",
+  "timer",
+  "memory",
+  "inspector",
+  "operator",
+  "health",
+  "kernel",
+]);
 
 interface Edge {
   readonly from: string;

@@ -3,14 +3,16 @@ import type { KernelStore } from "../kernel/open-store.ts";
 import { visibleLine } from "../message/visible-text.ts";
 
 export type Row = Awaited<ReturnType<KernelStore["query"]>>[number];
+export type DoneOutcome = NonNullable<Row["outcome"]>;
 
 export function timeOf({ createdAtMs }: Row): string {
   return new Date(createdAtMs).toISOString();
 }
 
-/** What went wrong with a row, if anything. */
-export function troubleOf(row: Row): string {
-  return row.error ?? row.unreadable ?? "";
+/** Why a row failed, or ended without being handled; empty for others. */
+export function troubleOf({ error, reason, unreadable }: Row): string {
+  if (reason !== undefined) return error === undefined ? reason : `${reason} (failed with: ${error})`;
+  return error ?? unreadable ?? "";
 }
 
 /** `1 event`, `2 events`. */

@@ -2,13 +2,17 @@
  * Who may change a journal: the kernel that runs on it, asked over its socket; or, when none runs, this process, which holds the
  * directory's lock meanwhile so that none begins. Verbs that change things say what, and do not care which. SPEC: K44.
  */
+import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
+import { type RemovedConsumer, removeStoredConsumers, requeueStored } from "../kernel/consumer-repair.ts";
 import { dataDirectory } from "../kernel/data-directory.ts";
 import { InstanceLock } from "../kernel/instance-lock.ts";
 import { type KernelStore, openStore } from "../kernel/open-store.ts";
-import { REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
+import { recordOperatorAction } from "../kernel/operator-capability.ts";
+import { PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
 import { connectIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
+import { operatorName } from "./operator.ts";
 import type { VerbCall } from "./verb.ts";
 
 /** Which settled rows may go; a row goes when it is over either bound. */
@@ -17,40 +21,74 @@ export interface PurgeBounds {
   readonly keepSettled?: number;
 }
 
+/** Rows that one purge removes at most. */
+export const PURGE_ROWS_MAX = PURGE_STEPS_MAX * RETENTION_STEP_ROWS;
+
 export interface JournalOwner {
-  /** Puts failed rows back, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
-  requeue(ids: readonly number[]): Promise<readonly number[]>;
-  /** Removes some of what may go; resolves with how many. Zero means that nothing is left to remove. */
+  /** Gives dead letters up, at most `REQUEUE_IDS_MAX`; resolves with those that were failed. */
+  discard(ids: readonly number[], reason: string): Promise<readonly number[]>;
+  /** Puts rows back, at most `REQUEUE_IDS_MAX`, or only for one consumer; resolves with those that were put back. */
+  requeue(ids: readonly number[], consumer?: string): Promise<readonly number[]>;
+  /** Removes consumers of a name, of one pattern or of all. */
+  removeConsumers(name: string, pattern?: string): Promise<readonly RemovedConsumer[]>;
+  /** Removes rows, at most `PURGE_ROWS_MAX`; resolves with how many. Fewer mean that none is left to remove. */
   purgeSome(bounds: PurgeBounds): Promise<number>;
   cancelTimer(timerId: string): Promise<boolean>;
 }
 
 export async function withOwner<T>(call: VerbCall, work: (owner: JournalOwner) => Promise<T>): Promise<T> {
+  const by = operatorName();
   const client = await connectIfRunning(call);
   if (client) {
     await using _ = client;
     return await work({
-      requeue: async (ids) =>
-        ((await client.command("Kernel.Requeue", { ids: [...ids] })) as { requeued: number[] }).requeued,
+      requeue: async (ids, consumer) => {
+        const data = { ids: [...ids], by, ...(consumer === undefined ? {} : { consumer }) };
+        return ((await client.command("Kernel.Requeue", data)) as { requeued: number[] }).requeued;
+      },
+      discard: async (ids, reason) =>
+        ((await client.command("Kernel.Discard", { ids: [...ids], reason, by })) as { discarded: number[] }).discarded,
+      removeConsumers: async (name, pattern) => {
+        const data = { name, ...(pattern === undefined ? {} : { pattern }) };
+        return ((await client.command("Kernel.RemoveConsumer", data)) as never as { removed: RemovedConsumer[] })
+          .removed;
+      },
       purgeSome: async (bounds) =>
-        ((await client.command("Kernel.Purge", { ...bounds })) as { removed: number }).removed,
+        ((await client.command("Kernel.Purge", { ...bounds, by })) as { removed: number }).removed,
       cancelTimer: async (timerId) =>
-        ((await client.command("Timer.Cancel", { timerId })) as { cancelled: boolean }).cancelled,
+        ((await client.command("Kernel.CancelTimer", { timerId, by })) as { cancelled: boolean }).cancelled,
     });
   }
   const file = existingDatabaseFile(undefined, call.environment);
   using _lock = InstanceLock.take(dataDirectory(call.environment));
-  await using store = await openStore(systemHost(), file);
-  return await work(ownerOf(store));
+  const host = systemHost();
+  await using store = await openStore(host, file);
+  return await work(ownerOf(host, store, by));
 }
 
-function ownerOf(store: KernelStore): JournalOwner {
+function ownerOf(host: Host, store: KernelStore, by: string): JournalOwner {
+  const record = (action: Parameters<typeof recordOperatorAction>[1]) => recordOperatorAction({ host, store }, action);
   return {
-    requeue: (ids) => store.requeue(ids),
-    purgeSome: (bounds) => store.retain({ ...bounds, limit: RETENTION_STEP_ROWS }),
+    requeue: async (ids, consumer) => {
+      const requeued = await requeueStored(store, ids, consumer);
+      if (requeued.length > 0) await record({ action: "requeue", by, ids: requeued });
+      return requeued;
+    },
+    discard: async (ids, reason) => {
+      const discarded = await store.conclude(ids, { from: "failed", ending: { outcome: "discarded", reason } });
+      if (discarded.length > 0) await record({ action: "discard", by, ids: discarded, reason });
+      return discarded;
+    },
+    removeConsumers: (name, pattern) => removeStoredConsumers({ host, store }, name, pattern),
+    purgeSome: async (bounds) => {
+      const removed = await store.retain({ ...bounds, limit: PURGE_ROWS_MAX });
+      if (removed > 0) await record({ action: "purge", by, removed, ...bounds });
+      return removed;
+    },
     cancelTimer: async (timerId) => {
-      const [cancelled] = await store.changeDue([{ op: "cancel", kind: "timer", key: timerId }]);
-      return cancelled ?? false;
+      const [cancelled = false] = await store.changeDue([{ op: "cancel", kind: "timer", key: timerId }]);
+      if (cancelled) await record({ action: "cancel", by, timerId });
+      return cancelled;
     },
   };
 }

@@ -6,7 +6,7 @@ import { JOURNAL_PAGE_ROWS } from "../limits.ts";
 import { nearWord } from "../message/near-word.ts";
 import { askIfRunning } from "./connection.ts";
 import { existingDatabaseFile } from "./database-file.ts";
-import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
+import { type DoneOutcome, type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { type Listing, readLimit, readStatus } from "./listing.ts";
 import type { VerbCall } from "./verb.ts";
 
@@ -36,7 +36,7 @@ interface RequestItem {
   readonly id: string;
   readonly type: string;
   readonly kind: string;
-  readonly state: "waiting" | "done" | "failed";
+  readonly state: "waiting" | "done" | "failed" | DoneOutcome;
   readonly sentAtMs: number;
   readonly capability: string;
 }
@@ -69,12 +69,12 @@ function waitingItem({ id, kind, type, sentAtMs, capability = "on its way" }: Pe
   return { id, type, kind, state: "waiting", sentAtMs, capability };
 }
 
-function keptItem({ message, topic, source, status, createdAtMs }: Row): RequestItem {
+function keptItem({ message, topic, source, status, outcome, createdAtMs }: Row): RequestItem {
   return {
     id: message?.metadata.id ?? "?",
     type: message?.type ?? topic,
     kind: "command",
-    state: status === "pending" || status === "processing" ? "waiting" : status,
+    state: status === "pending" || status === "processing" ? "waiting" : (outcome ?? status),
     sentAtMs: message?.metadata.timestamp ?? createdAtMs,
     capability: source,
   };
@@ -84,7 +84,7 @@ async function rows(call: VerbCall, filter: Partial<Parameters<KernelStore["quer
   const { topic } = call.options;
   const limit = readLimit(call);
   await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, call.environment));
-  return store.query({ ...filter, limit, order: "descending", ...(typeof topic === "string" ? { topic } : {}) });
+  return store.query({ ...filter, limit, order: "descending", ...(typeof topic === "string" ? { named: topic } : {}) });
 }
 
 /** Of the topics that the last rows have. */
@@ -93,11 +93,21 @@ async function meantTopic({ options, environment }: VerbCall): Promise<string | 
   if (typeof topic !== "string") return undefined;
   await using store = await openStoreForReading(systemHost(), existingDatabaseFile(undefined, environment));
   const last = await store.query({ limit: JOURNAL_PAGE_ROWS, order: "descending" });
-  const near = nearWord(topic, [...new Set(last.map((row) => row.topic))]);
+  const names = last.flatMap((row) => [row.topic, row.message?.type ?? row.topic]);
+  const near = nearWord(topic, [...new Set(names)]);
   return near === topic ? undefined : near;
 }
 
 function cellsOf(row: Row): string[] {
   const kind = row.message?.kind ?? "?";
-  return [String(row.id), row.status, String(row.attempts), timeOf(row), kind, row.topic, row.source, troubleOf(row)];
+  return [
+    String(row.id),
+    row.outcome ?? row.status,
+    String(row.attempts),
+    timeOf(row),
+    kind,
+    row.topic,
+    row.source,
+    troubleOf(row),
+  ];
 }

@@ -11,9 +11,12 @@ import { nearWord } from "../message/near-word.ts";
 import { backup } from "./backup.ts";
 import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
+import { consumers } from "./consumers.ts";
 import { dev } from "./dev.ts";
+import { discard } from "./discard.ts";
 import { doctor } from "./doctor.ts";
 import { erase } from "./erase.ts";
+import { extension } from "./extension.ts";
 import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
 import { init } from "./init.ts";
@@ -36,7 +39,8 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, cancel, purge, erase, backup, restore, verify, doctor, bench],
+  ...[requeue, discard, consumers, extension, cancel, purge, erase],
+  ...[backup, restore, verify, doctor, bench],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -1,7 +1,8 @@
 /**
- * `millrace requeue`: puts failed events back, by id, or all that a filter finds. Subscribers that had handled one do not get it
- * again. What a filter finds is counted first, and put back only with `--yes`. Commands are put back one by one, by their ids: whoever sent one
- * was told that it failed, and may have sent it again. SPEC: K44.
+ * `millrace requeue`: puts events back that failed or were settled without a consumer, by id, or all failed ones that a filter finds.
+ * Subscribers that had handled one do not get it again. With `--consumer`, done events go back for that consumer alone. Events that a filter
+ * finds are counted first, and put back only with `--yes`. Commands are put back one by one, by their ids: the sender of one was told that it
+ * failed, and may have sent it again. SPEC: K44.
  */
 import { systemHost } from "../host/system-host.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -11,18 +12,19 @@ import { counted } from "./journal-lines.ts";
 import { inRequests, type JournalOwner, withOwner } from "./journal-owner.ts";
 import { EXIT, type ExitCode, JSON_OPTION, readAge, UsageError, type Verb, type VerbCall } from "./verb.ts";
 
-const IDS_MAX = 10_000;
+export const IDS_MAX = 10_000;
 
 export const requeue: Verb = {
   name: "requeue",
-  usage: "<id>... | --all | [--topic T] [--correlation C] [--newer AGE] [--yes] [--json]",
+  usage: "<id>... [--consumer NAME] | --all | [--topic T] [--correlation C] [--newer AGE] [--yes] [--json]",
   summary: "put failed events back: by id, or all that a filter finds (counted first; --yes does it)",
   example: "millrace requeue 12\nmillrace requeue --topic Email.Received --newer 2h --yes",
   options: {
     all: { type: "boolean", about: "every event that has failed" },
-    topic: { type: "string", value: "T", about: "those of this topic" },
+    topic: { type: "string", value: "T", about: "those of this topic or type" },
     correlation: { type: "string", value: "C", about: "those of this conversation" },
     newer: { type: "string", value: "AGE", about: "those that failed within the last 90s, 15m, 12h or 30d" },
+    consumer: { type: "string", value: "NAME", about: "events that are done go back too, for this consumer alone" },
     yes: { type: "boolean", about: "do it, and do not only count" },
     json: JSON_OPTION,
   },
@@ -31,68 +33,75 @@ export const requeue: Verb = {
 };
 
 async function run(call: VerbCall): Promise<ExitCode> {
-  const { words, options, terminal } = call;
-  const named = words.map(readId);
-  const filtered = ["topic", "correlation", "newer"].some((name) => options[name] !== undefined);
-  if (named.length > 0 && (filtered || options["all"])) throw new UsageError("name ids, or a filter, not both");
-  if (named.length === 0 && !filtered && !options["all"])
-    throw new UsageError('name failed events, or --all; "millrace ls failures" lists them');
-  const { ids, commands } = named.length > 0 ? { ids: named, commands: 0 } : await find(call);
+  const { options, terminal } = call;
+  const named = readIds(call);
+  const { consumer } = options;
+  if (consumer !== undefined && named.length === 0) throw new UsageError("--consumer takes the ids of events");
+  const found = named.length > 0 ? { events: named, commands: [] } : await findFailed(call);
+  const { events: ids } = found;
+  const commands = found.commands.length;
   if (commands > 0 && !options["json"])
     terminal.line(
-      `${counted(commands, "failed command")} ${commands === 1 ? "is" : "are"} left; put one back by its id, if whoever sent it has not sent it again`,
+      `${counted(commands, "failed command")} ${commands === 1 ? "is" : "are"} left; put one back by its id, if its sender has not sent it again`,
     );
   if (named.length === 0 && !options["yes"]) {
     if (options["json"]) terminal.line(JSON.stringify({ failed: ids.length, commands, requeued: 0 }));
     else terminal.line(`${counted(ids.length, "failed event")} would be put back; add --yes to do it`);
     return EXIT.ok;
   }
-  const done = ids.length === 0 ? [] : await withOwner(call, (owner) => putBack(owner, ids, terminal.progress));
+  const done = ids.length === 0 ? [] : await withOwner(call, (owner) => putBack(owner, ids, call));
   const missing = named.filter((id) => !done.includes(id));
   if (options["json"])
     terminal.line(JSON.stringify({ failed: ids.length, commands, requeued: done.length, ids: done }));
   else terminal.line(`${done.length} put back`);
-  if (missing.length > 0) terminal.complain(`not failed, so left as they are: ${missing.join(", ")}`);
+  const why = consumer === undefined ? "not failed, nor settled without a consumer" : "not settled";
+  if (missing.length > 0) terminal.complain(`${why}, so left as they are: ${missing.join(", ")}`);
   return missing.length > 0 ? EXIT.failed : EXIT.ok;
 }
 
-async function putBack(
-  owner: JournalOwner,
-  ids: readonly number[],
-  progress: (text: string) => void,
-): Promise<number[]> {
+async function putBack(owner: JournalOwner, ids: readonly number[], call: VerbCall): Promise<number[]> {
+  const { consumer } = call.options;
   const done: number[] = [];
   for (const list of inRequests(ids)) {
-    done.push(...(await owner.requeue(list)));
-    progress(`${done.length} of ${ids.length} put back`);
+    done.push(...(await owner.requeue(list, typeof consumer === "string" ? consumer : undefined)));
+    call.terminal.progress(`${done.length} of ${ids.length} put back`);
   }
   return done;
 }
 
-interface Found {
-  /** Of events. */
-  readonly ids: readonly number[];
-  /** How many commands a filter has found beside them. */
-  readonly commands: number;
+/** Ids that a call names, or none if it names a filter instead. */
+export function readIds({ words, options }: VerbCall): number[] {
+  const named = words.map(readId);
+  const filtered = ["topic", "correlation", "newer"].some((name) => options[name] !== undefined);
+  if (named.length > 0 && (filtered || options["all"])) throw new UsageError("name ids, or a filter, not both");
+  if (named.length === 0 && !filtered && !options["all"])
+    throw new UsageError('name failed events, or --all; "millrace ls failures" lists them');
+  return named;
 }
 
-async function find({ options, environment }: VerbCall): Promise<Found> {
+/** Ids of failed rows that a filter finds. */
+export interface Found {
+  readonly events: readonly number[];
+  readonly commands: readonly number[];
+}
+
+export async function findFailed({ options, environment }: VerbCall): Promise<Found> {
   const host = systemHost();
   const { topic, correlation } = options;
   const newerMs = readAge("newer", options["newer"]);
   await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
   const filter = {
-    ...(typeof topic === "string" ? { topic } : {}),
+    ...(typeof topic === "string" ? { named: topic } : {}),
     ...(typeof correlation === "string" ? { correlation } : {}),
     ...(newerMs === undefined ? {} : { createdFromMs: host.now() - newerMs }),
   };
   const commands = await failedIds(store, { ...filter, kind: "command" });
-  return { ids: await failedIds(store, { ...filter, kind: "event" }), commands: commands.length };
+  return { events: await failedIds(store, { ...filter, kind: "event" }), commands };
 }
 
 async function failedIds(
   store: KernelStore,
-  filter: Pick<Parameters<KernelStore["query"]>[0], "kind" | "topic" | "correlation" | "createdFromMs">,
+  filter: Pick<Parameters<KernelStore["query"]>[0], "kind" | "named" | "correlation" | "createdFromMs">,
 ): Promise<number[]> {
   const ids: number[] = [];
   for (let cursor = 0; ; ) {

@@ -22,7 +22,7 @@ export const tail: Verb = {
   example: "millrace tail --topic Email.Received",
   options: {
     last: { type: "string", value: "N", about: "begin with the last so many" },
-    topic: { type: "string", value: "T", about: "rows of this topic" },
+    topic: { type: "string", value: "T", about: "rows of this topic or type" },
     "no-follow": { type: "boolean", about: "show what is there, and end" },
     json: JSON_OPTION,
   },
@@ -34,7 +34,7 @@ async function run({ options, environment, terminal }: VerbCall): Promise<ExitCo
   const host = systemHost();
   const interrupted = interruption();
   const last = readNumber("last", options["last"], { min: 0, max: LAST_MAX }) ?? LAST_DEFAULT;
-  const topic = typeof options["topic"] === "string" ? { topic: options["topic"] } : {};
+  const topic = typeof options["topic"] === "string" ? { named: options["topic"] } : {};
   const say = (row: Row) => terminal.line(options["json"] ? JSON.stringify(row) : lineOf(row));
   await using store = await openStoreForReading(host, existingDatabaseFile(undefined, environment));
   const shown = await store.query({ ...topic, order: "descending", limit: Math.max(1, last) });
@@ -54,7 +54,7 @@ function lineOf(row: Row): string {
   const { message } = row;
   const trouble = troubleOf(row);
   const what = message ? `${message.kind} ${message.type} ${JSON.stringify(message.data)}` : row.topic;
-  return `${row.id}  ${timeOf(row)}  ${row.source}  ${what}${trouble === "" ? "" : `  ${row.status}: ${trouble}`}`;
+  return `${row.id}  ${timeOf(row)}  ${row.source}  ${what}${trouble === "" ? "" : `  ${row.outcome ?? row.status}: ${trouble}`}`;
 }
 
 function interruption(): AbortSignal {

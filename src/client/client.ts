@@ -13,7 +13,7 @@ import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS } from "../limits.ts";
 import { checkMessage, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureOf } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, error, query } from "../message/lineage.ts";
 import { ClientError } from "./client-error.ts";
@@ -201,8 +201,7 @@ function refusalOf(message: Message): string | undefined {
 
 function dataOf(answer: Message): Json {
   if (answer.kind === "reply") return answer.data;
-  const { code, message } = answer.data as ErrorData;
-  throw new Failure(code, message);
+  throw failureOf(answer.data as ErrorData);
 }
 
 /**

@@ -54,7 +54,8 @@ function extensionFolders(folder: string): string[] {
     .sort();
 }
 
-function inFolder(folder: string): Found {
+/** The extension in a folder, as its manifest is now. */
+export function inFolder(folder: string): Found {
   const id = basename(folder);
   try {
     const text = readFileSync(insideFile(folder, MANIFEST_FILE), "utf8");

@@ -9,8 +9,9 @@ import type { Extension } from "./extension.ts";
 import { ExtensionError } from "./extension-error.ts";
 import type { Entrypoint } from "./manifest.ts";
 
-export async function loadEntrypoint(folder: string, { file, exportName }: Entrypoint): Promise<Extension> {
-  const url = pathToFileURL(insideFile(folder, file)).href;
+/** `life` counts the starts in this process: modules are cached by their URL, and a restart takes the file as it is now. */
+export async function loadEntrypoint(folder: string, { file, exportName }: Entrypoint, life = 0): Promise<Extension> {
+  const url = `${pathToFileURL(insideFile(folder, file)).href}${life === 0 ? "" : `?life=${life}`}`;
   const module = new Map(Object.entries((await import(url)) as object));
   if (!module.has(exportName))
     throw new ExtensionError(

@@ -8,15 +8,18 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Event } from "../bus/event.ts";
 import type { EventBus } from "../bus/event-bus.ts";
-import type { HandlerContext } from "../bus/handler.ts";
-import type { SubscribeOptions } from "../bus/subscription.ts";
+import type { DeliveryTx, HandlerContext } from "../bus/handler.ts";
+import type { SubscribeOptions, WorkOptions } from "../bus/subscription.ts";
+import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
-import type { Json, JsonObject } from "../message/json.ts";
-import { event, type Lineage } from "../message/lineage.ts";
+import { type ErrorData, Failure } from "../message/error-data.ts";
+import { DATA_LIMITS, findImpurity, type Json, type JsonObject } from "../message/json.ts";
+import { command, event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
+import type { WorkSpace } from "../work/attempt.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
@@ -45,12 +48,22 @@ export interface EventContext {
   emit(topic: string, payload: Json): Promise<number>;
 }
 
+/** The context of a handler that was subscribed with a space. */
+export type EventTx = Pick<
+  DeliveryTx,
+  "get" | "set" | "update" | "delete" | "push" | "splice" | "emit" | "within" | "newId" | "attempt" | "signal"
+>;
+
+type EventWork = (event: Event, tx: EventTx) => unknown;
+
 export type EventHandler<Payload = Json> = (event: Event<Payload>, context: EventContext) => unknown;
 
 /** Sends to the capabilities of the kernel, and waits for the answer. */
 export interface Requests {
   command(type: string, data: Json, lineage?: Lineage): Promise<Json>;
   query(type: string, data: Json, lineage?: Lineage): Promise<Json>;
+  /** The same with an id of the caller's own; resolves with the answer, also an error. */
+  request(message: Message): Promise<Message>;
 }
 
 export interface ContextParts {
@@ -60,6 +73,7 @@ export interface ContextParts {
   readonly activity: Activity;
   readonly cause: Cause;
   readonly requests: Requests;
+  readonly space: Space;
   readonly log: Log;
   /** Where data folders are made. */
   readonly dataDir: string;
@@ -90,6 +104,11 @@ export class ExtensionContext {
   /** Time and chance: with the kernel's host an extension can be simulated. */
   get host(): Host {
     return this.#parts.host;
+  }
+
+  /** The kernel's space: its cells, and transactions of handlers that are subscribed with it. */
+  get space(): Space {
+    return this.#parts.space;
   }
 
   /** Fires when the extension stops or fails. */
@@ -129,11 +148,22 @@ export class ExtensionContext {
     return event({ id: () => id, now: () => this.#parts.host.now() }, topicType(topic), payload, lineage);
   }
 
+  /** Handles events with effect once: writes, events, receipt and delivery are one commit of the space. */
+  subscribeEvent<Payload = Json>(
+    topic: string,
+    handler: (event: Event<Payload>, tx: EventTx) => unknown,
+    options: Omit<WorkOptions, "subscriberId">,
+  ): void;
   /** Hears of events, at least once each; `event.id` tells repetitions. The manifest must declare the topic as `custom`. */
   subscribeEvent<Payload = Json>(
     topic: string,
     handler: EventHandler<Payload>,
-    options: Omit<SubscribeOptions, "subscriberId"> = {},
+    options?: Omit<SubscribeOptions, "subscriberId">,
+  ): void;
+  subscribeEvent(
+    topic: string,
+    handler: EventHandler<never> | ((event: Event<never>, tx: EventTx) => unknown),
+    options: Omit<SubscribeOptions, "subscriberId"> & { readonly space?: WorkSpace } = {},
   ): void {
     this.#requireRunning();
     const declared = this.#record.manifest?.subscribes.find((one) => one.topic === topic);
@@ -145,10 +175,17 @@ export class ExtensionContext {
     if (typeof handler !== "function")
       throw new ExtensionError("EXTENSION_MISUSE", "a handler is a function of the event");
     const { bus } = this.#parts;
-    const handle = (event: Event, context: HandlerContext) => this.#handle(handler as EventHandler, event, context);
-    bus.subscribe(topic, handle, { ...options, subscriberId: this.extensionId });
+    const { space, ...rest } = options;
+    const subscriberId = this.extensionId;
+    if (space === undefined) {
+      const handle = (event: Event, context: HandlerContext) => this.#handle(handler as EventHandler, event, context);
+      bus.subscribe(topic, handle, { ...rest, subscriberId });
+    } else {
+      const handle = (event: Event, tx: DeliveryTx) => this.#handleOnce(handler as EventWork, event, tx);
+      bus.subscribe(topic, handle, { ...rest, subscriberId, space });
+    }
     this.#record.subscribed.add(topic);
-    this.#record.wired(() => bus.unsubscribe(topic, this.extensionId));
+    this.#record.wired(() => bus.suspend(topic, this.extensionId));
   }
 
   async #handle(handler: EventHandler, event: Event, context: HandlerContext): Promise<void> {
@@ -168,6 +205,25 @@ export class ExtensionContext {
     };
     const { activity, cause } = this.#parts;
     await activity.during(async () => cause.during(event.message, () => handler(event, given)));
+  }
+
+  async #handleOnce(handler: EventWork, event: Event, delivery: DeliveryTx): Promise<unknown> {
+    this.#requireRunning();
+    if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
+    const { get, set, update, delete: remove, push, splice, within, newId, attempt } = delivery;
+    const emit = (topic: string, payload: Json) => {
+      this.#requirePublished(topic);
+      delivery.emit(topic, payload);
+    };
+    const tx: EventTx = {
+      ...{ get, set, update, delete: remove, push, splice, within, newId, attempt, emit },
+      get signal() {
+        return delivery.signal;
+      },
+    };
+    const { activity, cause } = this.#parts;
+    // The cause leaves the context of the caller, and with it that of the transaction.
+    return activity.during(async () => cause.during(event.message, () => delivery.within(() => handler(event, tx))));
   }
 
   // The path of a user's message, in memory -----------------------------------------------------------------------------------
@@ -207,12 +263,21 @@ export class ExtensionContext {
 
   // Others ---------------------------------------------------------------------------------------------------------------------
 
-  /** Sends a command to whoever handles it; an error answer is thrown as `Failure`. In a handler it is caused by the event. */
+  /**
+   * Sends a command to its capability; an error answer is thrown as `Failure`. In a handler it is caused by the event, and its id follows from the
+   * event's: a handler that is delivered again sends the same command, which a transactional capability answers from its receipt.
+   */
   async command(type: string, data: Json): Promise<Json> {
     this.#requireRunning();
-    const { requests, cause } = this.#parts;
+    const { requests, cause, host } = this.#parts;
     const { lineage } = cause;
-    return cause.outside(() => requests.command(type, data, lineage));
+    const id = isJson(data) ? cause.requestId(this.extensionId, type, data) : undefined;
+    if (id === undefined) return cause.outside(() => requests.command(type, data, lineage));
+    const message = command({ id: () => id, now: () => host.now() }, type, data, lineage);
+    const answer = await cause.outside(() => requests.request(message));
+    if (answer.kind === "reply") return answer.data;
+    const { code, message: text } = answer.data as ErrorData;
+    throw new Failure(code, text);
   }
 
   async query(type: string, data: Json): Promise<Json> {
@@ -256,4 +321,8 @@ export class ExtensionContext {
       `the extension ${this.extensionId} has stopped: ${this.#record.reason}`,
     );
   }
+}
+
+function isJson(data: unknown): boolean {
+  return findImpurity(data, DATA_LIMITS) === undefined;
 }

@@ -8,14 +8,15 @@
  *     await loader.start();             // start(), services, schedules, health
  *     await loader.stop(graceMs);       // in reverse
  */
+
 import type { EventBus } from "../bus/event-bus.ts";
+import type { Space } from "../cells/space.ts";
 import { guarded } from "../host/hook.ts";
 import type { Host, Timer } from "../host/host.ts";
 import { EXTENSION_STEP_MS, HANDLER_TIMEOUT_MS, HEALTH_INTERVAL_MS, LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
-import { MailboxActor } from "../loop/mailbox-actor.ts";
-import { BootError, RoutingTable } from "../loop/routing-table.ts";
 import { Activity } from "./activity.ts";
+import { bringCapabilities, bringsCapabilities, CAPABILITIES_NEED_BOOT } from "./brought-capabilities.ts";
 import { Cause } from "./cause.ts";
 import { DeclaredTopics } from "./declared-topics.ts";
 import { discover, type ExtensionSources } from "./discovery.ts";
@@ -23,14 +24,14 @@ import { loadEntrypoint } from "./entrypoint.ts";
 import { asProvider, type Extension, providerKinds } from "./extension.ts";
 import { type ContextParts, ExtensionContext, type Requests } from "./extension-context.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
-import { ExtensionRecord, type ExtensionStatus } from "./extension-record.ts";
+import { ExtensionRecord, type ExtensionStatus, recordsToRestart } from "./extension-record.ts";
 import { loadOrder } from "./load-order.ts";
 import { type Log, type Logger, loggerFor, logToStderr } from "./logger.ts";
 import { MessageRouter } from "./message-router.ts";
 import { schedulesOf, wireProviders } from "./provider-wiring.ts";
 import type { DueTable } from "./schedule-row.ts";
 import { ScheduleTable } from "./schedule-table.ts";
-import { SYSTEM_SUBSCRIBER, wireSystemTopics } from "./system-topics.ts";
+import { wireSystemTopics } from "./system-topics.ts";
 import { within } from "./time-limit.ts";
 
 export interface ExtensionLoaderOptions {
@@ -38,6 +39,8 @@ export interface ExtensionLoaderOptions {
   readonly bus: EventBus;
   readonly due: DueTable;
   readonly requests: Requests;
+  /** The kernel's space. */
+  readonly space: Space;
   readonly sources: ExtensionSources;
   /** Where data folders are made. */
   readonly dataDir: string;
@@ -67,16 +70,18 @@ export class ExtensionLoader {
   readonly #parts: ContextParts;
   readonly #handlerTimeoutMs: number;
   /** All that were found. */
-  readonly #records: readonly ExtensionRecord[];
+  #records: readonly ExtensionRecord[];
   /** Those that can be loaded, dependencies first. */
-  readonly #order: readonly ExtensionRecord[];
+  #order: readonly ExtensionRecord[];
+  /** Restarts follow each other. */
+  #restarting: Promise<unknown> = Promise.resolve();
   #actors: Actors = new Map();
   #health: Timer | undefined;
   #stopping = false;
 
   /** Finds and orders them; none of their code runs. Throws only where the sources themselves are wrong. */
   constructor(options: ExtensionLoaderOptions) {
-    const { host, bus, due, requests, dataDir, leaseMs = LEASE_MS, alone = false } = options;
+    const { host, bus, due, requests, space, dataDir, leaseMs = LEASE_MS, alone = false } = options;
     const log = guarded(host, options.log ?? logToStderr());
     this.#host = host;
     this.#bus = bus;
@@ -87,15 +92,26 @@ export class ExtensionLoader {
     this.#schedules = new ScheduleTable({ host, due, logger: this.#logger, leaseMs, alone });
     const extension = (id: string) => this.#records.find((one) => one.id === id && !one.closed)?.extension;
     const cause = new Cause();
-    this.#parts = { host, bus, router: this.router, activity, cause, requests, log, dataDir, extension };
+    this.#parts = { host, bus, router: this.router, activity, cause, requests, space, log, dataDir, extension };
     this.#records = discover(options.sources).map((found) => new ExtensionRecord(found));
     this.#order = this.#ordered();
     for (const record of this.#order) this.#declare(record);
+    for (const record of this.#records) this.#declareConsumers(record);
   }
 
   #declare(record: ExtensionRecord): void {
     try {
       if (record.usable) this.topics.add(record.manifest!);
+    } catch (thrown) {
+      this.#condemn(record, reasonOf(thrown));
+    }
+  }
+
+  /** Declares the subscriptions of a manifest before any code runs, so that events wait for an extension that fails. */
+  #declareConsumers(record: ExtensionRecord): void {
+    if (!record.enabled) return;
+    try {
+      for (const { topic } of record.manifest?.subscribes ?? []) this.#bus.declare(topic, record.id);
     } catch (thrown) {
       this.#condemn(record, reasonOf(thrown));
     }
@@ -140,54 +156,24 @@ export class ExtensionLoader {
 
   /** Imports and makes them. */
   async load(): Promise<void> {
-    for (const record of this.#order) {
-      await this.#step(record, "loading", async () => {
-        record.extension = await makeExtension(record);
-        record.providers = providerKinds(record.extension);
-        record.progress = "made";
-      });
-    }
+    for (const record of this.#order) await this.#load(record);
   }
 
-  /** What they bring, beside what is there; one that would not fit is an error of its extension. */
+  #load(record: ExtensionRecord): Promise<void> {
+    return this.#step(record, "loading", async () => {
+      record.extension = await makeExtension(record);
+      record.providers = providerKinds(record.extension);
+      record.progress = "made";
+    });
+  }
+
+  /** The capabilities of extensions beside those that are there; one that does not fit is an error of its extension. */
   capabilities(parts: object, given: Readonly<Record<string, Capability>>): Readonly<Record<string, Capability>> {
-    let all = given;
-    for (const record of this.#order) {
-      if (!record.usable) continue;
-      try {
-        requireOwnName(record.id, all);
-        const provider = asProvider("capability", record.extension!);
-        const own = Object.entries(provider?.getCapabilities(parts as never) ?? {});
-        record.capabilities = Object.fromEntries(
-          own.map(([name, one]) => [`${record.id}.${name}`, this.#contained(record, one)]),
-        );
-        for (const name of Object.keys(record.capabilities)) requireOwnName(name, all);
-        if (own.length > 0) RoutingTable.build(new Map(Object.entries({ ...all, ...record.capabilities })));
-        all = { ...all, ...record.capabilities };
-      } catch (thrown) {
-        this.#condemn(record, thrown instanceof BootError ? thrown.problems.join("; ") : reasonOf(thrown));
-      }
-    }
-    const failed = this.#order.filter((one) => !one.usable).flatMap((one) => Object.keys(one.capabilities));
-    return Object.fromEntries(Object.entries(all).filter(([name]) => !failed.includes(name)));
-  }
-
-  /** An actor that does not start with the kernel is the failure of its extension, and not of the kernel. */
-  #contained(record: ExtensionRecord, one: Capability): Capability {
-    let hasStarted = false;
-    const spawn: Capability["spawn"] = (context) => {
-      try {
-        return one.spawn(context);
-      } catch (thrown) {
-        if (hasStarted) throw thrown;
-        this.#condemn(record, `spawn of ${context.name}: ${reasonOf(thrown)}`);
-        // Nobody talks to it: it is stopped as soon as there is somebody who can.
-        return new MailboxActor(context.host, () => null);
-      } finally {
-        hasStarted = true;
-      }
-    };
-    return { ...one, spawn };
+    return bringCapabilities(this.#order, {
+      parts,
+      given,
+      fail: (record, reason) => void this.#condemn(record, reason),
+    });
   }
 
   /** Gives them their contexts and wires them. Nothing is delivered before this is through. */
@@ -196,15 +182,19 @@ export class ExtensionLoader {
     wireSystemTopics(this.#bus, this.router);
     for (const record of this.#order) {
       if (!record.usable) await this.#silence(record);
-      await this.#step(record, "initialize", async () => {
-        record.progress = "initialized";
-        await record.extension?.initialize?.(new ExtensionContext(record, this.#parts));
-        // What took too long is over, and nothing is wired for it.
-        if (!record.usable) return;
-        wireProviders(record, this.#parts);
-        this.#warnOfSilence(record);
-      });
+      await this.#initialize(record);
     }
+  }
+
+  #initialize(record: ExtensionRecord): Promise<void> {
+    return this.#step(record, "initialize", async () => {
+      record.progress = "initialized";
+      await record.extension?.initialize?.(new ExtensionContext(record, this.#parts));
+      // A step that took too long is over, and nothing is wired for it.
+      if (!record.usable) return;
+      wireProviders(record, this.#parts);
+      this.#warnOfSilence(record);
+    });
   }
 
   #warnOfSilence({ id, manifest, subscribed }: ExtensionRecord): void {
@@ -217,22 +207,62 @@ export class ExtensionLoader {
   }
 
   async start(): Promise<void> {
-    for (const record of this.#order) {
-      await this.#step(record, "start", async () => {
-        record.progress = "started";
-        await record.extension?.start?.();
-        if (!record.usable) return;
-        record.state = "ACTIVE";
-        const scheduling = { ...this.#parts, handlerTimeoutMs: this.#handlerTimeoutMs };
-        for (const schedule of schedulesOf(record, scheduling)) record.wired(await this.#schedules.add(schedule));
-        this.#runService(record);
-      });
-    }
+    for (const record of this.#order) await this.#start(record);
     const failed = new Set(
       this.#records.filter(({ enabled, state }) => enabled && state === "ERROR").map(({ id }) => id),
     );
     await this.#schedules.settle((id) => failed.has(id));
     this.#watchHealth();
+  }
+
+  #start(record: ExtensionRecord): Promise<void> {
+    return this.#step(record, "start", async () => {
+      record.progress = "started";
+      await record.extension?.start?.();
+      if (!record.usable) return;
+      record.state = "ACTIVE";
+      const scheduling = { ...this.#parts, handlerTimeoutMs: this.#handlerTimeoutMs };
+      for (const schedule of schedulesOf(record, scheduling)) record.wired(await this.#schedules.add(schedule));
+      this.#runService(record);
+    });
+  }
+
+  // Restart ---------------------------------------------------------------------------------------------------------------------
+
+  /**
+   * Starts a failed extension again, from its files as they are now, and after it those that failed because they depend on it. Resolves
+   * with their statuses; one that fails again is in ERROR again.
+   */
+  restart(id: string): Promise<readonly ExtensionStatus[]> {
+    const restarted = this.#restarting.then(() => this.#restart(id));
+    this.#restarting = restarted.catch(() => undefined);
+    return restarted;
+  }
+
+  async #restart(id: string): Promise<readonly ExtensionStatus[]> {
+    if (this.#stopping) throw new ExtensionError("EXTENSION_STOPPED", "the kernel stops; start it again instead");
+    const restarted: string[] = [];
+    for (const failed of recordsToRestart(this.#records, id)) {
+      await failed.ending;
+      const record = failed.renewed();
+      this.#records = this.#records.map((one) => (one === failed ? record : one));
+      this.#order = [...this.#order.filter((one) => one !== failed), record];
+      this.#declare(record);
+      this.#declareConsumers(record);
+      this.#requireDependencies(record);
+      await this.#load(record);
+      if (record.usable && bringsCapabilities(record)) await this.#fail(record, CAPABILITIES_NEED_BOOT);
+      await this.#initialize(record);
+      await this.#start(record);
+      restarted.push(record.id);
+    }
+    return this.statuses.filter((status) => restarted.includes(status.id));
+  }
+
+  #requireDependencies(record: ExtensionRecord): void {
+    const isActive = (id: string) => this.#records.some((one) => one.id === id && one.state === "ACTIVE");
+    const missing = record.manifest?.dependsOn.filter((id) => !isActive(id)) ?? [];
+    if (missing.length > 0) this.#condemn(record, `depends on ${missing.join(", ")}, which does not run`);
   }
 
   #runService(record: ExtensionRecord): void {
@@ -263,7 +293,10 @@ export class ExtensionLoader {
   // Failing -----------------------------------------------------------------------------------------------------------------------
 
   async #fail(record: ExtensionRecord, reason: string): Promise<void> {
-    for (const condemned of this.#condemn(record, reason)) await this.#end(condemned);
+    for (const condemned of this.#condemn(record, reason)) {
+      condemned.ending = this.#end(condemned);
+      await condemned.ending;
+    }
   }
 
   /** Puts it and what depends on it into ERROR and unwires them at once; gives them in the order in which they are to be ended. */
@@ -271,7 +304,7 @@ export class ExtensionLoader {
     if (!record.usable) return [];
     record.fail(reason);
     record.unwire();
-    this.#unsubscribe(record);
+    this.#suspend(record);
     this.#logger.error(`${record.id} failed: ${reason}`);
     const dependents = this.#order.filter(({ manifest }) => manifest?.dependsOn.includes(record.id)).toReversed();
     const further = `depends on ${record.id}, which failed: ${reason}`;
@@ -312,14 +345,15 @@ export class ExtensionLoader {
 
   /** Its capabilities hear nothing more, and answer 503. */
   async #silence(record: ExtensionRecord): Promise<void> {
-    this.#unsubscribe(record);
+    this.#suspend(record);
     for (const name of Object.keys(record.capabilities))
       await this.#ending(record, name, () => this.#actors.get(name)?.stop());
   }
 
-  #unsubscribe({ capabilities }: ExtensionRecord): void {
+  /** Events that its capabilities subscribe to wait for it. */
+  #suspend({ capabilities }: ExtensionRecord): void {
     for (const [name, { subscribes = [] }] of Object.entries(capabilities))
-      for (const type of subscribes) this.#bus.unsubscribe(this.topics.topicOf(type), name);
+      for (const type of subscribes) this.#bus.suspend(this.topics.topicOf(type), name);
   }
 
   async #ending(record: ExtensionRecord, what: string, work: () => unknown): Promise<void> {
@@ -356,14 +390,8 @@ export class ExtensionLoader {
   }
 }
 
-/** Subscriptions are known by these names in the journal: two of one name could not be told apart. */
-function requireOwnName(name: string, capabilities: Readonly<Record<string, Capability>>): void {
-  if (name !== SYSTEM_SUBSCRIBER && !Object.hasOwn(capabilities, name)) return;
-  throw new ExtensionError("EXTENSION_MANIFEST", `${name} is the name of a capability; give it another`);
-}
-
-async function makeExtension({ found }: ExtensionRecord): Promise<Extension> {
+async function makeExtension({ found, life }: ExtensionRecord): Promise<Extension> {
   if (found.kind === "broken") throw new ExtensionError("EXTENSION_MANIFEST", found.reason);
   const { inCode, folder, manifest } = found;
-  return inCode ?? loadEntrypoint(folder ?? "", manifest.entrypoint);
+  return inCode ?? loadEntrypoint(folder ?? "", manifest.entrypoint, life);
 }

@@ -6,11 +6,12 @@
  *   INACTIVE ──started──> ACTIVE
  *       └──any failure──> ERROR <──failure, bad health──┘
  * ```
- * A disabled one stays INACTIVE. There is no way back from ERROR but another start of the kernel.
+ * A disabled one stays INACTIVE. A restart replaces the record of one in ERROR by a new one: a record is one life.
  */
 import type { Capability } from "../loop/capability.ts";
-import type { Found } from "./discovery.ts";
+import { type Found, inFolder } from "./discovery.ts";
 import type { Extension, ProviderKind } from "./extension.ts";
+import { ExtensionError } from "./extension-error.ts";
 import type { Manifest } from "./manifest.ts";
 import type { ScheduleStatus } from "./schedule-table.ts";
 
@@ -58,8 +59,14 @@ export class ExtensionRecord {
   closed = false;
   readonly #undo: (() => void)[] = [];
 
-  constructor(found: Found) {
+  /** Settles when the end of a failed one is through. */
+  ending: Promise<void> = Promise.resolve();
+  /** Counts the lives of the extension in this process, from 0. */
+  readonly life: number;
+
+  constructor(found: Found, life = 0) {
     this.found = found;
+    this.life = life;
     this.id = found.kind === "found" ? found.manifest.id : found.id;
     if (found.kind === "broken") this.fail(found.reason);
   }
@@ -70,6 +77,17 @@ export class ExtensionRecord {
 
   get enabled(): boolean {
     return this.manifest?.enabled ?? true;
+  }
+
+  /** Its next life, from its files as they are now. */
+  renewed(): ExtensionRecord {
+    const { found, life } = this;
+    if (found.folder === undefined) return new ExtensionRecord(found, life + 1);
+    const now = inFolder(found.folder);
+    const isOther = now.kind === "found" && now.manifest.id !== this.id;
+    const reason = `its manifest has another id now; restart the kernel`;
+    const next: Found = isOther ? { kind: "broken", id: this.id, folder: found.folder, reason } : now;
+    return new ExtensionRecord(next.kind === "broken" ? { ...next, id: this.id } : next, life + 1);
   }
 
   /** Whether it takes part, or is about to. */
@@ -108,4 +126,39 @@ export class ExtensionRecord {
       subscribes: manifest?.subscribes.map(({ topic }) => topic) ?? [],
     };
   }
+}
+
+/** A failed extension and those that failed with it because they depend on it, dependencies first. Throws if it has not failed. */
+export function recordsToRestart(records: readonly ExtensionRecord[], id: string): ExtensionRecord[] {
+  const record = records.find((one) => one.id === id);
+  if (record === undefined) {
+    const known = records.map((one) => one.id).join(", ") || "none";
+    throw new ExtensionError("EXTENSION_UNKNOWN_NAME", `there is no extension ${id}; there are ${known}`);
+  }
+  if (record.state !== "ERROR")
+    throw new ExtensionError("EXTENSION_MISUSE", `${id} is ${record.state}; only an extension in ERROR is restarted`);
+  const restarted = [record];
+  for (const one of restarted) {
+    const dependents = records.filter(
+      (other) => other.state === "ERROR" && other.manifest?.dependsOn.includes(one.id) && !restarted.includes(other),
+    );
+    restarted.push(...dependents);
+  }
+  return dependenciesFirst(restarted);
+}
+
+function dependenciesFirst(records: readonly ExtensionRecord[]): ExtensionRecord[] {
+  const ordered: ExtensionRecord[] = [];
+  const add = (record: ExtensionRecord) => {
+    if (ordered.includes(record)) return;
+    // One that depends on itself by a circle is found by the loader, and stays in ERROR.
+    const rest = records.filter((one) => one !== record && !ordered.includes(one));
+    for (const one of rest) {
+      const isCircle = one.manifest?.dependsOn.includes(record.id);
+      if (record.manifest?.dependsOn.includes(one.id) && !isCircle) add(one);
+    }
+    if (!ordered.includes(record)) ordered.push(record);
+  };
+  for (const record of records) add(record);
+  return ordered;
 }

@@ -43,7 +43,7 @@ export function wireProviders(record: ExtensionRecord, { bus, router }: WiringPa
   for (const { topic, handler } of manifest?.subscribes ?? []) {
     if (handler !== "notify_user") continue;
     bus.subscribe(topic, ({ payload }) => notify(router, payload), { subscriberId: id });
-    record.wired(() => bus.unsubscribe(topic, id));
+    record.wired(() => bus.suspend(topic, id));
   }
   const channel = asProvider("channel", extension);
   if (channel) record.wired(router.registerChannel(id, channel));

@@ -2,7 +2,7 @@
  * The host: the only door to time, chance and the task queue. Everything else in `src/` takes a `Host` and touches no
  * clock, no random source and no timer of the runtime, so that a whole kernel can be replayed from a seed.
  *
- * Two hosts exist: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC: H2-H11, H20, H22, H23.
+ * Two hosts exist: `systemHost()` over the runtime's Web APIs, and `simulatedHost(seed)` over virtual time. SPEC: H2-H11, H20.
  *
  * It deliberately has no interval (re-arm a one-shot timer: an interval piles up behind a slow callback) and no promise
  * that sleeps (a sleep cannot be cancelled; a timer can).
@@ -10,7 +10,6 @@
 
 import { RANDOM_BYTES_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
 import { CodedError } from "../message/coded-error.ts";
-import type { AsyncSlot } from "./async-slot.ts";
 
 export interface Host {
   /** Wall clock, whole milliseconds since 1970. It may step either way: use it for timestamps, never for durations. */
@@ -39,9 +38,6 @@ export interface Host {
    * a step.
    */
   report(error: unknown, what?: string): void;
-
-  /** The value that follows the code which runs now over `await`; see `async-slot.ts`. Callbacks of this host start without one. */
-  readonly context: AsyncSlot;
 
   /** A UUIDv7. Each is greater than all before it from this host, whatever the clock does. Give the time where it was just read. */
   id(nowMs?: number): string;

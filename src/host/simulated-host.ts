@@ -15,7 +15,7 @@
  */
 
 import { SIMULATION_STEPS_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
-import { processSlot, withoutValue } from "./async-slot.ts";
+import { asyncContext } from "./async-context.ts";
 import { type Host, HostError, requireDelay, type Timer, type TimerOptions } from "./host.ts";
 import { webPlatform } from "./platform.ts";
 import { randomBytes, randomUnit } from "./random-source.ts";
@@ -51,7 +51,6 @@ export function simulatedHost(seed: number): SimulatedHost {
 }
 
 export class SimulatedHost implements Host {
-  readonly context = processSlot;
   readonly seed: number;
 
   /** Virtual milliseconds since the start. Only `#take`, `advance` and `elapse` move it, and only forward. */
@@ -104,7 +103,7 @@ export class SimulatedHost implements Host {
   }
 
   microtask(run: () => void): void {
-    withoutValue(this.context, () => realMicrotask(() => this.#call(run)));
+    asyncContext.clear(() => realMicrotask(() => this.#call(run)));
   }
 
   report(error: unknown): void {
@@ -278,7 +277,7 @@ export class SimulatedHost implements Host {
   /** What a callback throws ends the step, not the host: it is kept here until the step has run out. */
   #call(run: () => void): void {
     try {
-      withoutValue(this.context, run);
+      asyncContext.clear(run);
     } catch (error) {
       this.#thrown.push(error);
     }

@@ -9,7 +9,6 @@
  * under way goes on until it next waits for the host.
  */
 
-import { processSlot } from "./async-slot.ts";
 import { type Host, HostError, requireDelay, type Timer, type TimerOptions } from "./host.ts";
 import { randomBytes, randomUnit } from "./random-source.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -30,7 +29,6 @@ export function simulatedProcess(world: SimulatedHost): SimulatedProcess {
 }
 
 export class SimulatedProcess implements Host {
-  readonly context = processSlot;
   readonly #world: SimulatedHost;
   readonly #chance: SeededRandom;
   readonly #ids: UuidV7Minter;

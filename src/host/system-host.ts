@@ -5,7 +5,7 @@
  * else was queued still runs.
  */
 
-import { processSlot, withoutValue } from "./async-slot.ts";
+import { asyncContext } from "./async-context.ts";
 import { type Host, requireDelay, type Timer, type TimerOptions } from "./host.ts";
 import { type Platform, webPlatform } from "./platform.ts";
 import { type RandomSource, randomBytes, randomUnit } from "./random-source.ts";
@@ -20,7 +20,6 @@ export function systemHost(platform: Platform = webPlatform()): Host {
 }
 
 class SystemHost implements Host {
-  readonly context = processSlot;
   readonly #platform: Platform;
   readonly #timers: SystemTimers;
   readonly #random: RandomSource;
@@ -43,11 +42,12 @@ class SystemHost implements Host {
 
   timer(delayMs: number, fire: () => void, options?: TimerOptions): Timer {
     requireDelay(delayMs);
-    return withoutValue(this.context, () => this.#timers.set(delayMs, fire, options?.keepAlive ?? true));
+    return asyncContext.clear(() => this.#timers.set(delayMs, fire, options?.keepAlive ?? true));
   }
 
   task(run: () => void): void {
-    withoutValue(this.context, () => this.#platform.macrotask(run));
+    if (asyncContext.get() === undefined) this.#platform.macrotask(run);
+    else asyncContext.clear(() => this.#platform.macrotask(run));
   }
 
   yield(): Promise<void> {
@@ -55,7 +55,8 @@ class SystemHost implements Host {
   }
 
   microtask(run: () => void): void {
-    withoutValue(this.context, () => this.#platform.microtask(run));
+    if (asyncContext.get() === undefined) this.#platform.microtask(run);
+    else asyncContext.clear(() => this.#platform.microtask(run));
   }
 
   report(error: unknown, what = "a listener failed"): void {

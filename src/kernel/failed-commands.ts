@@ -1,12 +1,13 @@
 /**
- * Notes in the journal that a command has failed: that of a transactional handler, whose commit would have brought its row. The same command
- * may be sent again and succeed; its row is done then. SPEC: L40.
+ * Notes in the journal that a command of a transactional handler has failed, or was refused: no commit brings its row. The same command may be
+ * sent again and succeed; its row is then an ordinary done row. SPEC: L40, L51.
  */
 
 import type { BusObserver } from "../bus/observation.ts";
 import type { SpawnContext } from "../loop/capability.ts";
 import type { Message } from "../message/envelope.ts";
 import { errorText } from "../message/error-data.ts";
+import type { JournalEntry } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
 
 export interface NotingParts {
@@ -17,8 +18,11 @@ export interface NotingParts {
 }
 
 export function failuresNoted({ store, source, observe }: NotingParts): NonNullable<SpawnContext["noteFailed"]> {
-  return async (message: Message, error: unknown) => {
-    const as = { status: "failed" as const, error: errorText(error) };
+  return async (message: Message, error: unknown, kind = "failed") => {
+    const as: JournalEntry["as"] =
+      kind === "failed"
+        ? { status: "failed", error: errorText(error) }
+        : { status: "done", ending: { outcome: "refused", reason: errorText(error) } };
     const trouble = await store.append([{ message, topic: message.type, source, as }]).then(
       // Refused, it is there in other words, or too large for a row: whoever asked hears of it all the same.
       (outcome) => (outcome.kind === "rejected" && outcome.class !== "permanent" ? outcome.message : undefined),

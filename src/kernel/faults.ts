@@ -1,7 +1,6 @@
 /**
- * What goes wrong in a kernel, as observations: the bus, its handlers and nodes of the space, beside what the loop observes itself. What fails
- * before the loop is there is told when it is. And that another kernel on the store differs, which nobody would notice but by events that do not
- * arrive. SPEC: K53.
+ * Faults of a kernel as observations: the bus, its handlers and nodes of the space, beside the loop's own. A fault before the loop
+ * is there is told when it is. SPEC: K53.
  *
  * Their texts for people are made here too, because an embedded kernel shows them as the command does (`FaultLines`).
  */
@@ -10,7 +9,7 @@ import type { EventLoop } from "../loop/event-loop.ts";
 import { type ObservationType, stackOf } from "../loop/observation.ts";
 import type { Message } from "../message/envelope.ts";
 import { thrownText } from "../message/error-data.ts";
-import type { Json, JsonObject } from "../message/json.ts";
+import type { JsonObject } from "../message/json.ts";
 import { isRefusal } from "../store/label.ts";
 
 export class Faults {
@@ -21,10 +20,6 @@ export class Faults {
     switch (observation.kind) {
       case "handler-failed":
         return this.#ofSubscriber(observation);
-      case "subscribers-differ": {
-        const { onlyHere, onlyThere } = observation;
-        return this.#tell("Sys.SubscribersDiffer", { onlyHere, onlyThere });
-      }
       case "unreadable":
       case "gave-up":
         return this.#tell("Sys.BusFault", { event: observation.event, reason: observation.error });
@@ -76,8 +71,6 @@ export function faultText({ type, data }: Message): string | undefined {
       return `${fault["subscriber"]} failed on event ${fault["event"]} ${fault["topic"]}${fault["outcome"] === "retry" ? ", which comes again" : ""}: ${why}`;
     case "Sys.BusFault":
       return busFaultText(fault, why);
-    case "Sys.SubscribersDiffer":
-      return `another kernel on this store has other subscribers${only("here", fault["onlyHere"])}${only("there", fault["onlyThere"])}; events that one of them takes do not reach those of the other: give both the same`;
     case "Sys.NodeFault":
       return fault["node"] === null ? why : `${fault["node"]} failed: ${why}`;
     case "Sys.ActorUnhealthy":
@@ -95,10 +88,6 @@ export function faultText({ type, data }: Message): string | undefined {
 function busFaultText({ event, doing }: JsonObject, why: string): string {
   if (event !== undefined) return `event ${event} failed and is not handled: ${why}`;
   return doing === undefined ? `the bus: ${why}` : `the bus tries again (${doing}): ${why}`;
-}
-
-function only(where: string, names: Json | undefined): string {
-  return Array.isArray(names) && names.length > 0 ? `; only ${where}: ${names.join(", ")}` : "";
 }
 
 /** What was thrown, and where in the user's code. */

@@ -1,12 +1,12 @@
 /**
- * The kernel about what is in it, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`; and
- * two deeds on the journal that must happen in the process that owns it: `Kernel.Requeue` and `Kernel.Purge`. SPEC: K40.
+ * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`. It
+ * only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
  */
 import type { EventBus } from "../bus/event-bus.ts";
 import type { Space } from "../cells/space.ts";
-import { GRAPH_NODES_MAX, GRAPH_READS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS, RUNS_ASKED_MAX } from "../limits.ts";
+import { GRAPH_NODES_MAX, GRAPH_READS_MAX, RUNS_ASKED_MAX } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
 import type { EventLoop } from "../loop/event-loop.ts";
@@ -87,8 +87,6 @@ export interface PendingView {
 export function inspectCapability(inspected: Inspected): Capability {
   return capability({
     description: "what is in this kernel, and why it did what it did",
-    // Each of its commands is one commit of the store.
-    durable: "unawaited",
     queries: {
       "Kernel.Graph": {
         description: "capabilities with what they handle, emit and subscribe to, and the nodes of the derived state",
@@ -105,23 +103,13 @@ export function inspectCapability(inspected: Inspected): Capability {
         input: commitList,
         handle: ({ commits }: { commits: readonly CommitIdentity[] }) => plain({ commits: found(inspected, commits) }),
       },
+      "Kernel.Consumers": {
+        description: "declared consumers, where they run, and how many events wait for them",
+        handle: async () => plain({ consumers: await inspected.bus.consumers() }),
+      },
       "Kernel.Requests": {
         description: "requests that have no answer yet",
         handle: () => plain({ requests: pending(inspected.loop()) }),
-      },
-    },
-    commands: {
-      "Kernel.Requeue": {
-        description: "puts failed events back",
-        input: idList,
-        handle: async ({ ids }: { ids: readonly number[] }) => ({ requeued: [...(await inspected.bus.requeue(ids))] }),
-      },
-      "Kernel.Purge": {
-        description: `removes settled rows of the journal, at most ${RETENTION_STEP_ROWS} at a time`,
-        input: bounds,
-        handle: async (given: Bounds) => ({
-          removed: await inspected.store.retain({ ...given, limit: RETENTION_STEP_ROWS }),
-        }),
       },
     },
   });
@@ -187,11 +175,6 @@ function pending(loop: EventLoop): PendingView[] {
 
 // Inputs ---------------------------------------------------------------------------------------------------------------------
 
-interface Bounds {
-  readonly settledBeforeMs?: number;
-  readonly keepSettled?: number;
-}
-
 const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
   (data) => {
     const { fromNode } = (data ?? {}) as { fromNode?: unknown };
@@ -204,15 +187,6 @@ const pageOfNodes = dataSchema<{ fromNode?: number } | null>(
 const nodeName = dataSchema<{ node: string }>(
   (data) => (typeof (data as { node?: unknown } | null)?.node === "string" ? undefined : "node: must be a node's id"),
   { type: "object", properties: { node: { type: "string" } }, required: ["node"] },
-);
-
-const idList = dataSchema<{ ids: readonly number[] }>(
-  (data) => {
-    const { ids } = (data ?? {}) as { ids?: unknown };
-    if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX) return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
-    return ids.every((id) => Number.isSafeInteger(id) && id > 0) ? undefined : "ids: must be ids of journal rows";
-  },
-  { type: "object", properties: { ids: { type: "array", items: { type: "integer" } } }, required: ["ids"] },
 );
 
 const commitList = dataSchema<{ commits: readonly CommitIdentity[] }>(
@@ -242,19 +216,3 @@ function isIdentity(value: unknown): value is CommitIdentity {
   const { session, localSequence } = (value ?? {}) as Partial<CommitIdentity>;
   return typeof session === "string" && typeof localSequence === "number";
 }
-
-const bounds = dataSchema<Bounds>(
-  (data) => {
-    const { settledBeforeMs, keepSettled } = (data ?? {}) as { settledBeforeMs?: unknown; keepSettled?: unknown };
-    if (settledBeforeMs === undefined && keepSettled === undefined)
-      return "needs settledBeforeMs, keepSettled or both: without a bound everything settled would go";
-    for (const [name, value] of Object.entries({ settledBeforeMs, keepSettled }))
-      if (value !== undefined && !(Number.isSafeInteger(value) && (value as number) >= 0))
-        return `${name}: must be a whole number from 0 on`;
-    return undefined;
-  },
-  {
-    type: "object",
-    properties: { settledBeforeMs: { type: "integer", minimum: 0 }, keepSettled: { type: "integer", minimum: 0 } },
-  },
-);

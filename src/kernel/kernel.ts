@@ -18,6 +18,7 @@ import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Resumed } from "../cells/pieces.ts";
 import { Space } from "../cells/space.ts";
 import { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
 import { SYSTEM_SUBSCRIBER } from "../extensions/system-topics.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
@@ -27,7 +28,7 @@ import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
 import { memoryCapability } from "../loop/memory.ts";
-import { syscall } from "../loop/syscall.ts";
+import { shutdown, syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
@@ -49,6 +50,7 @@ import { type LimitsByPart, limitsByPart } from "./kernel-limits.ts";
 import type { KernelHealth, KernelOptions, KernelParts } from "./kernel-options.ts";
 import { requireStore } from "./open-store.ts";
 import { OpenedSteps } from "./opened-steps.ts";
+import { operatorCapability } from "./operator-capability.ts";
 import { RunLog } from "./run-log.ts";
 
 export class Kernel implements AsyncDisposable {
@@ -168,7 +170,7 @@ export class Kernel implements AsyncDisposable {
     if (sources === undefined) return undefined;
     const dataDir = options.extensionData ?? join(dataDirectory(process.env).path, "extensions");
     this.#extensions = new ExtensionLoader({
-      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this },
+      ...{ host: this.#host, bus: this.#bus, due: this.#store, requests: this, space: this.#space },
       ...{ sources, dataDir, agent, log, handlerTimeoutMs, leaseMs: options.leaseMs, alone: options.alone },
     });
     return this.#extensions;
@@ -211,11 +213,16 @@ export class Kernel implements AsyncDisposable {
       syscall: syscall(() => ({
         table: this.#loop.table,
         descriptions: new Map([...this.#loop.actors].map(([name, { capability }]) => [name, capability.description])),
-        // After the answer has been routed and written. Whoever waits in `closed` hears how it ended.
-        shutdown: () => this.#shutDown(),
       })),
+      // After the answer has been routed and written. `closed()` tells how it ended.
+      shutdown: shutdown(() => this.#shutDown()),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
+        loop: () => this.#loop,
+      }),
+      operator: operatorCapability({
+        ...{ host: this.#host, bus: this.#bus, store: this.#store },
+        extensions: () => this.#extensions,
         loop: () => this.#loop,
       }),
       journal: journalCapability(this.#bus, this.#topicOf),
@@ -256,6 +263,11 @@ export class Kernel implements AsyncDisposable {
   subscribe(topic: string, handler: Handler, options: SubscribeOptions): () => void {
     this.#bus.subscribe(topic, handler, options);
     return () => void this.#bus.unsubscribe(topic, options.subscriberId);
+  }
+
+  /** Starts an extension in ERROR again, from its files as they are now, and those that failed because they depend on it. */
+  async restartExtension(id: string): Promise<readonly ExtensionStatus[]> {
+    return (await this.#extensions?.restart(id)) ?? [];
   }
 
   /** Sends a command and gives the data of its reply; an error answer is thrown as `Failure`. */

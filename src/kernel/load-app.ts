@@ -4,9 +4,10 @@
  * with which what it computes is kept over a restart; and `clearance`, what clients of its socket may know.
  */
 import { existsSync, statSync } from "node:fs";
-import { basename, dirname, resolve } from "node:path";
+import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Pattern } from "../cells/pattern.ts";
+import type { Capability } from "../loop/capability.ts";
 import { thrownText } from "../message/error-data.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 
@@ -32,11 +33,17 @@ export async function loadApp(path: string): Promise<App> {
   const found = statSync(file, { throwIfNoEntry: false });
   if (!found) throw new AppError(`there is no ${path}; name the module of your app`);
   if (!found.isFile()) throw new AppError(`${path} is no file; name the module of your app, like app.ts`);
-  const { default: app, extensions, patterns, version, clearance } = await importModule(path, file);
-  if (typeof app !== "function" && (typeof app !== "object" || app === null))
+  const module = await importModule(path, file);
+  const { default: app, extensions, patterns, version, clearance } = module;
+  const alone = [app, module].find(isCapability);
+  if (alone === undefined && typeof app !== "function" && (typeof app !== "object" || app === null))
     throw new AppError(`${path} has no app; write: ${EXAMPLE}`);
   return {
-    capabilities: typeof app === "function" ? made(path, app as Factory) : (app as Made),
+    capabilities: alone
+      ? { [nameOf(file)]: alone }
+      : typeof app === "function"
+        ? made(path, app as Factory)
+        : (app as Made),
     ...(isGiven(path, "extensions", extensions, isText, '"extensions"')
       ? { extensions: resolve(dirname(file), extensions) }
       : {}),
@@ -44,6 +51,17 @@ export async function loadApp(path: string): Promise<App> {
     ...(isGiven(path, "version", version, isText, '"1"') ? { version } : {}),
     ...(isGiven(path, "clearance", clearance, isNames, '["name"]') ? { clearance } : {}),
   };
+}
+
+/** A module may be one capability, as its exports or as its default export (RFC 0032 §10.1). */
+function isCapability(value: unknown): value is Capability {
+  const { inbound, outbound, spawn } = (value ?? {}) as Partial<Capability>;
+  return inbound !== undefined && outbound !== undefined && typeof spawn === "function";
+}
+
+/** The capability of `mail-box.ts` is `mail-box`. */
+function nameOf(file: string): string {
+  return basename(file, extname(file));
 }
 
 /** What the app's function makes, now or later; `return` is easily forgotten. */

@@ -16,6 +16,11 @@ export interface Refusal {
 }
 
 export function refusalOf({ message, origin }: Sent, { name, capability }: SupervisedActor): Refusal | undefined {
+  if (capability.operates && origin.kind === "adapter" && origin.connection.clearance !== undefined)
+    return {
+      code: 403,
+      reason: `${message.type} acts on the kernel itself, which a connection with a clearance may not`,
+    };
   if (!mayBeTold(origin, capability)) {
     const whose = origin.kind === "actor" ? origin.actor.name : "this connection";
     const reason = `${message.type} may tell what is above the clearance of ${whose}`;

@@ -7,21 +7,24 @@
  */
 import type { Host } from "../host/host.ts";
 import { checkEnvelope, type Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
 import { findImpurity, type Json, type JsonObject, VALUE_LIMITS } from "../message/json.ts";
 import { type Clone, cloneData, copyFlat } from "../message/json-copy.ts";
 import { command, type Lineage, query } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
-import type { EventLoop } from "./event-loop.ts";
+import type { Answers } from "./answers.ts";
 import { type Inbound, inbound } from "./inbound.ts";
+import type { Lanes } from "./lanes.ts";
 
 export class Callers {
   readonly #host: Host;
-  readonly #loop: EventLoop;
+  readonly #lanes: Lanes;
+  readonly #answers: Answers;
 
-  constructor(host: Host, loop: EventLoop) {
-    this.#host = host;
-    this.#loop = loop;
+  constructor(parts: { host: Host; lanes: Lanes; answers: Answers }) {
+    this.#host = parts.host;
+    this.#lanes = parts.lanes;
+    this.#answers = parts.answers;
   }
 
   command(type: string, data: Json, lineage?: Lineage): Promise<Json> {
@@ -39,7 +42,10 @@ export class Callers {
       const own = lineage && (copyFlat(lineage as JsonObject) as Lineage);
       const message = make(this.#host, type, clone.kind === "clone" ? clone.value : null, own);
       if (own !== undefined) requireEnvelope(message);
-      this.#send({ message, origin: new Caller(resolve, reject), isNew: true, request: undefined }, clone);
+      this.#send(
+        { message, origin: new Caller(resolve, reject), isNew: true, request: undefined, sending: undefined },
+        clone,
+      );
     });
   }
 
@@ -58,8 +64,10 @@ export class Callers {
   }
 
   #send(asked: Inbound, clone: Clone): void {
-    if (clone.kind === "clone") this.#loop.admit(asked, "user");
-    else this.#loop.refuse(asked, clone.isTooLarge ? 413 : 422, problemText(within("data", clone.problem)));
+    if (clone.kind === "impure")
+      return this.#answers.refuse(asked, clone.isTooLarge ? 413 : 422, problemText(within("data", clone.problem)));
+    const refusal = this.#lanes.put(asked, "user");
+    if (refusal !== undefined) this.#answers.refuse(asked, 503, refusal);
   }
 }
 
@@ -84,7 +92,6 @@ class Caller {
 
   answer(answer: Message): void {
     if (answer.kind === "reply") return this.#resolve(answer.data);
-    const { code, message } = answer.data as ErrorData;
-    this.#reject(new Failure(code, message));
+    this.#reject(failureOf(answer.data as ErrorData));
   }
 }

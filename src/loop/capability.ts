@@ -1,30 +1,52 @@
 /**
- * A capability: what an actor is for, what it takes and gives, and how to start one (RFC 0032 §10). Actors are shaped like
- * Workers: the loop knows nothing of them but `postMessage` and message events.
+ * A capability: its description, its inbound and outbound messages, and how to start its actor (RFC 0032 §10). Actors are shaped like
+ * Workers: the loop knows only their `postMessage` and message events.
  */
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
+import type { Parcel } from "./parcel.ts";
+import type { PendingRequest } from "./pending-table.ts";
 
-/** What carries an outbound message, an escaped error, or a message that could not be decoded. */
+/** Carries an outbound message, an escaped error, or a message that could not be decoded. */
 export interface ActorEvent {
   readonly type: string;
   readonly data?: unknown;
   readonly message?: string;
   readonly error?: unknown;
+  /** The event whose handler emitted the message, if the actor knows it. */
+  readonly parcel?: Parcel | undefined;
 }
 
+/** A message for an actor, with its entry in the pending table or, of an event that the journal delivers, its parcel. */
+export interface Posted {
+  readonly message: Message;
+  readonly request: PendingRequest | undefined;
+  readonly parcel: Parcel | undefined;
+}
+
+/** Listens to an actor. */
 export type ActorListener = (event: ActorEvent) => void;
 
-/** The Worker surface. Either `onmessage` or `addEventListener` is enough; both deliver once. */
+/**
+ * The Worker surface. Either `addEventListener` or `onmessage` (with `onerror`, `onmessageerror`) is enough; both deliver once. The `on` of
+ * an event emitter is heard too, so that a `Worker` of Node can be given as it is.
+ */
 export interface CapabilityActor {
   postMessage(message: Message): void;
   onmessage?: ActorListener | null;
+  onerror?: ActorListener | null;
+  onmessageerror?: ActorListener | null;
   addEventListener?(type: "message" | "error" | "messageerror", listener: ActorListener): void;
-  /** Ends it; work under way may be lost. */
-  terminate?(): unknown;
+  /**
+   * Takes a message in place of `postMessage`. An actor that has this method calls `parcel.ended()` once for every event, when its
+   * handler has ended, or with a reason if it failed. Otherwise an event counts as handled when the actor is idle, or when it was posted.
+   */
+  accept?(posted: Posted): void;
+  /** Ends it; work under way may be lost. With `accept`, it is given the reason, for the parcels that it has. */
+  terminate?(reason?: string): unknown;
   /** Messages accepted and not yet handled, where the actor can tell. */
   readonly mailboxLength?: number;
   /** What it has promised to do later, such as timers; it keeps a batch alive. */
@@ -39,11 +61,9 @@ export interface CapabilityActor {
   given?(): ReadonlySet<string>;
   /** Resolves when nothing is being handled, where the actor can tell. */
   idle?(): Promise<void>;
-  /** Resolves when what it was given so far has been handled, whatever comes meanwhile: the delivery of an event ends then. */
-  handled?(): Promise<void>;
 }
 
-/** What a spawned actor may use. */
+/** Facts and functions for a spawned actor. */
 export interface SpawnContext {
   readonly host: Host;
   /** The capability's name. */
@@ -52,8 +72,8 @@ export interface SpawnContext {
   readonly topicOf?: (type: string) => string;
   /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
   readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
-  /** Notes in the journal that a command has failed, and resolves when that is durable or cannot be; it is not noted unless given. */
-  readonly noteFailed?: (message: Message, error: unknown) => Promise<void>;
+  /** Notes in the journal that a command has failed, or was refused, and resolves when that is durable or cannot be. */
+  readonly noteFailed?: (message: Message, error: unknown, as?: "failed" | "refused") => Promise<void>;
 }
 
 /** A schema that can validate and describe itself (Standard Schema with JSON Schema; zod 4 is one). */
@@ -98,6 +118,8 @@ export interface Capability {
   readonly relays?: boolean;
   /** What it may know, by the names of labels, and so what it answers may tell; without one, everything (decision 0010). */
   readonly clearance?: readonly string[];
+  /** Acts on the kernel itself, such as its end: closed to connections with a clearance. */
+  readonly operates?: boolean;
   /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
   readonly idempotent?: boolean;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */

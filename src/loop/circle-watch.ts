@@ -14,15 +14,15 @@
 import type { Host, Timer } from "../host/host.ts";
 import { CIRCLE_LOOK_MS, CIRCLE_WAIT_MS } from "../limits.ts";
 import type { Observations } from "./observation.ts";
-import type { PendingRequest, PendingTable } from "./pending-table.ts";
+import type { PendingTable } from "./pending-table.ts";
+import type { RequestDispatch } from "./request-dispatch.ts";
 import { type Circle, crossedCircles, isSuspect } from "./waiting-circle.ts";
 
 export interface CircleWatchParts {
   readonly host: Host;
   readonly pending: PendingTable;
   readonly observations: Observations;
-  /** Ends a request that nobody answers. */
-  readonly giveUp: (request: PendingRequest, reason: string) => void;
+  readonly dispatch: RequestDispatch;
 }
 
 interface Standing {
@@ -72,7 +72,8 @@ export class CircleWatch {
   };
 
   #again(circle: Circle, { sinceMs, isTold }: Standing, nowMs: number): Standing {
-    if (nowMs - sinceMs >= CIRCLE_WAIT_MS) this.#parts.giveUp(circle.last, `given up: ${whyCrossed(circle)}`);
+    if (nowMs - sinceMs >= CIRCLE_WAIT_MS)
+      this.#parts.dispatch.timeoutLater(circle.last, `given up: ${whyCrossed(circle)}`);
     else if (!isTold) this.#tell(circle);
     return { sinceMs, isTold: true };
   }

@@ -1,6 +1,6 @@
 /**
- * What the loop needs of a journal for commands: one that nobody waits for is kept before it is handled, and handed back until it is over, by
- * this process or by the next. The kernel puts a bus here.
+ * The journal for commands as the loop needs it: a command is durable before it is handled, and is delivered until it is settled, by this
+ * process or by the next. The kernel puts a bus here.
  */
 import type { Message } from "../message/envelope.ts";
 import type { JournalStatus } from "../store/journal.ts";
@@ -22,6 +22,7 @@ export interface CommandJournal {
   take(type: string, capability: string, deliver: (message: Message, deaths: number) => Promise<void>): void;
 }
 
+/** The status of a command that is in the journal already. */
 export interface KeptBefore {
   readonly status: JournalStatus;
   /** Why it has failed. */

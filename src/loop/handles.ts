@@ -15,7 +15,12 @@ export interface Handle {
   readonly description: string | undefined;
 }
 
-export type Handles = { readonly handles: readonly Handle[]; readonly problems: readonly string[] };
+export interface Handles {
+  readonly handles: readonly Handle[];
+  readonly problems: readonly string[];
+  /** Whether every branch has a literal kind and type. An outbound schema need not be finite: it is only validated then. */
+  readonly isFinite: boolean;
+}
 
 interface JsonSchema {
   readonly description?: unknown;
@@ -28,6 +33,7 @@ interface JsonSchema {
   readonly properties?: { readonly [name: string]: JsonSchema };
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
+  readonly not?: unknown;
 }
 
 /** Unions inside unions, and references; deeper than this it is a circle. */
@@ -35,9 +41,10 @@ const DEPTH_MAX = 16;
 
 export function findHandles(schema: MessageSchema): Handles {
   const root = jsonSchemaOf(schema);
-  if (typeof root === "string") return { handles: [], problems: [root] };
+  if (typeof root === "string") return { handles: [], problems: [root], isFinite: true };
   const handles: Handle[] = [];
   const problems: string[] = [];
+  let hasLiterals = true;
   branches(root, root, 0, problems).forEach((branch, index, all) => {
     const description = typeof branch.description === "string" ? branch.description : undefined;
     const where = all.length === 1 ? "" : `branch ${index + 1}: `;
@@ -45,6 +52,7 @@ export function findHandles(schema: MessageSchema): Handles {
     const types = literals(branch.properties?.["type"], root);
     if (kinds === undefined) problems.push(`${where}kind is not a literal`);
     if (types === undefined) problems.push(`${where}type is not a literal, so the set of handlers is not finite`);
+    if (kinds === undefined || types === undefined) hasLiterals = false;
     for (const type of types ?? []) {
       if (typeof type !== "string" || !isMessageType(type)) {
         problems.push(`${where}type ${JSON.stringify(type)} is not two PascalCase names joined by a dot`);
@@ -56,7 +64,7 @@ export function findHandles(schema: MessageSchema): Handles {
       }
     }
   });
-  return { handles, problems };
+  return { handles, problems, isFinite: hasLiterals };
 }
 
 function jsonSchemaOf(schema: MessageSchema): JsonSchema | string {
@@ -83,7 +91,12 @@ function branches(schema: JsonSchema, root: JsonSchema, depth: number, problems:
   const target = resolve(schema, root);
   const union = target.anyOf ?? target.oneOf;
   if (union) return union.flatMap((branch) => branches(branch, root, depth + 1, problems));
-  return [target];
+  // `{ "not": {} }` describes no message at all: the capability takes or gives none.
+  return isNever(target) ? [] : [target];
+}
+
+function isNever({ not }: JsonSchema): boolean {
+  return typeof not === "object" && not !== null && Object.keys(not).length === 0;
 }
 
 function resolve(schema: JsonSchema, root: JsonSchema): JsonSchema {

@@ -1,5 +1,6 @@
-/** What stands in a lane: a message, and where it came from, which decides who may be answered, and by whom. */
+/** A message in a lane, and its origin, which decides where the answer goes and which actor may give it. */
 import type { Message } from "../message/envelope.ts";
+import type { Sending } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -21,7 +22,7 @@ export interface Connection {
   whenRoom(): Promise<void>;
 }
 
-/** Who asks, and therefore who gets the answer. */
+/** The sender of a message, which gets the answer. */
 export type Origin =
   | { readonly kind: "adapter"; readonly connection: Connection }
   | { readonly kind: "actor"; readonly actor: SupervisedActor }
@@ -42,14 +43,16 @@ export interface Sent {
 
 /** All have one shape: every message that is routed is read from one. */
 export interface Inbound extends Sent {
-  /** Of a request: the loop has made its id, and nobody else can have it. */
+  /** Of a request: the loop has made its id, so it is in no other use. */
   readonly isNew: boolean;
-  /** Of an answer: the request it is for, where whoever answers was given that. */
+  /** Of an answer: its request, if the actor was given that. */
   readonly request: PendingRequest | undefined;
+  /** Of a message that the handler of an event sent: the event's parcel waits for it. */
+  readonly sending: Sending | undefined;
 }
 
-export function inbound(message: Message, origin: Origin, request?: PendingRequest): Inbound {
-  return { message, origin, isNew: false, request };
+export function inbound(message: Message, origin: Origin, request?: PendingRequest, sending?: Sending): Inbound {
+  return { message, origin, isNew: false, request, sending };
 }
 
 export const NOBODY: Origin = { kind: "nobody" };
@@ -60,4 +63,23 @@ export type LaneName = "system" | "user";
 /** Where a message goes whose sender did not say: `Sys.*` to the system lane (§8.2). `Syscall.*` is not `Sys.*`. */
 export function laneOf(type: string): LaneName {
   return type.startsWith("Sys.") ? "system" : "user";
+}
+
+/** Whether a requester gets the answer. An actor that only sends does not, nor does a client that has set a timer. */
+export function isAwaited({ metadata }: Message, origin: Origin): boolean {
+  switch (origin.kind) {
+    case "adapter":
+    case "caller":
+      return true;
+    case "actor":
+      return origin.actor.awaits(metadata.id);
+    case "relay":
+    case "nobody":
+      return false;
+  }
+}
+
+/** Whether an error refuses the request, rather than reports a failure. */
+export function isRefusalCode(code: number): boolean {
+  return code >= 400 && code < 500;
 }

@@ -13,29 +13,35 @@
  * dispatched from here but what the journal delivers. Deliberately not here: claims, leases, retries (the bus).
  */
 
+import { Concluded } from "../bus/concluded.ts";
 import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { equal } from "../message/equality.ts";
-import { type ErrorData, errorData, Failure, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
+import type { Answers } from "./answers.ts";
 import type { Capability } from "./capability.ts";
 import type { CommandJournal, KeptBefore } from "./command-journal.ts";
-import type { EventDeliveries } from "./event-deliveries.ts";
-import type { EventLoop } from "./event-loop.ts";
-import { NOBODY, type Origin, type Sent } from "./inbound.ts";
+import { copyMessage } from "./emission.ts";
+import { isAwaited, isRefusalCode, NOBODY, type Origin, type Sent } from "./inbound.ts";
 import { KeptElsewhere } from "./kept-elsewhere.ts";
-import type { Kept, PendingRequest } from "./pending-table.ts";
+import type { Observations } from "./observation.ts";
+import type { Kept, PendingRequest, PendingTable } from "./pending-table.ts";
+import type { RequestDispatch, SentRequest } from "./request-dispatch.ts";
+import type { RoutingTable } from "./routing-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 interface KeptCommandsParts {
   readonly host: Host;
-  readonly loop: EventLoop;
+  readonly table: RoutingTable;
+  readonly actors: ReadonlyMap<string, SupervisedActor>;
+  readonly pending: PendingTable;
+  readonly observations: Observations;
+  readonly answers: Answers;
+  readonly dispatch: RequestDispatch;
   readonly journal: CommandJournal;
-  readonly deliveries: EventDeliveries;
-  /** Gives a command that is pending to its actor, or answers why not. */
-  readonly post: (inbound: Sent, entry: PendingRequest) => void;
 }
 
 /** One command on its way from the journal to its outcome. */
@@ -64,23 +70,29 @@ class KeptCommand implements Kept {
 
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
-    const { code, message } = answer.data as ErrorData;
-    // Who waits was told, and may ask again: it must not be handled behind his back.
-    this.#end.reject(requester.kind === "nobody" ? new Failure(code, message) : new Error(message));
+    const data = answer.data as ErrorData;
+    const failure = failureOf(data);
+    // A requester was told, and may ask again: the command must not be handled a second time without it.
+    if (requester.kind === "nobody") this.#end.reject(failure);
+    else if (isRefusalCode(data.code)) this.#end.reject(new Concluded({ outcome: "refused", reason: data.message }));
+    else this.#end.reject(new Error(failure.message, { cause: failure.cause }));
   }
 }
 
 export class KeptCommands {
   readonly #parts: KeptCommandsParts;
   readonly #elsewhere: KeptElsewhere;
-  /** The ids of those that go into the journal now. */
-  readonly #onTheirWay = new Set<string>();
 
   constructor(parts: KeptCommandsParts) {
     this.#parts = parts;
-    const { host, loop, journal } = parts;
+    const { host, journal } = parts;
     this.#elsewhere = new KeptElsewhere({ host, journal, found: (entry, now) => this.#found(entry, now) });
-    for (const { kind, type, capability } of loop.table.routes()) {
+  }
+
+  /** From now on the journal delivers; the actors are there. */
+  subscribe(): void {
+    const { table, journal } = this.#parts;
+    for (const { kind, type, capability } of table.routes()) {
       if (kind === "command") journal.take(type, capability, (message, deaths) => this.#deliver(message, deaths));
     }
   }
@@ -91,46 +103,36 @@ export class KeptCommands {
     return durable !== "unawaited" || !isAwaited(message, origin);
   }
 
-  keep({ message, origin }: Sent, actor: SupervisedActor): PendingRequest | undefined {
-    const { loop, journal } = this.#parts;
+  /** Journals a command; its entry unless it is refused. */
+  keep({ message, origin, sending }: SentRequest, actor: SupervisedActor): PendingRequest | undefined {
+    const { pending, answers, journal } = this.#parts;
     const isWaitedFor = isAwaited(message, origin);
+    // A waiting requester hears of a failure itself; otherwise the event whose handler sent the command fails.
+    const lost = (reason: string) => (isWaitedFor ? undefined : `${message.type} was not journaled: ${reason}`);
     const refusal = this.#refusal(actor, isWaitedFor);
     if (refusal !== undefined) {
-      // Who waits hears of it himself.
-      const failure = isWaitedFor ? undefined : `${message.type} was not journaled: ${refusal}`;
-      this.#parts.deliveries.kept(message.metadata.id, failure);
-      loop.refuse({ message, origin }, 503, refusal);
+      sending?.done(lost(refusal));
+      answers.refuse({ message, origin }, 503, refusal);
       return undefined;
     }
     const requester = origin.kind === "relay" || isWaitedFor ? origin : NOBODY;
-    const entry = loop.pending.insert(message, requester, actor, new KeptCommand(message, origin));
-    this.#onTheirWay.add(entry.id);
+    const entry = pending.insert(message, requester, actor, new KeptCommand(message, origin));
     journal.keep(message, actor.name).then(
       (before) => {
-        this.#arrived(entry);
+        sending?.done();
         this.#isKept(entry, before);
       },
       (thrown: unknown) => {
-        this.#arrived(entry, isWaitedFor ? undefined : `${message.type} was not journaled: ${thrownText(thrown)}`);
+        sending?.done(lost(thrownText(thrown)));
         this.#isNotKept(entry, thrown);
       },
     );
     return entry;
   }
 
-  #arrived({ id }: PendingRequest, failure?: string): void {
-    this.#onTheirWay.delete(id);
-    this.#parts.deliveries.kept(id, failure);
-  }
-
-  /** Whether the journal has yet to say that it has a command. */
-  isOnItsWay(id: string): boolean {
-    return this.#onTheirWay.has(id);
-  }
-
-  /** Who waits can ask again later, if his command left nothing behind; of what nobody waits for, the journal sees to that. */
+  /** A waiting requester may repeat a command that left no row. Other commands are retried from the journal. */
   #refusal(actor: SupervisedActor, isWaitedFor: boolean): string | undefined {
-    if (this.#parts.loop.pending.kept >= COMMANDS_KEPT_MAX)
+    if (this.#parts.pending.kept >= COMMANDS_KEPT_MAX)
       return `${COMMANDS_KEPT_MAX} commands of the journal are under way`;
     return isWaitedFor ? actor.refusal : undefined;
   }
@@ -144,7 +146,7 @@ export class KeptCommands {
     const { kept } = entry;
     if (!(kept instanceof KeptCommand) || entry.origin.kind !== "nobody" || !isAwaited(message, origin)) return false;
     if (!kept.isFor(message)) return false;
-    this.#parts.loop.pending.join(entry, origin);
+    this.#parts.pending.join(entry, origin);
     return true;
   }
 
@@ -157,17 +159,17 @@ export class KeptCommands {
 
   /** What the journal has of a command that was not delivered here. */
   #found(entry: PendingRequest, before: KeptBefore): void {
-    const { host, loop } = this.#parts;
+    const { host, answers } = this.#parts;
     if (!this.#isWaiting(entry)) return;
     if (before.status === "pending" || before.status === "processing") return this.#elsewhere.watch(entry);
     if (entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
     const reason = `${entry.id} was handled, and its answer is not kept; choose another id to have it handled again`;
     const told = before.status === "done" ? errorData(410, reason) : errorData(500, before.error);
-    loop.resolve(entry.id, error(host, entry, told));
+    answers.resolve(entry.id, error(host, entry, told));
   }
 
   #isNotKept(entry: PendingRequest, thrown: unknown): void {
-    const { host, loop } = this.#parts;
+    const { host, answers, pending } = this.#parts;
     const failure = thrown instanceof Failure ? thrown : new Failure(503, thrownText(thrown));
     const code = failure.code === 422 ? 422 : 503;
     const reason = `not journaled: ${failure.message}`;
@@ -176,8 +178,8 @@ export class KeptCommands {
     // It is in the journal in other words, and a receipt tells whether it is the same.
     if (code === 422 && entry.actor.capability.idempotent && entry.origin.kind !== "nobody") return this.#post(entry);
     const { message } = entry.kept as KeptCommand;
-    loop.pending.take(entry.id);
-    loop.refuse({ message, origin: entry.origin }, code, reason);
+    pending.take(entry.id);
+    answers.refuse({ message, origin: entry.origin }, code, reason);
   }
 
   #releaseRelay(entry: PendingRequest): void {
@@ -188,19 +190,19 @@ export class KeptCommands {
   #tellRelay(entry: PendingRequest, answer: (message: Message) => Message | Message<ErrorData>): void {
     const { origin, kept } = entry;
     if (origin.kind !== "relay" || !(kept instanceof KeptCommand)) return;
-    this.#parts.loop.pending.release(entry);
+    this.#parts.pending.release(entry);
     origin.actor.answer(answer(kept.message));
   }
 
   #isWaiting({ id, kept }: PendingRequest): boolean {
-    const entry = this.#parts.loop.pending.get(id);
+    const entry = this.#parts.pending.get(id);
     return entry !== undefined && entry.kept === kept && kept instanceof KeptCommand && kept.state === "kept";
   }
 
   // Out of it ------------------------------------------------------------------------------------------------------------------
 
   async #deliver(message: Message, deaths: number): Promise<void> {
-    const pending = this.#parts.loop.pending.get(message.metadata.id);
+    const pending = this.#parts.pending.get(message.metadata.id);
     const kept = pending?.kept instanceof KeptCommand && pending.kept.isFor(message) ? pending.kept : undefined;
     // Delivered again while it is being handled: the process had lost its lease for a moment.
     if (kept?.state === "posted") return kept.end;
@@ -220,29 +222,29 @@ export class KeptCommands {
 
   /** Fails a command that may have been done in part, and answers its requester if there is one. */
   #interrupt(message: Message, actor: SupervisedActor, entry: PendingRequest | undefined): Promise<void> {
-    const { host, loop } = this.#parts;
+    const { host, answers, observations } = this.#parts;
     const { name: capability } = actor;
-    loop.observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
+    observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
     if (entry === undefined) throw new Failure(500, INTERRUPTED);
     const kept = entry.kept as KeptCommand;
     this.#releaseRelay(entry);
     kept.state = "posted";
-    loop.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
+    answers.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
     return kept.end;
   }
 
-  /** Its actor takes no more for the moment. Whoever waits goes on waiting: it was accepted, and the journal delivers it again, here or elsewhere. */
+  /** The actor takes no more now. The requester waits on: the command was accepted, and the journal delivers it again. */
   #notNow(entry: PendingRequest, message: Message, reason: string): Failure {
-    const { loop } = this.#parts;
+    const { pending, observations } = this.#parts;
     const { kind, type } = message;
-    loop.observations.tell("Sys.Overload", { kind, type, code: 503, reason }, message);
-    if (entry.origin.kind === "nobody") loop.pending.take(entry.id);
+    observations.tell("Sys.Overload", { kind, type, code: 503, reason }, message);
+    if (entry.origin.kind === "nobody") pending.take(entry.id);
     else this.#elsewhere.watch(entry);
     return new Failure(503, reason);
   }
 
   #actorOf({ kind, type }: Message): SupervisedActor {
-    const { table, actors } = this.#parts.loop;
+    const { table, actors } = this.#parts;
     const route = table.route(kind, type);
     const actor = route && actors.get(route.capability);
     if (!actor) throw new Failure(404, `nobody handles ${kind} ${type}`);
@@ -251,35 +253,20 @@ export class KeptCommands {
 
   /** A command that an earlier process has journaled; throws if its capability does not accept it any more. */
   #taken(message: Message, actor: SupervisedActor): PendingRequest {
-    const { loop } = this.#parts;
-    const inbound = { message: loop.copy(message), origin: NOBODY };
+    const { pending } = this.#parts;
+    const inbound = { message: copyMessage(message), origin: NOBODY };
     const refusal = refusalOf(inbound, actor);
     if (refusal) throw new Failure(refusal.code, refusal.reason);
-    return loop.pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
+    return pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
   }
 
-  /** What the journal delivers is handled as it is there: the same may have been asked here at another time. */
+  /** The journal's copy is handled: the same request may have come here with other metadata. */
   #post(entry: PendingRequest, message = (entry.kept as KeptCommand).message): void {
-    const { loop, post } = this.#parts;
     (entry.kept as KeptCommand).state = "posted";
-    // A copy: what is compared with later requests is what was kept.
-    post({ message: loop.copy(message), origin: entry.origin }, entry);
+    // A copy: later requests are compared with the journaled one.
+    this.#parts.dispatch.post({ message: copyMessage(message), origin: entry.origin }, entry);
   }
 }
 
 const INTERRUPTED =
   "interrupted: the process died while it was under way, and it may have been done in part; its capability is neither transactional nor idempotent";
-
-/** Whether somebody gets the answer. An actor that only sends does not, nor does whoever set a timer. */
-function isAwaited({ metadata }: Message, origin: Origin): boolean {
-  switch (origin.kind) {
-    case "adapter":
-    case "caller":
-      return true;
-    case "actor":
-      return origin.actor.awaits(metadata.id);
-    case "relay":
-    case "nobody":
-      return false;
-  }
-}

@@ -1,4 +1,4 @@
-/** What keeps the loop alive (RFC 0032 §16), counted. */
+/** The sources of work that keep the loop alive (RFC 0032 §16), counted. */
 export interface Liveness {
   /** Something is left to do or may come: a daemon idles on, a batch ends when this turns false. */
   readonly alive: boolean;
@@ -16,8 +16,10 @@ export interface Liveness {
   readonly turns: number;
 }
 
-/** An adapter as long as it is open. */
+/** An adapter while it is open. */
 export interface AdapterLife {
-  /** Bytes written and not yet taken by the clients. */
+  /** Bytes or messages that are written and not yet taken by the clients. */
   readonly frames: number;
+  /** Closes its connections; `EventLoop.stop` calls it for adapters that are still attached. */
+  close?(): unknown;
 }

@@ -1,4 +1,4 @@
-/** What may pile up in the loop: bounds of `limits.ts`, for each of which whoever boots it may choose another. SPEC: L35. */
+/** Bounds of the loop: defaults from `limits.ts`, each of which an option of `boot` replaces. SPEC: L35. */
 import {
   LANE_MAX,
   MAILBOX_MAX,

@@ -9,18 +9,20 @@ import type { Host } from "../host/host.ts";
 import { DISPATCH_BURST_MS, MAILBOX_BURST_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { causationOf } from "../message/envelope.ts";
-import { type ErrorData, Failure, fromError } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureOf, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
-import { causedBy, command, error, event, query, reply } from "../message/lineage.ts";
+import { causedBy, command, error, event, type Lineage, query, reply } from "../message/lineage.ts";
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
 import { isThenable } from "../work/handler-call.ts";
-import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
-import { HandledCount } from "./handled-count.ts";
+import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import type { Sender } from "./inbound.ts";
+import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
-/** What a handler may do besides returning its answer. */
+const TERMINATED = "the actor was terminated";
+
+/** The functions of a handler's context. */
 export interface HandlerContext {
   /** Publishes an event caused by the message that is being handled. */
   emit(type: string, data: Json): void;
@@ -62,26 +64,34 @@ export type MessageHandler = (
 export class MadeMessageEvent implements ActorEvent {
   readonly type = "message";
   readonly data: Message<Json | ErrorData>;
-  /** What it answers, where the actor was given that. */
+  /** Of an answer: its request, if the actor was given that. */
   readonly request: PendingRequest | undefined;
-  /** Set by whoever listens, where it goes nowhere. */
+  readonly parcel: Parcel | undefined;
+  /** Set by the listener if the message is not routed. */
   declare refused?: Failure;
   /** What was thrown, of an error answer: for whoever reads the logs. It does not leave the process. */
   declare thrown?: unknown;
   /** Of a message that is relayed: its authority. */
   declare sender?: Sender | undefined;
 
-  constructor(message: Message<Json | ErrorData>, request?: PendingRequest) {
+  constructor(message: Message<Json | ErrorData>, request?: PendingRequest, parcel?: Parcel) {
     this.data = message;
     this.request = request;
+    this.parcel = parcel;
   }
 }
 
-/** What stands in a mailbox. */
-interface Given {
-  readonly message: Message;
-  /** What is pending for it, where that is known. */
-  readonly request: PendingRequest | undefined;
+/** Carries a message that a handler has made by itself, through `send`. */
+export class SentMessageEvent implements ActorEvent {
+  readonly type = "message";
+  readonly data: Message;
+  readonly parcel: Parcel | undefined;
+  declare refused?: Failure;
+
+  constructor(message: Message, parcel: Parcel | undefined) {
+    this.data = message;
+    this.parcel = parcel;
+  }
 }
 
 export class MailboxActor implements CapabilityActor {
@@ -90,9 +100,9 @@ export class MailboxActor implements CapabilityActor {
   readonly #handle: MessageHandler;
   readonly #clearance: Label | undefined;
   #listeners: readonly ActorListener[] = [];
-  readonly #mailbox = new Fifo<Given>();
+  readonly #mailbox = new Fifo<Posted>();
   /** What is being handled; the others wait behind it. */
-  #handling: Given | undefined;
+  #handling: Posted | undefined;
   /** Messages that are handled and whose answer is not out. */
   #owed = 0;
   #terminated = false;
@@ -103,7 +113,6 @@ export class MailboxActor implements CapabilityActor {
   /** What it has asked others, by request id. */
   readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
   #idleWaiters: (() => void)[] = [];
-  readonly #handled = new HandledCount();
 
   constructor(host: Host, handle: MessageHandler, clearance?: readonly string[]) {
     this.#host = host;
@@ -115,10 +124,15 @@ export class MailboxActor implements CapabilityActor {
     return this.#terminated ? 0 : this.#mailbox.length + this.#owed + (this.#handling ? 1 : 0);
   }
 
-  /** `request` is what is pending for it: the answer names that again. */
-  postMessage(message: Message, request?: PendingRequest): void {
-    if (this.#terminated || this.#answered(message)) return;
-    this.#mailbox.push({ message, request });
+  postMessage(message: Message): void {
+    this.accept({ message, request: undefined, parcel: undefined });
+  }
+
+  /** The answer names the request again; a parcel ends with its handler. */
+  accept(posted: Posted): void {
+    if (this.#terminated) return posted.parcel?.ended(TERMINATED);
+    if (this.#answered(posted.message)) return;
+    this.#mailbox.push(posted);
     if (this.#handling || this.#mailbox.length > 1) return;
     this.#host.microtask(this.#begin);
   }
@@ -127,13 +141,14 @@ export class MailboxActor implements CapabilityActor {
     if (type === "message" && !this.#listeners.includes(listener)) this.#listeners = [...this.#listeners, listener];
   }
 
-  terminate(): void {
+  terminate(reason = TERMINATED): void {
     this.#terminated = true;
+    const left = [...this.#mailbox, ...(this.#handling ? [this.#handling] : [])];
     this.#mailbox.clear();
-    for (const { reject } of this.#asked.values()) reject(new Failure(503, "the actor was terminated"));
+    for (const { parcel } of left) parcel?.ended(reason);
+    for (const { reject } of this.#asked.values()) reject(new Failure(503, TERMINATED));
     this.#asked.clear();
     this.#checkIdle();
-    this.#handled.end();
   }
 
   idle(): Promise<void> {
@@ -160,10 +175,6 @@ export class MailboxActor implements CapabilityActor {
     return this.#handling === undefined ? ids : ids.add(this.#handling.message.metadata.id);
   }
 
-  handled(): Promise<void> {
-    return this.#handled.after(this.#terminated ? 0 : this.#mailbox.length + (this.#handling ? 1 : 0));
-  }
-
   #answered(message: Message): boolean {
     if (message.kind !== "reply" && message.kind !== "error") return false;
     const id = causationOf(message) ?? "";
@@ -171,10 +182,7 @@ export class MailboxActor implements CapabilityActor {
     this.#asked.delete(id);
     if (!asked) return true;
     if (message.kind === "reply") asked.resolve(message.data);
-    else {
-      const { code, message: text } = message.data as ErrorData;
-      asked.reject(new Failure(code, text));
-    }
+    else asked.reject(failureOf(message.data as ErrorData));
     return true;
   }
 
@@ -187,12 +195,12 @@ export class MailboxActor implements CapabilityActor {
   #next(): void {
     while (!this.#handling && !this.#terminated && this.#mailbox.length > 0) {
       if (this.#isBurstOver()) return this.#host.task(this.#begin);
-      const given = this.#mailbox.shift() as Given;
+      const given = this.#mailbox.shift() as Posted;
       const { message } = given;
       this.#handling = given;
       let result: HandlerResult | Promise<HandlerResult>;
       try {
-        const handling = new Handling(this, this.#host, message);
+        const handling = new Handling(this, this.#host, given);
         result =
           this.#clearance === undefined
             ? this.#handle(message, handling, given.request)
@@ -229,19 +237,20 @@ export class MailboxActor implements CapabilityActor {
       for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  #finished(given: Given, data: HandlerResult): void {
+  #finished(given: Posted, data: HandlerResult): void {
     this.#handling = undefined;
-    if (data instanceof AnswerLater) this.#answerLater(given, data);
-    else this.#reply(given, data);
-    this.#handled.add();
+    if (data instanceof AnswerLater) return this.#answerLater(given, data);
+    this.#reply(given, data);
+    given.parcel?.ended();
   }
 
-  #answerLater(given: Given, { answer }: AnswerLater): void {
+  #answerLater(given: Posted, { answer }: AnswerLater): void {
     this.#owed++;
     answer.then(
       (data) => {
         this.#owed--;
         this.#reply(given, data);
+        given.parcel?.ended();
         this.#checkIdle();
       },
       (thrown: unknown) => {
@@ -252,29 +261,30 @@ export class MailboxActor implements CapabilityActor {
     );
   }
 
-  #reply({ message, request }: Given, data: Json | undefined): void {
+  #reply({ message, request }: Posted, data: Json | undefined): void {
     if (message.kind !== "command" && message.kind !== "query") return;
     this.#tell(new MadeMessageEvent(reply(this.#host, message, data ?? null), request));
   }
 
-  #failed(given: Given, thrown: unknown): void {
+  #failed(given: Posted, thrown: unknown): void {
     this.#handling = undefined;
     this.#fail(given, thrown);
-    this.#handled.add();
   }
 
-  #fail({ message, request }: Given, thrown: unknown): void {
-    // Nobody waits for the outcome of an event; the loop reports the fault.
+  /** The loop reports the fault of an event's handler: no requester waits for its outcome. */
+  #fail({ message, request, parcel }: Posted, thrown: unknown): void {
     // A refusal for want of clearance is an answer, not a fault.
     const told = isRefusal(thrown) ? new Failure(403, thrown.message) : thrown;
-    const said = new MadeMessageEvent(error(this.#host, message, fromError(told)), request);
+    const data = fromError(told);
+    const said = new MadeMessageEvent(error(this.#host, message, data), request, parcel);
     said.thrown = told;
     this.#tell(said);
+    parcel?.ended(data.message);
   }
 
   /** Emits a request; resolves with the data of its reply, and rejects with a `Failure`. */
-  ask(request: Message): Promise<Json> {
-    return this.#ask(new MadeMessageEvent(request));
+  ask(request: Message, parcel?: Parcel): Promise<Json> {
+    return this.#ask(new MadeMessageEvent(request, undefined, parcel));
   }
 
   /** Emits a message of another sender; likewise. An event is answered when it is in the journal. */
@@ -287,7 +297,7 @@ export class MailboxActor implements CapabilityActor {
   #ask(said: MadeMessageEvent): Promise<Json> {
     const { id } = said.data.metadata;
     const answer = new Promise<Json>((resolve, reject) => {
-      if (this.#terminated) return reject(new Failure(503, "the actor was terminated"));
+      if (this.#terminated) return reject(new Failure(503, TERMINATED));
       this.#asked.set(id, { resolve, reject });
       this.#tell(said);
       const { refused } = said;
@@ -301,25 +311,22 @@ export class MailboxActor implements CapabilityActor {
   }
 
   /** Emits an event that one of the makers has made; throws where it would reach nobody, so that its handler hears of it. */
-  emit(message: Message): void {
-    const { refused } = this.#emit(message);
-    if (refused !== undefined) throw refused;
+  emit(message: Message, parcel?: Parcel): void {
+    const said = new MadeMessageEvent(message, undefined, parcel);
+    this.#tell(said);
+    if (said.refused !== undefined) throw said.refused;
   }
 
-  /** Emits whatever a handler says is a message. */
-  send(message: Message): void {
-    this.#tell({ type: "message", data: message });
+  /** Emits a message that a handler has made. An event that is refused throws; of a request the actor gets an error as its answer. */
+  send(message: Message, parcel?: Parcel): void {
+    const said = new SentMessageEvent(message, parcel);
+    this.#tell(said);
+    if (said.refused !== undefined && message?.kind === "event") throw said.refused;
   }
 
   /** Calls code that may know what the capability may. */
   within<T>(code: () => T): T {
     return withClearance(this.#clearance, code);
-  }
-
-  #emit(message: Message<Json | ErrorData>): MadeMessageEvent {
-    const said = new MadeMessageEvent(message);
-    this.#tell(said);
-    return said;
   }
 
   #tell(event: ActorEvent): void {
@@ -333,28 +340,32 @@ export class MailboxActor implements CapabilityActor {
 class Handling implements HandlerContext {
   readonly host: Host;
   readonly #actor: MailboxActor;
-  readonly #message: Message;
+  readonly #posted: Posted;
 
-  constructor(actor: MailboxActor, host: Host, message: Message) {
+  constructor(actor: MailboxActor, host: Host, posted: Posted) {
     this.host = host;
     this.#actor = actor;
-    this.#message = message;
+    this.#posted = posted;
   }
 
   get emit(): HandlerContext["emit"] {
-    return (type, data) => this.#actor.emit(event(this.host, type, data, causedBy(this.#message)));
+    return (type, data) => this.#actor.emit(event(this.host, type, data, this.#cause), this.#posted.parcel);
   }
 
   get command(): HandlerContext["command"] {
-    return (type, data) => this.#actor.ask(command(this.host, type, data, causedBy(this.#message)));
+    return (type, data) => this.#actor.ask(command(this.host, type, data, this.#cause), this.#posted.parcel);
   }
 
   get query(): HandlerContext["query"] {
-    return (type, data) => this.#actor.ask(query(this.host, type, data, causedBy(this.#message)));
+    return (type, data) => this.#actor.ask(query(this.host, type, data, this.#cause), this.#posted.parcel);
   }
 
   get send(): HandlerContext["send"] {
-    return (message) => this.#actor.send(message);
+    return (message) => this.#actor.send(message, this.#posted.parcel);
+  }
+
+  get #cause(): Lineage {
+    return causedBy(this.#posted.message);
   }
 
   get within(): HandlerContext["within"] {

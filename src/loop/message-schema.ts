@@ -8,7 +8,7 @@ import type { Json } from "../message/json.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { MessageSchema, SchemaResult } from "./capability.ts";
 
-/** A Standard Schema of the data alone: `Input` is what may be sent, `Output` what the handler is given, with defaults. */
+/** A Standard Schema of the data alone: a sender may send `Input`, the handler gets `Output`, with defaults. */
 export interface DataSchema<Output = unknown, Input = Output> {
   readonly "~standard": {
     readonly version: 1;
@@ -99,7 +99,7 @@ export function takesAny(schema: MessageSchema, message: Message): boolean {
   return schema instanceof DeclaredMessages && schema.takesAny(message);
 }
 
-/** A data schema written by hand: a check that says what is wrong, and the JSON Schema that says the same. */
+/** A data schema written by hand: a check that names the problem, and the JSON Schema of the same data. */
 export function dataSchema<T>(check: (data: unknown) => string | undefined, jsonSchema: Json): DataSchema<T> {
   return {
     "~standard": {

@@ -1,5 +1,5 @@
 /**
- * What the loop tells about itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes scheduling, is never
+ * Observations of the loop itself (RFC 0032 §17): `Sys.*` events to a side sink. An observation never changes scheduling, is never
  * routed, and is never observed itself. Whoever listens must not throw; if he does, he is told nothing more. Capabilities can
  * listen to some (`observation-subscribers.ts`).
  */
@@ -19,7 +19,6 @@ const OBSERVATION_TYPES = [
   "Sys.ActorUnhealthy",
   "Sys.BusFault",
   "Sys.SubscriberFault",
-  "Sys.SubscribersDiffer",
   "Sys.NodeFault",
   "Sys.MicrotaskFault",
   "Sys.MicrotaskOverflow",
@@ -39,7 +38,7 @@ export function isObservationType(type: string): type is ObservationType {
 /** What has gone wrong; the others tell of ordinary work. */
 const FAULTS: ReadonlySet<ObservationType> = new Set([
   ...(["Sys.ActorFault", "Sys.ActorUnhealthy", "Sys.BusFault", "Sys.SubscriberFault", "Sys.NodeFault"] as const),
-  ...(["Sys.SubscribersDiffer", "Sys.MicrotaskFault", "Sys.Overload", "Sys.WaitingCircle"] as const),
+  ...(["Sys.MicrotaskFault", "Sys.Overload", "Sys.WaitingCircle"] as const),
 ]);
 
 export type Observer = (observation: Message) => void;

@@ -1,76 +1,58 @@
 /**
- * The routing laws (RFC 0032 §9): by kind, one turn's worth at a time. Immediate failures are terminal answers plus an observation:
- * 404 nobody handles it, 409 the id is pending already, 422 the data does not fit, 503 the actor takes no more.
+ * The routing laws (RFC 0032 §9), one message per turn, and the check of every emission of an actor. Immediate failures are terminal
+ * answers plus an observation: 404 no capability handles it, 409 the id is pending already, 422 the data does not fit, 503 the actor
+ * takes no more. SPEC: L7-L12, L17.
  */
 import type { Host } from "../host/host.ts";
 import { causationOf, isId, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, type SystemErrorCode, thrownText } from "../message/error-data.ts";
-import type { Json } from "../message/json.ts";
-import { causedBy, command, error, reply } from "../message/lineage.ts";
+import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
+import { error } from "../message/lineage.ts";
 import { eventRefusal, refusalOf } from "./admission.ts";
-import { CircleWatch } from "./circle-watch.ts";
-import type { CommandJournal } from "./command-journal.ts";
-import type { EventDeliveries } from "./event-deliveries.ts";
-import type { EventLoop, EventLoopOptions } from "./event-loop.ts";
-import { EventRouting } from "./event-routing.ts";
-import {
-  type Connection,
-  type Inbound,
-  inbound,
-  laneOf,
-  NOBODY,
-  type Origin,
-  type Sender,
-  type Sent,
-} from "./inbound.ts";
-import { KeptCommands } from "./kept-commands.ts";
+import type { Answers } from "./answers.ts";
+import type { ActorEvent } from "./capability.ts";
+import type { CircleWatch } from "./circle-watch.ts";
+import { BadEmission, emittedBy } from "./emission.ts";
+import type { EventFanout } from "./event-fanout.ts";
+import { type Inbound, inbound, laneOf, type Origin } from "./inbound.ts";
+import type { KeptCommands } from "./kept-commands.ts";
+import type { Lanes } from "./lanes.ts";
+import { MadeMessageEvent } from "./mailbox-actor.ts";
 import { declarationOf, schemaProblem, takesAny } from "./message-schema.ts";
-import { type ObservationType, stackOf } from "./observation.ts";
-import type { PendingRequest } from "./pending-table.ts";
-import type { SupervisedActor } from "./supervised-actor.ts";
+import { type Observations, type ObservationType, stackOf } from "./observation.ts";
+import type { ObservationSubscribers } from "./observation-subscribers.ts";
+import type { OwnRequests } from "./own-requests.ts";
+import type { Parcel } from "./parcel.ts";
+import type { PendingRequest, PendingTable } from "./pending-table.ts";
+import type { RequestDispatch } from "./request-dispatch.ts";
+import type { RoutingTable } from "./routing-table.ts";
+import type { ActorHome, SupervisedActor } from "./supervised-actor.ts";
 import { circleClosedBy } from "./waiting-circle.ts";
 
-/** Facts about a message that an actor has emitted. */
-export interface Emission {
-  /** Of an error answer: the value that the handler threw. */
-  readonly thrown: unknown;
-  /** Of an answer: the request, if the actor was given that. */
-  readonly request: PendingRequest | undefined;
-  /** Of a relayed message: its authority. */
-  readonly sender: Sender | undefined;
+export interface RouterParts {
+  readonly host: Host;
+  readonly lanes: Lanes;
+  readonly pending: PendingTable;
+  readonly table: RoutingTable;
+  readonly actors: ReadonlyMap<string, SupervisedActor>;
+  readonly observations: Observations;
+  readonly observationSubscribers: ObservationSubscribers;
+  readonly answers: Answers;
+  readonly dispatch: RequestDispatch;
+  readonly ownRequests: OwnRequests;
+  readonly events: EventFanout;
+  readonly circles: CircleWatch;
+  /** Undefined without a journal for commands. */
+  readonly kept: KeptCommands | undefined;
 }
 
-export class Router {
-  readonly #loop: EventLoop;
-  readonly #host: Host;
-  readonly events: EventRouting;
-  readonly #requestTimeoutMs: number | undefined;
-  readonly #deliveries: EventDeliveries;
-  readonly #circles: CircleWatch;
-  #kept: KeptCommands | undefined;
-  #commands: CommandJournal | undefined;
+export class Router implements ActorHome {
+  readonly #parts: RouterParts;
 
-  constructor(loop: EventLoop, { host, events, requestTimeoutMs }: EventLoopOptions) {
-    this.#loop = loop;
-    this.#host = host;
-    this.events = new EventRouting(loop, host, events);
-    this.#deliveries = this.events.deliveries;
-    this.#requestTimeoutMs = requestTimeoutMs;
-    const { pending, observations } = loop;
-    this.#circles = new CircleWatch({
-      ...{ host, pending, observations },
-      giveUp: (request, reason) => this.#timeoutLater(request, reason),
-    });
+  constructor(parts: RouterParts) {
+    this.#parts = parts;
   }
 
-  /** From now on commands are kept that have to be; the actors are there. */
-  keepCommands(journal: CommandJournal): void {
-    this.#commands = journal;
-    const post = (inbound: Sent, entry: PendingRequest) => this.#post(inbound, entry);
-    this.#kept = new KeptCommands({ host: this.#host, loop: this.#loop, journal, deliveries: this.#deliveries, post });
-  }
-
-  /** One turn. Whatever goes wrong in it is the message's end, not the loop's. */
+  /** One turn. An exception in it ends the message, not the loop. */
   route(inbound: Inbound): void {
     try {
       this.#byKind(inbound);
@@ -80,21 +62,19 @@ export class Router {
   }
 
   #notRouted(inbound: Inbound, reason: string): void {
-    const { kind, type, metadata } = inbound.message;
+    const { kind, type } = inbound.message;
     try {
-      this.#deliveries.kept(metadata.id, `${type} was not routed: ${reason}`);
-      this.#loop.refuse(inbound, 500, reason);
+      inbound.sending?.done(`${type} was not routed: ${reason}`);
+      this.#parts.answers.refuse(inbound, 500, reason);
     } catch (thrown) {
-      // Not even that it was refused can be said to whoever sent it.
-      this.#loop.observations.tell("Sys.RoutingError", { kind, type, code: 500, reason: thrownText(thrown) });
+      // The sender cannot be told either.
+      this.#parts.observations.tell("Sys.RoutingError", { kind, type, code: 500, reason: thrownText(thrown) });
     }
   }
 
   #byKind(inbound: Inbound): void {
     switch (inbound.message.kind) {
       case "command":
-        this.#request(inbound);
-        return this.#handedOn(inbound.message);
       case "query":
         return this.#request(inbound);
       case "event":
@@ -107,293 +87,229 @@ export class Router {
 
   #event(inbound: Inbound): void {
     const problem = eventRefusal(inbound);
-    if (problem === undefined) this.events.publish(inbound);
-    else this.#loop.refuse(inbound, 403, problem);
-  }
-
-  stop(): void {
-    this.#circles.stop();
-    this.#kept?.stop();
+    if (problem === undefined) return this.#parts.events.publish(inbound);
+    this.#parts.answers.refuse(inbound, 403, problem);
+    inbound.sending?.done(`${inbound.message.type} was refused: ${problem}`);
   }
 
   // Requests -----------------------------------------------------------------------------------------------------------------
 
   #request(inbound: Inbound): void {
-    const { message, origin } = inbound;
-    const { table, pending, actors } = this.#loop;
-    const route = table.route(message.kind, message.type);
-    const waiting = inbound.isNew ? undefined : pending.get(message.metadata.id);
-    if (waiting && (waiting.kept === undefined || !route)) return this.#inUse(inbound);
-    if (!route) return this.#ownRequest(inbound);
-    const actor = actors.get(route.capability) as SupervisedActor;
-    const refusal = refusalOf(inbound, actor);
-    if (refusal) return this.#refuse(inbound, refusal.code, refusal.reason);
-    if (waiting) return this.#join(inbound, waiting);
-    if (origin.kind === "actor") {
-      const circle = circleClosedBy(message, origin.actor, actor, pending);
-      if (circle) return void this.badEmission(origin.actor, message, whyCircle(message, circle));
-      if (actor.isAsking) this.#circles.suspect();
-    }
-    if (!this.#kept?.mustKeep(inbound, actor.capability)) {
-      // Before it is dispatched: an actor may answer at once.
-      const entry = inbound.isNew ? pending.insertNew(message, origin, actor) : pending.insert(message, origin, actor);
-      return this.#post(inbound, entry);
-    }
-    const entry = this.#kept.keep(inbound, actor);
-    if (!entry) return;
-    if (this.#loop.isGone(origin)) pending.release(entry);
-    this.#limitTime(entry);
+    const entry = this.#journaled(inbound);
+    // A command that is not journaled is its requester's business from here on.
+    if (entry === undefined) return inbound.sending?.done();
+    const { lanes, pending, dispatch } = this.#parts;
+    if (lanes.isGone(inbound.origin)) pending.release(entry);
+    dispatch.limitTime(entry);
   }
 
-  /** The same is being done already. */
+  /** Dispatches or refuses a request; its entry if it goes into the journal first. */
+  #journaled(inbound: Inbound): PendingRequest | undefined {
+    const { message, origin } = inbound;
+    const { table, pending, actors, ownRequests, dispatch, circles, kept } = this.#parts;
+    const route = table.route(message.kind, message.type);
+    const waiting = inbound.isNew ? undefined : pending.get(message.metadata.id);
+    if (waiting && (waiting.kept === undefined || !route)) return void this.#inUse(inbound);
+    if (!route) return void ownRequests.answer(inbound);
+    const actor = actors.get(route.capability) as SupervisedActor;
+    const refusal = refusalOf(inbound, actor);
+    if (refusal) return void dispatch.refuse(inbound, refusal.code, refusal.reason);
+    if (waiting) return void this.#join(inbound, waiting);
+    if (origin.kind === "actor") {
+      const circle = circleClosedBy(message, origin.actor, actor, pending);
+      if (circle) return void this.#bad(origin.actor, new BadEmission(message, whyCircle(message, circle)), undefined);
+      if (actor.isAsking) circles.suspect();
+    }
+    if (kept?.mustKeep(inbound, actor.capability)) return kept.keep(inbound, actor);
+    // Before it is dispatched: an actor may answer at once.
+    const entry = inbound.isNew ? pending.insertNew(message, origin, actor) : pending.insert(message, origin, actor);
+    dispatch.post(inbound, entry);
+    return undefined;
+  }
+
+  /** The same command runs already. */
   #join(inbound: Inbound, waiting: PendingRequest): void {
-    // Who has gone meanwhile waits for nothing.
-    if (this.#loop.isGone(inbound.origin)) return;
-    if (this.#kept?.joins(inbound, waiting)) this.#limitTime(waiting);
+    const { lanes, dispatch, kept } = this.#parts;
+    // A requester that left waits for no answer.
+    if (lanes.isGone(inbound.origin)) return;
+    if (kept?.joins(inbound, waiting)) dispatch.limitTime(waiting);
     else this.#inUse(inbound);
   }
 
-  /** A command that nothing keeps is the business of who asked for it from here on. */
-  #handedOn({ metadata: { id } }: Message): void {
-    if (!this.#kept?.isOnItsWay(id)) this.#deliveries.kept(id);
-  }
-
-  /** Where nobody waits for the answer, the event because of which it was sent was not handled as it should be. */
-  #refuse(inbound: Sent, code: SystemErrorCode, reason: string): void {
-    const { message, origin } = inbound;
-    const { id } = message.metadata;
-    if (origin.kind === "actor" && !origin.actor.awaits(id))
-      this.#deliveries.kept(id, `${message.type} was refused: ${reason}`);
-    // Whoever set a timer was told that it is set. What is refused for the moment is sent again.
-    if (origin.kind === "relay" && code !== 503) {
-      if (message.kind === "command") this.#commands?.refused?.(message, reason);
-      const fault = { capability: origin.actor.name, reason, code, type: message.type };
-      this.#loop.observations.tell("Sys.ActorFault", fault, message);
-    }
-    this.#loop.refuse(inbound, code, reason);
-  }
-
-  /** It may be the very same, sent by an event that came again while that is done: so no delivery fails by it. */
-  #inUse(inbound: Sent): void {
-    this.#loop.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`);
-  }
-
-  /** Gives a request that is pending to its actor, or answers why not. */
-  #post(inbound: Sent, entry: PendingRequest): void {
-    const { message, origin } = inbound;
-    const { pending, observations } = this.#loop;
-    const { actor } = entry;
-    let refusal: string | undefined;
-    try {
-      refusal = actor.post(message, entry);
-    } catch (thrown) {
-      const reason = `postMessage failed: ${thrownText(thrown)}`;
-      observations.tell("Sys.ActorFault", { capability: actor.name, reason }, message);
-      return this.#takeBack(inbound, entry, 500, `${actor.name}: ${reason}`);
-    }
-    if (refusal !== undefined) return this.#takeBack(inbound, entry, 503, refusal);
-    // It is done, as what was asked just before; its outcome is an orphan.
-    if (this.#loop.isGone(origin) && entry.kept === undefined) pending.take(entry.id);
-    if (entry.kept === undefined) this.#limitTime(entry);
-    if (observations.wanted) observations.tell("Sys.Routed", { capability: actor.name, type: message.type }, message);
-  }
-
-  /** The actor could not even take it: the requester hears so at once. */
-  #takeBack(inbound: Sent, entry: PendingRequest, code: 500 | 503, reason: string): void {
-    this.#loop.pending.take(entry.id);
-    entry.kept?.ended(error(this.#host, entry, errorData(code, reason)), entry.origin);
-    this.#refuse(inbound, code, reason);
-  }
-
-  #limitTime(entry: PendingRequest): void {
-    const { kind } = entry.origin;
-    if (this.#requestTimeoutMs === undefined || kind === "caller" || kind === "nobody") return;
-    if (this.#loop.pending.get(entry.id) !== entry) return;
-    entry.timeout = this.#host.timer(this.#requestTimeoutMs, () => this.#timeoutLater(entry));
-  }
-
-  /** What the loop answers itself: no capability can claim it. */
-  #ownRequest(inbound: Inbound): void {
-    switch (`${inbound.message.kind} ${inbound.message.type}`) {
-      case "command Sys.RequestTimeout":
-        return this.#timeout(inbound);
-      case "command Sys.Subscribe":
-        return this.#stream(inbound, (message, connection) => this.#loop.streams.subscribe(message, connection));
-      case "command Sys.Unsubscribe":
-        return this.#stream(inbound, (message, connection) => this.#loop.streams.unsubscribe(message, connection));
-      default:
-        return this.#refuse(inbound, 404, `nobody handles ${inbound.message.kind} ${inbound.message.type}`);
-    }
-  }
-
-  /** The loop's own timeout goes through the system lane like anybody's (§12.7). */
-  #timeoutLater(request: Pick<Message, "metadata">, reason?: string): void {
-    const data = { requestId: request.metadata.id, ...(reason === undefined ? {} : { reason }) };
-    const timeout = command(this.#host, "Sys.RequestTimeout", data, causedBy(request));
-    this.#loop.enqueue(timeout, NOBODY, "system");
-  }
-
-  /** `Sys.RequestTimeout`: an outsider cannot touch what another connection waits for (§12.8), not by a timer either. */
-  #timeout(inbound: Inbound): void {
-    const { message, origin } = inbound;
-    const { requestId, reason } = (message.data ?? {}) as { requestId?: unknown; reason?: unknown };
-    if (typeof requestId !== "string") return this.#refuse(inbound, 422, "data.requestId: must be the id of a request");
-    const entry = this.#loop.pending.get(requestId);
-    const expired = entry !== undefined && mayExpire(origin, entry.origin);
-    // Only the loop itself knows why.
-    const why = origin.kind === "nobody" && typeof reason === "string" ? reason : undefined;
-    if (expired) this.#loop.giveUp(entry, error(this.#host, entry, errorData(504, why)));
-    // Whoever asked is told what came of it; the loop's own timers ask for nothing.
-    this.#loop.deliver(origin, reply(this.#host, message, { expired }));
-  }
-
-  /** Subscriptions of a client: only a connection can have them. */
-  #stream(inbound: Inbound, answer: (message: Message, connection: Connection) => Json): void {
-    const { message, origin } = inbound;
-    if (origin.kind !== "adapter") return this.#refuse(inbound, 422, `${message.type} is for clients of an adapter`);
-    if (this.#loop.isGone(origin)) return;
-    // Only what a transaction or a handler publishes carries its label for certain: plain code may publish anything.
-    if (origin.connection.clearance !== undefined)
-      return this.#refuse(
-        inbound,
-        403,
-        "a connection with a clearance cannot subscribe to events; ask for what it may know",
-      );
-    try {
-      origin.connection.deliver(reply(this.#host, message, answer(message, origin.connection)));
-    } catch (thrown) {
-      const code = thrown instanceof Failure && (thrown.code === 422 || thrown.code === 404) ? thrown.code : 503;
-      this.#refuse(inbound, code, thrownText(thrown));
-    }
+  /** No delivery fails by it: the same event may have come before, and sent this very request. */
+  #inUse(inbound: Inbound): void {
+    this.#parts.answers.refuse(inbound, 409, `request id ${inbound.message.metadata.id} is in use`);
   }
 
   // Outcomes -----------------------------------------------------------------------------------------------------------------
 
   /** Joined on causation alone, and only from the actor that was asked (§9.1, §14.5). */
   #outcome({ message, origin, request }: Inbound): void {
-    if (origin.kind !== "actor") return this.#loop.orphan(message, origin);
+    const { pending, answers } = this.#parts;
+    if (origin.kind !== "actor") return answers.orphan(message, origin);
     const { actor } = origin;
     const id = causationOf(message) ?? "";
-    // Where the actor was given the request with it, the answer was made from that.
-    const asked = request ?? this.#loop.pending.get(id);
-    if (asked?.id === id && asked.actor === actor && asked.type !== message.type)
-      return void this.badEmission(actor, message, `${message.type} is no answer to ${asked.type}`);
-    if (!this.#loop.resolve(id, message, actor, request)) this.#loop.orphan(message, origin);
+    // If the actor was given the request, the answer was made from it.
+    const asked = request ?? pending.get(id);
+    if (asked?.id === id && asked.actor === actor && asked.type !== message.type) {
+      const reason = `${message.type} is no answer to ${asked.type}`;
+      return void this.#bad(actor, new BadEmission(message, reason), undefined);
+    }
+    if (!answers.resolve(id, message, actor, request)) answers.orphan(message, origin);
   }
 
   // What actors emit -----------------------------------------------------------------------------------------------------------
 
-  /** Takes what an actor has said, or gives the reason why it is not routed. */
-  emission(actor: SupervisedActor, message: Message, { thrown, request, sender }: Emission): Failure | undefined {
-    if (causationOf(message) === undefined)
-      return this.badEmission(actor, message, "metadata.causation: is required of what an actor emits");
-    if (actor.capability.relays) {
-      this.#observeTimer(message);
-      return this.#take(message, isOutcome(message) ? actor.origin : { kind: "relay", actor, sender });
+  /** Takes an event of an actor; the reason if its message is not routed. */
+  take(actor: SupervisedActor, said: ActorEvent): Failure | undefined {
+    const emitted = emittedBy(said);
+    try {
+      if (emitted instanceof BadEmission) return this.#bad(actor, emitted, said.parcel);
+      return this.#emission(actor, emitted, said);
+    } catch (thrown) {
+      // Schemas are code of users.
+      const envelope = emitted instanceof BadEmission ? emitted.envelope : emitted;
+      return this.#bad(actor, new BadEmission(envelope, thrownText(thrown)), said.parcel);
     }
-    const problem = takesAny(actor.capability.outbound, message) ? undefined : this.#emissionProblem(actor, message);
-    if (problem) return this.badEmission(actor, message, problem);
-    if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>, thrown))
-      return undefined;
-    return this.#take(message, actor.origin, request);
   }
 
-  /** An event that is not taken reaches nobody, and nobody waits for it: whoever emits it has to know. */
-  #take(message: Message, origin: Origin, request?: PendingRequest): Failure | undefined {
-    // Before it is in a lane: from there it may be taken at once.
-    if (origin.kind === "actor" && (message.kind === "event" || message.kind === "command"))
-      this.#deliveries.sent(origin.actor.name, message);
-    if (this.#loop.admit(inbound(message, origin, request), laneOf(message.type))) return undefined;
-    const reason = `${message.type} was not taken: too much waits to be routed, or the kernel is shutting down`;
+  #emission(actor: SupervisedActor, message: Message, said: ActorEvent): Failure | undefined {
+    const made = said instanceof MadeMessageEvent ? said : undefined;
+    const parcel = said.parcel ?? actor.parcelOf(message);
+    if (causationOf(message) === undefined) {
+      const reason = "metadata.causation: is required of what an actor emits";
+      return this.#bad(actor, new BadEmission(message, reason), parcel);
+    }
+    if (actor.capability.relays) {
+      this.#observeTimer(message);
+      return this.#put(message, isOutcome(message) ? actor.origin : { kind: "relay", actor, sender: made?.sender });
+    }
+    const problem = takesAny(actor.capability.outbound, message) ? undefined : this.#emissionProblem(actor, message);
+    if (problem) return this.#bad(actor, new BadEmission(message, problem), parcel);
+    if (message.kind === "error" && this.#fault(actor, message as Message<never> as Message<ErrorData>, made, parcel))
+      return undefined;
+    return this.#put(message, actor.origin, made?.request, parcel);
+  }
+
+  /** The emitter of an event hears that no lane takes it: no requester waits for an event. */
+  #put(message: Message, origin: Origin, request?: PendingRequest, parcel?: Parcel): Failure | undefined {
+    const { lanes, answers } = this.#parts;
+    const counts = message.kind === "event" || message.kind === "command";
+    const sent = inbound(message, origin, request, counts ? parcel?.send() : undefined);
+    const refusal = lanes.put(sent, laneOf(message.type));
+    if (refusal === undefined) return undefined;
+    answers.refuse(sent, 503, refusal);
+    const reason = `${message.type} was not taken: ${refusal}`;
     const isHeard = origin.kind === "actor" && message.kind === "command" && origin.actor.awaits(message.metadata.id);
-    this.#deliveries.kept(message.metadata.id, isHeard ? undefined : reason);
+    sent.sending?.done(isHeard ? undefined : reason);
     return message.kind === "event" ? new Failure(503, reason) : undefined;
   }
 
-  /** Why an actor may not say this. */
+  /** Why an actor may not emit this. */
   #emissionProblem({ name, capability }: SupervisedActor, message: Message): string | undefined {
     const { kind, type } = message;
-    if (!this.#loop.table.mayEmit(name, kind, type))
+    if (!this.#parts.table.mayEmit(name, kind, type))
       return `${kind} ${type} is not among what ${name} declares as outbound${declarationOf(message)}`;
     return kind === "error" ? undefined : schemaProblem(capability.outbound, message);
   }
 
-  /** Reports a failed handler. True when nobody waits for the outcome because it is an event's. */
-  #fault(actor: SupervisedActor, message: Message<ErrorData>, thrown: unknown): boolean {
-    const { code, message: reason } = message.data;
+  /** Reports a failed handler. True for the handler of an event or observation: no requester waits for its outcome. */
+  #fault(
+    actor: SupervisedActor,
+    message: Message<ErrorData>,
+    made: MadeMessageEvent | undefined,
+    parcel: Parcel | undefined,
+  ): boolean {
+    const { code } = message.data;
+    const reason = thrownText(failureOf(message.data));
     const { type } = message;
-    const { pending, table, observations, observationSubscribers } = this.#loop;
+    const { pending, table, observations, observationSubscribers } = this.#parts;
     const asked = pending.get(causationOf(message) ?? "");
-    // An event may have the id of a request: its failure is nobody's answer.
-    const isAsked = asked?.actor === actor && asked.type === type;
+    // An event may have the id of a request: its failure is not the answer to that.
+    const isAsked = parcel === undefined && asked?.actor === actor && asked.type === type;
+    const thrown = made?.thrown;
     if (!isAsked && observationSubscribers.failed(actor, message, thrown ?? new Error(`${actor.name}: ${reason}`)))
       return true;
-    const ofEvent = !isAsked && table.subscribers(message.type).includes(actor.name);
+    const ofEvent = !isAsked && (parcel !== undefined || table.subscribers(message.type).includes(actor.name));
     if (code >= 500 || ofEvent) {
       const fault = { capability: actor.name, reason, code, type, ...stackOf(thrown) };
       observations.tell("Sys.ActorFault", fault, message);
     }
-    if (ofEvent) this.#deliveries.failed(actor.name, causationOf(message) ?? "", reason);
+    if (ofEvent) parcel?.fail(reason);
     return ofEvent;
   }
 
   #observeTimer({ kind, type, data, metadata }: Message): void {
     const observed = TIMER_OBSERVATIONS[`${kind} ${type}`];
-    if (observed) this.#loop.observations.tell(observed, data, { metadata });
+    if (observed) this.#parts.observations.tell(observed, data, { metadata });
   }
 
   /**
-   * What an actor emitted is not routed. If it was somebody's answer, he gets an error instead of nothing; if it was a request, the
-   * actor does, which would wait for ever.
+   * An emission is not routed. If it was an answer, the requester gets an error. If it was a request, the actor gets one. If it was an
+   * event, `emit` throws in this process; a worker cannot be told in time, so the message that it handles fails (L91).
    */
-  badEmission(actor: SupervisedActor, data: unknown, reason: string): Failure {
-    const said = data as Partial<Message> | null;
-    this.#loop.observations.tell("Sys.ActorFault", { capability: actor.name, reason }, causeIn(said));
-    if (said?.kind === "reply" || said?.kind === "error") this.#refuseAnswer(actor, said, reason);
+  #bad(actor: SupervisedActor, { envelope: said, reason }: BadEmission, parcel: Parcel | undefined): Failure {
+    const { host, observations } = this.#parts;
+    observations.tell("Sys.ActorFault", { capability: actor.name, reason }, causeIn(said));
+    if (said?.kind === "reply" || said?.kind === "error")
+      this.#failRequest(actor, said, `${actor.name} gave an invalid answer: ${reason}`);
     else if ((said?.kind === "command" || said?.kind === "query") && typeof said.metadata?.id === "string") {
-      const { id, causation } = said.metadata;
-      if (!actor.awaits(id))
-        this.#deliveries.failed(actor.name, causation ?? "", `${said.type} was not sent: ${reason}`);
-      actor.answer(error(this.#host, said as Message, errorData(500, `not sent: ${reason}`)));
+      if (!actor.awaits(said.metadata.id)) parcel?.fail(`${said.type} was not sent: ${reason}`);
+      actor.answer(error(host, said as Message, errorData(500, `not sent: ${reason}`)));
+    } else if (!actor.hearsRefusals) {
+      parcel?.fail(`${said?.type ?? "a message"} was not emitted: ${reason}`);
+      if (said?.kind === "event") this.#failRequest(actor, said, `${said.type} was not emitted: ${reason}`);
     }
     return new Failure(500, reason);
   }
 
-  #refuseAnswer(actor: SupervisedActor, { metadata }: Partial<Message>, reason: string): void {
+  /** Answers the request that caused an emission, if its actor emitted that. */
+  #failRequest(actor: SupervisedActor, { metadata }: Partial<Message>, reason: string): void {
+    const { host, pending, answers } = this.#parts;
     const id = metadata?.causation;
-    const entry = typeof id === "string" ? this.#loop.pending.get(id) : undefined;
-    if (!entry || entry.actor !== actor) return;
-    const answer = error(this.#host, entry, errorData(500, `${actor.name} gave an invalid answer: ${reason}`));
-    this.#loop.resolve(entry.id, answer);
+    const entry = typeof id === "string" ? pending.get(id) : undefined;
+    if (entry?.actor === actor) answers.resolve(entry.id, error(host, entry, errorData(500, reason)));
+  }
+
+  // Lives of actors --------------------------------------------------------------------------------------------------------------
+
+  crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void {
+    const { host, pending, observations, answers } = this.#parts;
+    observations.tell("Sys.ActorFault", { capability: actor.name, reason });
+    if (next === "unhealthy") observations.tell("Sys.ActorUnhealthy", { capability: actor.name, reason });
+    // The next actor has not asked the requests of this one.
+    for (const entry of [...pending]) {
+      if (entry.origin !== actor.origin) continue;
+      if (entry.kept === undefined) pending.take(entry.id);
+      else pending.release(entry);
+    }
+    for (const id of pending.of(actor)) {
+      const entry = pending.get(id);
+      // A journaled command that was not delivered yet is delivered to the next actor.
+      if (entry && entry.kept?.state !== "kept")
+        answers.resolve(id, error(host, entry, errorData(500, `${actor.name} crashed: ${reason}`)));
+    }
+  }
+
+  restarted(actor: SupervisedActor): void {
+    this.#parts.observations.tell("Sys.ActorRestarted", { capability: actor.name });
   }
 }
 
-/** What was said, as a cause, where it has an id and a conversation. */
+/** An emission as a cause, if it has an id. */
 function causeIn(said: Partial<Message> | null): Pick<Message, "metadata"> | undefined {
   const { id, correlation, timestamp } = said?.metadata ?? {};
   if (!isId(id) || timestamp === undefined) return undefined;
   return { metadata: { id, timestamp, ...(isId(correlation) ? { correlation } : {}) } };
 }
 
-/** What the timer does, as it is observed (§17). */
+/** Answers and events of the timer, and the observations of them (§17). */
 const TIMER_OBSERVATIONS: Readonly<Record<string, ObservationType>> = {
   "reply Timer.Set": "Sys.TimerSet",
   "reply Timer.Every": "Sys.TimerSet",
   "reply Timer.Cancel": "Sys.TimerCancelled",
   "event Timer.Fired": "Sys.TimerFired",
 };
-
-/** Actors and the loop may time out any request; a client only its own, directly or by a timer that it has set. */
-function mayExpire(asker: Origin, waiting: Origin): boolean {
-  const client =
-    asker.kind === "adapter"
-      ? asker.connection.id
-      : asker.kind === "relay" && asker.sender?.kind === "client"
-        ? asker.sender.id
-        : undefined;
-  if (client !== undefined) return waiting.kind === "adapter" && waiting.connection.id === client;
-  return asker.kind !== "relay" || asker.sender !== undefined;
-}
 
 function whyCircle({ kind, type }: Message, circle: readonly string[]): string {
   const waiting = `${circle.join(" waits for ")}, which handles one message at a time`;

@@ -42,8 +42,8 @@ export class RoutingTable {
   readonly #subscribers = new Map<string, string[]>();
   /** Likewise for observations, which are no events that anybody could publish. */
   readonly #observers = new Map<ObservationType, string[]>();
-  /** What each capability may emit: types by kind. */
-  readonly #outbound = new Map<string, ReadonlyMap<Kind, ReadonlySet<string>>>();
+  /** The types that each capability may emit, by kind; `"any"` if its schema is not finite. */
+  readonly #outbound = new Map<string, ReadonlyMap<Kind, ReadonlySet<string>> | "any">();
 
   /** Throws one `BootError` with everything that is wrong. */
   static build(capabilities: ReadonlyMap<string, Capability>): RoutingTable {
@@ -75,7 +75,8 @@ export class RoutingTable {
   }
 
   mayEmit(capability: string, kind: Kind, type: string): boolean {
-    return kind === "error" || (this.#outbound.get(capability)?.get(kind)?.has(type) ?? false);
+    const outbound = this.#outbound.get(capability);
+    return kind === "error" || outbound === "any" || (outbound?.get(kind)?.has(type) ?? false);
   }
 
   routes(): Iterable<Route> {
@@ -87,14 +88,17 @@ export class RoutingTable {
     const outbound = findHandles(capability.outbound);
     const problems = [
       ...inbound.problems.map((problem) => `inbound ${problem}`),
-      ...outbound.problems.map((problem) => `outbound ${problem}`),
+      ...(outbound.isFinite ? outbound.problems.map((problem) => `outbound ${problem}`) : []),
     ];
     for (const handle of inbound.handles) {
+      // An inbound schema may list the events that the capability subscribes to.
+      if (handle.kind === "event" && capability.subscribes?.includes(handle.type)) continue;
       const problem = this.#claim(name, handle, outbound.handles);
       if (problem) problems.push(problem);
     }
     const grouped = Map.groupBy(outbound.handles, ({ kind }) => kind);
-    this.#outbound.set(name, new Map([...grouped].map(([kind, all]) => [kind, new Set(all.map(({ type }) => type))])));
+    const emitted = new Map([...grouped].map(([kind, all]) => [kind, new Set(all.map(({ type }) => type))]));
+    this.#outbound.set(name, outbound.isFinite ? emitted : "any");
     for (const type of capability.subscribes ?? []) {
       const problem = this.#subscribe(name, type, capability);
       if (problem) problems.push(problem);
@@ -115,7 +119,7 @@ export class RoutingTable {
 
   #claim(name: string, { kind, type, data, description }: Handle, outbound: readonly Handle[]): string | undefined {
     if (kind !== "command" && kind !== "query") {
-      return `inbound takes ${kind} ${type}; only commands and queries are routed (events are subscribed to)`;
+      return `inbound takes ${kind} ${type}; only commands and queries are routed${kind === "event" ? `; add it to subscribes: ["${type}"]` : ""}`;
     }
     if (RESERVED.has(type)) return `claims ${kind} ${type}, which the loop answers itself`;
     const other = this.route(kind, type);

@@ -10,25 +10,28 @@
  */
 import type { Host, Timer } from "../host/host.ts";
 import { ACTOR_BACKOFF_START_MS, RESTART_WINDOW_MS, RESTARTS_MAX } from "../limits.ts";
-import type { Message } from "../message/envelope.ts";
+import { causationOf, type Message } from "../message/envelope.ts";
 import { type ErrorData, type Failure, thrownText } from "../message/error-data.ts";
-import type { ActorEvent, Capability, CapabilityActor } from "./capability.ts";
+import type { ActorEvent, Capability, CapabilityActor, Posted } from "./capability.ts";
 import type { Origin } from "./inbound.ts";
-import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
-import type { PendingRequest } from "./pending-table.ts";
+import { MadeMessageEvent, MailboxActor, SentMessageEvent } from "./mailbox-actor.ts";
+import type { Parcel } from "./parcel.ts";
 
-/** Who hears of what an actor does; the loop. */
+/** The router, as its actors know it. */
 export interface ActorHome {
-  /** It said something, which may be anything; gives the reason where that goes nowhere. */
-  emitted(actor: SupervisedActor, data: unknown): Failure | undefined;
-  /** It said a message whose envelope our own makers have made; likewise. */
-  emittedMade(actor: SupervisedActor, said: MadeMessageEvent): Failure | undefined;
-  /** Something escaped the actor: what it was given and has not answered is lost. */
+  /** Takes an event of the actor; the reason if its message is not routed. */
+  take(actor: SupervisedActor, said: ActorEvent): Failure | undefined;
+  /** An error escaped the actor: the requests that it has not answered are lost. */
   crashed(actor: SupervisedActor, reason: string, next: "restart" | "unhealthy"): void;
   restarted(actor: SupervisedActor): void;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
+
+/** An event emitter, such as the `Worker` of `node:worker_threads`. */
+interface Emitter {
+  readonly on?: (event: string, listener: (value: unknown) => void) => unknown;
+}
 
 export class SupervisedActor {
   readonly name: string;
@@ -41,7 +44,9 @@ export class SupervisedActor {
   readonly #mailboxMax: number;
   #actor: CapabilityActor | undefined;
   /** Messages that wait for the restart. */
-  #waiting: Message[] = [];
+  #waiting: Posted[] = [];
+  /** Events in an actor that has `idle`, but not `accept`. */
+  readonly #parcels = new Set<Parcel>();
   /** When it crashed, on the monotonic clock; within the window only. */
   #crashes: number[] = [];
   #restart: Timer | undefined;
@@ -65,9 +70,11 @@ export class SupervisedActor {
     this.#actor = actor;
     this.#listen(actor);
     this.state = "running";
+    const waiting = this.#waiting.splice(0);
     try {
-      for (const message of this.#waiting.splice(0)) this.post(message);
+      for (const posted of waiting) this.post(posted);
     } catch (thrown) {
+      for (const { parcel } of waiting) parcel?.ended(`postMessage of ${this.name} failed: ${thrownText(thrown)}`);
       this.state = "unhealthy";
       this.#end().catch(() => undefined);
       throw thrown;
@@ -75,15 +82,43 @@ export class SupervisedActor {
     this.#tellSettled();
   }
 
-  /** Puts a message into the actor's mailbox, or gives the reason why not. Never runs its handler. `request` is what is pending for it. */
-  post(message: Message, request?: PendingRequest): string | undefined {
+  /** Puts a message into the actor's mailbox; the reason if it is not taken. Never runs its handler. */
+  post(posted: Posted): string | undefined {
     const refusal = this.refusal;
     if (refusal !== undefined) return refusal;
-    if (this.state === "restarting") this.#waiting.push(message);
-    // A Worker takes a second argument for something else.
-    else if (this.#actor instanceof MailboxActor) this.#actor.postMessage(message, request);
-    else this.#actor?.postMessage(message);
+    const actor = this.#actor;
+    if (this.state === "restarting") this.#waiting.push(posted);
+    else if (actor?.accept) actor.accept(posted);
+    else if (actor) this.#postTo(actor, posted);
     return undefined;
+  }
+
+  /** An event counts as handled when the actor is idle; if it cannot tell, when it was posted. */
+  #postTo(actor: CapabilityActor, { message, parcel }: Posted): void {
+    actor.postMessage(message);
+    if (parcel === undefined) return;
+    if (!actor.idle) return parcel.ended();
+    this.#parcels.add(parcel);
+    const end = (failure?: string) => {
+      if (this.#parcels.delete(parcel)) parcel.ended(failure);
+    };
+    actor.idle().then(
+      () => end(),
+      (thrown: unknown) => end(thrownText(thrown)),
+    );
+  }
+
+  /** The event that caused a message of an actor that has no `accept`. */
+  parcelOf(message: Message): Parcel | undefined {
+    if (this.#parcels.size === 0) return undefined;
+    const id = causationOf(message);
+    for (const parcel of this.#parcels) if (parcel.message.metadata.id === id) return parcel;
+    return undefined;
+  }
+
+  /** Whether an emission that is refused throws in the handler. */
+  get hearsRefusals(): boolean {
+    return this.#actor instanceof MailboxActor;
   }
 
   /** Why it takes no message now; undefined while it does. */
@@ -139,12 +174,6 @@ export class SupervisedActor {
     await this.#actor?.idle?.();
   }
 
-  /** Resolves when what it was given so far has been handled; of an actor that cannot tell, when it is idle. */
-  async handled(): Promise<void> {
-    await this.#whenSettled();
-    await (this.#actor?.handled ? this.#actor.handled() : this.#actor?.idle?.());
-  }
-
   async #whenSettled(): Promise<void> {
     if (this.state === "restarting") await new Promise<void>((resolve) => this.#settled.push(resolve));
   }
@@ -158,6 +187,7 @@ export class SupervisedActor {
 
   async stop(): Promise<void> {
     this.state = "stopping";
+    this.#dropWaiting(`${this.name} was terminated`);
     this.#restart?.cancel();
     this.#tellSettled();
     try {
@@ -178,19 +208,32 @@ export class SupervisedActor {
   #listen(actor: CapabilityActor): void {
     const onMessage = (event: ActorEvent) => {
       if (this.#actor !== actor) return;
-      if (!(event instanceof MadeMessageEvent)) return void this.#home.emitted(this, event.data);
-      const refused = this.#home.emittedMade(this, event);
-      if (refused !== undefined) event.refused = refused;
+      const refused = this.#home.take(this, event);
+      if (refused !== undefined && (event instanceof MadeMessageEvent || event instanceof SentMessageEvent))
+        event.refused = refused;
     };
-    if (typeof actor.addEventListener !== "function") {
+    const onError = (event: ActorEvent) => {
+      // Deno ends the process for an error of a Worker that is not prevented.
+      (event as { preventDefault?: () => void }).preventDefault?.();
+      const { message, error } = event;
+      this.#crash(actor, message || (error === undefined || error === null ? "error event" : thrownText(error)));
+    };
+    const onUndecoded = () => this.#crash(actor, "a message could not be decoded");
+    const { on } = actor as Emitter;
+    if (typeof actor.addEventListener === "function") {
+      actor.addEventListener("message", onMessage);
+      actor.addEventListener("error", onError);
+      actor.addEventListener("messageerror", onUndecoded);
+    } else if (typeof on === "function") {
+      on.call(actor, "message", (data) => onMessage({ type: "message", data }));
+      on.call(actor, "error", (thrown) => this.#crash(actor, thrownText(thrown)));
+      on.call(actor, "messageerror", onUndecoded);
+      on.call(actor, "exit", (code) => this.#crash(actor, `the worker ended with code ${code}`));
+    } else {
       actor.onmessage = onMessage;
-      return;
+      actor.onerror = onError;
+      actor.onmessageerror = onUndecoded;
     }
-    actor.addEventListener("message", onMessage);
-    actor.addEventListener("error", (event) =>
-      this.#crash(actor, event.message ?? String(event.error ?? "error event")),
-    );
-    actor.addEventListener("messageerror", () => this.#crash(actor, "a message could not be decoded"));
   }
 
   #crash(actor: CapabilityActor, reason: string): void {
@@ -200,10 +243,10 @@ export class SupervisedActor {
     const next = this.#crashes.length > RESTARTS_MAX ? "unhealthy" : "restart";
     this.state = next === "restart" ? "restarting" : "unhealthy";
     // The failure to end what has crashed already tells nothing new.
-    this.#end().catch(() => undefined);
+    this.#end(`${this.name} crashed: ${reason}`).catch(() => undefined);
     this.#home.crashed(this, reason, next);
     if (next === "restart") this.#restartLater();
-    else this.#waiting = [];
+    else this.#dropWaiting(`${this.name} is unhealthy: ${reason}`);
   }
 
   #restartLater(): void {
@@ -214,16 +257,24 @@ export class SupervisedActor {
         this.#home.restarted(this);
       } catch (error) {
         this.state = "unhealthy";
-        this.#waiting = [];
+        this.#dropWaiting(`${this.name} is unhealthy: spawn failed: ${thrownText(error)}`);
         this.#home.crashed(this, `spawn failed: ${thrownText(error)}`, "unhealthy");
         this.#tellSettled();
       }
     });
   }
 
-  async #end(): Promise<void> {
+  #dropWaiting(reason: string): void {
+    for (const { parcel } of this.#waiting.splice(0)) parcel?.ended(reason);
+  }
+
+  async #end(reason?: string): Promise<void> {
     const actor = this.#actor;
     this.#actor = undefined;
-    await actor?.terminate?.();
+    for (const parcel of [...this.#parcels]) {
+      this.#parcels.delete(parcel);
+      parcel.ended(reason ?? `${this.name} was terminated`);
+    }
+    await (actor?.accept ? actor.terminate?.(reason) : actor?.terminate?.());
   }
 }

@@ -1,4 +1,4 @@
-/** The kernel about itself: `Syscall.Ping`, `List`, `Describe`, `Shutdown`. On in every kernel. */
+/** The kernel about itself: `Syscall.Ping`, `List`, `Describe`, and its end: `Syscall.Shutdown`. On in every kernel. */
 import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Capability } from "./capability.ts";
@@ -10,8 +10,6 @@ import type { Route, RoutingTable } from "./routing-table.ts";
 export interface SyscallTargets {
   readonly table: RoutingTable;
   readonly descriptions: ReadonlyMap<string, string>;
-  /** Begins the shutdown, after the present answer is on its way. */
-  shutdown(): void;
 }
 
 const describeInput = dataSchema<{ name?: string }>(
@@ -27,11 +25,9 @@ const describeInput = dataSchema<{ name?: string }>(
 
 export function syscall(targets: () => SyscallTargets): Capability {
   return capability({
-    description: "what this kernel can do, whether it lives, and its end",
-    // It knows nothing of what is in spaces.
+    description: "what this kernel can do, and whether it lives",
+    // It knows nothing of the data in spaces.
     clearance: [],
-    // Kept, a shutdown would end the kernel that finds it.
-    durable: false,
     queries: {
       "Syscall.Ping": { description: "answers its data unchanged", handle: (data: Json) => data },
       "Syscall.List": {
@@ -44,16 +40,28 @@ export function syscall(targets: () => SyscallTargets): Capability {
         handle: (data: { name?: string } | null) => describe(targets(), data?.name),
       },
     },
-    commands: {
-      "Syscall.Shutdown": {
-        description: "ends the kernel in good order",
-        handle: () => {
-          targets().shutdown();
-          return { success: true };
+  });
+}
+
+/** `Syscall.Shutdown`, apart from the others: a connection with a clearance may ask about the kernel, and not end it. */
+export function shutdown(begin: () => void): Capability {
+  return {
+    ...capability({
+      description: "the end of this kernel",
+      // In the journal, a shutdown would end the next kernel too.
+      durable: false,
+      commands: {
+        "Syscall.Shutdown": {
+          description: "ends the kernel in good order",
+          handle: () => {
+            begin();
+            return { success: true };
+          },
         },
       },
-    },
-  });
+    }),
+    operates: true,
+  };
 }
 
 function describe({ table, descriptions }: SyscallTargets, name: string | undefined): Json {

@@ -2,6 +2,8 @@
  * Transactional capabilities: each command is one unit of work on a space (`src/work/`), and its answer leaves after the commit is confirmed.
  *
  * ```
+ *   known id? ──receipt there──> answered from it
+ *      │no
  *   attempt ──handler returned──> sealed: receipt, journal row `done` ──> committed ──> answered
  *      ^          └──threw──> its reads are committed ──> the error is answered
  *      └──documents or computed values were not ready; the commit was rejected (`work/retries.ts`)
@@ -13,7 +15,7 @@ import type { Space } from "../cells/space.ts";
 import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
-import { Failure } from "../message/error-data.ts";
+import { Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { cloneData, copyJson } from "../message/json-copy.ts";
 import { causedBy, event } from "../message/lineage.ts";
@@ -21,7 +23,7 @@ import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
-import { labelOfMessage } from "../store/label.ts";
+import { isRefusal, labelOfMessage } from "../store/label.ts";
 import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
@@ -31,14 +33,17 @@ import { pullStored } from "../store/stored-value.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import type { Receipts } from "../work/receipts.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import { type Emit, Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
+import { isAwaited, isRefusalCode } from "./inbound.ts";
 import { AnswerLater, type HandlerContext, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
+import type { PendingRequest } from "./pending-table.ts";
 
 export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
   extends Omit<CapabilityDefinition<Tx>, "commands" | "queries" | "on"> {
@@ -72,8 +77,8 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
       const replica = space.replica(space.name);
       const answerQuery: MessageHandler = (message, context) =>
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
-      const handle: MessageHandler = (message, context) =>
-        message.kind === "command" ? entry.handle(message) : answerQuery(message, context);
+      const handle: MessageHandler = (message, context, request) =>
+        message.kind === "command" ? entry.handle(message, request) : answerQuery(message, context);
       return new MailboxActor(host, handle, rest.clearance);
     },
   };
@@ -85,6 +90,7 @@ export type ReceiptValue = { readonly request: string; readonly result: Json };
 /** A command that is being handled. */
 interface Command {
   readonly message: Message;
+  readonly request: PendingRequest | undefined;
   attempts: number;
   /** Made by the first attempt that comes to nothing. */
   retries: Retries | undefined;
@@ -104,18 +110,34 @@ class CommandEntry {
   readonly #definition: CapabilityDefinition<Tx>;
   readonly #outbound: MessageSchema;
   readonly #kind: AttemptKind;
+  readonly #receipts: Receipts;
 
   constructor(spawned: SpawnContext, space: Space, definition: CapabilityDefinition<Tx>, outbound: MessageSchema) {
     this.#spawned = spawned;
     this.#replica = space.replica(space.name);
     this.#definition = definition;
     this.#outbound = outbound;
+    this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
 
   /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
-  handle(message: Message): AnswerLater | Promise<AnswerLater> {
-    const command: Command = { message, attempts: 0, retries: undefined };
+  handle(message: Message, request: PendingRequest | undefined): AnswerLater | Promise<AnswerLater> {
+    const command: Command = { message, request, attempts: 0, retries: undefined };
+    return this.#receipts.isNew(message.metadata.id) ? this.#begin(command) : this.#look(command);
+  }
+
+  /** The id may have been handled before: its receipt answers, and the handler is not called. */
+  async #look(command: Command): Promise<AnswerLater> {
+    const { message } = command;
+    const known = await this.#receipts.look({ kind: "command", id: message.metadata.id });
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    return known.kind === "new"
+      ? this.#begin(command)
+      : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
+  }
+
+  #begin(command: Command): AnswerLater | Promise<AnswerLater> {
     const answer = (made: Made) => new AnswerLater(this.#answer(command, made));
     const made = this.#attempt(command);
     return isThenable(made) ? made.then(answer) : answer(made);
@@ -130,14 +152,16 @@ class CommandEntry {
     const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message) });
     // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
     const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
-    const tx = new Tx(attempt, this.#emitting(message));
-    const end = attempt.within(() => callHandler(this.#call, own, tx));
+    const end = callHandler(this.#call, own, attempt);
     return isThenable(end)
       ? end.then((ended) => this.#conclude(command, attempt, ended))
       : this.#conclude(command, attempt, end);
   }
 
-  readonly #call = (message: Message, tx: Tx): unknown => dispatch(this.#definition, message, tx);
+  readonly #call = (message: Message, attempt: Attempt): unknown => {
+    const tx = new Tx(attempt, this.#emitting(message));
+    return attempt.enter(() => dispatch(this.#definition, message, tx));
+  };
 
   /** Commits the attempt, or makes another when the documents and computed values that it met are ready. */
   #conclude(command: Command, attempt: Attempt, end: HandlerEnd): Made | Promise<Made> {
@@ -210,16 +234,16 @@ class CommandEntry {
       const next = outcome.kind === "committed" ? DONE : await this.#retries(command).next(outcome, made.commit);
       if (next.kind === "done") lineage.confirm();
       else lineage.fail("the commit of the command was rejected");
-      if (next.kind === "done") return this.#ended(message, made.end);
+      if (next.kind === "done") return this.#ended(command, made.end);
       if (next.kind === "already") return this.#fromReceipt(message, outcome);
       if (next.kind !== "again") throw failureOf(next);
     }
   }
 
-  /** The journal has a failure before the caller is told. */
-  async #ended(message: Message, end: HandlerEnd): Promise<Json> {
+  /** The journal has a failure or a refusal before the caller is told. */
+  async #ended(command: Command, end: HandlerEnd): Promise<Json> {
     if (end.kind === "returned") return (end.value as Json | undefined) ?? null;
-    await this.#spawned.noteFailed?.(message, end.error);
+    await this.#spawned.noteFailed?.(command.message, end.error, failureKind(command, end.error));
     throw end.error;
   }
 
@@ -245,6 +269,12 @@ class CommandEntry {
       transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
     };
   }
+}
+
+/** A 4xx to a waiting requester is an answer, not a failure that an operator has to look at. SPEC: L51. */
+function failureKind({ message, request }: Command, error: unknown): "failed" | "refused" {
+  const isRefused = isRefusalCode(fromError(error).code) || isRefusal(error);
+  return isRefused && request !== undefined && isAwaited(message, request.origin) ? "refused" : "failed";
 }
 
 type Ended = Extract<Next, { readonly rejection: Rejection }>;

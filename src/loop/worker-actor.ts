@@ -1,12 +1,12 @@
 /**
- * A real Worker as an actor, and the worker's side of it. The surface is the one that every actor has; what is added is what the worker has
- * not handled yet, so that its mailbox is bounded like any other: `serve` says after each message that it is done. It also says
- * of what it has put into the loop by `send` that it waits for no answer; any other request of it counts as waited for. What cannot be
- * cloned does not leave a worker, and is refused there as the loop would refuse it here. SPEC: L11, L31, L41.
+ * A real Worker as an actor, and the worker's side of it. `serve` answers `{ handled: id, failed? }` for each message, so that the mailbox
+ * is bounded like any other and events end with their handlers. It marks messages of `send`, for which the worker does not wait; every
+ * other request counts as waited for. A value that cannot be cloned does not leave a worker, and is refused there as the loop would
+ * refuse it here. SPEC: L11, L31, L41, L89.
  *
  * ```
  *   silent ──its first word is that it serves──> serving: a message is handled when it says so
- *      └──any other word──> bare: a request is handled when it is answered, an event when it was taken
+ *      └──any other word──> bare: a request is handled when it is answered, an event when it was posted
  * ```
  *
  *     spawn: () => workerActor(new URL("./hash-worker.ts", import.meta.url))      // in the capability
@@ -18,10 +18,10 @@ import { systemHost } from "../host/system-host.ts";
 import { causationOf, checkMessage, isId, type Message, type Metadata } from "../message/envelope.ts";
 import { errorData, Failure, thrownText } from "../message/error-data.ts";
 import { cloneJson } from "../message/json-copy.ts";
-import type { ActorEvent, ActorListener, CapabilityActor } from "./capability.ts";
+import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import { type CapabilityDefinition, dispatch, requireHandlers } from "./define-capability.ts";
-import { HandledCount } from "./handled-count.ts";
 import { MadeMessageEvent, MailboxActor } from "./mailbox-actor.ts";
+import { Parcel } from "./parcel.ts";
 
 /** What is needed of a Worker; a Web Worker has it. */
 export interface WorkerLike {
@@ -40,23 +40,27 @@ export interface WorkerPort {
   onMessage(listener: (data: unknown) => void): void;
 }
 
-/** Sent by `serve` before anything else; no message of anybody. */
+/** The first word of `serve`. */
 const SERVES = "millrace:serves";
-/** Sent by it after each message that it has handled. */
-const HANDLED = "millrace:handled";
-/** Before a message that `serve` was given by `send`. */
+/** Before a message that a handler gave to `send`. */
 const SENT = "millrace:sent";
+
+/** The word of `serve` after each message that it has handled. */
+interface Handled {
+  readonly handled: string;
+  /** Why the handler of an event failed. */
+  readonly failed?: string;
+}
 
 export class WorkerActor implements CapabilityActor {
   readonly #worker: WorkerLike;
   readonly #listeners: ActorListener[] = [];
-  /** What it was given and has not handled, in order. */
-  #given: { readonly id: string; readonly isRequest: boolean }[] = [];
+  /** Messages that it was given and has not handled, in order. */
+  #given: Posted[] = [];
   #manner: "silent" | "serving" | "bare" = "silent";
   /** Ids of the requests that it waits for. */
   readonly #asked = new Set<string>();
   #idleWaiters: (() => void)[] = [];
-  readonly #handled = new HandledCount();
 
   constructor(worker: WorkerLike) {
     this.#worker = worker;
@@ -68,10 +72,15 @@ export class WorkerActor implements CapabilityActor {
   }
 
   postMessage(message: Message): void {
+    this.accept({ message, request: undefined, parcel: undefined });
+  }
+
+  accept(posted: Posted): void {
+    const { message, parcel } = posted;
     this.#worker.postMessage(message);
     if (isAnswer(message)) this.#asked.delete(causationOf(message) ?? "");
-    else if (this.#manner !== "bare" || isRequest(message))
-      this.#given.push({ id: message.metadata.id, isRequest: isRequest(message) });
+    else if (this.#manner !== "bare" || isRequest(message)) this.#given.push(posted);
+    else parcel?.ended();
   }
 
   awaits(request: string): boolean {
@@ -89,10 +98,9 @@ export class WorkerActor implements CapabilityActor {
     }
   }
 
-  async terminate(): Promise<void> {
-    this.#given = [];
+  async terminate(reason = "the actor was terminated"): Promise<void> {
+    for (const { parcel } of this.#given.splice(0)) parcel?.ended(reason);
     this.#checkIdle();
-    this.#handled.end();
     await this.#worker.terminate();
   }
 
@@ -103,11 +111,6 @@ export class WorkerActor implements CapabilityActor {
     });
   }
 
-  handled(): Promise<void> {
-    // Only events are waited for so, and a bare one has handled those it has.
-    return this.#handled.after(this.#manner === "bare" ? 0 : this.#given.length);
-  }
-
   #message(event: WorkerEvent): void {
     const said = event.data;
     if (said === SERVES) {
@@ -115,25 +118,34 @@ export class WorkerActor implements CapabilityActor {
       return;
     }
     if (this.#manner === "silent") this.#isBare();
-    if (said === HANDLED) return this.#isHandled(0);
-    if (isSent(said)) return this.#tell({ type: "message", data: said[1] });
+    if (this.#manner === "serving" && isHandledWord(said)) return this.#isHandled(said.handled, said.failed);
+    if (isSent(said)) return this.#said(said[1]);
     if (isRequest(said)) this.#asked.add(said.metadata.id);
-    this.#tell(event);
-    if (this.#manner === "bare") this.#isHandled(this.#given.findIndex(({ id }) => id === answeredBy(said)));
+    this.#said(said);
+    if (this.#manner === "bare") this.#isHandled(answeredBy(said));
   }
 
-  /** It does not say what it has handled: whoever waits for that need not wait any longer. */
+  /** Passes a message on, with the event that caused it. */
+  #said(data: unknown): void {
+    const cause = causeOf(data);
+    const parcel = cause === undefined ? undefined : this.#given.find((given) => isOf(given, cause))?.parcel;
+    this.#tell({ type: "message", data, parcel });
+  }
+
+  /** It does not say when it has handled a message: an event is handled when it was posted. */
   #isBare(): void {
     this.#manner = "bare";
-    this.#given = this.#given.filter((given) => given.isRequest);
-    this.#handled.end();
+    const events = this.#given.filter(({ message }) => !isRequest(message));
+    this.#given = this.#given.filter(({ message }) => isRequest(message));
+    for (const { parcel } of events) parcel?.ended();
     this.#checkIdle();
   }
 
-  #isHandled(at: number): void {
-    if (this.#given[at] === undefined) return;
-    this.#given.splice(at, 1);
-    this.#handled.add();
+  #isHandled(id: string | undefined, failure?: string): void {
+    const at = this.#given.findIndex((given) => isOf(given, id));
+    if (at < 0) return;
+    const [given] = this.#given.splice(at, 1);
+    given?.parcel?.ended(failure);
     this.#checkIdle();
   }
 
@@ -177,10 +189,11 @@ export function serve(handlers: WorkerHandlers, port: WorkerPort = webPort()): v
   };
   port.onMessage((data) => {
     const message = data as Message;
-    actor.postMessage(message);
-    if (isAnswer(message)) return;
-    // Behind what the handling has come to: that an event failed is known before it is over.
-    void actor.handled().then(() => port.postMessage(HANDLED));
+    if (isAnswer(message)) return actor.postMessage(message);
+    const { id } = message.metadata;
+    const over = (failed: string | undefined) =>
+      port.postMessage({ handled: id, ...(failed === undefined ? {} : { failed }) } satisfies Handled);
+    actor.accept({ message, request: undefined, parcel: new Parcel(message, over) });
   });
 }
 
@@ -216,7 +229,8 @@ function cleanMetadata(metadata: Metadata): Metadata {
 
 /** Why a worker has crashed, which some runtimes and some errors say nothing of. */
 function crashText({ message, error }: WorkerEvent): string {
-  return message || (error === undefined || error === null ? "" : thrownText(error)) || "it did not say why";
+  const text = error === undefined || error === null ? thrownText(message ?? "") : thrownText(error);
+  return text.replace(/^(?:error: |Uncaught )/, "") || "it did not say why";
 }
 
 /** Answers go past the worker's mailbox too. */
@@ -226,6 +240,20 @@ function isAnswer({ kind }: Message): boolean {
 
 function isSent(said: unknown): said is readonly [typeof SENT, unknown] {
   return Array.isArray(said) && said[0] === SENT;
+}
+
+function isHandledWord(said: unknown): said is Handled {
+  return typeof (said as Partial<Handled> | null)?.handled === "string";
+}
+
+function isOf({ message }: Posted, id: string | undefined): boolean {
+  return message.metadata.id === id;
+}
+
+/** The id of the message that caused this one, if it is a message. */
+function causeOf(said: unknown): string | undefined {
+  const causation = (said as Partial<Message> | null | undefined)?.metadata?.causation;
+  return typeof causation === "string" ? causation : undefined;
 }
 
 /** A worker may say anything; whether this is a message is judged where it is routed. */

@@ -32,6 +32,8 @@ export type ErrorData = {
   readonly code: number;
   readonly message: string;
   readonly cause?: ErrorData;
+  /** The parts of an `AggregateError`, each as one text. */
+  readonly errors?: readonly { readonly code: number; readonly message: string }[];
 };
 
 /** Characters of one error text; a chain of them still fits an NDJSON line. */
@@ -59,14 +61,23 @@ export function errorData(code: SystemErrorCode, message: string = ERROR_MEANING
   return cause === undefined ? { code, message: text } : { code, message: text, cause };
 }
 
-/** Error data for something thrown: 500, or the code of a `Failure`, with the chain of causes as far as the limit. */
+/**
+ * Error data for a thrown value: 500, or the code of a `Failure`, with the chain of causes as far as the limit. The parts of an
+ * `AggregateError` are in `errors`.
+ */
 export function fromError(thrown: unknown): ErrorData {
   const links: ErrorData[] = [];
   for (let link = thrown; link !== undefined && links.length <= ERROR_CAUSE_DEPTH_MAX; link = causeOf(link)) {
-    links.push({ code: codeOf(link), message: thrownText(link) });
+    const errors = partsOf(link).map((part) => ({ code: codeOf(part), message: thrownText(part) }));
+    links.push({ code: codeOf(link), message: ownText(link), ...(errors.length === 0 ? {} : { errors }) });
   }
   if (links.length === 0) return { code: 500, message: "undefined was thrown" };
   return links.reduceRight((cause, link) => ({ ...link, cause }));
+}
+
+/** The failure that error data tells of, with its causes: a handler that passes it on loses nothing. */
+export function failureOf({ code, message, cause }: ErrorData): Failure {
+  return new Failure(code, message, cause === undefined ? {} : { cause: failureOf(cause) });
 }
 
 /** What keeps `value` from being error data, or undefined when it is. */
@@ -95,10 +106,72 @@ function causeOf(thrown: unknown): unknown {
   return readOr(() => (thrown instanceof Error ? thrown.cause : undefined), undefined);
 }
 
-/** What something thrown says, as text that a message may carry; it may be anything. */
+/** A thrown value as one text: its message, the parts of an `AggregateError`, and the causes that it does not name itself. SPEC: M37. */
 export function thrownText(thrown: unknown): string {
-  const read = () => String(thrown instanceof Error ? thrown.message || thrown.name : thrown);
-  return cleanErrorText(readOr(read, "something unprintable was thrown"));
+  let text = "";
+  let link = thrown;
+  for (let links = 0; links <= ERROR_CAUSE_DEPTH_MAX && (links === 0 || link !== undefined); links++) {
+    // Of a cause its first line: engines add lists of files to it.
+    const own = links === 0 ? ownText(link) : (ownText(link).split("\n", 1)[0] as string);
+    if (!text.includes(own)) text = text === "" ? own : `${text}: ${own}`;
+    const parts = partsOf(link)
+      .map(ownText)
+      .filter((part) => !text.includes(part));
+    if (parts.length > 0) text = `${text === "" ? "" : `${text}: `}${parts.join("; ")}`;
+    link = causeOf(link);
+  }
+  return cleanErrorText(text);
+}
+
+/** The text of one thrown value, without causes and parts. */
+function ownText(thrown: unknown): string {
+  const text = readOr(() => rawText(thrown), "something unprintable was thrown");
+  return cleanErrorText(withoutSource(text));
+}
+
+function rawText(thrown: unknown): string {
+  if (thrown instanceof Error) return String(thrown.message || (partsOf(thrown).length > 0 ? "" : thrown.name));
+  if (typeof thrown !== "object" || thrown === null) return String(thrown);
+  const { message } = thrown as { readonly message?: unknown };
+  if (typeof message === "string" && message !== "") return message;
+  const text = "toString" in thrown ? String(thrown) : "[object ";
+  return text.startsWith("[object ") || Array.isArray(thrown) ? shownValue(thrown, SHOWN_DEPTH_MAX) : text;
+}
+
+/** A thrown object as text like JSON, of bounded size whatever it holds. */
+function shownValue(value: unknown, depth: number): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, SHOWN_TEXT_LENGTH_MAX));
+  if (typeof value !== "object" || value === null) return String(value);
+  if (depth === 0) return "…";
+  const keys = Object.keys(value);
+  const shown = keys.slice(0, SHOWN_ENTRIES_MAX).map((key) => {
+    const child = shownValue((value as { readonly [key: string]: unknown })[key], depth - 1);
+    return Array.isArray(value) ? child : `${JSON.stringify(key)}:${child}`;
+  });
+  if (keys.length > shown.length) shown.push("…");
+  return Array.isArray(value) ? `[${shown.join(",")}]` : `{${shown.join(",")}}`;
+}
+
+const SHOWN_DEPTH_MAX = 3;
+const SHOWN_ENTRIES_MAX = 16;
+const SHOWN_TEXT_LENGTH_MAX = 256;
+
+/** Lines of source code, the marks below them, and lines of a stack, which some runtimes put into the text of an error. */
+const SOURCE_LINE = /^\s*(?:\d* *\|.*|[\^~]+|at .*(?:[:)]\d*:?\d*\)?|\)|>))\s*$/;
+
+/** A client must not see our source. */
+function withoutSource(text: string): string {
+  if (!text.includes("\n")) return text;
+  const lines = text.split("\n").filter((line) => !SOURCE_LINE.test(line));
+  return lines.length === 0 ? text.slice(0, text.indexOf("\n")) : lines.join("\n").trim();
+}
+
+/** The parts of an `AggregateError`. */
+function partsOf(thrown: unknown): readonly unknown[] {
+  return readOr(() => {
+    const { errors } = thrown instanceof Error ? (thrown as { readonly errors?: unknown }) : {};
+    return Array.isArray(errors) ? errors.slice(0, ERROR_CAUSE_DEPTH_MAX) : [];
+  }, []);
 }
 
 /**

@@ -30,7 +30,10 @@ export class Agenda {
 
   /** The node is not clean and live: it runs now, or when its gate opens. */
   offer(node: SchedulerNode): void {
-    if (node.particulars !== null && this.#isHeld(node)) return;
+    if (node.particulars !== null) {
+      node.particulars.isWaiting = false;
+      if (this.#isHeld(node)) return;
+    }
     // One that runs is offered again by the runner, when it has ended.
     if (node.slot !== UNQUEUED) return;
     if (this.#heldEffects !== undefined && node.kind === "effect") return void this.#heldEffects.push(node);

@@ -34,7 +34,7 @@ export class Attempts {
 
   /** Undefined for plain code and for nodes: effects run again as they like, and what they launch is nobody's. */
   get current(): Lineage | undefined {
-    const { current, attempt: handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     if (current !== null) return undefined;
     if (handling !== null) return handling.lineage;
     const replica = this.#turns.transactsOn;
@@ -44,19 +44,19 @@ export class Attempts {
 
   /** What whoever runs now has read so far is labelled with. */
   get label(): Label {
-    const { current, attempt: handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     return current?.label ?? handling?.label ?? this.#turns.label;
   }
 
   /** Whether a transaction that begins now is a part of what runs: of a node's run, a handling or another transaction. */
   get isUnderWay(): boolean {
-    const { current, attempt: handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     return current !== null || handling !== null || this.#turns.isTransacting;
   }
 
   /** Runs code as a part of what is under way: if it throws, nothing of it has happened. */
   transactInside<T>(replica: Replica, code: () => T): T {
-    const { current, attempt: handling } = this.#runner;
+    const { current, active: handling } = this.#runner;
     const launched = (handling?.lineage ?? this.#transaction)?.launched ?? 0;
     const part = () => synchronous(code);
     try {

@@ -9,7 +9,7 @@ import type { Address, DocumentIndex } from "./address.ts";
 import type { Agenda } from "./agenda.ts";
 import { type Gates, isUnsettling } from "./gates.ts";
 import type { Graph } from "./graph.ts";
-import { linkedEdges, readersOf } from "./graph-walk.ts";
+import { isDerived, linkedEdges, readersOf } from "./graph-walk.ts";
 import type { SchedulerNode } from "./node.ts";
 import type { Registry } from "./registry.ts";
 import type { Runner } from "./runner.ts";
@@ -58,6 +58,8 @@ export class Closure {
     do {
       if (!this.#parts.work.finishBefore(node) || this.#isHeldUp(node)) return false;
     } while (this.#putBefore(node));
+    // A computed value that waits for documents has to wait here too.
+    if (!address.document.isReadable && isDerived(address.home)) return false;
     this.#upToDateAt = this.#parts.graph.tick;
     return true;
   }
@@ -107,6 +109,7 @@ export class Closure {
         kind: "effect",
         id: `reads of ${this.#of}`,
         noAutoDebounce: true,
+        whileLoading: "show",
         run: () => this.#readAgain(),
       });
       this.#node.status = "clean";

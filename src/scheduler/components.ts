@@ -61,7 +61,16 @@ export function compose(host: Host) {
   const writes = new RunWrites({ ...base, flow, commits });
   const timing = new RunTiming(host, gates);
   const outsideReads = new OutsideReads(base);
-  const runner = new Runner({ ...base, timing, persistence, flow, reads, outsideReads, writes });
+  const runner = new Runner({
+    ...base,
+    timing,
+    persistence,
+    flow,
+    reads,
+    outsideReads,
+    writes,
+    background: quiescence,
+  });
   const provisional = new ProvisionalDemand(base);
   const episode = new Episode(base);
   const running = { persistence, precedence, quiescence, reads, runner, provisional, episode };
@@ -77,6 +86,7 @@ export function compose(host: Host) {
   const attempts = new Attempts({ host, runner, turns, background: quiescence });
   const events = new Events({ host, runner, attempts, dispatch, answers, work: settle });
 
+  runner.views = views;
   trace.clock = graph;
   agenda.waker = settle;
   turns.waker = settle;

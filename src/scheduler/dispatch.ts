@@ -67,6 +67,7 @@ export class Dispatch {
     }
     send.wait = this.#originOf(send);
     if (send.wait !== undefined) return false;
+    if (send.mayBeKnown) return this.#look(queue, send);
     const { handler } = send.stream;
     if (handler === undefined) return this.#findHandler(queue, send);
     if (handler.clearance !== undefined && !isWithin(send.label, handler.clearance)) {
@@ -77,6 +78,22 @@ export class Dispatch {
       return send.state === "over";
     if (handler.presync !== undefined && !send.synced) return this.#presync(send, handler.presync);
     return this.#attempt(queue, send, handler);
+  }
+
+  /** A send whose id the caller gave may have been handled before: then its receipt is its outcome, and no handler is called. */
+  #look(queue: SendQueue, send: Send): boolean {
+    send.wait = { kind: "receipt" };
+    const looked = queue.receipts(this.#parts.host).look({ kind: "send", id: send.id });
+    looked.then(
+      (known) => {
+        if (send.state !== "queued") return;
+        send.mayBeKnown = false;
+        this.#answers.known(queue, send, known);
+        this.#resume(send, "receipt");
+      },
+      (error: unknown) => this.#fail(queue, send, "load", error),
+    );
+    return false;
   }
 
   #originOf({ origin, stream }: Send): Wait | undefined {

@@ -79,6 +79,7 @@ export class Documents {
 
   /** The node is not registered any more: what it wrote, and may have written, is anybody's. */
   release(node: SchedulerNode): void {
+    if (node.isHidden) node.output?.document.madeHere();
     for (const output of node.outputs) this.#graph.removeWriter(node, output.home);
     for (const place of node.envelope ?? NOTHING) this.#graph.removeEnvelope(place);
     if (this.#keptFor.size === 0) return;

@@ -153,6 +153,7 @@ export class Events implements FallListener {
     const { label } = this.#attempts;
     const name = this.#nameOf(stream, options, label);
     const send = new Send({ name, stream, value: admitted(value, stream), origin, label, onOutcome });
+    send.mayBeKnown = options.id !== undefined || options.eventId !== undefined;
     if (origin === undefined) this.#enqueue(send);
     else if (options.origin === undefined) origin.launch(this.#launchOf(send));
     else this.#enqueueLater(send, origin, attempt);
@@ -167,14 +168,14 @@ export class Events implements FallListener {
         `computation ${node.id} must not send to ${stream}: it may run any number of times; send from a handler, an effect or plain code`,
       );
     }
-    if (this.#runner.attempt instanceof Handling && this.#runner.attempt.isPreflight) {
+    if (this.#runner.active instanceof Handling && this.#runner.active.isPreflight) {
       throw new StreamError("STREAM_MISUSE", `a preflight only reads; send to ${stream} from the handler`);
     }
   }
 
   /** The event's id, or the number of what plain code sends, from which it follows. */
   #nameOf(stream: StreamRecord, { id, session, eventId }: SendOptions, label: Label): string | number {
-    const { current, attempt } = this.#runner;
+    const { current, active: attempt } = this.#runner;
     if (eventId !== undefined) {
       if (id === undefined && eventId !== "") return eventId;
       throw new StreamError(

@@ -2,6 +2,7 @@
  * One attempt to handle a send. Writes to other spaces are transactions of their own, committed and confirmed before the handling's (Scheduler v2,
  * decision 11). The demand for what the handler reads stays while the send waits at the head of its queue. SPEC: I4, I10, I11.
  */
+import { asyncContext } from "../host/async-context.ts";
 import type { Json } from "../message/json.ts";
 import { cloneData } from "../message/json-copy.ts";
 import { event } from "../message/lineage.ts";
@@ -44,7 +45,7 @@ export class Handling extends Attempt {
     const outer = views.attempt;
     views.attempt = this;
     try {
-      return { threw: false, value: code(this.send.value, this) };
+      return { threw: false, value: asyncContext.run(this, () => code(this.send.value, this)) };
     } catch (error) {
       return { threw: true, error };
     } finally {

@@ -34,6 +34,7 @@ export type WhyNot =
   | { readonly kind: "clean"; readonly message: string }
   | { readonly kind: "dormant"; readonly message: string; readonly because: readonly string[] }
   | { readonly kind: "gated"; readonly message: string; readonly forMs: number; readonly because: readonly string[] }
+  | { readonly kind: "loading"; readonly message: string }
   | { readonly kind: "about-to-run"; readonly message: string };
 
 export interface NodeSnapshot {
@@ -263,6 +264,7 @@ export class Introspection {
           : `waits for its gate, ${Math.ceil(forMs)} ms more.`;
       return { kind: "gated", message, forMs, because };
     }
+    if (node.isWaiting) return { kind: "loading", message: "waits until the documents that it reads are loaded." };
     return { kind: "about-to-run", message: "will run in the next pass." };
   }
 

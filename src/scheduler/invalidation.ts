@@ -166,13 +166,14 @@ export class Invalidation {
   }
 
   /**
-   * A document finished loading. Every resumed node that read it is compared again, also if the document does not exist;
+   * A document finished loading. Every node that waits for it, or was resumed and read it, hears of it, also if it does not exist;
    * a dormant one is compared when it wakes. A resumed node whose output another process has replaced must run.
    */
   arrived(index: DocumentIndex, group?: string): void {
     for (const writer of index.writers) if (writer.live && hasForeignOutput(writer)) this.#invalid(writer, index.root);
     if (index.liveAddresses === 0) return;
-    for (const edge of linkedEdges(index.root)) if (isUnverified(edge.node)) this.#mark(edge, undefined, group);
+    for (const edge of linkedEdges(index.root))
+      if (isUnverified(edge.node) || edge.node.isWaiting) this.#mark(edge, undefined, group);
   }
 
   #at(
@@ -261,7 +262,10 @@ export class Invalidation {
   }
 
   #invalid(node: SchedulerNode, cause: Address): void {
-    if (node.status === "never-ran") return;
+    if (node.status === "never-ran") {
+      if (node.isWaiting) this.#agenda.offer(node);
+      return;
+    }
     node.status = "invalid";
     addCause(node, cause);
     if (this.#trace.on) this.#trace.note({ node: node.id, kind: "invalidated", because: cause.alone });

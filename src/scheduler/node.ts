@@ -18,6 +18,7 @@ import type { NodeRecord, Persisted } from "./node-record.ts";
 import type { RunHandle } from "./run-handle.ts";
 
 export type NodeKind = "computation" | "effect";
+export type WhileLoading = "abandon" | "finish" | "show";
 export type NodeStatus = "never-ran" | "clean" | "invalid";
 
 /** A read that a node registered; in the node's list in read order and, while the node is live, in the address's list. */
@@ -69,6 +70,12 @@ export interface NodeSpec {
   readonly noAutoDebounce?: boolean;
   /** What it computes is kept over a restart (§9); only for a computation. */
   readonly persisted?: Persisted | undefined;
+  /**
+   * What a read of a document that is not loaded does to a run. `abandon`: the run ends there, before it acts (an effect).
+   * `finish`: it goes on, to find all that has to be loaded, and its result is dropped (a computation). `show`: it counts, and the
+   * node runs again when the document is known.
+   */
+  readonly whileLoading?: WhileLoading;
   /** What it may know; without one, everything. See `information-flow.ts`. */
   readonly clearance?: readonly string[];
 }
@@ -98,6 +105,11 @@ class Particulars {
   gate: GateState | undefined;
   /** Owned by persistence; only of nodes that are kept. */
   record: NodeRecord | undefined;
+  whileLoading: WhileLoading | undefined;
+  /** Its last run has read documents that are not known. It is not queued before one of them is. */
+  isWaiting = false;
+  /** A computation that waits: its output counts as not loaded. */
+  isHidden = false;
   /** A materializer that primary work waits for: it stands in the primary queue (§4.3). */
   promoted = false;
   /** The run of its creator that made it, or made it again, last; and the graph's tick as of which its function has caught what it has, or `UNKNOWN`. */
@@ -170,8 +182,9 @@ export class SchedulerNode {
     if (isParticular(spec)) this.#specify(spec);
   }
 
-  #specify({ envelope, parent, changeGroup, clearance }: NodeSpec): void {
+  #specify({ envelope, parent, changeGroup, clearance, whileLoading }: NodeSpec): void {
     const particulars = this.#particular();
+    particulars.whileLoading = whileLoading;
     particulars.envelope = envelope;
     particulars.parent = parent;
     particulars.changeGroup = changeGroup;
@@ -229,6 +242,26 @@ export class SchedulerNode {
     this.#particular().record = record;
   }
 
+  get whileLoading(): WhileLoading {
+    return this.particulars?.whileLoading ?? (this.kind === "effect" ? "abandon" : "finish");
+  }
+
+  get isWaiting(): boolean {
+    return this.particulars === null ? false : this.particulars.isWaiting;
+  }
+
+  set isWaiting(isWaiting: boolean) {
+    this.#particular().isWaiting = isWaiting;
+  }
+
+  get isHidden(): boolean {
+    return this.particulars === null ? false : this.particulars.isHidden;
+  }
+
+  set isHidden(isHidden: boolean) {
+    this.#particular().isHidden = isHidden;
+  }
+
   get promoted(): boolean {
     return this.particulars?.promoted ?? false;
   }
@@ -258,6 +291,7 @@ export class SchedulerNode {
   }
 }
 
-function isParticular({ envelope, parent, changeGroup, clearance }: NodeSpec): boolean {
-  return envelope !== undefined || parent !== undefined || changeGroup !== undefined || clearance !== undefined;
+function isParticular({ envelope, parent, changeGroup, clearance, whileLoading }: NodeSpec): boolean {
+  const isOrdered = envelope !== undefined || parent !== undefined || changeGroup !== undefined;
+  return isOrdered || clearance !== undefined || whileLoading !== undefined;
 }

@@ -172,7 +172,8 @@ export class Persistence {
   loadsOf(node: SchedulerNode): Promise<unknown> | undefined {
     for (let edge = node.reads; edge !== null; edge = edge.next) {
       const { document, replica } = edge.address.home;
-      if (document.state === "loading" && !document.isKnown && document.loadError === undefined)
+      // The output of a node that waits itself is not on its way from the store.
+      if (document.state === "loading" && !document.isKnown && !document.derived && document.loadError === undefined)
         return replica.loadsSettled();
     }
     return undefined;

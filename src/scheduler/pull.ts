@@ -51,6 +51,7 @@ export class Pull {
       kind: "effect",
       id: "pull",
       noAutoDebounce: true,
+      whileLoading: "finish",
       ...(clearance === undefined ? {} : { clearance }),
       run: () => {
         end = undefined;
@@ -59,6 +60,7 @@ export class Pull {
     });
     try {
       await this.#upToDate(() => this.#isHeldUp(node));
+      if (node.isWaiting) throw loadErrorOf(node);
       if (end !== undefined) return end();
       throw node.error ?? new SchedulerError("SCHEDULER_CLOSED", "the scheduler was closed before it could be pulled");
     } finally {
@@ -89,4 +91,18 @@ export class Pull {
       await this.#quiescence.quiet(isHeldUp);
     }
   }
+}
+
+/** Why a document cannot be read that the node needs, directly or through computed values. */
+function loadErrorOf(node: SchedulerNode): unknown {
+  const nodes = new Set([node]);
+  for (const one of nodes) {
+    for (let edge = one.reads; edge !== null; edge = edge.next) {
+      const { document, writers } = edge.address.home;
+      if (document.isReadable) continue;
+      if (document.loadError !== undefined) return document.loadError;
+      for (const writer of writers) nodes.add(writer);
+    }
+  }
+  return new SchedulerError("SCHEDULER_CLOSED", "the scheduler was closed before what is pulled was loaded");
 }

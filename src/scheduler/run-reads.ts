@@ -72,6 +72,15 @@ export class RunReads {
   #firstRead(run: Run, address: Address, shallow: boolean): void {
     if (address.document.state !== "loaded") this.#notHere(run, address, shallow);
     this.#log(run, address, shallow);
+    // After the work below: it may have made the document known, or have found that it cannot.
+    if (address.document.state !== "loaded") this.#early(run, address);
+  }
+
+  /** The run has read before the document is known (R55). The read is registered, so that the node hears when it is. */
+  #early(run: Run, { document }: Address): void {
+    if (document.isReadable || run.rehearsal || run.isOver) return;
+    run.isEarly = true;
+    if (run.node.whileLoading === "abandon") throw abandon(run);
   }
 
   #log(run: Run, address: Address, shallow: boolean): void {
@@ -134,7 +143,7 @@ export class RunReads {
 
   // What is not loaded ---------------------------------------------------------------------------------------------------
 
-  /** A document that is not loaded reads as absent, and arrives as a change; the output of a resumed node is waited for. */
+  /** Asks for the document. The output of a resumed node is waited for. */
   #notHere(run: Run, address: Address, shallow: boolean): void {
     const { document, replica } = address.home;
     if (document.state === "absent") replica.touch(document);

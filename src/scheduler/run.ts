@@ -18,6 +18,8 @@ export class Run {
   tail: Edge | null = null;
   /** One of its reads was interrupted: the run starts over, also where its code has caught that. */
   isAbandoned = false;
+  /** It has read a document that is not known, or an output that waits for one. */
+  isEarly = false;
   /** It has ended: a read through it registers no edge. */
   isOver = false;
   /** Side-writes, once there are any; none when it has ended. */
@@ -39,6 +41,7 @@ export class Run {
     this.label = node.label;
     this.tail = null;
     this.isAbandoned = false;
+    this.isEarly = false;
   }
 
   /**

@@ -11,11 +11,13 @@
  *      └── is abandoned ─────────> side-writes taken back, queued again: what it read has to run or to come first
  * ```
  */
+import { asyncContext } from "../host/async-context.ts";
 import { NESTED_RUNS_MAX } from "../limits.ts";
 import type { Json } from "../message/json.ts";
 import { admit } from "../store/admit.ts";
 import type { Label } from "../store/label.ts";
-import type { Attempt } from "../work/attempt.ts";
+import type { Replica } from "../store/replica.ts";
+import { Attempt, type Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { Address } from "./address.ts";
 import { requireCleared } from "./address-label.ts";
@@ -25,10 +27,12 @@ import { requireNotComputed } from "./computed-error.ts";
 import type { Graph } from "./graph.ts";
 import type { InformationFlow } from "./information-flow.ts";
 import type { Introspection } from "./introspection.ts";
+import type { Invalidation } from "./invalidation.ts";
 import { isProcess, RUNNING, type SchedulerNode, UNQUEUED } from "./node.ts";
 import type { OutsideReads } from "./outside-reads.ts";
 import type { Persistence } from "./persistence.ts";
 import { Run } from "./run.ts";
+import type { Background } from "./run-commits.ts";
 import { RunHandle, type RunHome } from "./run-handle.ts";
 import type { RunReads } from "./run-reads.ts";
 import { NOT_TIMED, type RunTiming } from "./run-timing.ts";
@@ -42,6 +46,8 @@ export class Runner implements RunHome {
   current: Run | null = null;
   /** The attempt of a handler whose synchronous part is executing; what nodes do meanwhile is their own. */
   attempt: Attempt | null = null;
+  /** Those of its scheduler: attempts of another are none of its own. */
+  views: Views | undefined;
   /** Reads register no dependency: the code inside `untracked` executes. */
   isUntracked = false;
   /** Nodes whose asynchronous run has not ended. */
@@ -55,6 +61,7 @@ export class Runner implements RunHome {
   #lastRun = 0;
   readonly #graph: Graph;
   readonly #agenda: Agenda;
+  readonly #invalidation: Invalidation;
   readonly #timing: RunTiming;
   readonly #turns: Turns;
   readonly #introspection: Introspection;
@@ -63,10 +70,12 @@ export class Runner implements RunHome {
   readonly #reads: RunReads;
   readonly #outsideReads: OutsideReads;
   readonly #writes: RunWrites;
+  readonly #background: Background;
 
   constructor(parts: {
     graph: Graph;
     agenda: Agenda;
+    invalidation: Invalidation;
     timing: RunTiming;
     turns: Turns;
     introspection: Introspection;
@@ -75,9 +84,12 @@ export class Runner implements RunHome {
     reads: RunReads;
     outsideReads: OutsideReads;
     writes: RunWrites;
+    background: Background;
   }) {
     this.#graph = parts.graph;
     this.#agenda = parts.agenda;
+    this.#invalidation = parts.invalidation;
+    this.#background = parts.background;
     this.#timing = parts.timing;
     this.#turns = parts.turns;
     this.#introspection = parts.introspection;
@@ -86,6 +98,28 @@ export class Runner implements RunHome {
     this.#reads = parts.reads;
     this.#outsideReads = parts.outsideReads;
     this.#writes = parts.writes;
+  }
+
+  /** The attempt that the code which executes is part of: that of the slot or, after an `await`, that of the async context. */
+  get active(): Attempt | null {
+    const attempt = this.attempt ?? this.#followed();
+    return attempt === null || attempt.isOver ? null : attempt;
+  }
+
+  /** The same for a write, which a handler that has ended may not make. */
+  #writer(): Attempt | null {
+    const attempt = this.attempt ?? this.#followed();
+    attempt?.requireOpen();
+    return attempt;
+  }
+
+  /** A transaction that runs now is the plain code's own, whatever has called it. */
+  #followed(): Attempt | null {
+    const context = asyncContext.get();
+    if (!(context instanceof Attempt) || context.views !== this.views || this.#turns.isTransacting) return null;
+    // Plain code may have written since the handler's last stretch.
+    if (!context.isOver) this.#turns.seal(context.replica);
+    return context;
   }
 
   // Whose reads and writes -----------------------------------------------------------------------------------------------
@@ -103,7 +137,8 @@ export class Runner implements RunHome {
     document.touched = true;
     // It reads as absent, and arrives as a change.
     if (document.state === "absent") address.home.replica.touch(document);
-    if (this.attempt !== null) return this.attempt.read(address, shallow);
+    const { active } = this;
+    if (active !== null) return active.read(address, shallow);
     if (this.#turns.isTransacting) this.#turns.read(address, shallow);
     else if (address.home.writers.length > 0) this.#outsideReads.bringUpToDate(address, shallow);
     // The label of a computed value is known only when it is up to date.
@@ -166,12 +201,13 @@ export class Runner implements RunHome {
 
   /** The value as the code that runs now sees it, without reading it: a handler sees its own writes. */
   glance(address: Address): Json | undefined {
-    return this.attempt === null || this.current !== null ? address.value : this.attempt.glance(address);
+    const active = this.current === null ? this.active : null;
+    return active === null ? address.value : active.glance(address);
   }
 
   /** Writes a value, mostly where the same code has just written. */
   write(address: Address, value: unknown): void {
-    const isPlainCode = this.current === null && this.attempt === null;
+    const isPlainCode = this.current === null && this.attempt === null && asyncContext.get() === undefined;
     if (!isPlainCode || !this.#turns.writeAgain(address, value)) this.targetFor(address).set(address, value);
   }
 
@@ -179,7 +215,7 @@ export class Runner implements RunHome {
   targetFor(address: Address): WriteTarget {
     requireNotComputed(address);
     if (this.current !== null) return this.#unitFor(this.current, address);
-    return this.attempt ?? this.#turns.ambient(address.home.replica);
+    return this.#writer() ?? this.#turns.ambient(address.home.replica);
   }
 
   #unitFor(run: Run, address: Address): WriteTarget {
@@ -192,7 +228,7 @@ export class Runner implements RunHome {
   /** A write of plain code rests on what it has read of a document that is not here. Whoever else reads, rests on it anyway. */
   restOn(address: Address): void {
     const { isKnown } = address.document;
-    if (isKnown || this.current !== null || this.attempt !== null || this.#turns.isTransacting) return;
+    if (isKnown || this.current !== null || this.active !== null || this.#turns.isTransacting) return;
     this.#turns.ambient(address.home.replica).read(address, false);
   }
 
@@ -234,7 +270,8 @@ export class Runner implements RunHome {
       this.#depth--;
       return this.#finishLater(run, result, wasNew);
     }
-    if (began !== NOT_TIMED || node.particulars !== null) this.#timing.end(node, began);
+    // A run that waits for documents opens no window of a gate: it has not happened yet.
+    if ((began !== NOT_TIMED || node.particulars !== null) && !run.isEarly) this.#timing.end(node, began);
     try {
       if (threw) this.#threw(run, thrown, wasNew);
       else this.#finish(run, result, wasNew);
@@ -292,7 +329,7 @@ export class Runner implements RunHome {
       if (!threw) thrown = error;
       threw = true;
     }
-    this.#timing.end(node, began);
+    if (!run.isEarly) this.#timing.end(node, began);
     if (threw) this.#threw(run, thrown, wasNew);
     else this.#finish(run, result, wasNew);
     run.isOver = true;
@@ -302,7 +339,7 @@ export class Runner implements RunHome {
   }
 
   /** A wait for rest, begun by the code that executes now. A run or a stream's handler that goes on after an await would wait for itself. */
-  waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.attempt): Promise<T> {
+  waitsForRest<T>(wait: () => Promise<T>, waiter: Attempt | null = this.active): Promise<T> {
     const run = this.current;
     const holder = run === null && waiter?.holdsRest ? waiter : null;
     if (run === null && holder === null) return wait();
@@ -351,7 +388,7 @@ export class Runner implements RunHome {
   #ended(run: Run): void {
     const { node } = run;
     node.slot = UNQUEUED;
-    if (node.status !== "clean" && node.live && node.registered) this.#agenda.offer(node);
+    if (node.status !== "clean" && node.live && node.registered && !node.isWaiting) this.#agenda.offer(node);
   }
 
   #threw(run: Run, error: unknown, wasNew: boolean): void {
@@ -364,12 +401,19 @@ export class Runner implements RunHome {
     const { node, tail } = run;
     if (!node.registered) return this.#writes.takeBack(run);
     if (run.isAbandoned) return this.#startOver(run, wasNew);
+    if (run.isEarly && this.#mustWait(run)) {
+      this.#graph.trimReads(node, tail);
+      return this.#startOver(run, wasNew);
+    }
     const { output, particulars } = node;
     if (particulars !== null && this.#hasReadTooEarly(run)) return;
     if ((tail === null ? node.reads : tail.next) !== null) this.#graph.trimReads(node, tail);
     try {
       if (run.unit !== null || particulars !== null) this.#writes.commit(run);
-      if (output !== undefined) this.#writes.put(run, output, result);
+      if (output !== undefined) {
+        if (particulars?.isHidden) this.#reveal(node, output);
+        this.#writes.put(run, output, result);
+      }
     } catch (error) {
       return this.#failed(run, error);
     }
@@ -407,6 +451,7 @@ export class Runner implements RunHome {
   #failed(run: Run, error: unknown): void {
     const { node } = run;
     if (!node.registered) return this.#writes.takeBack(run);
+    if (run.isEarly && this.#mustWait(run)) return this.#startOver(run, node.runs === 0 && run.causes.length === 0);
     if (this.#hasReadTooEarly(run)) return;
     this.#writes.takeBack(run);
     this.#graph.dropRepeatedReads(run);
@@ -415,6 +460,7 @@ export class Runner implements RunHome {
     node.runs++;
     const { output } = node;
     if (output !== undefined) {
+      if (node.isHidden) this.#reveal(node, output);
       const hadValue = output.value !== undefined;
       this.#writes.put(run, output, undefined);
       // Readers throw the error: it is news to them, though the value is as undefined as before.
@@ -438,6 +484,44 @@ export class Runner implements RunHome {
     this.#writes.takeBack(run);
     node.status = wasNew ? "never-ran" : "invalid";
     restoreCauses(node, node.lastReason);
+    if (!run.isEarly) return;
+    // A run that was cut short keeps its older reads, each place once.
+    this.#graph.dropRepeatedReads(run);
+    if (this.#awaitsDocuments(node)) this.#hide(node);
+  }
+
+  // Documents that are not loaded ------------------------------------------------------------------------------------------
+
+  /** Whether the result of a run that read too early is dropped. A node that shows it hears of the documents all the same. */
+  #mustWait({ node }: Run): boolean {
+    if (node.whileLoading !== "show") return true;
+    this.#awaitsDocuments(node);
+    return false;
+  }
+
+  /** Takes the node from the agenda until one of the documents is known; false if all of them are by now. */
+  #awaitsDocuments(node: SchedulerNode): boolean {
+    const unknown = new Set<Replica>();
+    for (let edge = node.reads; edge !== null; edge = edge.next)
+      if (!edge.address.document.isReadable) unknown.add(edge.address.home.replica);
+    if (unknown.size === 0) return false;
+    node.isWaiting = true;
+    for (const replica of unknown) this.#background.background(replica.loadsSettled());
+    return true;
+  }
+
+  #hide(node: SchedulerNode): void {
+    const { output } = node;
+    if (output === undefined || node.isHidden || output.document.state !== "loaded") return;
+    node.isHidden = true;
+    output.document.state = "loading";
+  }
+
+  /** The node has run with all its inputs: nodes that waited for its output run, also if that is the same. */
+  #reveal(node: SchedulerNode, { home }: Address): void {
+    node.isHidden = false;
+    home.document.madeHere();
+    this.#invalidation.arrived(home);
   }
 }
 

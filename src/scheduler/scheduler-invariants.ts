@@ -133,7 +133,7 @@ function checkAgenda(nodes: readonly SchedulerNode[], { agenda, gates }: Parts):
     const check = checker(node);
     const isHeld = gates.held.has(node);
     // One that runs now (asynchronously) is queued again when it has ended.
-    const wantsToRun = node.live && node.status !== "clean" && node.slot !== RUNNING;
+    const wantsToRun = node.live && node.status !== "clean" && node.slot !== RUNNING && !node.isWaiting;
     check(isHeld === (node.gate?.held ?? false), "disagrees with the gates about waiting for them");
     check(queued.has(node) === (wantsToRun && !isHeld), `is ${node.status}, ${queued.has(node) ? "" : "not "}queued`);
     check(!isHeld || wantsToRun, `waits for its gate and is ${node.live ? node.status : "dormant"}`);

@@ -11,6 +11,7 @@
  * ```
  * SPEC: I1-I11 and R.
  */
+import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { INSPECT } from "../message/inspect.ts";
@@ -136,6 +137,11 @@ export class Scheduler implements Disposable {
     return this.#runner.current?.node;
   }
 
+  /** Whether the run that executes now has read something that is still to be loaded. */
+  get isEarly(): boolean {
+    return this.#runner.current?.isEarly ?? false;
+  }
+
   /** Another after code of the run that executes now has read a place that the run had not, or has written. */
   get runMark(): object | null {
     const run = this.#runner.current;
@@ -161,6 +167,18 @@ export class Scheduler implements Disposable {
       ...{ views, host, name, ...of, demand },
       ...{ onMissing: "go-on", onBehind: "abandon", otherSpaces: "read", ...options },
     };
+  }
+
+  /** Runs code that is no part of the handler that has called it. */
+  outside<T>(code: () => T): T {
+    const runner = this.#runner;
+    const outer = runner.attempt;
+    runner.attempt = null;
+    try {
+      return asyncContext.clear(code);
+    } finally {
+      runner.attempt = outer;
+    }
   }
 
   /** For a transaction that lives across awaits. */
@@ -204,7 +222,7 @@ export class Scheduler implements Disposable {
 
   /** The attempt of a handler whose code runs now, where one does. */
   get attempt(): Attempt | undefined {
-    return this.#runner.current === null ? (this.#runner.attempt ?? undefined) : undefined;
+    return this.#runner.current === null ? (this.#runner.active ?? undefined) : undefined;
   }
 
   getQueues(): readonly QueueSnapshot[] {
@@ -308,7 +326,13 @@ export class Scheduler implements Disposable {
   /** Settles what is synchronous, now; inside `batch`, at its end. */
   flush(): void {
     if (this.#turns.isTransacting) throw flushedInside();
-    if (this.#batches === 0) this.#settle.flush();
+    if (this.#batches === 0) this.#flush();
+  }
+
+  /** Nodes that run now are no part of a handler that settles. */
+  #flush(): void {
+    if (asyncContext.get() === undefined) this.#settle.flush();
+    else asyncContext.clear(() => this.#settle.flush());
   }
 
   /** Runs code and settles once at its end, also if it throws. */
@@ -318,7 +342,7 @@ export class Scheduler implements Disposable {
       return code();
     } finally {
       this.#batches--;
-      if (this.#batches === 0 && !this.#turns.isTransacting) this.#settle.flush();
+      if (this.#batches === 0 && !this.#turns.isTransacting) this.#flush();
     }
   }
 

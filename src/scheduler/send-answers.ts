@@ -21,6 +21,7 @@ import type { CommitIdentity, CommitOutcome } from "../store/commit.ts";
 import { receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import { pullStored } from "../store/stored-value.ts";
+import type { Known } from "../work/receipts.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import { verdictOn } from "../work/retry-table.ts";
 import type { Handling } from "./handling.ts";
@@ -114,6 +115,10 @@ export class SendAnswers {
   /** The store gave no answer; until it says whether the commit is there, the send keeps its place. */
   #ask(queue: SendQueue, handling: Handling, result: Json, rejection: Rejection): void {
     const { send, lineage } = handling;
+    if (queue.closed) {
+      lineage.fail(rejection.message);
+      return this.#gaveUp(queue, send, rejection);
+    }
     queue.requeue(send);
     const next = this.#retriesOf(queue, send).next(rejection, lineage.commit ?? NO_COMMIT);
     this.#park(queue, send, next, ({ kind }) => {
@@ -143,6 +148,15 @@ export class SendAnswers {
   #retriesOf({ replica }: SendQueue, send: Send): Retries {
     send.retries ??= new Retries({ host: this.#host, replica, windowMs: WORK_WINDOW_MS });
     return send.retries;
+  }
+
+  /** The store was asked for the receipt of a send before its handler is called. */
+  known(queue: SendQueue, send: Send, known: Known): void {
+    if (known.kind === "handled") this.#end(queue, send, { kind: "already", id: send.id, result: known.value });
+    else if (known.kind === "too-old") {
+      const { rejection } = known;
+      this.fail(queue, send, { reason: "rejected", message: rejection.message, rejection });
+    }
   }
 
   // Ends -----------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@
  * conflict, since everything that was stacked on the fallen commit was run for nothing; from there twice as many with each commit
  * that lasts.
  */
+import type { Host } from "../host/host.ts";
 import { SENDS_IN_FLIGHT_MAX, SENDS_WAITING_MAX } from "../limits.ts";
 import type { Replica } from "../store/replica.ts";
+import { Receipts } from "../work/receipts.ts";
 import type { Send } from "./send.ts";
 
 export class SendQueue {
@@ -28,10 +30,18 @@ export class SendQueue {
   #sends: Send[] = [];
   #first = 0;
   #lastOrder = 0;
+  /** Made by the first send with an id of its caller. */
+  #receipts: Receipts | undefined;
 
   constructor(replica: Replica) {
     this.replica = replica;
     this.session = replica.session;
+  }
+
+  /** Which sends of the space were handled. */
+  receipts(host: Host): Receipts {
+    this.#receipts ??= new Receipts(host, this.replica);
+    return this.#receipts;
   }
 
   get head(): Send | undefined {

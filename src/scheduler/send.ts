@@ -92,6 +92,8 @@ export type Wait =
   | { readonly kind: "origin" }
   /** Its commit was stale: others' commits are being read, or it pauses. */
   | { readonly kind: "retry" }
+  /** Its receipt is looked for. */
+  | { readonly kind: "receipt" }
   /** What its handler asked to be brought here before it runs. */
   | { readonly kind: "presync" };
 
@@ -113,6 +115,8 @@ export class Send implements Sent {
   retries: Retries | undefined;
   /** Documents that its handler reads and that were not here: held until it is over, or one might go when the next one comes. */
   #needed: ReplicaDocument[] | undefined;
+  /** Whether its id was given by the caller: then it may have been handled before, and its receipt is looked for. */
+  mayBeKnown = false;
   /** Whether what the handler asked for has been brought here. */
   synced = false;
   /** The event's id, or the number from which it follows: those that wait need none. */

@@ -232,6 +232,7 @@ export class Settle implements Waker, UpstreamWork, ReadWork, GateHome, Holder, 
     if (!this.#episode.allows(node, this.#pass)) return undefined;
     node.passRuns++;
     const run = this.#runner.run(node);
+    if (node.isWaiting) node.passRuns--;
     if (run !== undefined) this.#join(run);
     else if (this.#reads.loads !== undefined) this.#awaitLoads(node, this.#reads.loads);
     return this.#inFlight;

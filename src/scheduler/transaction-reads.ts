@@ -34,7 +34,7 @@ export class TransactionReads {
   /** Code of a node, a handler or a transaction runs, in whose midst no node may run. */
   get isBusy(): boolean {
     const { runner, turns } = this.#components;
-    return runner.current !== null || runner.attempt !== null || turns.isTransacting;
+    return runner.current !== null || runner.active !== null || turns.isTransacting;
   }
 
   /** A demand for what the transaction reads that nodes write. */

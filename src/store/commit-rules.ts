@@ -57,6 +57,8 @@ export interface CommitFacts {
   readonly horizonMs: number;
   /** With these data, where they are given. */
   hasDueRow(kind: string, key: string, was?: Json): boolean;
+  /** The version of the consumer table. */
+  readonly consumersVersion: number;
   /** The first of them whose claim is no longer held. Asked when nothing else is left to decide: it may settle what it is asked for. */
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined;
 }
@@ -179,6 +181,10 @@ function tooOld(what: string, madeAtMs: number, horizonMs: number): Rejection {
 
 function claims(request: CommitRequest, facts: CommitFacts): Rejection | undefined {
   if (request.settlements.length === 0) return undefined;
+  for (const { consumers } of request.settlements) {
+    if (consumers === undefined || consumers === facts.consumersVersion) continue;
+    return rejected("stale", "consumers-moved", "a consumer was declared or removed; decide again");
+  }
   const lost = facts.lostClaim(request.settlements);
   return lost && rejected("permanent", "lease-lost", `the claim on journal row ${lost.id} is no longer held`);
 }

@@ -28,6 +28,13 @@ import type { ReplicaDocument } from "./replica-document.ts";
 import { type FeedCommit, type Store, StoreError } from "./store.ts";
 import { UnseenLabels } from "./unseen-labels.ts";
 
+/** Hears of receipts that commits of others have left. */
+export interface ReceiptListener {
+  noted(name: string): void;
+  /** Commits were missed. */
+  missed(): void;
+}
+
 export class Confirmation implements Newcomers {
   /** Everything up to this commit sequence is integrated. */
   position: number;
@@ -49,6 +56,8 @@ export class Confirmation implements Newcomers {
   #catchingUp: Promise<void> | undefined;
   /** Something happened while catching up, so that one more look is needed. */
   #again = false;
+
+  foreignReceipts: ReceiptListener | undefined;
 
   constructor(options: {
     space: string;
@@ -216,6 +225,8 @@ export class Confirmation implements Newcomers {
       return;
     }
     this.position = commit.sequence;
+    if (this.foreignReceipts !== undefined)
+      for (const { id } of commit.patches) if (isReceiptName(id)) this.foreignReceipts.noted(id);
     for (const ref of commit.patches) this.#documents.lookAgain(ref);
     for (const ref of commit.labels) this.#documents.lookAgain(ref);
     const changes = commit.patches.flatMap((patch) => {
@@ -232,6 +243,7 @@ export class Confirmation implements Newcomers {
 
   /** The feed no longer reaches back to our position. */
   async #reload(): Promise<void> {
+    this.foreignReceipts?.missed();
     const reload = new Reload(
       { store: this.#store, space: this.#space, host: this.#host },
       this.#documents,

@@ -6,6 +6,23 @@ import type { Message } from "../message/envelope.ts";
 
 export type JournalStatus = "pending" | "processing" | "done" | "failed";
 
+/**
+ * How a done row ended, if it was not simply handled.
+ *
+ * | outcome     | meaning                                                                        |
+ * | ----------- | ------------------------------------------------------------------------------ |
+ * | `refused`   | the handler refused a command, and the waiting requester got the 4xx            |
+ * | `unheard`   | an event without a subscriber                                                  |
+ * | `cancelled` | taken back before its handler began                                            |
+ * | `discarded` | a dead letter that an operator has given up; `error` still says why it failed   |
+ */
+export type DoneOutcome = "refused" | "unheard" | "cancelled" | "discarded";
+
+export interface Ending {
+  readonly outcome: DoneOutcome;
+  readonly reason: string;
+}
+
 /** What is appended. */
 export interface JournalEntry {
   readonly message: Message;
@@ -20,7 +37,8 @@ export interface JournalEntry {
   readonly as:
     | { readonly status: "pending" }
     | { readonly status: "claimed"; readonly lease: number }
-    | { readonly status: "done"; readonly note?: string }
+    /** With `consumers`, the row is `pending` if the consumer table has another version. */
+    | { readonly status: "done"; readonly ending?: Ending; readonly consumers?: number }
     | { readonly status: "failed"; readonly error: string };
 }
 
@@ -34,7 +52,11 @@ export interface JournalRow {
   readonly status: JournalStatus;
   readonly createdAtMs: number;
   readonly processedAtMs?: number;
+  /** Why it failed, or will be retried. */
   readonly error?: string;
+  /** Of a done row: how it ended, if it was not simply handled, and why. */
+  readonly outcome?: DoneOutcome;
+  readonly reason?: string;
   /** How often it was claimed. */
   readonly attempts: number;
   /**
@@ -42,7 +64,7 @@ export interface JournalRow {
    * its handling had begun. Holders that left it in good order count for one in all, and only where nobody else does.
    */
   readonly deaths?: number;
-  /** A pending row is not claimable before this time. */
+  /** A pending row is not claimable before this time. Absent for a row that only waits for consumers. */
   readonly nextAttemptAtMs?: number;
   /** Who holds it while it is processing. */
   readonly lease?: number;
@@ -52,9 +74,17 @@ export interface JournalRow {
 
 export interface Delivery {
   readonly subscriber: string;
-  readonly status: "done" | "failed" | "retry";
+  /**
+   * `waiting`: its consumer runs in no process that has had the event. `removing`: the consumer was removed while the event waited for
+   * it; once the event is settled the delivery is `removed`.
+   */
+  readonly status: "done" | "failed" | "retry" | "waiting" | "removing" | "removed";
   readonly attempts: number;
   readonly error?: string;
+  /** Of a `retry`: not before this time. */
+  readonly nextAttemptAtMs?: number;
+  /** Of `waiting`: the key of the consumer. */
+  readonly awaits?: string;
 }
 
 /** A row handed to a dispatcher. Settling it names all three of id, lease and attempt. */
@@ -69,6 +99,8 @@ export interface ClaimRequest {
   readonly limit: number;
   /** Which kinds of message to hand out; the bus takes events, the loop commands. */
   readonly kinds: readonly ("event" | "command")[];
+  /** Keys of consumers that run here: rows that wait for them are handed out too. */
+  readonly consumers?: readonly string[];
   /** Of the rows with `deaths` of at least `from`, hand out no more than `limit`: one of them may bring its holder down. */
   readonly suspects?: { readonly from: number; readonly limit: number };
 }
@@ -83,12 +115,16 @@ export interface Settlement {
     | { readonly kind: "begun" }
     /** Its claimant stops in good order and leaves a handler behind; the row stays his until his lease has ended, and he has not died of it. */
     | { readonly kind: "left" }
-    | { readonly kind: "done"; readonly note?: string }
+    | { readonly kind: "done"; readonly ending?: Ending }
     | { readonly kind: "failed"; readonly error: string }
     /** Back to pending, not before `atMs`. */
     | { readonly kind: "retry"; readonly atMs: number; readonly error: string }
+    /** Back to pending, for consumers that its deliveries name; for every claimant from `atMs` on, if that is given. */
+    | { readonly kind: "waits"; readonly atMs?: number; readonly error: string }
     /** Back to pending at once, as if it had not been claimed (graceful stop). */
     | { readonly kind: "release" };
+  /** The version of the consumer table by which it was decided. The store refuses it if the table has another. */
+  readonly consumers?: number | undefined;
   /** Upserted by subscriber. */
   readonly deliveries?: readonly Delivery[];
 }
@@ -98,6 +134,8 @@ export interface JournalQuery {
   readonly messageId?: string;
   readonly status?: JournalStatus;
   readonly topic?: string;
+  /** Rows of this topic, or of this message type: people know an event by either. */
+  readonly named?: string;
   readonly kind?: Message["kind"];
   readonly correlation?: string;
   readonly causation?: string;
@@ -109,12 +147,18 @@ export interface JournalQuery {
   readonly limit: number;
 }
 
-/** Which settled rows may go. A row goes when it is over either bound; nothing unsettled ever goes. */
-/** Rows that are done may go. Failed ones stay: they are dead letters. */
+/** Unsettled rows that are closed without being handled: dead letters that an operator gives up, or messages that are taken back. */
+export interface Conclusion {
+  /** Rows in another state are left as they are. */
+  readonly from: "failed" | "pending";
+  readonly ending: Ending;
+}
+
+/** Which done rows may go. A row goes when it is over either bound. Dead letters (`failed`) and unsettled rows never go. */
 export interface Retention {
   /** Rows processed before this time. */
   readonly settledBeforeMs?: number;
-  /** Keep at most this many rows that are done, the newest. */
+  /** Keep at most this many done rows, the newest. */
   readonly keepSettled?: number;
   /** At most this many rows in one step. */
   readonly limit: number;

@@ -39,7 +39,12 @@ export class LabelError extends CodedError<LabelErrorCode> {
 
 /** A refusal is an answer, not a fault: whoever asked has it. */
 export function isRefusal(error: unknown): error is LabelError {
-  return error instanceof LabelError && error.code === "LABEL_REFUSED";
+  try {
+    return error instanceof LabelError && error.code === "LABEL_REFUSED";
+  } catch {
+    // A revoked proxy cannot be asked for its class.
+    return false;
+  }
 }
 
 /** The label of these names; throws for what is no name. */

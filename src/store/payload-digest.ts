@@ -55,7 +55,7 @@ export class PayloadDigest {
     this.add(attempt);
     this.#text(outcome.kind);
     // Most say no more than that it is done.
-    if (outcome.kind !== "done" || outcome.note !== undefined || deliveries !== undefined) this.add(settlement);
+    if (outcome.kind !== "done" || outcome.ending !== undefined || deliveries !== undefined) this.add(settlement);
   }
 
   #list(list: readonly Digestible[]): void {

@@ -42,6 +42,11 @@ function receiptName(invocation: Invocation): string {
   }
 }
 
+/** The id of the command that a document of this name is a receipt of. */
+export function commandOf(name: string): string | undefined {
+  return name.startsWith(OF_COMMAND) ? name.slice(OF_COMMAND.length) : undefined;
+}
+
 /** The event that a document of this name is a receipt of, and its subscriber. */
 export function eventOf(name: string): (Invocation & { kind: "event" }) | undefined {
   if (!name.startsWith(OF_EVENT)) return undefined;

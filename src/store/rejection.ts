@@ -23,15 +23,6 @@ export const RETRY_RULES: Readonly<Record<RejectionClass, RetryRule>> = {
   unknown: "send-again",
 };
 
-/**
- * What to do about a rejection. One that fell with a commit beneath it was not refused itself: what it had read is not so any more,
- * and without the other it may well be made.
- */
-export function retryRule({ class: rejectionClass, reason }: Rejection): RetryRule {
-  const rule = RETRY_RULES[rejectionClass];
-  return reason === "fell-with" && rule === "never" ? "run-again" : rule;
-}
-
 /** Closed list of reasons, so that callers can tell them apart without reading prose. */
 export type RejectionReason =
   | "read-moved" // stale: another session wrote what this commit had read
@@ -43,6 +34,7 @@ export type RejectionReason =
   | "due-row-there" // permanent: the due row was set by somebody else
   | "message-exists" // permanent: a message of that id is in the journal with other content
   | "lease-lost" // permanent: a settled claim is no longer held
+  | "consumers-moved" // stale: a consumer was declared or removed since the event's outcome was decided
   | "protocol" // refused: same identity, other payload
   | "too-large" // refused: over a limit
   | "store-full" // failed: no space on the device

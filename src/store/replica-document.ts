@@ -104,6 +104,11 @@ export class ReplicaDocument implements DocumentRef {
     return this.state === "loaded" || (this.pending.length > 0 && this.pending.some(isWhole));
   }
 
+  /** Whether a read gives the value: it is known, or code whose turn is still open has put the document whole. */
+  get isReadable(): boolean {
+    return this.state === "loaded" || (this.value !== undefined && !this.derived) || this.isKnown;
+  }
+
   /** Whether somebody needs to hear of changes though it is not here: a node that was taken up again has not loaded its inputs. */
   get isRestedOn(): boolean {
     return this.isHeldAbsent && !this.derived;

@@ -25,7 +25,7 @@ import {
   readClaims,
   standsOn,
 } from "./commit-request.ts";
-import { Confirmation } from "./confirmation.ts";
+import { Confirmation, type ReceiptListener } from "./confirmation.ts";
 import type { DocumentRef } from "./document.ts";
 import type { LabelChange } from "./document-labels.ts";
 import { DocumentTable, type OpenTurn } from "./document-table.ts";
@@ -38,7 +38,14 @@ import { Foundation } from "./pending-index.ts";
 import type { Receipt } from "./receipt.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { checkDocument, checkPending } from "./replica-invariants.ts";
-import { type ListPage, type ListRequest, type RecordedBasis, type Store, StoreError } from "./store.ts";
+import {
+  type ListPage,
+  type ListRequest,
+  type LoadResult,
+  type RecordedBasis,
+  type Store,
+  StoreError,
+} from "./store.ts";
 import {
   type Commit,
   type CommitExtras,
@@ -141,6 +148,29 @@ export class Replica implements AsyncDisposable {
     for (const document of documents) document.observers--;
     const failed = documents.find((document) => document.state !== "loaded");
     if (failed) throw failed.loadError;
+  }
+
+  /** Values as the store has them, past the documents in memory. */
+  loadStored(refs: readonly DocumentRef[]): Promise<LoadResult> {
+    return this.#store.load(this.space, refs);
+  }
+
+  /** The first stored id of a scope after this one, among those that begin with a prefix. */
+  async firstStoredAfter(scope: string, prefix: string, after: string): Promise<string | undefined> {
+    const { documents } = await this.#store.list(this.space, { scope, prefix, after, limit: 1 });
+    return documents[0]?.id;
+  }
+
+  /** A commit of this replica that has no answer yet and leaves this receipt. */
+  pendingReceipt({ scope, id }: DocumentRef): Commit | undefined {
+    for (const commit of this.#confirmation.pending)
+      if (commit.receipt?.id === id && commit.receipt.scope === scope) return commit;
+    return this.find({ scope, id })?.pending[0]?.commit;
+  }
+
+  /** Told of receipts that others leave, by name, and of a gap in the feed in which some may have been missed. */
+  set foreignReceipts(listener: ReceiptListener) {
+    this.#confirmation.foreignReceipts = listener;
   }
 
   /** Grows whenever a read starts a load, so that a caller can tell whether what he did started one. */

@@ -2,14 +2,15 @@
  * The checks on what comes in through the seam: text that every backend can hold, values that are JSON, numbers that count. A
  * failed check is misuse by the layer above and throws. SPEC: S15. What data is allowed to *be* is not decided here.
  */
-import { DEPTH_MAX, LIST_DOCUMENTS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
+import { CONSUMERS_MAX, DEPTH_MAX, LIST_DOCUMENTS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { ID_TIME_MS_MAX } from "../message/id-time.ts";
 import { findImpurity, isCleanText, type Json, type JsonLimits } from "../message/json.ts";
 import { problemText } from "../message/problem.ts";
 import { ADMITTED, type CommitRequest, type MembershipClaim, type Precondition } from "./commit.ts";
+import type { Consumer } from "./consumer.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import type { DueChange } from "./due.ts";
-import type { JournalEntry, Settlement } from "./journal.ts";
+import type { Ending, JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { Receipt } from "./receipt.ts";
 import { madeAt } from "./receipt-name.ts";
@@ -125,16 +126,37 @@ export function checkEntries(entries: readonly JournalEntry[]): void {
     checkName("a source", source);
     checkJson("a message", message);
     if (as.status === "failed") checkName("an error", as.error);
+    if (as.status === "done" && as.ending !== undefined) checkEnding(as.ending);
   }
+}
+
+export function checkEnding({ outcome, reason }: Ending): void {
+  checkName("an outcome", outcome);
+  checkName("a reason", reason);
 }
 
 export function checkSettlements(settlements: readonly Settlement[]): void {
   for (const { outcome, deliveries } of settlements) {
     // Most say no more than that it is done.
-    if (outcome.kind !== "done" || outcome.note !== undefined) checkJson("an outcome", outcome);
+    if (outcome.kind !== "done" || outcome.ending !== undefined) checkJson("an outcome", outcome);
+    if (outcome.kind === "waits" && outcome.atMs !== undefined) checkTime("the time of a retry", outcome.atMs);
     if (outcome.kind === "retry") checkTime("the time of a retry", outcome.atMs);
     if (deliveries !== undefined) checkJson("a delivery", deliveries);
   }
+}
+
+export function checkConsumers(consumers: readonly Consumer[]): void {
+  for (const { name, pattern } of consumers) {
+    if (name !== "" && pattern !== "" && !name.includes(" ") && !pattern.includes(" ")) {
+      checkName("a consumer's name", name);
+      checkName("a consumer's pattern", pattern);
+    } else throw new StoreError("STORE_MISUSE", "a consumer's name and pattern must be texts without blanks");
+  }
+}
+
+export function tooManyConsumers(): StoreError {
+  const remedy = 'remove those that are gone for good with "millrace consumers remove NAME"';
+  return new StoreError("STORE_MISUSE", `a store takes ${CONSUMERS_MAX} consumers; ${remedy}`);
 }
 
 export function checkDueChanges(changes: readonly DueChange[]): void {

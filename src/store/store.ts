@@ -13,11 +13,13 @@ import { CodedError } from "../message/coded-error.ts";
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "./commit.ts";
+import type { ConsumerDeclaration, ConsumerRemoval, ConsumerTable, RemovalResult } from "./consumer.ts";
 import type { DocumentRef } from "./document.ts";
 import type { DueChange, DueRow } from "./due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -69,11 +71,8 @@ export interface Store extends AsyncDisposable {
    */
   append(entries: readonly JournalEntry[], leaveOut?: "too-large"): Promise<AppendOutcome>;
 
-  /**
-   * A new lease for this process incarnation; its number is greater than every earlier one. Whoever says something about himself is told
-   * what the others have said.
-   */
-  openLease(durationMs: number, about?: string): Promise<Lease>;
+  /** A new lease for this process incarnation; its number is greater than every earlier one. `running` are keys of consumers. */
+  openLease(durationMs: number, running?: readonly string[]): Promise<Lease>;
 
   /** Extends a lease from now; false when it had expired and somebody recovered its rows: open a new one. */
   renewLease(lease: number, durationMs: number): Promise<boolean>;
@@ -90,8 +89,14 @@ export interface Store extends AsyncDisposable {
   /** Sends rows whose lease is not live back to pending; resolves with how many. Never touches a live process's rows. */
   recover(): Promise<number>;
 
-  /** Puts failed rows back to pending (their successful deliveries stay); resolves with the ids that were failed. */
-  requeue(ids: readonly number[]): Promise<readonly number[]>;
+  /**
+   * Puts rows back to pending: those that failed, and those that are done as `unheard`. Deliveries
+   * that succeeded stay. Resolves with the ids that were put back. With `onlyFor`, rows that are done go back for one consumer alone.
+   */
+  requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]>;
+
+  /** Closes rows without handling them, and keeps the reason; resolves with the ids that were in the state of the conclusion. */
+  conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]>;
 
   /** Makes rows claimable whose `nextAttemptAt` has come; resolves with how many, and when the next one comes. */
   releaseRetries(nowMs: number): Promise<{ readonly released: number; readonly nextAtMs: number | undefined }>;
@@ -104,7 +109,7 @@ export interface Store extends AsyncDisposable {
   /** How many rows stand at each status. */
   count(): Promise<Readonly<Record<JournalStatus, number>>>;
 
-  /** Removes rows that are done, at most `limit`; resolves with how many went. Failed rows stay. */
+  /** Removes done rows, at most `limit`; resolves with how many went. Dead letters stay. */
   retain(retention: Retention): Promise<number>;
 
   /**
@@ -118,6 +123,17 @@ export interface Store extends AsyncDisposable {
 
   /** Checks the hash chain, the documents' checksums and the backend's own structure. Reads everything. */
   verify(): Promise<VerifyReport>;
+
+  // Consumers --------------------------------------------------------------------------------------------------------
+
+  /** Declares consumers and names those that run; resolves with the table after it. */
+  declareConsumers(declaration: ConsumerDeclaration): Promise<ConsumerTable>;
+
+  /** Every declared consumer. */
+  consumers(): Promise<ConsumerTable>;
+
+  /** Removes a consumer that no live lease runs. Rows that wait for it become claimable, with a `removing` delivery. */
+  removeConsumer(removal: ConsumerRemoval): Promise<RemovalResult>;
 
   // Due table --------------------------------------------------------------------------------------------------------
 
@@ -238,8 +254,12 @@ export interface RecordedBasis extends Omit<NodeBasis, "inputs"> {
 export interface Lease {
   readonly lease: number;
   readonly expiresAtMs: number;
-  /** What the holders of the other live leases have said about themselves, in the order of their leases; if it was asked for. */
-  readonly others?: readonly string[];
+}
+
+/** Rows that are done go back for these deliveries alone; the deliveries of `others` count as done. */
+export interface RequeueTarget {
+  readonly subscribers: readonly string[];
+  readonly others: readonly string[];
 }
 
 /** Same message id and same content: the stored id again, so that a repeated publish is harmless. */
@@ -255,7 +275,8 @@ export type AppendOutcome =
     }
   | Rejection;
 
-export type SettleResult = "settled" | "lease-lost";
+/** `consumers-moved`: decided by another version of the consumer table; the claim is still held. */
+export type SettleResult = "settled" | "lease-lost" | "consumers-moved";
 
 /** `soon`: nobody waits for it, so that it may go with whatever is written next, if that comes within milliseconds. `now` unless given. */
 export type Urgency = "now" | "soon";

@@ -15,6 +15,7 @@
  * Other spaces may be read; their documents are in no claim, since a commit is of one space. Only streams may write there (Scheduler v2, decision 11).
  * SPEC: U1-U3, U37-U47, I4, I10, I11.
  */
+import { asyncContext, type WorkContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { READY_PAUSE_MS } from "../limits.ts";
@@ -88,6 +89,14 @@ export interface AttemptKind {
   readonly otherSpaces: "read" | "write";
 }
 
+/** A space that entry points make attempts on. */
+export interface WorkSpace {
+  readonly name: string;
+  replica(space: string): Replica;
+  /** The kind of the attempts that a handler makes. */
+  attemptsOf(handler: string, clearance?: readonly string[]): AttemptKind;
+}
+
 /** Which attempt it is. */
 export interface AttemptFacts {
   readonly replica: Replica;
@@ -116,7 +125,7 @@ const NO_HOMES: ReadonlySet<Home> = new Set();
 /** Of a transaction that was made later. */
 const UNWRITTEN: TransactionMark = { operations: NONE, extras: undefined };
 
-export class Attempt {
+export class Attempt implements WorkContext {
   readonly replica: Replica;
   readonly transaction: Transaction;
   readonly lineage: Lineage;
@@ -215,6 +224,15 @@ export class Attempt {
     }
   }
 
+  /** The clearance of its handler: plain code in it has that too. */
+  get clearance(): Label | undefined {
+    return this.kind.clearance;
+  }
+
+  get views(): Views {
+    return this.kind.views;
+  }
+
   // The slot -------------------------------------------------------------------------------------------------------------
 
   /** Runs synchronous code as part of the attempt: its reads, its writes and its launches. */
@@ -229,6 +247,11 @@ export class Attempt {
     } finally {
       views.attempt = outer;
     }
+  }
+
+  /** Calls the handler: the code that follows from it after an `await` is part of the attempt too. */
+  enter<T>(code: () => T): T {
+    return asyncContext.run(this, () => this.within(code));
   }
 
   /** Runs code as a part of the attempt: if it throws, its own writes and launches are taken back, and no others. */
@@ -254,7 +277,7 @@ export class Attempt {
     if (!this.#isOver) return;
     throw new WorkError(
       "WORK_OVER",
-      `${this.kind.name} has ended, and its writes with it; await everything before the handler returns`,
+      `${this.kind.name} has ended, and its writes with it; await everything before the handler returns, or use space.transact inside space.outside()`,
     );
   }
 

@@ -1,115 +1,86 @@
 /**
- * Tells whether the store can hold a receipt for an id. "New" is certain and costs no statement; every other id is looked
- * up. It owns two generations of a Bloom filter over ids that carry a time, and a floor:
+ * Tells ids that were never handled from those that may have been, without asking the store. Only ids that carry a time can be told to be
+ * new; all others are in doubt. "New" is certain, "in doubt" costs a look at the receipt. SPEC: U6.
  *
- *     isNew(id)  =  floor < time(id) <= now + 1 h,  and no generation may hold the id
+ *     new(id)  ⇔  floor < time(id) ≤ now + 1 h  and  the filter does not have it
  *
- * The floor is at least the time of every id that was handled and is in no generation: at first that of the newest receipt
- * in the store, later that of the newest id of each generation that was dropped. Ids with a time ahead of the clock are
- * remembered as one interval, and are in doubt.
- * The filter is about observers, which must not see a second run. Safety is the receipt's: its commit requires that no
- * document of its name exists. SPEC: U80, U81.
+ * The filter is a Bloom filter in two generations. A full generation replaces the older one, and the floor rises to the newest id that is
+ * forgotten with it. At the start the floor is the time of the newest receipt in the store, or now if that is later.
  */
-import { HANDLED_IDS_GENERATION_MAX, ID_AHEAD_MS_MAX } from "../limits.ts";
+import { HANDLED_IDS_MAX, ID_AHEAD_MS_MAX } from "../limits.ts";
 import { timeInId } from "../message/id-time.ts";
 
-/** 32 bits for each id of a full generation: with four probes one of 250,000 other ids is taken for one of them. */
-const BITS = HANDLED_IDS_GENERATION_MAX * 32;
-const PROBES = 4;
+/** 32 bits for each id, and 4 of them set: 2 of 10,000 new ids are taken for known ones. */
+const WORDS = HANDLED_IDS_MAX;
+const BIT_MASK = WORDS * 32 - 1;
 
 class Generation {
-  readonly #words = new Uint32Array(BITS / 32);
-  count = 0;
-  /** Time of its newest id. */
+  readonly #words = new Uint32Array(WORDS);
+  size = 0;
+  /** The latest time of an id in it. */
   newestMs = 0;
 
-  add(first: number, second: number, timeMs: number): void {
-    for (let probe = 0, bit = first; probe < PROBES; probe++, bit += second) {
-      const at = (bit >>> 0) % BITS;
-      this.#words[at >>> 5] = (this.#words[at >>> 5] as number) | (1 << (at & 31));
-    }
-    this.count++;
-    this.newestMs = Math.max(this.newestMs, timeMs);
-  }
-
-  mayHold(first: number, second: number): boolean {
-    for (let probe = 0, bit = first; probe < PROBES; probe++, bit += second) {
-      const at = (bit >>> 0) % BITS;
-      if (((this.#words[at >>> 5] as number) & (1 << (at & 31))) === 0) return false;
+  /** Whether all bits of the id are set. */
+  has(first: number, second: number): boolean {
+    for (let n = 0; n < 4; n++) {
+      const bit = (first + n * second) & BIT_MASK;
+      if (((this.#words[bit >>> 5] as number) & (1 << (bit & 31))) === 0) return false;
     }
     return true;
+  }
+
+  add(first: number, second: number, madeAtMs: number): void {
+    if (madeAtMs > this.newestMs) this.newestMs = madeAtMs;
+    if (this.has(first, second)) return;
+    for (let n = 0; n < 4; n++) {
+      const bit = (first + n * second) & BIT_MASK;
+      this.#words[bit >>> 5] = (this.#words[bit >>> 5] as number) | (1 << (bit & 31));
+    }
+    this.size++;
   }
 }
 
 export class HandledIds {
-  readonly #now: () => number;
-  #floorMs: number;
-  #newer = new Generation();
-  #older = new Generation();
-  /** Times of handled ids that were ahead of the clock: from the earliest to the latest of them. */
-  #aheadFromMs = Number.POSITIVE_INFINITY;
-  #aheadToMs = Number.NEGATIVE_INFINITY;
+  #floorMs = Number.POSITIVE_INFINITY;
+  #current = new Generation();
+  #older: Generation | undefined;
 
-  /** `newestReceiptMs`: time of the newest receipt in the store that is not ahead of the clock; 0 where there is none. */
-  constructor({ now, newestReceiptMs }: { now: () => number; newestReceiptMs: number }) {
-    this.#now = now;
-    this.#floorMs = newestReceiptMs;
+  /** All receipts of the store are of ids up to this time. Until it is known every id is in doubt. */
+  set floorMs(ms: number) {
+    this.#floorMs = ms;
   }
 
-  /** Whether no receipt of this id can exist. */
-  isNew(id: string): boolean {
-    const timeMs = timeInId(id);
-    if (timeMs === undefined || timeMs <= this.#floorMs || timeMs > this.#now() + ID_AHEAD_MS_MAX) return false;
-    if (timeMs >= this.#aheadFromMs && timeMs <= this.#aheadToMs) return false;
-    const [first, second] = hashes(id);
-    return !this.#newer.mayHold(first, second) && !this.#older.mayHold(first, second);
+  /** Receipts were missed: every id that can be sent now is in doubt. */
+  forget(nowMs: number): void {
+    this.#floorMs = Math.max(this.#floorMs === Number.POSITIVE_INFINITY ? 0 : this.#floorMs, nowMs + ID_AHEAD_MS_MAX);
   }
 
-  /** The id was handled, here or by another process. */
-  note(id: string): void {
-    const timeMs = timeInId(id);
-    // Without a time, or below the floor, it is in doubt anyway.
-    if (timeMs === undefined || timeMs <= this.#floorMs) return;
-    if (timeMs > this.#now() + ID_AHEAD_MS_MAX) return this.#noteAhead(timeMs);
-    if (this.#newer.count === HANDLED_IDS_GENERATION_MAX) this.#dropOldest();
-    const [first, second] = hashes(id);
-    this.#newer.add(first, second, timeMs);
+  /** Whether the id was certainly not handled before; from now on it is known. */
+  isNew(id: string, nowMs: number): boolean {
+    const madeAtMs = timeInId(id);
+    if (madeAtMs === undefined) return false;
+    const [first, second] = [hash(id, 0x811c_9dc5), hash(id, 0x9747_b28c) | 1];
+    const isKnown = this.#current.has(first, second) || this.#older?.has(first, second) === true;
+    // Also one that is known, or taken for known: it has to outlast the older generation, and the floor to count it.
+    this.#add(first, second, madeAtMs);
+    return !isKnown && madeAtMs > this.#floorMs && madeAtMs <= nowMs + ID_AHEAD_MS_MAX;
   }
 
-  /** Ids up to this time may have been handled without a `note`: changes of other processes were missed. */
-  raiseFloor(timeMs: number): void {
-    this.#floorMs = Math.max(this.#floorMs, timeMs);
-  }
-
-  #noteAhead(timeMs: number): void {
-    this.#aheadFromMs = Math.min(this.#aheadFromMs, timeMs);
-    this.#aheadToMs = Math.max(this.#aheadToMs, timeMs);
-  }
-
-  #dropOldest(): void {
-    this.raiseFloor(this.#older.newestMs);
-    this.#older = this.#newer;
-    this.#newer = new Generation();
+  #add(first: number, second: number, madeAtMs: number): void {
+    if (this.#current.size === HANDLED_IDS_MAX) {
+      if (this.#older !== undefined && this.#floorMs !== Number.POSITIVE_INFINITY)
+        this.#floorMs = Math.max(this.#floorMs, this.#older.newestMs);
+      this.#older = this.#current;
+      this.#current = new Generation();
+    }
+    this.#current.add(first, second, madeAtMs);
   }
 }
 
-/** Two hashes of a text, from which all probes follow. The second is odd, so that the probes differ. */
-function hashes(text: string): readonly [number, number] {
-  let first = 0x811c9dc5;
-  let second = 0x9e3779b1;
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    first = Math.imul(first ^ code, 0x01000193);
-    second = Math.imul(second ^ code, 0x85ebca6b) + code;
-  }
-  return [mixed(first), mixed(second) | 1];
-}
-
-/** Spreads the last characters over all bits. */
-function mixed(hash: number): number {
-  let value = hash ^ (hash >>> 16);
-  value = Math.imul(value, 0x7feb352d);
-  value ^= value >>> 15;
-  value = Math.imul(value, 0x846ca68b);
-  return (value ^ (value >>> 16)) >>> 0;
+/** FNV-1a, mixed at the end so that ids which differ in their last digits differ in all bits. */
+function hash(text: string, seed: number): number {
+  let value = seed;
+  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x0100_0193);
+  value = Math.imul(value ^ (value >>> 16), 0x85eb_ca6b);
+  return (value ^ (value >>> 13)) >>> 0;
 }

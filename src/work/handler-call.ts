@@ -4,6 +4,7 @@
  * A handler that returns no thenable costs no promise. A function cannot be stopped, only left behind: when its time is over,
  * `onTimeout` ends its transaction and aborts its signal, and its later end is ignored.
  */
+import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
 
 /** How a call ended. */
@@ -32,7 +33,9 @@ export function callHandler<First, Second>(
 ): HandlerEnd | Promise<HandlerEnd> {
   let value: unknown;
   try {
-    value = handler(first, second);
+    // What the caller is part of, the handler is not.
+    value =
+      asyncContext.get() === undefined ? handler(first, second) : asyncContext.clear(() => handler(first, second));
   } catch (error) {
     return { kind: "threw", error };
   }

@@ -69,9 +69,9 @@ export class Tx {
     };
   }
 
-  /** Runs synchronous code as part of the transaction. Each stretch between two awaits needs its own call. */
+  /** Runs code as part of the transaction. On engines without an async context that is the code before its first `await`. */
   get within(): <T>(code: () => T) => T {
-    return (code) => this.#attempt.within(code);
+    return (code) => this.#attempt.enter(code);
   }
 
   /** An id that follows from the message's, by a name or by counting: every attempt makes the same ones. */

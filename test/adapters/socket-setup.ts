@@ -160,7 +160,6 @@ export function steppingHost(): Host & { pass(ms: number): void } {
   const real = systemHost();
   let passed = 0;
   return {
-    context: real.context,
     now: () => real.now(),
     monotonic: () => passed,
     timer: (delayMs, fire, options) => real.timer(delayMs, fire, options),

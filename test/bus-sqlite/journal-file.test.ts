@@ -104,8 +104,17 @@ describe("the journal's file", () => {
     }
     const id = await bus.publish("tick", "x", 1);
     // What a pause leaves where one has failed for good and one is yet to come, and deaths since.
-    change(path, "INSERT INTO delivery VALUES (?, 'a', 'failed', 1, 'no'), (?, 'b', 'retry', 2, 'no')", id, id);
-    change(path, "INSERT INTO delivery VALUES (?, 'c', 'done', 1, NULL)", id);
+    change(
+      path,
+      "INSERT INTO delivery (event, subscriber, status, attempts, error) VALUES (?, 'a', 'failed', 1, 'no'), (?, 'b', 'retry', 2, 'no')",
+      id,
+      id,
+    );
+    change(
+      path,
+      "INSERT INTO delivery (event, subscriber, status, attempts, error) VALUES (?, 'c', 'done', 1, NULL)",
+      id,
+    );
     change(path, "UPDATE event_journal SET deaths = ? WHERE id = ?", EVENT_DEATHS_MAX, id);
     await bus.start();
     await settled(all);

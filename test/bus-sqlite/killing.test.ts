@@ -61,7 +61,8 @@ describe("kill -9", () => {
     let repeated = 0;
     const budget = new Rounds(PART);
     let kills = 0;
-    while (budget.goesOn(kills)) {
+    // And until a handler was interrupted: kills that interrupt none prove little, and when they do is chance.
+    while (budget.goesOn(kills) || repeated === 0) {
       using directory = scratchDirectory();
       const path = join(directory.path, "bus.db");
       const acknowledged = new Map<string, number>();
@@ -98,10 +99,8 @@ describe("kill -9", () => {
       total += acknowledged.size;
       await check(path, acknowledged);
     }
-    // Something must have been interrupted, or the kills proved nothing.
     counted(kills, "kills of a bus");
     expect(total).toBeGreaterThan(kills);
-    expect(repeated).toBeGreaterThan(0);
   });
 
   test("[J82] two processes share the work of one file without handling an event twice", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "#test";
 import type { TraceNode } from "../../src/bus/audit.ts";
 import type { EventsGone } from "../../src/bus/bus-error.ts";
+import { Concluded } from "../../src/bus/concluded.ts";
 import { JOURNAL_PAGE_ROWS, RETENTION_INTERVAL_MS, RETENTION_STEP_ROWS } from "../../src/limits.ts";
 import type { JournalRow } from "../../src/store/journal.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
@@ -151,7 +152,7 @@ describe("looking at the journal", () => {
     expect(host.pendingTimers).toBe(0);
   });
 
-  test("[J74] retention removes handled events by number and age; dead letters and unsettled events stay", async () => {
+  test("[J74] [J121] retention removes done events by number and age; dead letters and unsettled events stay", async () => {
     const { bus, act, host, store } = setup({ retention: { maxSettled: 5, maxAgeMs: 3_600_000 } });
     bus.subscribe(
       "tick",
@@ -169,6 +170,56 @@ describe("looking at the journal", () => {
     expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 5, failed: 1 });
     await host.advance(3_600_000 + RETENTION_INTERVAL_MS);
     expect(await store.count()).toEqual({ pending: 0, processing: 1, done: 0, failed: 1 });
+  });
+
+  test("[J125] a dead letter that is discarded is done, with the reason and the error, and is delivered no more", async () => {
+    const { bus, act, row } = setup();
+    let calls = 0;
+    bus.subscribe(
+      "tick",
+      () => {
+        calls++;
+        throw new Error("boom");
+      },
+      { subscriberId: "s" },
+    );
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "x", 1));
+    expect(await act(() => bus.discard([id, 99], "sent by hand"))).toEqual([id]);
+    expect(await row(id)).toMatchObject({
+      ...{ status: "done", error: "s: boom", outcome: "discarded", reason: "sent by hand" },
+    });
+    expect(await act(() => bus.requeue(id))).toEqual([]);
+    expect(await act(() => bus.failures())).toMatchObject({ count: 0, rows: [] });
+    expect(calls).toBe(1);
+    await expect(bus.discard(id, " ")).rejects.toMatchObject({ code: "BUS_MISUSE" });
+  });
+
+  test("[J124] a plain handler that throws Concluded ends its event as done, with the outcome, and is not called again", async () => {
+    const { bus, act, host, row } = setup();
+    let calls = 0;
+    const conclude = () => {
+      calls++;
+      throw new Concluded({ outcome: "cancelled", reason: "no longer wanted" });
+    };
+    bus.subscribe("tick", conclude, { subscriberId: "s", retry: { attempts: 5 } });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("tick", "x", 1));
+    await host.advance(3_600_000);
+    expect(await row(id)).toMatchObject({ status: "done", outcome: "cancelled", reason: "no longer wanted" });
+    expect(calls).toBe(1);
+  });
+
+  test("[J126] failed events are found by their topic and by their type", async () => {
+    const { bus, act } = setup();
+    const fail = () => {
+      throw new Error("no");
+    };
+    bus.subscribe("user.notify", fail, { subscriberId: "s" });
+    await act(() => bus.start());
+    const id = await act(() => bus.publish("user.notify", "x", 1));
+    for (const topic of ["User.Notify", "user.notify"]) expect(await act(() => bus.requeue({ topic }))).toEqual([id]);
+    expect(await act(() => bus.requeue({ topic: "User.notify" }))).toEqual([]);
   });
 
   test("[J76] who goes on from where events are gone is told which, and can go on after them", async () => {

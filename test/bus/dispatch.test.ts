@@ -132,10 +132,10 @@ describe("dispatching", () => {
     await host.advance(2 * POLL_INTERVAL_MS);
     expect((await row(id)).status).toBe("pending");
     await act(() => bus.start());
-    expect(await row(id)).toMatchObject({ status: "done", attempts: 1, error: "no subscriber" });
+    expect(await row(id)).toMatchObject({ status: "done", attempts: 1, outcome: "unheard", reason: "no subscriber" });
     // It runs: what nobody wants is never claimed.
     const next = await act(() => bus.publish("tick", "clock", 2));
-    expect(await row(next)).toMatchObject({ status: "done", attempts: 0, error: "no subscriber" });
+    expect(await row(next)).toMatchObject({ status: "done", attempts: 0, outcome: "unheard", reason: "no subscriber" });
   });
 
   test("[J54] a row that cannot be read is failed alone", async () => {

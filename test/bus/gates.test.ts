@@ -132,7 +132,11 @@ describe("gates", () => {
     for (let round = 0; round < 20; round++) {
       const runs = Array.from({ length: 10 }, (_, n) => {
         const facts = { id: n + 1, topic: "tick", source: "x", message };
-        return new EventRun(facts, { lease: 1, attempt: 1, deliveries: [] }, [step]);
+        return new EventRun(
+          facts,
+          { lease: 1, attempt: 1, deliveries: [] },
+          { steps: [step], missing: [], version: 0 },
+        );
       });
       held.receive(runs);
       for (const run of runs) {

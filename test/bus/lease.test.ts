@@ -1,5 +1,4 @@
 import { describe, expect, test } from "#test";
-import type { EventBus } from "../../src/bus/event-bus.ts";
 import { simulatedProcess } from "../../src/host/simulated-process.ts";
 import { EVENT_DEATHS_MAX, LEASE_MS } from "../../src/limits.ts";
 import type { Message } from "../../src/message/envelope.ts";
@@ -265,78 +264,5 @@ describe("leases", () => {
     await act(async () => gate.resolve());
     await host.advance(100);
     expect((await store.count()).done).toBe(30);
-  });
-
-  test("[J91] a bus that starts beside one with other subscribers says what only it has, and what only the other has", async () => {
-    const { bus, act, another, observed } = setup();
-    for (const one of [bus, another()]) {
-      one.subscribe("tick", () => {}, { subscriberId: "clock" });
-      one.subscribe("tick.*", () => {}, { subscriberId: "clock" });
-      await act(() => one.start());
-    }
-    expect(observed).toEqual([]);
-    const third = another();
-    third.subscribe("tick", () => {}, { subscriberId: "clock" });
-    third.subscribe("tock", () => {}, { subscriberId: "bell" });
-    await act(() => third.start());
-    const difference = { kind: "subscribers-differ", onlyHere: ["bell on tock"], onlyThere: ["clock on tick.*"] };
-    expect(observed).toEqual([difference, difference]);
-  });
-
-  test("[J91] a bus that opens a lease beside an earlier one of its own is not compared with itself", async () => {
-    const { store: inner, act, another, observed } = setup();
-    let leases = 0;
-    const store = withFaults(inner, {
-      // The first answer gets lost, which puts the lease in doubt.
-      claim: (request) => (leases === 1 ? Promise.reject(new Error("lost")) : inner.claim(request)),
-      openLease: (durationMs, about) => {
-        if (++leases === 2) bus.subscribe("tock", () => {}, { subscriberId: "bell" });
-        return inner.openLease(durationMs, about);
-      },
-      // Then it is still open when the next one is opened.
-      closeLease: async () => 0,
-    });
-    const bus = another({ store });
-    await act(() => bus.start());
-    expect(leases).toBe(2);
-    expect(observed.filter(({ kind }) => kind === "subscribers-differ")).toEqual([]);
-  });
-
-  test("[J91] who has subscribed since he started is not told of when a lease is opened anew, by him or by others", async () => {
-    const { store: inner, act, another, observed } = setup();
-    let leases = 0;
-    const store = withFaults(inner, {
-      claim: (request) => (leases === 1 ? Promise.reject(new Error("lost")) : inner.claim(request)),
-      openLease: (durationMs, about) => {
-        leases++;
-        return inner.openLease(durationMs, about);
-      },
-    });
-    const start = (bus: EventBus) => {
-      bus.subscribe("tick", () => {}, { subscriberId: "clock" });
-      return bus.start();
-    };
-    const [bus, other] = [another({ store }), another()];
-    await act(() => start(other));
-    await act(async () => {
-      await start(bus);
-      // Its first claim puts its lease in doubt, and by the next one both have subscribed.
-      for (const one of [bus, other]) one.subscribe("tock", () => {}, { subscriberId: "bell" });
-    });
-    expect(leases).toBe(2);
-    await act(() => start(another()));
-    expect(observed.filter(({ kind }) => kind === "subscribers-differ")).toEqual([]);
-  });
-
-  test("[J91] leases of buses that have ended and of others than buses are not compared", async () => {
-    const { bus, act, another, observed, store } = setup();
-    await act(() => store.openLease(LEASE_MS, "{}"));
-    await act(() => store.openLease(LEASE_MS, "not a bus"));
-    const gone = another();
-    gone.subscribe("tick", () => {}, { subscriberId: "clock" });
-    await act(() => gone.start());
-    await act(() => gone.stop());
-    await act(() => bus.start());
-    expect(observed).toEqual([]);
   });
 });

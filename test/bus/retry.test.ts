@@ -232,17 +232,18 @@ describe("retries, timeouts, requeueing", () => {
     await act(() => bus.publish("tick", "clock", 1));
     const id = await act(() => bus.publish("tick", "clock", 2));
     await act(async () => bus.pause());
-    expect(await row(id)).toMatchObject({ status: "pending", error: "a: no" });
+    const delivery = { subscriber: "a", status: "retry", error: "no", nextAttemptAtMs: expect.any(Number) };
+    expect(await row(id)).toMatchObject({ status: "pending", deliveries: [delivery] });
     await act(async () => bus.resume());
     await act(async () => inside.resolve());
     await host.advance(29_000);
-    expect(calls).toEqual(["a1/1", "b1", "a2/1"]);
+    expect(calls).toEqual(["a1/1", "b1", "a2/1", "b2"]);
     await host.advance(60_000);
-    expect(calls.slice(3).toSorted()).toEqual(["a1/2", "a2/2", "b2"]);
+    expect(calls.slice(4).toSorted()).toEqual(["a1/2", "a2/2"]);
     expect((await row(id)).status).toBe("done");
   });
 
-  test("[J75] a try that was due to a subscriber who is gone has failed with its event, and is no reason to try others", async () => {
+  test("[J97] a retry of a consumer that is removed has failed with its event, and no other handler is called again", async () => {
     const { bus, act, host, another, row } = setup();
     const calls: string[] = [];
     const failing = (name: string) => () => {
@@ -259,11 +260,14 @@ describe("retries, timeouts, requeueing", () => {
     await act(() => other.start());
     await host.advance(60_000);
     expect(calls).toEqual(["a", "b"]);
+    expect(await row(id)).toMatchObject({ status: "pending", error: expect.stringContaining("waits for b on tick") });
+    await act(() => other.removeConsumers("b"));
+    expect(calls).toEqual(["a", "b"]);
     const { status, deliveries } = await row(id);
     expect(status).toBe("failed");
     expect(deliveries.map((one) => [one.subscriber, one.status])).toEqual([
       ["a", "failed"],
-      ["b", "failed"],
+      ["b", "removed"],
     ]);
     await other.stop();
   });

@@ -15,7 +15,7 @@ function runOf(id: number): EventRun {
   return new EventRun(
     { id, topic: "tick", source: "clock", message: { kind: "event", type: "Topic.Tick", data: { id }, metadata } },
     CLAIM,
-    [],
+    { steps: [], missing: [], version: 0 },
   );
 }
 

@@ -262,7 +262,11 @@ describe("serial keys", () => {
     const [row] = await store.query({ id, limit: 1 });
     const { topic, source, message } = row!;
     const claim = { lease: 9, attempt: 1, deliveries: [] };
-    const run = new EventRun({ id, topic, source, message: message! }, claim, subscriptions.stepsFor(topic));
+    const run = new EventRun({ id, topic, source, message: message! }, claim, {
+      steps: subscriptions.stepsFor(topic),
+      missing: [],
+      version: 0,
+    });
     order.arrive(run);
     await act(async () => expect(order.mayStart(run)).toBe(false));
     expect([order.mayStart(run), order.blockers]).toEqual([true, BLOCKERS_UNASKED_MAX]);

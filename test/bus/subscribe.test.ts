@@ -21,7 +21,7 @@ describe("subscribing", () => {
     const other = another();
     await act(() => other.start());
     const id = await act(() => other.publish("tick", "clock", 1));
-    expect((await row(id)).error).toBe("no subscriber");
+    expect((await row(id)).reason).toBe("no subscriber");
   });
 
   test("[J42] subscribing while it runs counts from the next event on", async () => {

@@ -151,7 +151,7 @@ describe("unsubscribing", () => {
     await act(() => bus.idle());
     expect(await row(1)).toMatchObject({ status: "done" });
     expect((await row(1)).error).toBeUndefined();
-    expect(await row(2)).toMatchObject({ status: "done", error: "no subscriber" });
+    expect(await row(2)).toMatchObject({ status: "done", outcome: "unheard", reason: "no subscriber" });
     expect(observed).toEqual([{ kind: "no-subscriber", event: 2, topic: "tick" }]);
   });
 

@@ -3,8 +3,8 @@ import { describe, expect, test } from "#test";
 import { TIMER_DELAY_MS_MAX } from "../../src/limits.ts";
 import { recorder, setup, withFaults } from "./bus-setup.ts";
 
-describe("an event that several subscribers want again", () => {
-  test("[J61] comes when the last of them wants it, and not before", async () => {
+describe("an event that several subscribers failed at", () => {
+  test("[J105] each delivery has its own backoff: a slow retry does not delay a quick one", async () => {
     const { bus, act, host } = setup();
     const calls: string[] = [];
     for (const [subscriberId, startMs] of [
@@ -19,8 +19,10 @@ describe("an event that several subscribers want again", () => {
     }
     await act(() => bus.start());
     await act(() => bus.publish("tick", "clock", 1));
-    await host.advance(29_999);
-    expect(calls).toEqual(["soon", "late"]);
+    await host.advance(1_000);
+    expect(calls).toEqual(["soon", "late", "soon"]);
+    await host.advance(28_999);
+    expect(calls).toEqual(["soon", "late", "soon"]);
     await host.advance(30_001);
     expect(calls).toEqual(["soon", "late", "soon", "late"]);
   });

@@ -249,23 +249,6 @@ describe("cells", () => {
     expect(errors.take()).toEqual([expect.stringMatching(/^a write to space "s" was taken back/)]);
   });
 
-  test("[R22] a push upon a list that is not loaded yet does not replace it", async () => {
-    const { space, open, quiet } = await setup();
-    space.cell("list").set([1, 2]);
-    await quiet();
-    const other = await open();
-    const errors = new Calls();
-    other.scheduler.onError(errors.note);
-    const list = other.space.cell<number[]>("list");
-    list.push(3);
-    await quiet();
-    expect(errors.count).toBe(1);
-    expect(space.cell("list").get()).toEqual([1, 2]);
-    await other.space.transact(() => list.push(3));
-    await quiet();
-    expect(space.cell("list").get()).toEqual([1, 2, 3]);
-  });
-
   test("[R23] pull loads what is needed, link by link, computes, and lets go", async () => {
     const { space, open, quiet } = await setup();
     const target = space.cell("target");

@@ -72,6 +72,7 @@ describe("defaults", () => {
       calls[name] = (calls[name] ?? 0) + 1;
     };
     const other = space.cell<number>("other");
+    other.set(0);
     const tags = settings.key("tags");
     tags.sink(() => {
       count("reads");
@@ -135,7 +136,7 @@ describe("defaults", () => {
     kit.space.cell<number>("count", { default: 1 }).update((count) => (count ?? 0) + 1);
     await kit.settle();
     expect(await kit.host.run(() => list.pull())).toEqual([7, 8]);
-    expect(await kit.host.run(() => kit.space.cell("count").pull())).toBe(7);
+    expect(await kit.host.run(() => kit.space.cell("count").pull())).toBe(8);
   });
 
   test("[R20] [R27] a list operation begins with the default of its list", async () => {

@@ -41,7 +41,7 @@ async function withBasket() {
   const piece = await started;
   const seen = new Calls<unknown>();
   piece.result.sink(seen.note);
-  site.space.flush();
+  await site.quiet();
   return { ...site, ...made, piece, seen };
 }
 
@@ -136,24 +136,24 @@ describe("what is made of links", () => {
   });
 
   test("[R26] ifElse of lists and of cells with defaults shows what they show", async () => {
-    const { space } = await setup();
+    const { space, quiet } = await setup();
     const { list } = doubled(space);
     const [flag, empty] = [space.cell<boolean>("flag"), space.cell<readonly number[]>("empty", { default: [7] })];
     const chosen = space.ifElse("chosen", flag, list, empty);
     const seen = new Calls<unknown>();
     chosen.sink(seen.note);
     chosen.key(0).sink(seen.note);
-    space.flush();
+    await quiet();
     flag.set(true);
-    space.flush();
+    await quiet();
     expect(seen.take()).toEqual([[7], 7, [2, 4], 2]);
   });
 
   test("[R27] [R29] a transaction reads a list as its elements' values", async () => {
-    const { space } = await setup();
+    const { space, quiet } = await setup();
     const { list } = doubled(space);
     list.sink(() => undefined);
-    space.flush();
+    await quiet();
     expect(space.begin().get(list)).toEqual([2, 4]);
   });
 

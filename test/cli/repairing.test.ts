@@ -1,7 +1,8 @@
 /** `requeue`, `cancel` and `purge`: on a running kernel, and on the file of a stopped one. */
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { openSqliteStore } from "../../src/store/sqlite/open.ts";
 import { setup } from "./cli-setup.ts";
 
 type Where = "a running kernel" | "a stopped kernel's file";
@@ -42,7 +43,11 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     while ((await json("ls", "events", "--topic", "Order.Refused", "--status", "done")).length < 3);
     expect(await millrace("ls", "failures")).toMatchObject({ code: 0, stdout: "no failures\n" });
     expect(await millrace("requeue", ids[0] as string)).toEqual({
-      ...{ code: 1, stdout: "0 put back\n", stderr: `millrace: not failed, so left as they are: ${ids[0]}\n` },
+      ...{
+        code: 1,
+        stdout: "0 put back\n",
+        stderr: `millrace: not failed, nor settled without a consumer, so left as they are: ${ids[0]}\n`,
+      },
     });
   });
 
@@ -54,7 +59,7 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     await client.close();
     if (where !== "a running kernel") await kernel.stop();
     expect((await millrace("requeue", "--topic", "Shop.Order")).stdout).toBe(
-      "1 failed command is left; put one back by its id, if whoever sent it has not sent it again\n" +
+      "1 failed command is left; put one back by its id, if its sender has not sent it again\n" +
         "0 failed events would be put back; add --yes to do it\n",
     );
     expect(await json("requeue", "--all", "--yes")).toEqual([{ failed: 0, commands: 1, requeued: 0, ids: [] }]);
@@ -69,20 +74,75 @@ describe.for(["a running kernel", "a stopped kernel's file"] as const)("%s", (wh
     expect(await millrace("cancel", timerId)).toMatchObject({ code: 1, stdout: "" });
   });
 
-  test("[K44] purge counts first, removes handled rows, keeps dead letters, and leaves the chain whole", async () => {
+  test("[K44] [K92] purge counts first, removes done rows, leaves dead letters and the chain whole", async () => {
     const { millrace, json } = await failedEvents(where);
     const counted = await json("purge", "--keep", "1");
     const { removable, settled } = counted[0] as { removable: number; settled: number };
     expect(removable).toBe(settled - 1);
     expect(await json("purge", "--older", "1d")).toMatchObject([{ removable: 0, removed: 0 }]);
     expect(await json("purge", "--keep", "1", "--yes")).toEqual([{ removed: removable }]);
-    expect(await json("ls", "events", "--status", "done")).toHaveLength(1);
-    expect(await json("ls", "failures")).toHaveLength(3);
-    expect((await millrace("purge", "--keep", "1")).stdout).toBe(
-      "0 of 1 settled row would be removed; add --yes to do it\n",
+    // The purge itself has left an audit row.
+    expect((await millrace("purge", "--keep", "2")).stdout).toBe(
+      "0 of 2 done rows would be removed; add --yes to do it\n",
     );
-    expect((await millrace("purge", "--keep", "0", "--yes")).stdout).toBe("1 settled row removed\n");
+    expect((await millrace("purge", "--keep", "0", "--yes")).stdout).toBe("2 done rows removed\n");
+    expect(await json("ls", "failures")).toHaveLength(3);
     expect(await millrace("verify")).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  test("[K90] dead letters are discarded by id or by a filter, with a reason that stays with them", async () => {
+    const { millrace, json, ids } = await failedEvents(where);
+    const [id] = ids as [string];
+    expect(await millrace("discard", id)).toMatchObject({ code: 2, stdout: "" });
+    expect((await millrace("discard", id, "--reason", "sent by hand")).stdout).toBe("1 discarded\n");
+    const discarded = { status: "done", outcome: "discarded", reason: "sent by hand" };
+    expect(await json("show", "event", id)).toMatchObject([{ kind: "event", value: discarded }]);
+    expect((await millrace("why", id)).stdout).toContain("discarded: sent by hand (failed with:");
+    expect(await millrace("discard", id, "--reason", "again")).toMatchObject({ code: 1, stdout: "0 discarded\n" });
+    const all = ["discard", "--topic", "Order.Refused", "--reason", "old"] as const;
+    expect((await millrace(...all)).stdout).toBe("2 dead letters would be discarded; add --yes to do it\n");
+    expect(await json(...all, "--yes")).toMatchObject([{ discarded: 2 }]);
+    expect(await json("ls", "failures")).toEqual([]);
+  });
+
+  test("[K91] requeue, discard, cancel and purge leave audit rows: who, when, what", async () => {
+    const { millrace, json, ids, timerId } = await failedEvents(where);
+    const [first, second] = ids.map(Number) as [number, number];
+    await millrace("requeue", String(first));
+    await millrace("discard", String(second), "--reason", "old");
+    await millrace("cancel", timerId);
+    await millrace("purge", "--keep", "4", "--yes");
+    const rows = (await json("ls", "events", "--topic", "Sys.Audited")) as {
+      createdAtMs: number;
+      message: { data: { by: string; [detail: string]: unknown } };
+    }[];
+    const audited = rows.map(({ message }) => message.data).reverse();
+    expect(audited).toMatchObject([
+      { action: "requeue", ids: [first] },
+      { action: "discard", ids: [second], reason: "old" },
+      { action: "cancel", timerId },
+      { action: "purge", keepSettled: 4 },
+    ]);
+    for (const { by } of audited) expect(by).toMatch(/^.+@.+$/);
+    for (const { createdAtMs } of rows) expect(createdAtMs).toBeGreaterThan(0);
+  });
+});
+
+describe("names of events", () => {
+  test("[K93] tail, ls, requeue and discard find an event by its topic and by its message type", async () => {
+    const { cwd, millrace, json } = setup();
+    mkdirSync(join(cwd, ".millrace"), { mode: 0o700 });
+    const store = await openSqliteStore({ path: join(cwd, ".millrace", "kernel.db") });
+    const metadata = { id: "one", timestamp: 1 };
+    const message = { kind: "event", type: "User.Notify", data: null, metadata } as const;
+    await store.append([{ message, topic: "user.notify", source: "test", as: { status: "failed", error: "no" } }]);
+    await store.close();
+    for (const name of ["User.Notify", "user.notify"]) {
+      expect((await millrace("tail", "--no-follow", "--topic", name)).stdout).toContain("event User.Notify");
+      expect(await json("ls", "failures", "--topic", name)).toHaveLength(1);
+      expect(await json("requeue", "--topic", name)).toMatchObject([{ failed: 1 }]);
+      expect(await json("discard", "--topic", name, "--reason", "no")).toMatchObject([{ failed: 1 }]);
+    }
   });
 });
 
@@ -92,6 +152,8 @@ describe("calls", () => {
     [["requeue", "12", "--all"], /not both/],
     [["requeue", "twelve"], /"twelve" is not the id of a journal row/],
     [["requeue", "--newer", "soon"], /--newer is a time like 90s, 15m, 12h or 30d/],
+    [["discard"], /name failed events, or --all/],
+    [["discard", "12"], /say why: --reason/],
     [["purge"], /say what may go: --older 30d/],
     [["cancel"], /name a timer/],
     [["show"], /name what to show/],

@@ -24,7 +24,6 @@ export function openStore(setting: StoreSetting, host: Host = systemHost()): Pro
 export function laterHost(byMs: number): Host {
   const host = systemHost();
   return {
-    context: host.context,
     now: () => host.now() + byMs,
     monotonic: () => host.monotonic(),
     timer: (delayMs, fire, options) => host.timer(delayMs, fire, options),

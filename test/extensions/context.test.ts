@@ -426,3 +426,97 @@ describe("the rest of the context", () => {
     expect(status("speaker").state).toBe("ACTIVE");
   });
 });
+
+describe("handlers with effect once", () => {
+  const both = { events: { ...publishes("mail.in", "mail.counted").events, ...subscribes("mail.in").events } };
+  const retry = { attempts: 3, backoff: { startMs: 5 } };
+
+  test("[U50] a handler that is delivered again sends its commands under the same ids", async () => {
+    const ids: string[] = [];
+    const note = (_data: unknown, _tx: unknown, { metadata }: { metadata: { id: string } }) =>
+      void ids.push(metadata.id);
+    const world = new SimulatedWorld({
+      capabilities: ({ space }: KernelParts) => ({
+        ids: transactional({ space, description: "notes ids", commands: { "Ids.Note": { handle: note } } }),
+      }),
+    });
+    let calls = 0;
+    const asks = inCode(
+      { id: "asks", ...both },
+      {
+        initialize: (context: ExtensionContext) => {
+          const handler = async () => {
+            await context.command("Ids.Note", { same: true });
+            await context.command("Ids.Note", { same: true });
+            await context.command("Ids.Note", { call: ++calls });
+            if (calls < 3) throw new Error("after the commands");
+          };
+          context.subscribeEvent("mail.in", handler, { retry });
+        },
+      },
+    );
+    await world.open(asks);
+    await world.act(() => asks.context.emit("mail.in", {}));
+    await world.host.advance(10_000);
+    // Two commands of the same content, each handled once, and three that differ.
+    expect([calls, ids.length, new Set(ids).size]).toEqual([3, 5, 5]);
+  });
+
+  test("[U51] a handler with a space takes effect once, with cells, events and plain writes after an await", async () => {
+    const world = new SimulatedWorld();
+    let calls = 0;
+    const counts = inCode(
+      { id: "counts", ...both },
+      {
+        initialize: (context: ExtensionContext) => {
+          const { space, host } = context;
+          const total = space.cell<number>("total", { default: 0 });
+          context.subscribeEvent(
+            "mail.in",
+            async (_event, tx) => {
+              tx.update(total, (n = 0) => n + 1);
+              await new Promise<void>((resolve) => void host.timer(5, resolve));
+              space.cell("last").set(tx.newId("last"));
+              tx.emit("mail.counted", { total: tx.get(total) ?? 0 });
+              if (++calls < 3) throw new Error("after the writes");
+            },
+            { space, retry },
+          );
+        },
+      },
+    );
+    const { kernel } = await world.open(counts);
+    await world.act(() => counts.context.emit("mail.in", {}));
+    await world.host.advance(10_000);
+    const { space } = kernel;
+    expect([calls, space.cell("total").get(), (await rows(kernel)).map(({ topic }) => topic)]).toEqual([
+      ...[3, 1],
+      ["mail.in", "mail.counted"],
+    ]);
+    expect(space.cell<string>("last").get()).toMatch(/\/counts\/last$/);
+  });
+
+  test("[U51] an event that the manifest does not declare is refused, and the handler's writes with it", async () => {
+    const world = new SimulatedWorld();
+    const tells = inCode(
+      { id: "tells", ...both },
+      {
+        initialize: (context: ExtensionContext) => {
+          const { space } = context;
+          context.subscribeEvent(
+            "mail.in",
+            (_event, tx) => {
+              space.cell("touched").set(true);
+              tx.emit("other.topic", {});
+            },
+            { space },
+          );
+        },
+      },
+    );
+    const { kernel } = await world.open(tells);
+    await world.act(() => tells.context.emit("mail.in", {}));
+    await world.host.advance(1_000);
+    expect([kernel.space.cell("touched").get(), (await rows(kernel))[0]?.status]).toEqual([undefined, "failed"]);
+  });
+});

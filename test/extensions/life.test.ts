@@ -238,7 +238,7 @@ describe("boot", () => {
     }
     const id = await world.act(() => kernel.publish("Some.Thing", null));
     const [row] = await world.act(() => kernel.bus.query({ id, limit: 1 }));
-    expect([heard, row?.status]).toEqual([[], "done"]);
+    expect([heard, row?.status]).toEqual([[], "pending"]);
     await world.host.run(() => kernel.close());
     expect(world.host.pendingTimers).toBe(0);
   });

@@ -12,7 +12,6 @@ import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
-import { MemoryDisk } from "../../src/store/memory/memory-disk.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { withFaults } from "../bus/bus-setup.ts";
 import { ROOT } from "../repo/program.ts";
@@ -146,28 +145,6 @@ describe("faults", () => {
     ]);
     await host.run(() => answers);
     await host.run(() => kernel.close());
-  });
-
-  test("[K53] another kernel on the store with other subscribers: who is missing where", async () => {
-    const host = systemHost();
-    const disk = new MemoryDisk();
-    const told: Message[] = [];
-    const open = (subscriberId: string) =>
-      Kernel.open({
-        ...{ host, store: memoryStore({ host, disk }), observe: (observation) => void told.push(observation) },
-        capabilities: ({ bus }) => {
-          bus.subscribe("Some.Thing", () => undefined, { subscriberId });
-          return {};
-        },
-      });
-    const first = await open("reader");
-    expect(told.filter(({ type }) => type === "Sys.SubscribersDiffer")).toEqual([]);
-    const second = await open("writer");
-    expect(told.filter(({ type }) => type === "Sys.SubscribersDiffer").map(faultText)).toEqual([
-      "another kernel on this store has other subscribers; only here: writer on Some.Thing; only there: reader on Some.Thing; events that one of them takes do not reach those of the other: give both the same",
-    ]);
-    await first.close();
-    await second.close();
   });
 
   test("[K53] an event that cannot be read, and a store that the bus has to ask again", async () => {

@@ -1,14 +1,24 @@
-/** A kernel about what is in it: `Kernel.Graph`, `Why`, `Runs`, `Requests`, `Requeue`, `Purge`, asked in this process. */
+/** A kernel about what is in it: `Kernel.Graph`, `Why`, `Runs`, `Requests`, `Requeue`, `Heal`, `Purge`, asked in this process. */
 import { describe, expect, onTestFinished, test } from "vitest";
+import { simulatedHost } from "../../src/host/simulated-host.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import type { GraphView, PendingView, WhyView } from "../../src/kernel/inspect-capability.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
 import type { TracedCommit } from "../../src/kernel/run-log.ts";
-import { COMMITS_TRACED_MAX, GRAPH_NODES_MAX, GRAPH_READS_MAX, RUNS_ASKED_MAX } from "../../src/limits.ts";
+import {
+  COMMITS_TRACED_MAX,
+  GRAPH_NODES_MAX,
+  GRAPH_READS_MAX,
+  RESTARTS_MAX,
+  RUNS_ASKED_MAX,
+} from "../../src/limits.ts";
+import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { transactional } from "../../src/loop/transactional.ts";
+import type { Failure } from "../../src/message/error-data.ts";
 import type { Json } from "../../src/message/json.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
+import { BareActor, bare } from "../loop/loop-setup.ts";
 
 async function setup({ trace = true }: { trace?: boolean } = {}) {
   const host = systemHost();
@@ -147,3 +157,35 @@ describe("Kernel.*", () => {
     await expect(kernel.query("Kernel.Why", null)).rejects.toMatchObject({ code: 422 });
   });
 });
+
+test("[K81] Kernel.Heal starts an actor that was given up, and does not touch one that runs", async () => {
+  const spawned: BareActor[] = [];
+  const spawn = () => {
+    const actor = new BareActor();
+    spawned.push(actor);
+    return actor;
+  };
+  const { kernel, host } = await simulated({ crasher: bare(spawn) });
+  for (let crash = 0; crash <= RESTARTS_MAX; crash++) {
+    spawned.at(-1)?.dispatch({ type: "error", message: "on purpose" });
+    await host.advance(1_000);
+  }
+  expect(kernel.health().actors).toMatchObject({ crasher: "unhealthy" });
+  const heal = (name: string) => kernel.command("Kernel.Heal", { capability: name });
+  const healed = heal("crasher");
+  const again = healed.then(() => heal("crasher"));
+  const unknown = heal("nobody").catch(({ code }: Failure) => code);
+  await host.advance(100);
+  expect([await healed, await again, await unknown]).toEqual([
+    { healed: true, state: "running" },
+    { healed: false, state: "running" },
+    404,
+  ]);
+});
+
+async function simulated(capabilities: Readonly<Record<string, Capability>>) {
+  const host = simulatedHost(1);
+  const store = memoryStore({ host });
+  const kernel = await host.run(() => Kernel.open({ host, store, capabilities, observeFaults: () => undefined }));
+  return { kernel, host };
+}

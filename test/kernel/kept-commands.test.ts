@@ -318,6 +318,49 @@ describe("what a capability says of its commands", () => {
   });
 });
 
+describe("a command that is refused", () => {
+  const refuse = () => {
+    throw new Failure(409, "sold out");
+  };
+  const refused = { status: "done", outcome: "refused", reason: "sold out" };
+
+  test("[L51] a 4xx to a waiting requester is no failure: the row is done, refused, with the reason", async () => {
+    const kernel = await open(({ space }) => ({
+      shop: transactional({ space, description: "sells", commands: { "Shop.Buy": { handle: refuse } } }),
+      kept: capability({ description: "sells", durable: "before", commands: { "Shop.Keep": { handle: refuse } } }),
+    }));
+    for (const type of ["Shop.Buy", "Shop.Keep"])
+      expect(await kernel.request(say(type, type))).toMatchObject({ kind: "error", data: { code: 409 } });
+    await kernel.idle();
+    const rows = await kernel.bus.query({ limit: 10 });
+    expect(rows).toMatchObject([
+      { ...refused, topic: "Shop.Buy" },
+      { ...refused, topic: "Shop.Keep" },
+    ]);
+    for (const row of rows) expect(row.error).toBeUndefined();
+    expect(await kernel.bus.failures()).toMatchObject({ count: 0 });
+    expect(await kernel.bus.requeue(rows.map(({ id }) => id))).toEqual([]);
+  });
+
+  test("[L51] of a command without a requester a 4xx is a failure, which can be requeued or discarded", async () => {
+    const kernel = await open(({ space }) => ({
+      shop: transactional({ space, description: "sells", commands: { "Shop.Buy": { handle: refuse } } }),
+      kept: capability({ description: "sells", commands: { "Shop.Keep": { handle: refuse } } }),
+    }));
+    for (const type of ["Shop.Buy", "Shop.Keep"]) kernel.loop.enqueue(say(type, type));
+    await kernel.idle();
+    const { count, rows } = await kernel.bus.failures();
+    expect(count).toBe(2);
+    expect(
+      await kernel.bus.discard(
+        rows.map(({ id }) => id),
+        "closed",
+      ),
+    ).toHaveLength(2);
+    expect(await kernel.bus.failures()).toMatchObject({ count: 0 });
+  });
+});
+
 describe("a transactional command that fails", () => {
   test("[L40] has a row that says why; repeated with success, it is done", async () => {
     let works = false;
@@ -327,15 +370,17 @@ describe("a transactional command that fails", () => {
         commands: {
           "Work.Do": {
             handle: () => {
-              if (!works) throw new Failure(402, "no funds");
+              if (!works) throw new Failure(502, "the bank is away");
               return "paid";
             },
           },
         },
       }),
     }));
-    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "error", data: { code: 402 } });
-    expect(await rowsOf(kernel)).toEqual([{ topic: "Work.Do", source: "worker", status: "failed", error: "no funds" }]);
+    expect(await kernel.request(say("Work.Do", "one"))).toMatchObject({ kind: "error", data: { code: 502 } });
+    expect(await rowsOf(kernel)).toEqual([
+      { topic: "Work.Do", source: "worker", status: "failed", error: "the bank is away" },
+    ]);
     works = true;
     // By whom and when it is asked again is nothing of what is asked.
     const { metadata, ...asked } = say("Work.Do", "one");

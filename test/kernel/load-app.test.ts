@@ -31,6 +31,17 @@ test("[K28] an app may name its extensions, its patterns, its version and what c
 });
 
 test.each([
+  ["its exports", "export const description = 'd', inbound = {}, outbound = {}, spawn = () => ({});"],
+  ["its default export", "export default { description: 'd', inbound: {}, outbound: {}, spawn: () => ({}) };"],
+])(
+  "[K80] a module that is one capability, as %s, is an app with that capability under the name of the file",
+  async (_, text) => {
+    const { capabilities } = await loadApp(module(text));
+    expect(capabilities).toMatchObject({ app: { description: "d", spawn: expect.any(Function) } });
+  },
+);
+
+test.each([
   ["export const x = 1", /has no app; write: export default/],
   [
     "export default {}; export const extensions = 5",

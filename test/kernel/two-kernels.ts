@@ -358,7 +358,7 @@ function bank({ bus, space, host }: KernelParts): Readonly<Record<string, Capabi
     }),
     // The same command again, to whichever kernel, is the same event to the stream.
     tally: capability({
-      description: "counts in a piece",
+      ...{ description: "counts in a piece", idempotent: true },
       commands: {
         "Tally.Add": {
           handle: async (data: { times: number }, _context, { metadata }) => {

@@ -8,6 +8,8 @@ import type { Message } from "../../src/message/envelope.ts";
 import type { Json } from "../../src/message/json.ts";
 import { BareActor, bare, command, deferred, message, query, setup } from "./loop-setup.ts";
 
+const posted = (message: Message) => ({ message, request: undefined, parcel: undefined });
+
 describe("the surface", () => {
   test("[L13] an actor with onmessage alone, and one with listeners alone, both work", async () => {
     const simple: CapabilityActor = {
@@ -73,7 +75,7 @@ describe("mailboxes", () => {
     const { loop, client, settle } = await setup({ slow, fast });
     const one = client();
     const actor = loop.actors.get("slow");
-    actor?.post(query("Slow.Ask", "q0", 0));
+    actor?.post(posted(query("Slow.Ask", "q0", 0)));
     expect(log).toEqual([]);
     for (const n of [1, 2]) loop.receive(query("Slow.Ask", `q${n}`, n), one);
     loop.receive(query("Fast.Ask", "f"), one);
@@ -103,7 +105,7 @@ describe("mailboxes", () => {
     });
     const { loop, host, settle } = await setup({ burst });
     const actor = loop.actors.get("burst");
-    for (let n = 0; n < 2_000; n++) actor?.post(query("Burst.Ask", `q${n}`, n));
+    for (let n = 0; n < 2_000; n++) actor?.post(posted(query("Burst.Ask", `q${n}`, n)));
     await settle();
     expect(handled).toEqual([0]);
     gate.resolve();

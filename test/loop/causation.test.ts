@@ -129,7 +129,7 @@ describe("causation", () => {
       { commands: { "Work.Do": { handle: (_: Json, { emit }) => emit("Work.Begun", null) } } },
       {
         postMessage: (data) => {
-          if (typeof data === "object") said.push(data as Message);
+          if ((data as Partial<Message>).kind !== undefined) said.push(data as Message);
           if (said.length === 2) posted.resolve();
         },
         onMessage: (listener) => {

@@ -1,46 +1,54 @@
-/** Deliveries of the journal and what their handlers have sent: each is over when all of it is kept, and knows its own end. */
+/** Parcels: an event is over when its handler has ended and every message that the handler sent is journaled or refused. */
 import { describe, expect, test } from "#test";
 import type { CommandJournal } from "../../src/loop/command-journal.ts";
 import { capability } from "../../src/loop/define-capability.ts";
-import { EventDeliveries } from "../../src/loop/event-deliveries.ts";
 import type { EventJournal } from "../../src/loop/event-journal.ts";
 import type { HandlerContext } from "../../src/loop/mailbox-actor.ts";
 import { dataSchema } from "../../src/loop/message-schema.ts";
+import { Parcel } from "../../src/loop/parcel.ts";
 import type { Message } from "../../src/message/envelope.ts";
 import { Failure } from "../../src/message/error-data.ts";
 import { message, setup } from "./loop-setup.ts";
 
-/** What a handler of an event has sent. */
-function sent(id: string, causation: string): Message {
-  return { kind: "event", type: "Mail.Due", data: null, metadata: { id, timestamp: 1, causation } };
+/** How a parcel ended: undefined while it is not over, "handled", or its failure. */
+function parcel(id: string) {
+  const ends: string[] = [];
+  const made = new Parcel(message("event", "Mail.Come", id), (failure) => void ends.push(failure ?? "handled"));
+  return { made, ends };
 }
 
 describe("deliveries", () => {
-  test("[L9] two that have sent the same are both over when it is kept", async () => {
-    const deliveries = new EventDeliveries();
-    const [one, other] = [deliveries.begin("greeter", "e1"), deliveries.begin("greeter", "e2")];
-    deliveries.sent("greeter", sent("mail-7", "e1"));
-    deliveries.sent("greeter", sent("mail-7", "e2"));
-    const over = Promise.all([deliveries.allKept(one), deliveries.allKept(other)]);
-    deliveries.kept("mail-7");
-    await over;
-    expect([deliveries.end("greeter", "e1", one), deliveries.end("greeter", "e2", other)]).toEqual([
-      undefined,
-      undefined,
-    ]);
+  test("[L9] two that have sent the same are both over when it is kept", () => {
+    const [one, other] = [parcel("e1"), parcel("e2")];
+    const sent = [one, other].map(({ made }) => made.send());
+    for (const { made } of [one, other]) made.ended();
+    expect([one.ends, other.ends]).toEqual([[], []]);
+    sent[0]?.done();
+    expect([one.ends, other.ends]).toEqual([["handled"], []]);
+    sent[1]?.done();
+    expect([one.ends, other.ends]).toEqual([["handled"], ["handled"]]);
   });
 
-  test("[L9] one that comes again while it is handled has its own end", async () => {
-    const deliveries = new EventDeliveries();
-    const first = deliveries.begin("greeter", "e1");
-    const again = deliveries.begin("greeter", "e1");
-    deliveries.sent("greeter", sent("mail-8", "e1"));
-    expect(deliveries.end("greeter", "e1", first)).toBeUndefined();
-    deliveries.failed("greeter", "e1", "no");
-    const over = deliveries.allKept(again);
-    deliveries.kept("mail-8");
-    await over;
-    expect(deliveries.end("greeter", "e1", again)).toBe("no");
+  test("[L9] one that comes again while it is handled has its own end", () => {
+    const [first, again] = [parcel("e1"), parcel("e1")];
+    const sent = again.made.send();
+    first.made.ended();
+    again.made.ended("no");
+    expect([first.ends, again.ends]).toEqual([["handled"], []]);
+    sent?.done();
+    expect([first.ends, again.ends]).toEqual([["handled"], ["no"]]);
+  });
+
+  test("[L89] a parcel is over once, with its first failure, and does not wait for messages sent after its handler ended", () => {
+    const { made, ends } = parcel("e1");
+    const [one, two] = [made.send(), made.send()];
+    made.ended();
+    expect(made.send()).toBeUndefined();
+    one?.done("first");
+    one?.done("twice");
+    two?.done("second");
+    made.ended("late");
+    expect(ends).toEqual(["first"]);
   });
 
   test("[L9] one whose handler waits for a command and hears that it is not taken is handled as it ends", async () => {

@@ -258,6 +258,16 @@ describe("events", () => {
     expect(observed).toMatchObject([{ type: "Sys.RoutingError", data: { reason: "not journaled: disk full" } }]);
   });
 
+  test("[L90] each subscriber that gets an event is observed as Sys.Routed, with its capability", async () => {
+    const listener = () => capability({ description: "listens", on: { "Some.Thing": () => undefined } });
+    const { loop, client, settle, observed } = await setup({ one: listener(), two: listener() });
+    loop.receive(message("event", "Some.Thing", "e1"), client());
+    await settle();
+    expect(observed.map(({ type, data, metadata }) => [type, data, metadata.causation])).toEqual(
+      ["one", "two"].map((name) => ["Sys.Routed", { capability: name, type: "Some.Thing" }, "e1"]),
+    );
+  });
+
   test("[L12] a handler of an event that fails is an actor's fault, whatever it threw, and no orphan", async () => {
     const listener = capability({
       description: "fails",
@@ -272,7 +282,8 @@ describe("events", () => {
     const one = client();
     for (const type of ["A.Told", "B.Told"]) loop.receive(message("event", type, type), one);
     await settle();
-    expect(observed.map(({ type, data }) => [type, (data as { reason: string }).reason])).toEqual([
+    const failed = observed.filter(({ type }) => type !== "Sys.Routed");
+    expect(failed.map(({ type, data }) => [type, (data as { reason: string }).reason])).toEqual([
       ["Sys.ActorFault", "sync"],
       ["Sys.ActorFault", "async"],
     ]);

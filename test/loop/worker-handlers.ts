@@ -12,7 +12,9 @@ export const handlers: WorkerHandlers = {
   emits: { "Work.Done": true },
   sends: { "Home.Ask": "query", "Home.Do": "command" },
   on: {
-    "Work.Told": (data: Json) => {
+    "Work.Told": (data: Json, { emit }) => {
+      if (data === "emit") return emit("Work.Done", null);
+      if (data === "undeclared") return emit("Work.Secret", null);
       if (data !== null) throw new Error(`cannot do ${data}`);
     },
   },
@@ -50,6 +52,9 @@ export const handlers: WorkerHandlers = {
             return null;
           case "event":
             emit("Work.Done", odd());
+            return "emitted";
+          case "undeclared":
+            emit("Work.Secret", null);
             return "emitted";
           case "question":
             return query("Home.Ask", odd());

@@ -5,7 +5,7 @@ import type { Capability } from "../../src/loop/capability.ts";
 import { capability } from "../../src/loop/define-capability.ts";
 import { type SyscallTargets, syscall } from "../../src/loop/syscall.ts";
 import type { Json } from "../../src/message/json.ts";
-import { BareActor, command, query, setup } from "./loop-setup.ts";
+import { BareActor, command, message, query, setup } from "./loop-setup.ts";
 
 const metadata = z.object({ id: z.string(), timestamp: z.number() });
 
@@ -44,6 +44,50 @@ describe("schemas of whole messages", () => {
       ]);
     });
   }
+
+  const event = z.object({ kind: z.literal("event"), type: z.literal("Note.Read"), data: z.any(), metadata });
+  const any = z.object({ kind: z.enum(["reply", "event"]), type: z.string(), data: z.any(), metadata });
+  const listening = { subscribes: ["Note.Read"] };
+  const allowed: readonly [string, Partial<Capability>][] = [
+    ["an outbound schema that takes any value", { outbound: z.any() }],
+    ["an outbound schema whose types are any text", { outbound: any }],
+    ["an inbound schema that lists an event of its subscriptions", { ...listening, inbound: z.union([get, event]) }],
+    [
+      "an inbound schema of events alone, and no outbound message",
+      { ...listening, inbound: event, outbound: z.never() },
+    ],
+    ["no message at all", { ...listening, inbound: z.never(), outbound: z.never() }],
+    ["empty unions", { ...listening, inbound: z.union([]), outbound: z.union([]) }],
+  ];
+  for (const [what, changed] of allowed) {
+    test(`[L98] ${what} is accepted at boot`, async () => {
+      const actor = new BareActor();
+      const { loop, client, settle } = await setup({ notes: { ...spelledOut(get, actor), ...changed } });
+      loop.receive(message("event", "Note.Read", "e1", 1), client());
+      await settle();
+      expect(actor.posted.map(({ type }) => type)).toEqual(changed.subscribes ? ["Note.Read"] : []);
+    });
+  }
+
+  test("[L98] messages of an outbound schema that is not finite are validated, and their types are not restricted", async () => {
+    const actor = new BareActor();
+    const { loop, client, settle, faults } = await setup({ notes: { ...spelledOut(get, actor), outbound: any } });
+    const one = client();
+    for (const id of ["q1", "q2"]) loop.receive(query("Note.Get", id, { key: "a" }), one);
+    await settle();
+    actor.reply(actor.posted[0]!, { any: "data" });
+    actor.say({ ...message("event", "Any.Thing", "e1", 1, { causation: "q1" }) });
+    actor.say(message("command", "Any.Other", "c1", 1, { causation: "q1" }));
+    await settle();
+    expect(one.answers).toEqual(['reply q1 {"any":"data"}']);
+    expect(faults()).toEqual(["Sys.ActorFault"]);
+  });
+
+  test("[L98] an event of the inbound schema that is not among the subscriptions is refused with the remedy", async () => {
+    await expect(setup({ notes: spelledOut(z.union([get, event])) })).rejects.toThrow(
+      'add it to subscribes: ["Note.Read"]',
+    );
+  });
 
   const refused: readonly [string, z.ZodType, string][] = [
     ["a type that is any text", put.extend({ type: z.string() }), "type is not a literal"],
@@ -114,7 +158,7 @@ describe("schemas of data", () => {
   });
 
   async function greeting() {
-    const told = { descriptions: new Map([["greeter", "greets"]]), shutdown: () => undefined };
+    const told = { descriptions: new Map([["greeter", "greets"]]) };
     const targets = (): SyscallTargets => ({ ...told, table: made.loop.table });
     const made = await setup({ greeter, sys: syscall(targets) });
     return { ...made, one: made.client() };

@@ -1,6 +1,14 @@
 import { describe, expect, test } from "#test";
 import { checkMessage } from "../../src/message/envelope.ts";
-import { ERROR_MEANINGS, type ErrorData, errorData, Failure, fromError } from "../../src/message/error-data.ts";
+import {
+  ERROR_MEANINGS,
+  type ErrorData,
+  errorData,
+  Failure,
+  failureOf,
+  fromError,
+  thrownText,
+} from "../../src/message/error-data.ts";
 
 /** What checkMessage says about an error with that data; undefined when it accepts. */
 function problem(data: unknown): string | undefined {
@@ -94,5 +102,69 @@ describe("something thrown", () => {
     expect(fromError(hostile).message).toBe("something unprintable was thrown");
     expect(fromError(undefined).message).toBe("undefined was thrown");
     expect(fromError(new TypeError("")).message).toBe("TypeError");
+  });
+});
+
+describe("the text of something thrown", () => {
+  test("[M37] the causes of an error are in its text, each once", () => {
+    const refused = new Error("connect ECONNREFUSED 127.0.0.1:9");
+    expect(thrownText(new TypeError("fetch failed", { cause: refused }))).toBe(
+      "fetch failed: connect ECONNREFUSED 127.0.0.1:9",
+    );
+    expect(thrownText(new Error(`no mail: ${refused.message}`, { cause: refused }))).toBe(
+      `no mail: ${refused.message}`,
+    );
+    const loop = new Error("loop");
+    loop.cause = new Error("again", { cause: loop });
+    expect(thrownText(loop)).toBe("loop: again");
+  });
+
+  test("[M37] the parts of an AggregateError are in its text and in its data", () => {
+    const parts = [new Error("::1 refused"), new Failure(404, "no such host", { cause: new Error("dns") })];
+    const unnamed = new AggregateError(parts);
+    expect(thrownText(unnamed)).toBe("::1 refused; no such host");
+    expect(thrownText(new Error("fetch failed", { cause: unnamed }))).toBe("fetch failed: ::1 refused; no such host");
+    expect(fromError(new AggregateError(parts, "both failed"))).toEqual({
+      ...{ code: 500, message: "both failed" },
+      errors: [
+        { code: 500, message: "::1 refused" },
+        { code: 404, message: "no such host: dns" },
+      ],
+    });
+    expect(problem(fromError(new AggregateError(Array.from({ length: 10_000 }, () => unnamed))))).toBe(undefined);
+  });
+
+  const objects: readonly (readonly [unknown, string])[] = [
+    [{ status: 503, body: { why: "busy" } }, '{"status":503,"body":{"why":"busy"}}'],
+    [{ message: "quota", code: 7 }, "quota"],
+    [[1, "two"], '[1,"two"]'],
+    [{ toString: () => "in its own words" }, "in its own words"],
+    [Object.create(null), "{}"],
+    [{ a: { b: { c: { d: 1 } } } }, '{"a":{"b":{"c":…}}}'],
+  ];
+  for (const [thrown, text] of objects) {
+    test(`[M37] a thrown object is shown as ${text}`, () => expect(thrownText(thrown)).toBe(text));
+  }
+
+  test("[M37] a thrown object that holds much, or itself, is shown in bounded length", () => {
+    const endless: Record<string, unknown> = {};
+    for (let n = 0; n < 10_000; n++) endless[`k${n}`] = endless;
+    expect(thrownText(endless).length).toBeLessThan(1_100);
+  });
+
+  test("[M37] source lines and stack lines that a runtime puts into a text are left out", () => {
+    const bun =
+      '12 | const password = "secret";\n13 |   throw new Error("broken");\n             ^\nerror: broken\n      at <anonymous> (/app/worker.ts:13:9)\n      at run (/app/worker.ts:20:1)\n';
+    expect(thrownText(new Error(bun))).toBe("error: broken");
+    const deno =
+      "SyntaxError: Unexpected token\n  |\n1 | export const = 5\n  |              ~\n    at file:///app/a.ts:1:14";
+    expect(thrownText(new Error(deno))).toBe("SyntaxError: Unexpected token");
+    const own = "two problems:\n  name: is required\n  at least one address";
+    expect(thrownText(new Error(own))).toBe(own);
+  });
+
+  test("[M37] a failure made of error data keeps its code and its causes", () => {
+    const data = { code: 502, message: "outer", cause: { code: 404, message: "inner" } };
+    expect(fromError(failureOf(data))).toEqual(data);
   });
 });

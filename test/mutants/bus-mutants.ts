@@ -14,8 +14,8 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     name: "retry-without-timer",
     breaks: "J2",
     file: "src/bus/settle-queue.ts",
-    find: `    if (settled && outcome.kind === "retry") this.#retries.note(outcome.atMs);\n`,
-    replace: "",
+    find: `(outcome.kind === "retry" || outcome.kind === "waits") && outcome.atMs !== undefined)`,
+    replace: `outcome.kind === "waits" && outcome.atMs !== undefined)`,
     tests: ["test/bus/retry.test.ts"],
   },
   {
@@ -59,11 +59,11 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     tests: ["test/bus/stopping.test.ts", "test/bus/dispatch.test.ts", "test/bus/simulation.test.ts"],
   },
   {
-    name: "lost-lease-not-opened-again",
+    name: "events-of-dead-processes-not-recovered",
     breaks: "K1",
-    file: "src/bus/lease-keeper.ts",
-    find: `    if (this.#state === "running") await this.#open();\n`,
-    replace: "",
-    tests: ["test/bus/lease.test.ts"],
+    file: "src/bus/dispatcher.ts",
+    find: "    this.#retireLeases();\n    void this.#recover();",
+    replace: "    this.#retireLeases();",
+    tests: ["test/bus/lease.test.ts", "test/bus/left-behind.test.ts", "test/kernel/two-kernels.test.ts"],
   },
 ];

@@ -54,15 +54,15 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
     name: "no-receipt-where-answer-is-null",
     breaks: "J3",
     file: "src/loop/transactional.ts",
-    find: "  transaction.leave(new Receipt(receipt, kept));",
-    replace: "  if (kept.result !== null) transaction.leave(new Receipt(receipt, kept));",
+    find: "    transaction.leave(new Receipt(receipt, value));",
+    replace: "    if (value.result !== null) transaction.leave(new Receipt(receipt, value));",
     tests: ["test/loop/transactional.test.ts"],
   },
   {
     name: "command-receipt-unlabelled",
     breaks: "F1",
     file: "src/loop/transactional.ts",
-    find: "    transaction.labels.push({ ...receipt, path: [], labels: [...tx.label] });\n",
+    find: "      transaction.labels.push({ ...receipt, path: [], labels: [...label] });\n",
     replace: "",
     tests: ["test/loop/clearance.test.ts"],
   },
@@ -78,12 +78,9 @@ export const LOOP_MUTANTS: readonly Mutant[] = [
     name: "events-of-a-thrown-command-published",
     breaks: "J5",
     file: "src/loop/transactional.ts",
-    find: "  if (end.threw) return { committed: transaction.commitReads(requireAbsent(receipt)).outcome, end };",
-    replace: `  if (end.threw) {
-    const { entries } = transaction;
-    if (entries.length > 0) return { committed: tx.commit(), end };
-    return { committed: transaction.commitReads(requireAbsent(receipt)).outcome, end };
-  }`,
+    find: `    const commit = attempt.commitReads("the handler threw", requireAbsent(receipt));`,
+    replace: `    const emits = attempt.transaction.entries.length > 0;
+    const commit = emits ? attempt.commit() : attempt.commitReads("the handler threw", requireAbsent(receipt));`,
     tests: ["test/loop/transactional.test.ts", "test/kernel/kernel.test.ts"],
   },
   {

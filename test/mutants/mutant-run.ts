@@ -3,7 +3,8 @@
  *
  * - `caught`: at least one test failed.
  * - `survived`: all tests passed; a test is missing.
- * - `broken`: the bug does not run: no test was found, or a file could not be loaded. The list is to be mended.
+ * - `broken`: the bug does not run: no test was found, a file could not be loaded, or a process spun until its processor time was over.
+ *   The list is to be mended.
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -16,17 +17,24 @@ export type Verdict =
   | { readonly kind: "survived" }
   | { readonly kind: "broken"; readonly why: string };
 
-/** A test that waits for something that the bug prevents is ended after this time. No healthy test of the lists takes a tenth of it. */
-const TEST_LIMIT_MS = 120_000;
+/** A test that waits for an event which the bug prevents is ended after this time. */
+const TEST_LIMIT_MS = 300_000;
+/** A bug that makes a process spin ends it: no healthy process takes a fifth of this. Time of the processor, since that does not depend on the load. */
+const PROCESS_CPU_SECONDS_MAX = 300;
 
-export async function runMutant(mutant: Mutant, root?: string): Promise<Verdict> {
-  const tree = plantedTree(mutant, root);
+export async function runMutant(mutant: Mutant, cpuSecondsMax = PROCESS_CPU_SECONDS_MAX): Promise<Verdict> {
+  const tree = plantedTree(mutant);
   try {
-    const output = await runTests(tree, mutant.tests);
-    return verdictOf(join(tree, "report.json"), output);
+    return verdictOf(join(tree, "report.json"), await runTests(tree, mutant.tests, cpuSecondsMax));
   } finally {
     removeTree(tree);
   }
+}
+
+interface RunEnd {
+  readonly code: number | null;
+  /** The last of what it printed. */
+  readonly output: string;
 }
 
 interface TestReport {
@@ -38,7 +46,7 @@ interface TestReport {
   }[];
 }
 
-function verdictOf(path: string, output: string): Verdict {
+function verdictOf(path: string, { code, output }: RunEnd): Verdict {
   let report: TestReport;
   try {
     report = JSON.parse(readFileSync(path, "utf8")) as TestReport;
@@ -50,17 +58,21 @@ function verdictOf(path: string, output: string): Verdict {
   const unloaded = report.testResults.find(({ status }) => status === "failed");
   if (unloaded) return { kind: "broken", why: unloaded.message.slice(0, 500) };
   if (report.numTotalTests === 0) return { kind: "broken", why: "its test files have no tests" };
+  // A worker that was ended reports no failed test.
+  if (code !== 0) return { kind: "broken", why: `the run ended with ${code}: ${output.trim().slice(-500)}` };
   return { kind: "survived" };
 }
 
-function runTests(tree: string, tests: readonly string[]): Promise<string> {
+function runTests(tree: string, tests: readonly string[], cpuSecondsMax: number): Promise<RunEnd> {
   const report = join(tree, "report.json");
   const limits = [`--testTimeout=${TEST_LIMIT_MS}`, `--hookTimeout=${TEST_LIMIT_MS}`, "--maxWorkers=1", "--bail=1"];
   const args = ["run", ...tests, ...limits, "--reporter=json", `--outputFile.json=${report}`];
   const { TEST_LONG, TEST_WHOLE, ...env } = process.env;
   return new Promise((resolve, reject) => {
     const vitest = join(tree, "node_modules", ".bin", "vitest");
-    const child = spawn(vitest, args, { cwd: tree, env, stdio: ["ignore", "pipe", "pipe"] });
+    // The limit is inherited by all processes of the run, and counts for each.
+    const limited = ["-c", `ulimit -t ${cpuSecondsMax} && exec "$0" "$@"`, vitest, ...args];
+    const child = spawn("sh", limited, { cwd: tree, env, stdio: ["ignore", "pipe", "pipe"] });
     let output = "";
     const take = (chunk: Buffer) => {
       // The end says why it failed.
@@ -69,6 +81,6 @@ function runTests(tree: string, tests: readonly string[]): Promise<string> {
     child.stdout.on("data", take);
     child.stderr.on("data", take);
     child.on("error", reject);
-    child.on("close", () => resolve(output));
+    child.on("close", (code) => resolve({ code, output }));
   });
 }

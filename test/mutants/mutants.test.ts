@@ -23,7 +23,9 @@ const PROMISES = [...readFileSync(join(ROOT, "docs", "SPEC.md"), "utf8").matchAl
 
 describe("the list of planted bugs", () => {
   test.for(MUTANTS)("[K116] $name stands in its file once, and its tests are there", (mutant) => {
-    const text = readFileSync(join(ROOT, mutant.file), "utf8");
+    const path = join(ROOT, mutant.file);
+    expect(existsSync(path), `${mutant.file} is gone; update the list in test/mutants/`).toBe(true);
+    const text = readFileSync(path, "utf8");
     expect(plantIn(text, mutant)).not.toBe(text);
     expect(mutant.tests.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
@@ -79,6 +81,11 @@ describe("planting", () => {
   test("[K115] a change that cannot be loaded is not caught, and neither is one without tests", async () => {
     expect(await runMutant({ ...wrong, replace: `${exported} ) {{{` })).toMatchObject({ kind: "broken" });
     expect(await runMutant({ ...wrong, tests: ["test/message/arbitraries.ts"] })).toMatchObject({ kind: "broken" });
+  });
+
+  test("[K115] a bug that makes a process spin ends with the processor time that it may take, and is not caught", async () => {
+    const spinning = { ...wrong, replace: `${exported}  for (;;);\n` };
+    expect(await runMutant(spinning, 10)).toMatchObject({ kind: "broken" });
   });
 
   test("[K115] a name that no bug has is an error", async () => {

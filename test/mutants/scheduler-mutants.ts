@@ -62,9 +62,9 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   {
     name: "handler-reads-before-nodes-ran",
     breaks: "I4",
-    file: "src/scheduler/handling.ts",
-    find: '      if (!this.send.closure.require(address, shallow)) this.#abandon({ kind: "nodes" });\n',
-    replace: "",
+    file: "src/work/attempt.ts",
+    find: "    if (!views.isCurrent(home)) {\n      this.#demand ??= this.makeDemand();",
+    replace: "    if (!views.isCurrent(home) && home === undefined) {\n      this.#demand ??= this.makeDemand();",
     tests: ["test/scheduler/stream-order.test.ts", "test/scheduler/stream-gates.test.ts"],
   },
   {
@@ -150,7 +150,7 @@ export const SCHEDULER_MUTANTS: readonly Mutant[] = [
   {
     name: "send-of-a-failed-attempt-handled",
     breaks: "I10",
-    file: "src/scheduler/lineage.ts",
+    file: "src/work/lineage.ts",
     find: '    this.state = "failed";\n    this.why = why;\n    for (const launch of this.#take()) launch.cancelled(why);',
     replace: '    this.state = "confirmed";\n    for (const launch of this.#take()) launch.confirmed();',
     tests: ["test/scheduler/stream-lineage.test.ts"],

@@ -29,7 +29,7 @@ describe("a bundle", () => {
     const { code, stdout, stderr } = await runProgram(process.execPath, ["bundle.mjs"], { cwd });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const advice =
-      "the package yaml cannot be loaded; where this program was bundled, install yaml beside the bundle (npm install yaml)";
+      "the package yaml cannot be loaded; where this program was bundled, install yaml beside the bundle (npm install yaml): Cannot find module 'yaml'";
     expect(JSON.parse(stdout)).toEqual({
       ...{ pong: 1, state: "ERROR", reason: advice },
       settings: [`millrace.config.json: cannot be read: ${advice}`],

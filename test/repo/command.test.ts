@@ -626,7 +626,7 @@ describe("calls", () => {
     expect(await millrace([])).toEqual({ ...help, code: 2 });
     const verbs = [...help.stdout.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, verb]) => verb as string);
     expect(verbs.sort().join(" ")).toBe(
-      "bench cancel dev doctor emit graph init ls purge query requeue send show start tail trace verify why",
+      "bench cancel consumers dev discard doctor emit extension graph init ls purge query requeue send show start tail trace verify why",
     );
     for (const verb of verbs) {
       expect(help.stdout).toMatch(new RegExp(`^  ${verb} `, "m"));

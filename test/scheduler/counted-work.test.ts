@@ -86,6 +86,7 @@ describe("counted work", () => {
     const cells = Array.from({ length: 100 }, (_, i) => space.cell<number>(`c${i}`));
     const last = space.cell<string>("last");
     last.set("x");
+    for (const cell of [...cells, space.cell<number>("x"), space.cell<number>("y")]) cell.set(0);
     space.effect(() => {
       for (const cell of cells) cell.get();
       space.cell(last.get() ?? "").get();
@@ -157,6 +158,7 @@ describe("depth and width", () => {
     const depth = 20_000;
     const turned = space.cell<boolean>("turned");
     turned.set(false);
+    for (const end of ["c-1", `c${depth}`]) space.cell(end).set(0);
     // Each reads the one before it, or turned the one behind it.
     for (let i = 0; i < depth; i++) {
       const [before, behind] = [space.cell<number>(`c${i - 1}`), space.cell<number>(`c${i + 1}`)];

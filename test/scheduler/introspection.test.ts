@@ -317,6 +317,7 @@ describe("what can be seen", () => {
     const stop = scheduler.onError((error, node) => errors.note([(error as Error).message, node?.id]));
     scheduler.onConsole(lines.note);
     const a = space.cell<number>("a");
+    a.set(0);
     space.effect(
       () => {
         a.get();

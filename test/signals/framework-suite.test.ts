@@ -37,6 +37,8 @@ const adapter = {
   name: "millrace",
   signal<T>(initial: T) {
     const cell: Cell<T> = space.cell<T>(`signal ${++ids}`);
+    // Written first, so that the document is known and effects do not wait for its load.
+    cell.set(null as T);
     cell.set(initial);
     return {
       read: () => cell.get(),

@@ -12,7 +12,6 @@ export class ControlledHost implements Host {
   readonly #real = systemHost();
   /** What was thrown where nobody is answered. */
   readonly reported: unknown[] = [];
-  readonly context = this.#real.context;
   #nowMs = START_MS;
 
   now(): number {

@@ -75,17 +75,7 @@ export const subscriberEntry: EntryPoint = {
   ...{ name: "bus subscriber", hasIds: true, isAsync: true, hasCallers: false, emits: true },
   async open({ host, space, store }, handler) {
     const bus = new EventBus({ host, store });
-    const replica = space.replica(SPACE);
-    bus.subscribe(
-      "Case.Run",
-      ({ payload }, tx) =>
-        handler(payload, {
-          get: (cell) => (tx.read(cell.address.document) ?? cell.default) as never,
-          set: (cell, value) => tx.write(cell.address.document, [], value),
-          emit: (type, data) => tx.emit(type, data),
-        }),
-      { subscriberId: "cases", space: replica },
-    );
+    bus.subscribe("Case.Run", ({ payload }, tx) => handler(payload, tx), { subscriberId: "cases", space });
     await host.run(() => bus.start());
     return {
       async handle(id, data) {

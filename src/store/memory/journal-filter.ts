@@ -8,6 +8,7 @@ export function matches(record: JournalRecord, query: JournalQuery): boolean {
     holds(query.messageId, record.messageId) &&
     holds(query.status, record.state.status) &&
     holds(query.topic, record.topic) &&
+    (query.named === undefined || query.named === record.topic || query.named === record.type) &&
     holds(query.kind, record.kind) &&
     holds(query.correlation, record.correlation) &&
     holds(query.causation, record.causation) &&

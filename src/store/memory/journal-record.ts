@@ -4,7 +4,10 @@
  */
 import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { causationOf, type Message } from "../../message/envelope.ts";
-import type { Delivery, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
+import type { Conclusion, Delivery, Ending, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
+
+/** No time comes to this: the row waits for consumers. */
+export const PARKED_MS = Number.POSITIVE_INFINITY;
 
 export interface JournalState {
   readonly status: JournalStatus;
@@ -16,12 +19,14 @@ export interface JournalState {
   readonly said: "nothing" | "begun" | "left";
   /** Set while `processing`. */
   readonly lease: number | undefined;
-  /** Set while `pending` after a retry; not claimable until it is released. */
+  /** Set while `pending` after a retry; not claimable until it is released. `PARKED_MS`: only for consumers that its deliveries name. */
   readonly nextAttemptAtMs: number | undefined;
   /** Set while `done` or `failed`. */
   readonly processedAtMs: number | undefined;
-  /** Why it failed, why it will be retried, or the note of what was done. */
+  /** Why it failed, or will be retried. */
   readonly error: string | undefined;
+  /** Of a done row that was not simply handled. */
+  readonly ending: Ending | undefined;
 }
 
 export interface JournalRecord {
@@ -32,12 +37,18 @@ export interface JournalRecord {
   readonly text: string;
   readonly messageId: string;
   readonly kind: Message["kind"];
+  readonly type: string;
   readonly correlation: string | undefined;
   readonly causation: string | undefined;
   readonly createdAtMs: number;
   state: JournalState;
   /** By subscriber. */
   readonly deliveries: Map<string, Delivery>;
+}
+
+/** Whether a row was settled although a consumer may not have heard it: it failed, or it is done as unheard. */
+export function isRequeueable({ status, ending }: JournalState, even: "done" | undefined): boolean {
+  return status === "failed" || (status === "done" && (ending?.outcome === "unheard" || even === "done"));
 }
 
 export function newRecord(id: number, entry: JournalEntry, nowMs: number): JournalRecord {
@@ -49,6 +60,7 @@ export function newRecord(id: number, entry: JournalEntry, nowMs: number): Journ
     text: JSON.stringify(message),
     messageId: message.metadata.id,
     kind: message.kind,
+    type: message.type,
     correlation: message.metadata.correlation,
     causation: causationOf(message),
     createdAtMs: nowMs,
@@ -63,7 +75,7 @@ export function messageOf(record: JournalRecord): Message {
 
 export function rowOf(record: JournalRecord): JournalRow {
   const { id, topic, source, createdAtMs, state } = record;
-  const { status, attempts, deaths, lease, nextAttemptAtMs, processedAtMs, error } = state;
+  const { status, attempts, deaths, lease, nextAttemptAtMs, processedAtMs, error, ending } = state;
   return {
     id,
     topic,
@@ -75,7 +87,8 @@ export function rowOf(record: JournalRecord): JournalRow {
     ...(deaths === 0 ? {} : { deaths }),
     ...(processedAtMs === undefined ? {} : { processedAtMs }),
     ...(error === undefined ? {} : { error }),
-    ...(nextAttemptAtMs === undefined ? {} : { nextAttemptAtMs }),
+    ...ending,
+    ...(nextAttemptAtMs === undefined || nextAttemptAtMs === PARKED_MS ? {} : { nextAttemptAtMs }),
     ...(lease === undefined ? {} : { lease }),
     deliveries: [...record.deliveries.values()].map((delivery) => ({ ...delivery })),
   };
@@ -90,6 +103,7 @@ const PENDING: JournalState = {
   nextAttemptAtMs: undefined,
   processedAtMs: undefined,
   error: undefined,
+  ending: undefined,
 };
 
 function initialState(as: JournalEntry["as"], nowMs: number): JournalState {
@@ -99,7 +113,7 @@ function initialState(as: JournalEntry["as"], nowMs: number): JournalState {
     case "claimed":
       return claimed(PENDING, as.lease);
     case "done":
-      return { ...PENDING, status: "done", processedAtMs: nowMs, error: as.note };
+      return { ...PENDING, status: "done", processedAtMs: nowMs, ending: as.ending };
     case "failed":
       return { ...PENDING, status: "failed", processedAtMs: nowMs, error: as.error };
   }
@@ -110,7 +124,14 @@ export function isClaimable(state: JournalState): boolean {
 }
 
 export function claimed(state: JournalState, lease: number): JournalState {
-  return { ...state, status: "processing", attempts: state.attempts + 1, said: "nothing", lease };
+  return {
+    ...state,
+    status: "processing",
+    attempts: state.attempts + 1,
+    said: "nothing",
+    lease,
+    nextAttemptAtMs: undefined,
+  };
 }
 
 /** Back to pending because its holder has given it up. The attempt counts: it may have been what brought the holder down. */
@@ -136,6 +157,24 @@ export function requeued(state: JournalState): JournalState {
   return { ...PENDING, attempts: state.attempts };
 }
 
+/** A dead letter keeps the error with which it failed. */
+export function concluded(state: JournalState, { from, ending }: Conclusion, nowMs: number): JournalState {
+  const error = from === "failed" ? state.error : undefined;
+  return { ...PENDING, status: "done", attempts: state.attempts, processedAtMs: nowMs, error, ending };
+}
+
+/**
+ * The state of a row after its message was appended again. A success makes up for a failure or a refusal; a refusal or failure replaces a refusal.
+ * All other entries leave the row as it is.
+ */
+export function repeated(state: JournalState, as: JournalEntry["as"], nowMs: number): JournalState | undefined {
+  const isRefused = state.status === "done" && state.ending?.outcome === "refused";
+  if (as.status !== "done" && as.status !== "failed") return undefined;
+  const isSuccess = as.status === "done" && as.ending === undefined;
+  if (!isRefused && !(state.status === "failed" && isSuccess)) return undefined;
+  return { ...initialState(as, nowMs), attempts: state.attempts };
+}
+
 export function retryReleased(state: JournalState): JournalState {
   return { ...state, nextAttemptAtMs: undefined };
 }
@@ -149,11 +188,16 @@ export function settled(state: JournalState, outcome: Settlement["outcome"], now
     case "left":
       return { ...state, said: outcome.kind };
     case "done":
-      return { ...PENDING, status: "done", attempts, processedAtMs: nowMs, error: outcome.note };
+      return { ...PENDING, status: "done", attempts, processedAtMs: nowMs, ending: outcome.ending };
     case "failed":
       return { ...PENDING, status: "failed", attempts, processedAtMs: nowMs, error: outcome.error };
     case "retry":
       return { ...PENDING, attempts, nextAttemptAtMs: outcome.atMs, error: outcome.error };
+    case "waits": {
+      // Whoever puts it back may not have handled it: the deaths of others stay.
+      const { deaths } = state;
+      return { ...PENDING, attempts, deaths, nextAttemptAtMs: outcome.atMs ?? PARKED_MS, error: outcome.error };
+    }
     case "release":
       return { ...abandoned(state), attempts: attempts - 1 };
   }

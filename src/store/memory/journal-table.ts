@@ -5,6 +5,8 @@
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
+  Delivery,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -13,16 +15,22 @@ import type {
   Settlement,
 } from "../journal.ts";
 import { sameMessage } from "../same-message.ts";
+import type { RequeueTarget } from "../store.ts";
+import type { ConsumerRows } from "./consumer-table.ts";
 import { matches } from "./journal-filter.ts";
 import {
   abandoned,
   claimed,
+  concluded,
   isClaimable,
+  isRequeueable,
   type JournalRecord,
   type JournalState,
   messageOf,
   newRecord,
   orphaned,
+  PARKED_MS,
+  repeated,
   requeued,
   retryReleased,
   rowOf,
@@ -44,9 +52,13 @@ export class JournalTable {
   readonly #waiting = new Set<number>();
   /** No row of the kind with a smaller id is claimable: where a claim starts to look. */
   readonly #claimableFrom = { event: 1, command: 1 };
+  /** Ids of pending rows that wait for a consumer, by its key. */
+  readonly #awaited = new Map<string, Set<number>>();
+  readonly #consumers: ConsumerRows;
 
-  constructor(leases: LeaseTable) {
+  constructor(leases: LeaseTable, consumers: ConsumerRows) {
     this.#leases = leases;
+    this.#consumers = consumers;
   }
 
   /** The id of a message that is in the journal, or earlier in the list, with other content. */
@@ -74,13 +86,12 @@ export class JournalTable {
 
   /** Appends what is not there yet. Callers have asked `findOtherContent`. */
   append(entries: readonly JournalEntry[], nowMs: number): number[] {
-    return entries.map((entry) => {
+    return entries.map((given) => {
+      const entry = this.#decided(given);
       const known = this.#byMessageId.get(entry.message.metadata.id);
       if (known !== undefined) {
-        if (entry.as.status === "done" && known.state.status === "failed") {
-          const { attempts } = known.state;
-          this.#move(known, { ...newRecord(known.id, entry, nowMs).state, attempts });
-        }
+        const state = repeated(known.state, entry.as, nowMs);
+        if (state !== undefined) this.#move(known, state);
         return known.id;
       }
       const record = newRecord(++this.#lastId, entry, nowMs);
@@ -91,26 +102,82 @@ export class JournalTable {
     });
   }
 
-  claim({ lease, limit, kinds, suspects }: ClaimRequest, nowMs: number): Claim[] {
+  /** An entry that was decided by an old version of the consumer table is pending. */
+  #decided(entry: JournalEntry): JournalEntry {
+    const { as } = entry;
+    if (as.status !== "done" || as.consumers === undefined || as.consumers === this.#consumers.version) return entry;
+    return { ...entry, as: { status: "pending" } };
+  }
+
+  claim(request: ClaimRequest, nowMs: number): Claim[] {
+    const { lease, limit, kinds, suspects, consumers = [] } = request;
     if (!this.#leases.isLive(lease, nowMs)) return [];
-    const from = Math.min(...kinds.map((kind) => this.#claimableFrom[kind]));
     const claims: Claim[] = [];
-    let id = from;
+    const isWanted = (record: JournalRecord | undefined) => kinds.some((kind) => kind === record?.kind);
+    const awaited = this.#awaitedBy(consumers).filter((id) => isWanted(this.#records.get(id)));
     let suspectsLeft = suspects?.limit ?? 0;
     let firstPassedOver = Number.POSITIVE_INFINITY;
-    for (; id <= this.#lastId && claims.length < limit; id++) {
-      const record = this.#records.get(id);
-      if (record === undefined || !isClaimable(record.state) || !kinds.some((kind) => kind === record.kind)) continue;
+    let from = Math.min(...kinds.map((kind) => this.#claimableFrom[kind]));
+    while (claims.length < limit) {
+      from = this.#nextClaimable(from, isWanted);
+      const id = Math.min(from, awaited[0] ?? from);
+      if (id > this.#lastId) break;
+      if (awaited[0] === id) awaited.shift();
+      if (from === id) from++;
+      const record = this.#records.get(id)!;
       if (suspects !== undefined && record.state.deaths >= suspects.from && suspectsLeft-- <= 0) {
         firstPassedOver = Math.min(firstPassedOver, id);
         continue;
       }
-      this.#move(record, claimed(record.state, lease));
+      this.#take(record, lease);
       claims.push({ row: rowOf(record), lease, attempt: record.state.attempts });
     }
-    const next = Math.min(id, firstPassedOver);
+    const next = Math.min(from, firstPassedOver);
     for (const kind of kinds) this.#claimableFrom[kind] = Math.max(next, this.#claimableFrom[kind]);
     return claims;
+  }
+
+  /** The first id from `from` on whose row every claim may get; one more than the last id if there is none. */
+  #nextClaimable(from: number, isWanted: (record: JournalRecord) => boolean): number {
+    for (let id = from; id <= this.#lastId; id++) {
+      const record = this.#records.get(id);
+      if (record !== undefined && isClaimable(record.state) && isWanted(record)) return id;
+    }
+    return this.#lastId + 1;
+  }
+
+  /** A claimed row waits for no consumer. Its next settlement names the consumers again. */
+  #take(record: JournalRecord, lease: number): void {
+    this.#leave(record);
+    dropAwaits(record);
+    record.state = claimed(record.state, lease);
+    this.#enter(record);
+  }
+
+  /** Ids of rows that wait for one of the consumers, in order. */
+  #awaitedBy(consumers: readonly string[]): number[] {
+    const ids = new Set(consumers.flatMap((key) => [...(this.#awaited.get(key) ?? [])]));
+    return [...ids].sort((a, b) => a - b);
+  }
+
+  /** How many rows wait for a consumer. */
+  waiting(key: string): number {
+    return this.#awaited.get(key)?.size ?? 0;
+  }
+
+  /** Ends the waiting of up to `limit` rows for a consumer; says how many there were. */
+  stopWaiting(key: string, limit: number): number {
+    const ids = [...(this.#awaited.get(key) ?? [])].slice(0, limit);
+    for (const id of ids) {
+      const record = this.#records.get(id)!;
+      this.#leave(record);
+      for (const delivery of record.deliveries.values()) {
+        if (delivery.awaits === key) record.deliveries.set(delivery.subscriber, removedOf(delivery));
+      }
+      record.state = retryReleased(record.state);
+      this.#enter(record);
+    }
+    return ids.length;
   }
 
   holdsClaim({ id, lease, attempt }: Settlement): boolean {
@@ -146,14 +213,30 @@ export class JournalTable {
     return recovered;
   }
 
-  requeue(ids: readonly number[]): number[] {
+  requeue(ids: readonly number[], onlyFor?: RequeueTarget): number[] {
     return ids.filter((id) => {
       const record = this.#records.get(id);
-      if (record?.state.status !== "failed") return false;
+      if (record === undefined || !isRequeueable(record.state, onlyFor && "done")) return false;
       for (const { subscriber, status } of record.deliveries.values()) {
-        if (status !== "done") record.deliveries.delete(subscriber);
+        if (status !== "done" || onlyFor?.subscribers.includes(subscriber)) record.deliveries.delete(subscriber);
+      }
+      for (const subscriber of onlyFor?.others ?? []) {
+        if (!record.deliveries.has(subscriber))
+          record.deliveries.set(subscriber, { subscriber, status: "done", attempts: 0 });
       }
       this.#move(record, requeued(record.state));
+      return true;
+    });
+  }
+
+  conclude(ids: readonly number[], conclusion: Conclusion, nowMs: number): number[] {
+    return ids.filter((id) => {
+      const record = this.#records.get(id);
+      if (record?.state.status !== conclusion.from) return false;
+      this.#leave(record);
+      dropAwaits(record);
+      record.state = concluded(record.state, conclusion, nowMs);
+      this.#enter(record);
       return true;
     });
   }
@@ -193,7 +276,6 @@ export class JournalTable {
     for (const record of this.#records.values()) {
       if (removed >= limit) break;
       const { state } = record;
-      // A failed row is a dead letter: it stays until it is requeued and handled.
       if (state.status !== "done") continue;
       const isOld = settledBeforeMs !== undefined && state.processedAtMs! < settledBeforeMs;
       if (isOld || overCount > 0) {
@@ -262,21 +344,29 @@ export class JournalTable {
     this.#enter(record);
   }
 
-  #enter({ id, kind, state }: JournalRecord): void {
+  #enter(record: JournalRecord): void {
+    const { id, kind, state } = record;
     this.#counts[state.status]++;
     if (state.lease !== undefined) {
       const ids = this.#held.get(state.lease) ?? new Set();
       this.#held.set(state.lease, ids.add(id));
     }
-    if (state.nextAttemptAtMs !== undefined) this.#waiting.add(id);
+    if (state.nextAttemptAtMs !== undefined && state.nextAttemptAtMs !== PARKED_MS) this.#waiting.add(id);
+    if (state.status === "pending") {
+      for (const key of awaitedKeys(record)) this.#awaited.set(key, (this.#awaited.get(key) ?? new Set()).add(id));
+    }
     if (isClaimable(state) && (kind === "event" || kind === "command")) {
       this.#claimableFrom[kind] = Math.min(this.#claimableFrom[kind], id);
     }
   }
 
-  #leave({ id, state }: JournalRecord): void {
+  #leave(record: JournalRecord): void {
+    const { id, state } = record;
     this.#counts[state.status]--;
     this.#waiting.delete(id);
+    if (state.status === "pending") {
+      for (const key of awaitedKeys(record)) this.#awaited.get(key)?.delete(id);
+    }
     if (state.lease === undefined) return;
     const ids = this.#held.get(state.lease);
     ids?.delete(id);
@@ -284,7 +374,24 @@ export class JournalTable {
   }
 }
 
+/** Keys of the consumers that a row waits for. */
+function awaitedKeys({ deliveries }: JournalRecord): string[] {
+  return [...deliveries.values()].flatMap(({ awaits }) => awaits ?? []);
+}
+
+/** The delivery of a consumer that was removed. */
+function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
+  return { ...delivery, status: "removing" };
+}
+
 /** Content is the message, its topic and its source; how the row starts is not. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
   return a.topic === b.topic && a.source === b.source && sameMessage(a.message, b.message);
+}
+
+/** The row waits for no consumer any more. */
+function dropAwaits({ deliveries }: JournalRecord): void {
+  for (const { awaits, ...delivery } of deliveries.values()) {
+    if (awaits !== undefined) deliveries.set(delivery.subscriber, delivery);
+  }
 }

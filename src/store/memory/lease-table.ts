@@ -10,17 +10,25 @@ export class LeaseTable {
   #lastLease = 0;
   /** Open leases by number. */
   readonly #expiresAtMs = new Map<number, number>();
-  /** What their holders have said about themselves. */
-  readonly #abouts = new Map<number, string>();
+  /** Keys of the consumers that run under each. */
+  readonly #running = new Map<number, ReadonlySet<string>>();
 
-  open(nowMs: number, durationMs: number, about?: string): Lease {
+  open(nowMs: number, durationMs: number, running: readonly string[] = []): Lease {
     const lease = ++this.#lastLease;
     const expiresAtMs = nowMs + durationMs;
-    const others = [...this.#abouts].filter(([other]) => this.isLive(other, nowMs)).map(([, said]) => said);
     this.#expiresAtMs.set(lease, expiresAtMs);
-    if (about === undefined) return { lease, expiresAtMs };
-    this.#abouts.set(lease, about);
-    return { lease, expiresAtMs, others };
+    this.run(lease, running);
+    return { lease, expiresAtMs };
+  }
+
+  /** Names the consumers that run under a lease, instead of those named before. */
+  run(lease: number, keys: readonly string[]): void {
+    if (this.#expiresAtMs.has(lease)) this.#running.set(lease, new Set(keys));
+  }
+
+  /** Live leases under which a consumer runs. */
+  running(key: string, nowMs: number): number[] {
+    return [...this.#running].filter(([lease, keys]) => keys.has(key) && this.isLive(lease, nowMs)).map(([one]) => one);
   }
 
   /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
@@ -37,7 +45,7 @@ export class LeaseTable {
 
   end(lease: number): void {
     this.#expiresAtMs.delete(lease);
-    this.#abouts.delete(lease);
+    this.#running.delete(lease);
   }
 
   endExpired(nowMs: number): void {

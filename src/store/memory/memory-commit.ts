@@ -71,6 +71,10 @@ class MemoryFacts implements CommitFacts {
     return this.#disk.horizonMs;
   }
 
+  get consumersVersion(): number {
+    return this.#disk.consumers.version;
+  }
+
   commitOf(identity: CommitIdentity): StoredCommit | undefined {
     return this.#disk.commitOf(identity);
   }

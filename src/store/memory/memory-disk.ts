@@ -10,6 +10,7 @@ import { eventOf } from "../receipt-name.ts";
 import { checkPayloadBound } from "../request-check.ts";
 import type { ForgetRequest } from "../store.ts";
 import type { CommitRecord } from "./commit-record.ts";
+import { ConsumerRows } from "./consumer-table.ts";
 import { DueTable } from "./due-table.ts";
 import { JournalTable } from "./journal-table.ts";
 import { LeaseTable } from "./lease-table.ts";
@@ -33,7 +34,8 @@ export interface Watcher {
 export class MemoryDisk {
   readonly spaces = new Map<string, SpaceTable>();
   readonly leases = new LeaseTable();
-  readonly journal = new JournalTable(this.leases);
+  readonly consumers = new ConsumerRows(this.leases);
+  readonly journal = new JournalTable(this.leases, this.consumers);
   readonly due = new DueTable();
   /** Another list with every change of it: every commit goes through it. */
   #watchers: readonly Watcher[] = [];

@@ -8,11 +8,19 @@
 import type { Host } from "../../host/host.ts";
 import { systemHost } from "../../host/system-host.ts";
 import type { CommitOutcome, CommitRequest } from "../commit.ts";
+import {
+  type ConsumerDeclaration,
+  type ConsumerRemoval,
+  type ConsumerTable,
+  consumerKey,
+  type RemovalResult,
+} from "../consumer.ts";
 import type { DocumentRef } from "../document.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -26,8 +34,10 @@ import { withLeftOut } from "../left-out.ts";
 import type { Rejection } from "../rejection.ts";
 import {
   checkCommit,
+  checkConsumers,
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkEntries,
   checkForget,
   checkList,
@@ -46,6 +56,7 @@ import {
   type ListRequest,
   type LoadResult,
   type RecordedBasis,
+  type RequeueTarget,
   type SettleResult,
   type Store,
   type StoreChange,
@@ -175,12 +186,11 @@ class MemoryStore implements Store {
     return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
   }
 
-  async openLease(durationMs: number, about?: string): Promise<Lease> {
+  async openLease(durationMs: number, running?: readonly string[]): Promise<Lease> {
     this.#requireOpen();
     checkTime("a lease's duration", durationMs);
-    if (about !== undefined) checkName("what a lease's holder says", about);
     this.#jobs++;
-    return this.#disk.leases.open(this.#host.now(), durationMs, about);
+    return this.#disk.leases.open(this.#host.now(), durationMs, running);
   }
 
   async renewLease(lease: number, durationMs: number): Promise<boolean> {
@@ -211,11 +221,19 @@ class MemoryStore implements Store {
     checkSettlements(settlements);
     this.#jobs++;
     const nowMs = this.#host.now();
-    const results = settlements.map((settlement) =>
-      this.#disk.journal.settle(settlement, nowMs) ? "settled" : "lease-lost",
-    );
+    const results = settlements.map((settlement): SettleResult => {
+      if (this.#isOutdated(settlement)) return "consumers-moved";
+      return this.#disk.journal.settle(settlement, nowMs) ? "settled" : "lease-lost";
+    });
     this.#announceJournal();
     return results;
+  }
+
+  /** Whether a settlement whose claim is held was decided by another version of the consumer table. */
+  #isOutdated(settlement: Settlement): boolean {
+    const { consumers, journal } = this.#disk;
+    if (settlement.consumers === undefined || settlement.consumers === consumers.version) return false;
+    return journal.holdsClaim(settlement);
   }
 
   async recover(): Promise<number> {
@@ -228,12 +246,25 @@ class MemoryStore implements Store {
     return recovered;
   }
 
-  async requeue(ids: readonly number[]): Promise<readonly number[]> {
+  async requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]> {
     this.#requireOpen();
     this.#jobs++;
-    const requeued = this.#disk.journal.requeue(ids);
+    const requeued = this.#disk.journal.requeue(ids, onlyFor);
     if (requeued.length > 0) this.#announceJournal();
     return requeued;
+  }
+
+  async conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    this.#requireOpen();
+    checkEnding(conclusion.ending);
+    this.#jobs++;
+    const concluded = this.#disk.journal.conclude(
+      ids,
+      { ...conclusion, ending: { ...conclusion.ending } },
+      this.#host.now(),
+    );
+    if (concluded.length > 0) this.#announceJournal();
+    return concluded;
   }
 
   async releaseRetries(nowMs: number): Promise<{ released: number; nextAtMs: number | undefined }> {
@@ -292,6 +323,39 @@ class MemoryStore implements Store {
     }
     const ok = problems.length === 0;
     return { ok, rows: this.#disk.journal.size, unsigned: 0, documents, problems: problems.slice(0, 100) };
+  }
+
+  async declareConsumers(declaration: ConsumerDeclaration): Promise<ConsumerTable> {
+    this.#requireOpen();
+    checkConsumers(declaration.consumers);
+    this.#jobs++;
+    this.#disk.consumers.declare(declaration, this.#host.now());
+    return this.#consumers();
+  }
+
+  async consumers(): Promise<ConsumerTable> {
+    this.#requireOpen();
+    return this.#consumers();
+  }
+
+  #consumers(): ConsumerTable {
+    const { consumers, journal } = this.#disk;
+    const list = consumers.list((key) => journal.waiting(key), this.#host.now());
+    return { version: consumers.version, consumers: list };
+  }
+
+  async removeConsumer({ limit, exceptLease, ...consumer }: ConsumerRemoval): Promise<RemovalResult> {
+    this.#requireOpen();
+    checkCount("a limit", limit);
+    this.#jobs++;
+    const { consumers, journal } = this.#disk;
+    const key = consumerKey(consumer);
+    if (!consumers.has(key)) return "unknown";
+    if (consumers.leasesOf(consumer, this.#host.now()).some((lease) => lease !== exceptLease)) return "running";
+    const isOver = journal.stopWaiting(key, limit) < limit;
+    if (isOver) consumers.remove(key);
+    this.#announceJournal();
+    return isOver ? "removed" : "partly";
   }
 
   async changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]> {

@@ -55,6 +55,10 @@ export class SqliteCommitFacts implements CommitFacts {
     return this.#tables.receipts.horizonMs;
   }
 
+  get consumersVersion(): number {
+    return this.#tables.consumers.version;
+  }
+
   commitOf(identity: CommitIdentity): StoredCommit | undefined {
     return this.#tables.commits.commitOf(identity);
   }

@@ -7,7 +7,7 @@ export function deliveriesOf(connection: Connection, rows: readonly Row[]): Read
   const byEvent = new Map<number, Delivery[]>();
   if (rows.length === 0) return byEvent;
   const sql =
-    "SELECT event, subscriber, status, attempts, error FROM delivery WHERE event IN (SELECT value FROM json_each(?))";
+    "SELECT event, subscriber, status, attempts, error, next_attempt_at, awaits FROM delivery WHERE event IN (SELECT value FROM json_each(?))";
   for (const row of connection.cached(sql).all(JSON.stringify(rows.map(({ id }) => id)))) {
     const event = Number(row["event"]);
     const list = byEvent.get(event);
@@ -17,11 +17,13 @@ export function deliveriesOf(connection: Connection, rows: readonly Row[]): Read
   return byEvent;
 }
 
-function deliveryOf({ subscriber, status, attempts, error }: Row): Delivery {
+function deliveryOf({ subscriber, status, attempts, error, next_attempt_at, awaits }: Row): Delivery {
   return {
     subscriber: String(subscriber),
     status: status as Delivery["status"],
     attempts: Number(attempts),
     ...(error === null ? {} : { error: String(error) }),
+    ...(next_attempt_at === null ? {} : { nextAttemptAtMs: Math.round(Number(next_attempt_at) * 1_000) }),
+    ...(awaits === null ? {} : { awaits: String(awaits) }),
   };
 }

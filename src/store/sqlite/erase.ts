@@ -91,9 +91,9 @@ class Erasure {
   /** Rows that mention the subject, and those that followed from them. Answers how many of them are not settled. */
   #findRows(): number {
     let unsettled = 0;
-    const columns = ["payload", "metadata", "correlation_id", "error"];
+    const columns = ["payload", "metadata", "correlation_id", "error", "reason"];
     const rows = this.#all(
-      "SELECT id, message_id, causation_id, status, payload, metadata, correlation_id, error FROM event_journal ORDER BY id",
+      "SELECT id, message_id, causation_id, status, payload, metadata, correlation_id, error, reason FROM event_journal ORDER BY id",
     );
     for (const row of rows) {
       const isCaused = row["causation_id"] !== null && this.#messages.has(String(row["causation_id"]));
@@ -142,14 +142,15 @@ class Erasure {
 
   #eraseRows(): void {
     const update = this.#connection.prepare(
-      "UPDATE event_journal SET payload = ?, metadata = ?, error = ? WHERE id = ?",
+      "UPDATE event_journal SET payload = ?, metadata = ?, error = ?, reason = ? WHERE id = ?",
     );
     const deliveries = this.#connection.prepare(
       "UPDATE delivery SET error = 'erased' WHERE event = ? AND error IS NOT NULL",
     );
-    for (const [id, { payload, metadata, error }] of this.#rows) {
+    for (const [id, { payload, metadata, error, reason }] of this.#rows) {
       const further = metadata === null ? null : tombstoneOf(String(metadata));
-      update.run(tombstoneOf(String(payload)), further, error === null ? null : "erased", id);
+      const [failure, why] = [error, reason].map((text) => (text === null ? null : "erased"));
+      update.run(tombstoneOf(String(payload)), further, failure ?? null, why ?? null, id);
       deliveries.run(id);
     }
   }

@@ -5,17 +5,19 @@
  *
  *   unknown ──hold──> held ──done──> to be written ──take──> unknown
  */
+import type { Ending } from "../journal.ts";
+import { isSameEnding } from "./id-ranges.ts";
 
 interface Claimed {
   readonly lease: number;
   readonly attempt: number;
 }
 
-/** Rows of one batch that were settled as done with one note. */
+/** Rows of one batch that were settled as done and ended alike. */
 export interface DoneRows {
   /** When the first of them was: a batch counts as one moment. */
   readonly atMs: number;
-  readonly note: string | undefined;
+  readonly ending: Ending | undefined;
   readonly ids: number[];
 }
 
@@ -41,11 +43,11 @@ export class HeldClaims {
   }
 
   /** Settles a claim that is held. */
-  done(id: number, note: string | undefined, atMs: number): void {
+  done(id: number, ending: Ending | undefined, atMs: number): void {
     this.#held.delete(id);
     const group = this.#done.at(-1);
-    if (group && group.note === note) group.ids.push(id);
-    else this.#done.push({ atMs, note, ids: [id] });
+    if (group && isSameEnding(group.ending, ending)) group.ids.push(id);
+    else this.#done.push({ atMs, ending, ids: [id] });
   }
 
   /** What is to be written, in the order it was settled. */

@@ -2,7 +2,7 @@
  * Neighbours among journal rows. What a dispatcher claims and settles are mostly rows in a row, and one statement over a range
  * costs the engine about half of one statement for each.
  */
-import type { Settlement } from "../journal.ts";
+import type { Ending, Settlement } from "../journal.ts";
 
 export interface IdRange {
   readonly first: number;
@@ -32,16 +32,20 @@ export function equallyDoneFrom(settlements: readonly Settlement[], start: numbe
   return count;
 }
 
-/** Whether it says no more than that the event is done, and perhaps a note. */
+/** Whether it says no more than that the event is done, and perhaps how it ended. */
 export function isDone({ outcome, deliveries }: Settlement): boolean {
   return outcome.kind === "done" && (deliveries === undefined || deliveries.length === 0);
 }
 
 function isAlike(one: Settlement, other: Settlement): boolean {
-  return one.lease === other.lease && one.attempt === other.attempt && noteOf(one) === noteOf(other);
+  return one.lease === other.lease && one.attempt === other.attempt && isSameEnding(endingOf(one), endingOf(other));
 }
 
-/** What is noted of an event that is done: that nobody wanted it, for one. */
-export function noteOf({ outcome }: Settlement): string | undefined {
-  return outcome.kind === "done" ? outcome.note : undefined;
+/** How an event ended that is done. */
+export function endingOf({ outcome }: Settlement): Ending | undefined {
+  return outcome.kind === "done" ? outcome.ending : undefined;
+}
+
+export function isSameEnding(one: Ending | undefined, other: Ending | undefined): boolean {
+  return one === other || (one?.outcome === other?.outcome && one?.reason === other?.reason);
 }

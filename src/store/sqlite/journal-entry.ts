@@ -8,13 +8,16 @@ import { checkMessage, type Message, type Metadata } from "../../message/envelop
 import { thrownText } from "../../message/error-data.ts";
 import type { Json, JsonObject } from "../../message/json.ts";
 import { topicType } from "../../message/topic.ts";
-import type { Delivery, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
+import type { Delivery, DoneOutcome, JournalEntry, JournalRow, JournalStatus } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
-import { checkName } from "../request-check.ts";
+import { checkEnding, checkName } from "../request-check.ts";
 import { sameMessage } from "../same-message.ts";
 import type { Row } from "./connection.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
+
+/** The `next_attempt_at` of a row that waits for consumers: no time comes to it. */
+export const PARKED_S = Number.POSITIVE_INFINITY;
 
 /** An entry as columns, but for what only the transaction knows: its id, its hash, and whether its lease still stands. */
 export interface EncodedEntry extends SignedColumns {
@@ -67,6 +70,7 @@ function encodeEntry({ message, topic, source, as }: JournalEntry, nowMs: number
   if (correlation !== undefined) checkName("a correlation", correlation);
   if (typeof causation === "string") checkName("a causation", causation);
   if (as.status === "failed") checkName("an error", as.error);
+  if (as.status === "done" && as.ending !== undefined) checkEnding(as.ending);
   const payload = jsonText("a message's data", message.data);
   const metadata = furtherMetadata(message.metadata);
   const bytes = Buffer.byteLength(payload);
@@ -104,7 +108,7 @@ function furtherMetadata(metadata: Metadata): string | null {
 /** A row as its users see it; `deliveries` are those of this row. */
 export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRow {
   const read = readMessage(row);
-  const { processed_at, error, next_attempt_at, lease } = row;
+  const { processed_at, error, outcome, reason, next_attempt_at, lease } = row;
   const deaths = Number(row["deaths"]);
   return {
     id: Number(row["id"]),
@@ -115,9 +119,10 @@ export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRo
     createdAtMs: toMs(row["created_at"]),
     ...(processed_at === null ? {} : { processedAtMs: toMs(processed_at) }),
     ...(error === null ? {} : { error: String(error) }),
+    ...(outcome === null ? {} : { outcome: outcome as DoneOutcome, reason: String(reason ?? "") }),
     attempts: Number(row["attempts"]),
     ...(deaths === 0 ? {} : { deaths }),
-    ...(next_attempt_at === null ? {} : { nextAttemptAtMs: toMs(next_attempt_at) }),
+    ...(next_attempt_at === null || next_attempt_at === PARKED_S ? {} : { nextAttemptAtMs: toMs(next_attempt_at) }),
     ...(lease === null ? {} : { lease: Number(lease) }),
     deliveries,
   };

@@ -62,6 +62,8 @@ function conditionsOf(query: JournalQuery): Condition[] {
   add("message_id = ?", query.messageId);
   if (query.status !== undefined) add(WITH_STATUS[query.status], query.status);
   add("topic = ?", query.topic);
+  // One value for both columns: a row without a type is known by its topic alone.
+  add("? IN (topic, type)", query.named);
   add("kind = ?", query.kind);
   add("correlation_id = ?", query.correlation);
   add("causation_id = ?", query.causation);

@@ -1,5 +1,5 @@
 /**
- * Removing settled rows. SPEC: J30. A removed range leaves a _gap_ row that carries the hash across it, so that the chain can
+ * Removing done rows; dead letters stay. SPEC: J30. A removed range leaves a _gap_ row that carries the hash across it, so that the chain can
  * still be walked from end to end; ranges that touch become one. It works in small steps, each a job of its own, so that a
  * journal of millions does not hold the event loop.
  */
@@ -67,13 +67,13 @@ export class JournalRetention {
 
   #count(run: RetentionRun): RetentionRun {
     const rows = this.#sql.newest.all(run.before, STEP_ROWS);
-    const settled = rows.filter(isSettled);
-    const oldestKept = settled[run.missing - 1];
+    const done = rows.filter(isDone);
+    const oldestKept = done[run.missing - 1];
     if (oldestKept !== undefined) return { ...run, phase: "removing", keepFrom: Number(oldestKept["id"]) };
     const last = rows.at(-1);
     // Fewer are there than may be kept.
     if (last === undefined) return { ...run, phase: "removing" };
-    return { ...run, before: Number(last["id"]), missing: run.missing - settled.length };
+    return { ...run, before: Number(last["id"]), missing: run.missing - done.length };
   }
 
   #removeSome(run: RetentionRun): RetentionRun {
@@ -136,13 +136,13 @@ export class JournalRetention {
   }
 }
 
-/** A failed row is a dead letter: it stays until it is requeued and handled. */
-function isSettled({ status }: Row): boolean {
+/** A failed row is a dead letter: it stays until it is requeued or discarded. */
+function isDone({ status }: Row): boolean {
   return status === "done";
 }
 
 function mayGo(row: Row, { retention, keepFrom }: RetentionRun): boolean {
-  if (!isSettled(row)) return false;
+  if (!isDone(row)) return false;
   const { id, processed_at } = row;
   if (Number(id) < keepFrom) return true;
   const { settledBeforeMs } = retention;

@@ -6,18 +6,20 @@
  *   pending ──────────> processing ───────────────────> done
  *     ^  ^                 │  │          settle failed
  *     │  └──settle retry───┘  └────────────────────────> failed
- *     └────────────── recover / requeue ───────────────────┘
+ *     ├────────────── recover / requeue ───────────────────┤
+ *     └──conclude (cancelled)──> done <──conclude (discarded)┘
  *
  * Every method runs inside the writer's transaction. Ids and hashes are counted on in memory and the head is written once per
  * batch; a row costs one statement to append, and neighbours are claimed and settled by one statement together.
  */
-import type { Claim, ClaimRequest, Delivery, Settlement } from "../journal.ts";
+import type { Claim, ClaimRequest, Conclusion, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
+import type { RequeueTarget } from "../store.ts";
 import type { Connection, Row } from "./connection.ts";
 import { deliveriesOf } from "./delivery-rows.ts";
 import { type DoneRows, HeldClaims } from "./held-claims.ts";
-import { equallyDoneFrom, isDone, noteOf, rangesOf } from "./id-ranges.ts";
-import { type EncodedEntry, holdsSameContent, journalRow } from "./journal-entry.ts";
+import { endingOf, equallyDoneFrom, isDone, rangesOf } from "./id-ranges.ts";
+import { type EncodedEntry, holdsSameContent, journalRow, PARKED_S } from "./journal-entry.ts";
 import { RowHasher } from "./journal-hash.ts";
 import { journalStatements } from "./journal-statements.ts";
 import type { TableCache } from "./table-cache.ts";
@@ -39,6 +41,8 @@ export class JournalTable implements TableCache {
   #head: Head | undefined;
   /** A skipped duplicate moves the engine's own id counter; ids that we never gave must not be skipped. */
   #counterAhead = false;
+  /** Consumers that rows may wait for; undefined when they have to be read. */
+  #awaitedKeys: Set<string> | undefined;
   readonly #sql;
 
   constructor(connection: Connection) {
@@ -53,22 +57,61 @@ export class JournalTable implements TableCache {
     return outcome;
   }
 
-  claim({ lease, limit, kinds, suspects }: ClaimRequest): Claim[] {
-    const offered = new Set(kinds);
+  claim({ lease, limit, kinds, suspects, consumers = [] }: ClaimRequest): Claim[] {
+    const offered = [...new Set(kinds)];
     const from = suspects?.from ?? Number.MAX_SAFE_INTEGER;
+    const awaited = this.#awaitedAmong(consumers);
     const rows = firstById(
-      [...offered].map((kind) => this.#sql.claimable.all(kind, from, limit)),
+      offered.flatMap((kind) => [
+        this.#sql.claimable.all(kind, from, limit),
+        ...awaited.map((key) => this.#sql.awaited.all(key, kind, 0, from, limit)),
+      ]),
       limit,
     );
     const most = suspects?.limit ?? 0;
-    const doubtful = most === 0 ? [] : [...offered].map((kind) => this.#sql.suspects.all(kind, from, most));
+    const doubtful =
+      most === 0
+        ? []
+        : offered.flatMap((kind) => [
+            this.#sql.suspects.all(kind, from, most),
+            ...awaited.map((key) => this.#sql.awaited.all(key, kind, from, Number.MAX_SAFE_INTEGER, most)),
+          ]);
     const claimed = firstById([rows, firstById(doubtful, most)], limit);
-    const deliveries = deliveriesOf(this.#connection, claimed);
+    const deliveries = this.#withoutAwaits(deliveriesOf(this.#connection, claimed));
     const ids = claimed.map(({ id }) => Number(id));
     for (const { first, last } of rangesOf(ids)) this.#sql.claim.run(lease, first, last);
     const claims = claimed.map((row) => claimOf(row, lease, deliveries));
     for (const { row, attempt } of claims) this.#held.hold(row.id, lease, attempt);
     return claims;
+  }
+
+  /** The consumers that rows wait for, of those given. */
+  #awaitedAmong(consumers: readonly string[]): readonly string[] {
+    if (consumers.length === 0) return consumers;
+    this.#awaitedKeys ??= new Set(this.#sql.awaitedKeys.all().map(({ awaits }) => String(awaits)));
+    const { size } = this.#awaitedKeys;
+    return size === 0 ? [] : consumers.filter((key) => this.#awaitedKeys?.has(key));
+  }
+
+  /** A claimed row waits for no consumer. Its next settlement names the consumers again. */
+  #withoutAwaits(deliveries: ReadonlyMap<number, readonly Delivery[]>): ReadonlyMap<number, readonly Delivery[]> {
+    const claimed = new Map<number, readonly Delivery[]>();
+    for (const [id, list] of deliveries) {
+      const isAwaited = list.some(({ awaits }) => awaits !== undefined);
+      if (isAwaited) this.#sql.forgetAwaits.run(id);
+      claimed.set(id, isAwaited ? list.map(({ awaits: _, ...delivery }) => delivery) : list);
+    }
+    return claimed;
+  }
+
+  /** Ends the waiting of up to `limit` rows for a consumer; says how many there were. */
+  stopWaiting(key: string, limit: number): number {
+    this.#writeDone();
+    const ids = this.#sql.eventsAwaiting.all(key, limit).map(({ event }) => Number(event));
+    const list = JSON.stringify(ids);
+    this.#sql.removeAwaited.run(key, list);
+    this.#sql.unpark.run(list);
+    return ids.length;
   }
 
   holdsClaim(settlement: Settlement): boolean {
@@ -81,7 +124,7 @@ export class JournalTable implements TableCache {
   /** False, and nothing changed, when the claim is no longer held. */
   settle(settlement: Settlement, nowMs: number): boolean {
     if (isDone(settlement) && this.#held.isHeld(settlement)) {
-      this.#held.done(settlement.id, noteOf(settlement), nowMs);
+      this.#held.done(settlement.id, endingOf(settlement), nowMs);
       return true;
     }
     this.#writeDone();
@@ -127,10 +170,23 @@ export class JournalTable implements TableCache {
     return this.#sql.abandonUnheld.run();
   }
 
-  requeue(ids: readonly number[]): number[] {
+  requeue(ids: readonly number[], onlyFor?: RequeueTarget): number[] {
+    this.#writeDone();
     return ids.filter((id) => {
-      if (this.#sql.requeue.run(id) === 0) return false;
+      if (this.#sql.requeue.run(id, onlyFor === undefined ? 0 : 1) === 0) return false;
       this.#sql.forgetFailures.run(id);
+      for (const subscriber of onlyFor?.subscribers ?? []) this.#sql.forgetDelivery.run(id, subscriber);
+      for (const subscriber of onlyFor?.others ?? []) this.#sql.countAsDone.run(id, subscriber);
+      return true;
+    });
+  }
+
+  /** Closes rows that stand at one status; gives the ids of those that did. */
+  conclude(ids: readonly number[], { from, ending }: Conclusion, nowMs: number): number[] {
+    this.#writeDone();
+    return ids.filter((id) => {
+      if (this.#sql.conclude.run(nowMs / 1_000, ending.outcome, ending.reason, id, from) === 0) return false;
+      if (from === "pending") this.#sql.forgetAwaits.run(id);
       return true;
     });
   }
@@ -138,7 +194,8 @@ export class JournalTable implements TableCache {
   releaseRetries(nowMs: number): { released: number; nextAtMs: number | undefined } {
     const released = this.#sql.releaseRetries.run(nowMs / 1_000);
     const next = this.#sql.nextRetry.get()?.["next"];
-    return { released, nextAtMs: typeof next === "number" ? Math.round(next * 1_000) : undefined };
+    const isTime = typeof next === "number" && next !== PARKED_S;
+    return { released, nextAtMs: isTime ? Math.round(next * 1_000) : undefined };
   }
 
   flush(): void {
@@ -156,6 +213,7 @@ export class JournalTable implements TableCache {
 
   forget(): void {
     this.#held.forget();
+    this.#awaitedKeys = undefined;
     this.#head = undefined;
     this.#counterAhead = false;
   }
@@ -177,10 +235,16 @@ export class JournalTable implements TableCache {
     }
     if (repeated.length === 0) return { kind: "appended", ids };
     // When all of them are taken: what is refused changes nothing.
-    for (const { id, entry } of repeated) {
-      if (entry.as.status === "done") this.#sql.doneAfterAll.run(entry.createdAt, entry.as.note ?? null, id);
-    }
+    for (const { id, entry } of repeated) this.#repeat(id, entry);
     return { kind: "appended", ids, repeated: true };
+  }
+
+  /** A success makes up for a failure or a refusal; a refusal or failure replaces a refusal. Other rows stay as they are. */
+  #repeat(id: number, { as, createdAt }: EncodedEntry): void {
+    const ending = as.status === "done" ? as.ending : undefined;
+    if (ending !== undefined) this.#sql.replaceRefusal.run("done", createdAt, null, ending.outcome, ending.reason, id);
+    else if (as.status === "done") this.#sql.succeedAfterAll.run(createdAt, id);
+    else if (as.status === "failed") this.#sql.replaceRefusal.run("failed", createdAt, as.error, null, null, id);
   }
 
   /** A later entry was refused, so the earlier ones go too. By their ids: a savepoint for every call would cost as much as a row. */
@@ -207,7 +271,9 @@ export class JournalTable implements TableCache {
       as.status === "claimed" ? "processing" : as.status,
       createdAt,
       settled ? createdAt : null,
-      as.status === "failed" ? as.error : as.status === "done" ? (as.note ?? null) : null,
+      as.status === "failed" ? as.error : null,
+      as.status === "done" ? (as.ending?.outcome ?? null) : null,
+      as.status === "done" ? (as.ending?.reason ?? null) : null,
       entry.messageId,
       entry.kind,
       entry.type,
@@ -246,11 +312,20 @@ export class JournalTable implements TableCache {
       case "left":
         return this.#sql.leave.run(id, lease, attempt) > 0;
       case "done":
-        return this.#sql.settle.run("done", now, outcome.note ?? null, null, id, lease, attempt) > 0;
+        return (
+          this.#sql.settleDone.run(
+            ...[now, outcome.ending?.outcome ?? null, outcome.ending?.reason ?? null],
+            ...[id, lease, attempt],
+          ) > 0
+        );
       case "failed":
         return this.#sql.settle.run("failed", now, outcome.error, null, id, lease, attempt) > 0;
       case "retry":
         return this.#sql.settle.run("pending", null, outcome.error, outcome.atMs / 1_000, id, lease, attempt) > 0;
+      case "waits": {
+        const at = outcome.atMs === undefined ? PARKED_S : outcome.atMs / 1_000;
+        return this.#sql.wait.run(outcome.error, at, id, lease, attempt) > 0;
+      }
       case "release":
         return this.#sql.giveBack.run(id, lease, attempt) > 0;
     }
@@ -262,7 +337,7 @@ export class JournalTable implements TableCache {
     const ids = settlements.map(({ id }) => id);
     const found = this.#sql.heldAmong.get(JSON.stringify(ids), first.lease, first.attempt);
     if (found?.["held"] !== ids.length) return false;
-    this.#settleRows({ ids, note: noteOf(first), atMs: nowMs });
+    this.#settleRows({ ids, ending: endingOf(first), atMs: nowMs });
     return true;
   }
 
@@ -271,17 +346,20 @@ export class JournalTable implements TableCache {
     for (const rows of this.#held.takeDone()) this.#settleRows(rows);
   }
 
-  #settleRows({ ids, note, atMs }: DoneRows): void {
-    const [at, error] = [atMs / 1_000, note ?? null];
+  #settleRows({ ids, ending, atMs }: DoneRows): void {
+    const [at, outcome, reason] = [atMs / 1_000, ending?.outcome ?? null, ending?.reason ?? null];
     const first = ids[0]!;
     const areNeighbours = ids.every((id, index) => id === first + index);
-    if (areNeighbours) this.#sql.settleRange.run(at, error, first, first + ids.length - 1);
+    if (areNeighbours) this.#sql.settleRange.run(at, outcome, reason, first, first + ids.length - 1);
     // Rows of others lie in between: the commands that emitted them, for one.
-    else this.#sql.settleAmong.run(at, error, JSON.stringify(ids));
+    else this.#sql.settleAmong.run(at, outcome, reason, JSON.stringify(ids));
   }
 
-  #putDelivery(event: number, { subscriber, status, attempts, error }: Delivery): void {
-    this.#sql.putDelivery.run(event, subscriber, status, attempts, error ?? null);
+  #putDelivery(event: number, delivery: Delivery): void {
+    const { subscriber, status, attempts, error = null, nextAttemptAtMs, awaits = null } = delivery;
+    const at = nextAttemptAtMs === undefined ? null : nextAttemptAtMs / 1_000;
+    this.#sql.putDelivery.run(event, subscriber, status, attempts, error, at, awaits);
+    if (awaits !== null) this.#awaitedKeys?.add(awaits);
   }
 
   #readHead(): Head {
@@ -299,14 +377,12 @@ export class JournalTable implements TableCache {
   }
 }
 
-/** The first rows of several lists, each of which is in order. */
+/** The first rows of several lists, each of which is in order. A row may wait for several consumers, and counts once. */
 function firstById(lists: readonly Row[][], limit: number): Row[] {
   const given = lists.filter((rows) => rows.length > 0);
   if (given.length < 2) return given[0]?.slice(0, limit) ?? [];
-  return given
-    .flat()
-    .sort((a, b) => Number(a["id"]) - Number(b["id"]))
-    .slice(0, limit);
+  const byId = new Map(given.flat().map((row) => [Number(row["id"]), row]));
+  return [...byId.values()].sort((a, b) => Number(a["id"]) - Number(b["id"])).slice(0, limit);
 }
 
 /** The row as its claim left it. The row is ours and changed in place: copying it costs more than reading it did. */
@@ -315,5 +391,6 @@ function claimOf(row: Row, lease: number, deliveries: ReadonlyMap<number, readon
   row["status"] = "processing";
   row["attempts"] = attempt;
   row["lease"] = lease;
+  row["next_attempt_at"] = null;
   return { row: journalRow(row, deliveries.get(Number(row["id"])) ?? []), lease, attempt };
 }

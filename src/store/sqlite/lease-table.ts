@@ -3,7 +3,7 @@
  * its number is never given again, so it is the fencing epoch too. SPEC: J20-J22.
  *
  * `recover` also ends the lease of a process that is provably dead (`process-identity.ts`), so that the next start need not
- * wait for the expiry. The column `holder` has the name of the process, and after it what the holder has said about himself.
+ * wait for the expiry. The column `holder` has the name of the process, `running` the consumers that it runs.
  */
 import type { Lease } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -14,23 +14,35 @@ export class LeaseTable {
 
   constructor(connection: Connection) {
     this.#sql = {
-      open: connection.prepare("INSERT INTO lease (expires_at_ms, holder) VALUES (?, ?) RETURNING id"),
+      open: connection.prepare("INSERT INTO lease (expires_at_ms, holder, running) VALUES (?, ?, ?) RETURNING id"),
       renew: connection.prepare("UPDATE lease SET expires_at_ms = ? WHERE id = ?"),
       isLive: connection.prepare("SELECT 1 FROM lease WHERE id = ? AND expires_at_ms > ?"),
       end: connection.prepare("DELETE FROM lease WHERE id = ?"),
       endExpired: connection.prepare("DELETE FROM lease WHERE expires_at_ms <= ?"),
       holders: connection.prepare("SELECT id, holder FROM lease WHERE holder IS NOT NULL"),
-      liveHolders: connection.prepare(
-        "SELECT holder FROM lease WHERE holder IS NOT NULL AND expires_at_ms > ? ORDER BY id",
+      run: connection.prepare("UPDATE lease SET running = ? WHERE id = ?"),
+      running: connection.prepare(
+        "SELECT id, running FROM lease WHERE running IS NOT NULL AND expires_at_ms > ? ORDER BY id",
       ),
     };
   }
 
-  open(nowMs: number, durationMs: number, about?: string): Lease {
+  open(nowMs: number, durationMs: number, running?: readonly string[]): Lease {
     const expiresAtMs = nowMs + durationMs;
-    const others = about === undefined ? undefined : this.#saidByLive(nowMs);
-    const row = this.#sql.open.get(expiresAtMs, holderOf(about));
-    return { lease: Number(row?.["id"]), expiresAtMs, ...(others && { others }) };
+    const row = this.#sql.open.get(expiresAtMs, ownIdentity() ?? null, running ? JSON.stringify(running) : null);
+    return { lease: Number(row?.["id"]), expiresAtMs };
+  }
+
+  /** Names the consumers that run under a lease, instead of those named before. */
+  run(lease: number, keys: readonly string[]): void {
+    this.#sql.run.run(JSON.stringify(keys), lease);
+  }
+
+  /** Live leases with the consumers that run under them. */
+  running(nowMs: number): { readonly lease: number; readonly keys: ReadonlySet<string> }[] {
+    return this.#sql.running.all(nowMs).map(({ id, running }) => {
+      return { lease: Number(id), keys: new Set(JSON.parse(String(running)) as string[]) };
+    });
   }
 
   /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
@@ -53,20 +65,4 @@ export class LeaseTable {
       if (isProvablyDead(String(holder))) this.end(Number(id));
     }
   }
-
-  #saidByLive(nowMs: number): string[] {
-    return this.#sql.liveHolders
-      .all(nowMs)
-      .map(({ holder }) => String(holder).split(" ").slice(NAME_WORDS).join(" "))
-      .filter((about) => about !== "");
-  }
-}
-
-/** The words of a process's name (`process-identity.ts`), and one that nobody has. */
-const NAME_WORDS = 3;
-const NAMELESS = "- - -";
-
-function holderOf(about: string | undefined): string | null {
-  const name = ownIdentity();
-  return about === undefined ? (name ?? null) : `${name ?? NAMELESS} ${about}`;
 }

@@ -13,7 +13,7 @@ import { DOCUMENT_VIEW } from "./document-view.ts";
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */
-export const SCHEMA_VERSION = 15;
+export const SCHEMA_VERSION = 16;
 
 export const SCHEMA = `
 CREATE TABLE event_journal (
@@ -25,7 +25,9 @@ CREATE TABLE event_journal (
   status          TEXT    NOT NULL DEFAULT 'pending',
   created_at      REAL    NOT NULL,
   processed_at    REAL,
-  error           TEXT,
+  error           TEXT,                -- why it failed, or will be retried
+  outcome         TEXT,                -- of a done row: refused, unheard, cancelled, discarded; NULL where it was handled
+  reason          TEXT,                -- and why
   message_id      TEXT    UNIQUE,
   kind            TEXT    NOT NULL DEFAULT 'event',
   type            TEXT,
@@ -33,7 +35,7 @@ CREATE TABLE event_journal (
   timestamp       INTEGER,             -- ms; NULL where it is created_at
   metadata        TEXT,                -- JSON of further metadata; NULL where there is none
   attempts        INTEGER NOT NULL DEFAULT 0,
-  next_attempt_at REAL,                -- a pending row that waits is not claimable
+  next_attempt_at REAL,                -- a pending row that waits is not claimable; Inf: it waits for consumers
   lease           INTEGER,             -- of the process that holds a processing row
   hash            TEXT,                -- over the row before and the columns that never change
   deaths          INTEGER NOT NULL DEFAULT 0,  -- expired leases since the row was last settled or requeued
@@ -56,10 +58,23 @@ CREATE TABLE journal_gap (first_id INTEGER PRIMARY KEY, last_id INTEGER NOT NULL
 
 CREATE TABLE delivery (
   event INTEGER NOT NULL, subscriber TEXT NOT NULL, status TEXT NOT NULL, attempts INTEGER NOT NULL, error TEXT,
+  next_attempt_at REAL,                -- of a retry
+  awaits          TEXT,                -- of a pending row: the consumer (name, blank, pattern) that it waits for
   PRIMARY KEY (event, subscriber)
 ) WITHOUT ROWID;
+CREATE INDEX delivery_awaits ON delivery(awaits, event) WHERE awaits IS NOT NULL;
 
-CREATE TABLE lease (id INTEGER PRIMARY KEY AUTOINCREMENT, expires_at_ms INTEGER NOT NULL, holder TEXT);
+-- Subscribers that are owed events, whether a process runs them or not (decision 0022).
+CREATE TABLE consumer (
+  name TEXT NOT NULL, pattern TEXT NOT NULL, declared_at_ms INTEGER NOT NULL, PRIMARY KEY (name, pattern)
+) WITHOUT ROWID;
+CREATE TABLE consumer_version (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL);
+INSERT INTO consumer_version VALUES (1, 0);
+
+CREATE TABLE lease (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, expires_at_ms INTEGER NOT NULL, holder TEXT,
+  running TEXT                         -- JSON: the consumers that its process runs
+);
 
 CREATE TABLE due (
   ord INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL, due_at_ms INTEGER NOT NULL,

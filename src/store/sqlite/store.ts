@@ -7,11 +7,19 @@
 
 import type { Host } from "../../host/host.ts";
 import type { CommitOutcome, CommitRequest } from "../commit.ts";
+import {
+  type ConsumerDeclaration,
+  type ConsumerRemoval,
+  type ConsumerTable,
+  consumerKey,
+  type RemovalResult,
+} from "../consumer.ts";
 import type { DocumentRef } from "../document.ts";
 import { changeInOrder, type DueChange, type DueRow } from "../due.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
   JournalEntry,
   JournalQuery,
   JournalRow,
@@ -24,8 +32,10 @@ import type {
 import { withLeftOut } from "../left-out.ts";
 import type { Rejection } from "../rejection.ts";
 import {
+  checkConsumers,
   checkCount,
   checkDueChanges,
+  checkEnding,
   checkForget,
   checkList,
   checkName,
@@ -43,6 +53,7 @@ import {
   type ListRequest,
   type LoadResult,
   type RecordedBasis,
+  type RequeueTarget,
   type SettleResult,
   type Store,
   type StoreChange,
@@ -191,11 +202,11 @@ export class SqliteStore implements Store {
     });
   }
 
-  openLease(durationMs: number, about?: string): Promise<Lease> {
+  openLease(durationMs: number, running?: readonly string[]): Promise<Lease> {
     return this.#write("nothing", () => {
       checkTime("a lease's duration", durationMs);
-      if (about !== undefined) checkName("what a lease's holder says", about);
-      return () => this.#tables.leases.open(this.#host.now(), durationMs, about);
+      const own = running && [...running];
+      return () => this.#tables.leases.open(this.#host.now(), durationMs, own);
     });
   }
 
@@ -216,7 +227,7 @@ export class SqliteStore implements Store {
   claim(request: ClaimRequest): Promise<readonly Claim[]> {
     return this.#write("nothing", () => {
       checkCount("a limit", request.limit);
-      const own = { ...request, kinds: [...request.kinds] };
+      const own = { ...request, kinds: [...request.kinds], consumers: [...(request.consumers ?? [])] };
       return () => (this.#tables.leases.isLive(own.lease, this.#host.now()) ? this.#tables.journal.claim(own) : []);
     });
   }
@@ -225,11 +236,25 @@ export class SqliteStore implements Store {
     const prepare = () => {
       const own = settlements.map(ownSettlement);
       return () => {
-        const held = this.#tables.journal.settleAll(own, this.#host.now());
-        return held.map((isHeld): SettleResult => (isHeld ? "settled" : "lease-lost"));
+        const isOutdated = ({ consumers }: Settlement) =>
+          consumers !== undefined && consumers !== this.#tables.consumers.version;
+        return own.some(isOutdated) ? this.#settleCurrent(own, isOutdated) : this.#settleAll(own);
       };
     };
     return this.#write("journal", prepare, urgency);
+  }
+
+  #settleAll(settlements: readonly Settlement[]): SettleResult[] {
+    const held = this.#tables.journal.settleAll(settlements, this.#host.now());
+    return held.map((isHeld) => (isHeld ? "settled" : "lease-lost"));
+  }
+
+  /** Settles those that were decided by the present version of the consumer table. */
+  #settleCurrent(settlements: readonly Settlement[], isOutdated: (settlement: Settlement) => boolean): SettleResult[] {
+    return settlements.map((one) => {
+      if (!isOutdated(one)) return this.#settleAll([one])[0]!;
+      return this.#tables.journal.holdsClaim(one) ? "consumers-moved" : "lease-lost";
+    });
   }
 
   recover(): Promise<number> {
@@ -239,10 +264,18 @@ export class SqliteStore implements Store {
     });
   }
 
-  requeue(ids: readonly number[]): Promise<readonly number[]> {
+  conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]> {
+    return this.#write("journal", () => {
+      checkEnding(conclusion.ending);
+      const [own, how] = [[...ids], { ...conclusion, ending: { ...conclusion.ending } }];
+      return () => this.#tables.journal.conclude(own, how, this.#host.now());
+    });
+  }
+
+  requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]> {
     return this.#write("journal", () => {
       const own = [...ids];
-      return () => this.#tables.journal.requeue(own);
+      return () => this.#tables.journal.requeue(own, onlyFor);
     });
   }
 
@@ -312,6 +345,37 @@ export class SqliteStore implements Store {
     if (this.#lack === undefined || !this.#options.readOnly) return report;
     const isWhole = report.ok ? ({ isIncomplete: true } as const) : {};
     return { ...report, ...isWhole, ok: false, problems: [this.#lack, ...report.problems] };
+  }
+
+  // Consumers ----------------------------------------------------------------------------------------------------------
+
+  declareConsumers({ consumers, running }: ConsumerDeclaration): Promise<ConsumerTable> {
+    return this.#write("nothing", () => {
+      checkConsumers(consumers);
+      const own = { consumers: [...consumers], ...(running && { running }) };
+      return () => {
+        this.#tables.consumers.declare(own, this.#host.now());
+        return this.#tables.consumers.list(this.#host.now());
+      };
+    });
+  }
+
+  async consumers(): Promise<ConsumerTable> {
+    return this.#read(() => this.#tables.consumers.list(this.#host.now()));
+  }
+
+  removeConsumer({ limit, exceptLease, ...consumer }: ConsumerRemoval): Promise<RemovalResult> {
+    return this.#write("journal", () => {
+      checkCount("a limit", limit);
+      return () => {
+        const { consumers, journal } = this.#tables;
+        if (!consumers.has(consumer)) return "unknown";
+        if (consumers.isRunning(consumer, this.#host.now(), exceptLease)) return "running";
+        if (journal.stopWaiting(consumerKey(consumer), limit) === limit) return "partly";
+        consumers.remove(consumer);
+        return "removed";
+      };
+    });
   }
 
   // Due table ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ import { outlivedEntry } from "../commit-rules.ts";
 import { BasisTable } from "./basis-table.ts";
 import { CommitLog } from "./commit-log.ts";
 import type { Connection } from "./connection.ts";
+import { ConsumerTable } from "./consumer-table.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DueTable } from "./due-table.ts";
 import type { EncodedEntry } from "./journal-entry.ts";
@@ -16,6 +17,7 @@ import type { TableCache } from "./table-cache.ts";
 export class Tables implements TableCache {
   readonly journal: JournalTable;
   readonly leases: LeaseTable;
+  readonly consumers: ConsumerTable;
   readonly due: DueTable;
   readonly spaces: SpaceTable;
   readonly commits: CommitLog;
@@ -27,6 +29,7 @@ export class Tables implements TableCache {
   constructor(connection: Connection) {
     this.journal = new JournalTable(connection);
     this.leases = new LeaseTable(connection);
+    this.consumers = new ConsumerTable(connection, this.leases);
     this.due = new DueTable(connection);
     this.spaces = new SpaceTable(connection);
     this.commits = new CommitLog(connection);
@@ -40,7 +43,15 @@ export class Tables implements TableCache {
   append(entries: readonly EncodedEntry[]): Appended {
     const { horizonMs } = this.receipts;
     const old = horizonMs > 0 && outlivedEntry(entries, horizonMs, (id) => this.receipts.hasEvent(id));
-    return old || this.journal.append(entries);
+    return old || this.journal.append(this.#decided(entries));
+  }
+
+  /** Entries that were decided by an old version of the consumer table are pending. */
+  #decided(entries: readonly EncodedEntry[]): readonly EncodedEntry[] {
+    const isOld = ({ as }: EncodedEntry) =>
+      as.status === "done" && as.consumers !== undefined && as.consumers !== this.consumers.version;
+    if (!entries.some(isOld)) return entries;
+    return entries.map((entry) => (isOld(entry) ? { ...entry, as: { status: "pending" } } : entry));
   }
 
   flush(): void {
@@ -58,5 +69,6 @@ export class Tables implements TableCache {
     this.documents.forget();
     this.basis.forget();
     this.receipts.forget();
+    this.consumers.forget();
   }
 }

@@ -6,6 +6,7 @@ import { describe } from "#test";
 import { basisCases } from "./basis.ts";
 import { commitCases } from "./commits.ts";
 import { conflictCases } from "./conflicts.ts";
+import { consumerCases } from "./consumers.ts";
 import { documentCases } from "./documents.ts";
 import { dueCases } from "./due.ts";
 import { feedCases } from "./feed.ts";
@@ -40,6 +41,7 @@ export function describeStore(name: string, open: OpenStore, { modelRuns }: Suit
     journalCases(open);
     leaseCases(open);
     settlingCases(open);
+    consumerCases(open);
     rememberedCases(open);
     receiptCases(open);
     receiptHistories(open, Math.ceil(modelRuns / 5));

@@ -137,7 +137,7 @@ export function journalCases(open: OpenStore): void {
       expect((await at.store.count()).pending).toBe(1);
     });
 
-    test("[J13] a row starts as pending, claimed, done (with a note or without) or failed", async () => {
+    test("[J13] a row starts as pending, claimed, done (handled, or with another outcome) or failed", async () => {
       await using at = await open();
       const { lease } = await at.store.openLease(1_000);
       const list = [
@@ -145,7 +145,7 @@ export function journalCases(open: OpenStore): void {
         entry({}, { status: "claimed", lease }),
         entry({}, { status: "done" }),
         entry({}, { status: "failed", error: "boom" }),
-        entry({}, { status: "done", note: "unheard" }),
+        entry({}, { status: "done", ending: { outcome: "unheard", reason: "no subscriber" } }),
       ];
       await append(at.store, ...list);
       const common = { topic: "test.happened", source: "suite", createdAtMs: START_MS, deliveries: [] };
@@ -169,7 +169,8 @@ export function journalCases(open: OpenStore): void {
           status: "done",
           attempts: 0,
           processedAtMs: START_MS,
-          error: "unheard",
+          outcome: "unheard",
+          reason: "no subscriber",
         },
       ]);
       expect(await at.store.settle([{ id: 2, lease, attempt: 1, outcome: { kind: "done" } }])).toEqual(["settled"]);
@@ -271,7 +272,68 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.lastId()).toBe(4);
     });
 
-    test("[J30] retention by age removes what was settled before the time, and nothing unsettled", async () => {
+    test("[J121] retention removes no dead letter, by age or by number, until it is requeued and handled, or discarded", async () => {
+      await using at = await open();
+      const failed = { status: "failed", error: "boom" } as const;
+      await append(at.store, entry({}, failed), entry({}, { status: "done" }), entry({}, failed));
+      at.host.stepClock(1_000);
+      const all = { settledBeforeMs: START_MS + 1_000_000, keepSettled: 0, limit: 10 };
+      expect(await at.store.retain(all)).toBe(1);
+      expect(await idsFor(at.store, { status: "failed" })).toEqual([1, 3]);
+      const ending = { outcome: "discarded", reason: "sent by hand" } as const;
+      expect(await at.store.conclude([3, 1, 9], { from: "failed", ending })).toEqual([3, 1]);
+      expect(await at.store.conclude([3], { from: "failed", ending })).toEqual([]);
+      const store = await at.reopen();
+      expect(await rowOf(store, 3)).toMatchObject({ status: "done", error: "boom", ...ending });
+      expect(await store.requeue([3])).toEqual([]);
+      expect(await store.retain(all)).toBe(2);
+    });
+
+    test("[J127] a query by name finds rows of a topic and rows of a message type", async () => {
+      await using at = await open();
+      const notify = (topic: string) => {
+        const one = entry();
+        return { ...one, message: { ...one.message, type: "User.Notify" }, topic };
+      };
+      await append(at.store, notify("user.notify"), notify("User.Notify"), entry());
+      expect(await idsFor(at.store, { named: "user.notify" })).toEqual([1]);
+      expect(await idsFor(at.store, { named: "User.Notify" })).toEqual([1, 2]);
+      expect(await idsFor(at.store, { named: "User.Notify", status: "pending", cursor: 1 })).toEqual([2]);
+      expect(await idsFor(at.store, { named: "user" })).toEqual([]);
+    });
+
+    test("[J122] a pending row that is concluded is never claimed, and one that is held is left as it is", async () => {
+      await using at = await open();
+      await append(at.store, ...entries(3));
+      const [held] = await claimUnderNewLease(at.store, 1);
+      const ending = { outcome: "cancelled", reason: "its timer was cancelled" } as const;
+      expect(await at.store.conclude([1, 2, 3], { from: "pending", ending })).toEqual([2, 3]);
+      expect(await claimUnderNewLease(at.store, 10)).toEqual([]);
+      expect(await rowOf(at.store, 2)).toMatchObject({ status: "done", ...ending });
+      expect(await at.store.settle([settlement(held!, { kind: "done" })])).toEqual(["settled"]);
+      expect((await rowOf(at.store, 1)).outcome).toBeUndefined();
+    });
+
+    test("[J123] a refused command that comes again may succeed, fail or be refused anew; a dead letter is not refused away", async () => {
+      await using at = await open();
+      const refused = (reason: string) => ({ status: "done", ending: { outcome: "refused", reason } }) as const;
+      const one = entry({}, refused("sold out"));
+      const state = async () => {
+        const { status, error, outcome, reason } = await rowOf(at.store, 1);
+        return [status, error, outcome, reason];
+      };
+      await append(at.store, one);
+      await append(at.store, { ...one, as: refused("closed") });
+      expect(await state()).toEqual(["done", undefined, "refused", "closed"]);
+      await append(at.store, { ...one, as: { status: "failed", error: "boom" } });
+      expect(await state()).toEqual(["failed", "boom", undefined, undefined]);
+      await append(at.store, { ...one, as: refused("again") });
+      expect(await state()).toEqual(["failed", "boom", undefined, undefined]);
+      await append(at.store, { ...one, as: { status: "done" } });
+      expect(await state()).toEqual(["done", undefined, undefined, undefined]);
+    });
+
+    test("[J30] retention by age removes rows that were done before the time, and no unsettled row", async () => {
       await using at = await open();
       await append(at.store, entry(), entry(), ...settledEntries(2));
       await claimUnderNewLease(at.store, 1);
@@ -330,5 +392,6 @@ export function journalCases(open: OpenStore): void {
 }
 
 function settledEntries(count: number) {
-  return Array.from({ length: count }, () => entry({}, { status: "done" }));
+  const ending = { outcome: "refused", reason: "no" } as const;
+  return Array.from({ length: count }, (_, n) => entry({}, n % 2 ? { status: "done", ending } : { status: "done" }));
 }

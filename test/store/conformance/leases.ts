@@ -54,21 +54,6 @@ export function leaseCases(open: OpenStore): void {
       expect(claimedIds(await at.store.claim({ lease, limit: 10, kinds: EVENTS }))).toEqual([2]);
     });
 
-    test("[J92] whoever says something about himself learns what the holders of live leases have said", async () => {
-      await using at = await open();
-      const other = await at.second();
-      await at.store.openLease(LEASE_MS);
-      expect((await at.store.openLease(LEASE_MS, "one  {}")).others).toEqual([]);
-      const two = await other.openLease(2 * LEASE_MS, "two");
-      expect(two.others).toEqual(["one  {}"]);
-      expect((await at.store.openLease(LEASE_MS)).others).toBeUndefined();
-      expect((await at.store.openLease(1, "three")).others).toEqual(["one  {}", "two"]);
-      at.host.stepClock(LEASE_MS);
-      expect((await at.store.openLease(LEASE_MS, "four")).others).toEqual(["two"]);
-      await at.store.closeLease(two.lease);
-      expect((await other.openLease(LEASE_MS, "five")).others).toEqual(["four"]);
-    });
-
     test("[J17] a claim takes the kinds asked for, up to its limit, and counts an attempt", async () => {
       await using at = await open();
       await append(

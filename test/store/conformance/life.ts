@@ -17,6 +17,7 @@ const EVERY_CALL: readonly ((store: Store) => Promise<unknown>)[] = [
   (store) => store.settle([]),
   (store) => store.recover(),
   (store) => store.requeue([]),
+  (store) => store.conclude([], { from: "failed", ending: { outcome: "discarded", reason: "no" } }),
   (store) => store.releaseRetries(1),
   (store) => store.query({ limit: 1 }),
   (store) => store.count(),

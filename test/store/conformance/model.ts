@@ -29,6 +29,10 @@ const DEMANDED = [
   "settled",
   "recovered",
   "requeued",
+  "concluded",
+  "consumers-moved",
+  "removed",
+  "running",
   "retry released",
   "retained",
 ] as const;
@@ -95,6 +99,8 @@ class HistoryRun {
     if (name === "settle" && Array.isArray(answer)) for (const result of answer) this.#seen.add(`${result}`);
     if (name === "recover" && answer !== 0) this.#seen.add("recovered");
     if (name === "requeue" && Array.isArray(answer) && answer.length > 0) this.#seen.add("requeued");
+    if (name === "conclude" && Array.isArray(answer) && answer.length > 0) this.#seen.add("concluded");
+    if (name === "remove consumer") this.#seen.add(`${answer}`);
     if (name === "retain" && answer !== 0) this.#seen.add("retained");
     if (typeof released === "number" && released > 0) this.#seen.add("retry released");
   }
@@ -129,6 +135,7 @@ async function observe(store: Store): Promise<unknown> {
     spaces,
     rows: await store.query({ limit: 1_000 }),
     count: await store.count(),
+    consumers: await store.consumers(),
     due: (await store.dueRows(Number.MAX_SAFE_INTEGER, 1_000)).map(({ order, ...row }) => row),
     earliest: await store.earliestDue(),
   });
@@ -158,6 +165,7 @@ function expectedSight(model: StoreModel): unknown {
     spaces,
     rows: model.journal.rows,
     count: model.journal.count(),
+    consumers: model.journal.consumers(model.nowMs),
     due: model.dueRows(Number.MAX_SAFE_INTEGER),
     earliest: model.dueRows(Number.MAX_SAFE_INTEGER)[0]?.dueAtMs,
   });

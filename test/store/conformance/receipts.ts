@@ -306,7 +306,7 @@ export function receiptCases(open: OpenStore): void {
       expect(await at.store.append([entry({ id })])).toMatchObject({ reason: "too-old" });
     });
 
-    test("[S102] an event that has failed keeps its receipts until it is requeued and done", async () => {
+    test("[S102] an event that has failed keeps its receipts until it is requeued and done, or discarded", async () => {
       await using at = await open(SHORT);
       const ids = [idAt(START_MS), idAt(START_MS)] as const;
       const rows = await append(at.store, ...ids.map((id) => entry({ id })));
@@ -328,9 +328,8 @@ export function receiptCases(open: OpenStore): void {
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
       expect(await at.store.retain({ keepSettled: 0, limit: 10 })).toBe(1);
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(0);
-      expect(await at.store.requeue([rows[1]!])).toEqual([rows[1]]);
-      const [last] = await claimUnderNewLease(at.store, 1);
-      expect(await at.store.settle([settlement(last!, DONE)])).toEqual(["settled"]);
+      const ending = { outcome: "discarded", reason: "no use" } as const;
+      expect(await at.store.conclude([rows[1]!], { from: "failed", ending })).toEqual([rows[1]]);
       expect(await forget(at.store, START_MS + HOUR_MS)).toBe(1);
     });
 

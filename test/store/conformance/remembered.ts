@@ -56,7 +56,9 @@ export function rememberedCases(open: OpenStore): void {
         settlement(fourth!, { kind: "retry", atMs: 1, error: "later" }),
       ];
       expect(await at.store.settle(outcomes)).toEqual(["settled", "settled", "settled", "settled"]);
-      const again = [first, second, third, fourth].map((claim) => settlement(claim!, { ...DONE, note: "again" }));
+      const again = [first, second, third, fourth].map((claim) =>
+        settlement(claim!, { ...DONE, ending: { outcome: "unheard", reason: "again" } }),
+      );
       for (const one of again) expect(await at.store.settle([one])).toEqual(["lease-lost"]);
       expect(await at.store.settle(again)).toEqual(["lease-lost", "lease-lost", "lease-lost", "lease-lost"]);
       const rows = await at.store.query({ limit: 10 });

@@ -81,11 +81,11 @@ export function settlingCases(open: OpenStore): void {
       await using at = await open();
       await append(at.store, ...entries(9));
       const claims = await claimUnderNewLease(at.store, 9);
-      const noted = { kind: "done", note: "nobody" } as const;
+      const noted = { kind: "done", ending: { outcome: "unheard", reason: "no subscriber" } } as const;
       const odd = claims.filter(({ row }) => row.id % 2 === 1);
       expect(await at.store.settle(odd.map((claim) => settlement(claim, noted)))).toEqual(odd.map(() => "settled"));
       expect(await at.store.count()).toEqual({ pending: 0, processing: 4, done: 5, failed: 0 });
-      expect((await rowOf(at.store, 5)).error).toBe("nobody");
+      expect(await rowOf(at.store, 5)).toMatchObject({ outcome: "unheard", reason: "no subscriber" });
       // One of them was lost, and a row between them is ours and not settled: as many are held as are settled.
       await at.store.settle([settlement(claims[3]!, { kind: "release" })]);
       const [two, four, eight] = [claims[1]!, claims[3]!, claims[7]!].map((claim) => settlement(claim, DONE));
@@ -101,7 +101,7 @@ export function settlingCases(open: OpenStore): void {
       at.host.stepClock(500);
       await at.store.settle([
         settlement(claims[0]!, DONE),
-        settlement(claims[1]!, { kind: "done", note: "nobody subscribed" }),
+        settlement(claims[1]!, { kind: "done", ending: { outcome: "unheard", reason: "no subscriber" } }),
         settlement(claims[2]!, { kind: "failed", error: "boom" }),
         settlement(claims[3]!, { kind: "retry", atMs: START_MS + 9_000, error: "not yet" }),
         settlement(claims[4]!, { kind: "release" }),
@@ -111,7 +111,7 @@ export function settlingCases(open: OpenStore): void {
       const states = rows.map(({ message, topic, source, createdAtMs, deliveries, ...state }) => state);
       expect(states).toEqual([
         { id: 1, status: "done", attempts: 1, processedAtMs },
-        { id: 2, status: "done", attempts: 1, processedAtMs, error: "nobody subscribed" },
+        { id: 2, status: "done", attempts: 1, processedAtMs, outcome: "unheard", reason: "no subscriber" },
         { id: 3, status: "failed", attempts: 1, processedAtMs, error: "boom" },
         { id: 4, status: "pending", attempts: 1, nextAttemptAtMs: START_MS + 9_000, error: "not yet" },
         { id: 5, status: "pending", attempts: 0 },

@@ -86,15 +86,17 @@ describe("claims that this process has written itself", () => {
       at.store.settle([at.done(1)]),
       at.store.settle([{ ...at.done(2), outcome: { kind: "failed", error: "no" } }]),
       at.store.settle([{ ...at.done(3), outcome: { kind: "release" } }]),
-      at.store.settle([{ ...at.done(4), outcome: { kind: "done", note: "nobody wanted it" } }]),
+      at.store.settle([
+        { ...at.done(4), outcome: { kind: "done", ending: { outcome: "unheard", reason: "no subscriber" } } },
+      ]),
       at.store.settle([at.done(5)]),
     ]);
     const rows = await at.store.query({ limit: 10 });
-    expect(rows.map(({ status, error }) => [status, error])).toEqual([
+    expect(rows.map(({ status, error, reason }) => [status, error ?? reason])).toEqual([
       ["done", undefined],
       ["failed", "no"],
       ["pending", undefined],
-      ["done", "nobody wanted it"],
+      ["done", "no subscriber"],
       ["done", undefined],
     ]);
     expect(rows.every(({ processedAtMs }, index) => (processedAtMs === undefined) === (index === 2))).toBe(true);

@@ -33,7 +33,8 @@ const entry = fc.record({
   ),
   which: small,
   kind: fc.constantFrom("event", "event", "event", "command", "query"),
-  as: fc.constantFrom("pending", "pending", "pending", "claimed", "done", "failed"),
+  as: fc.constantFrom("pending", "pending", "pending", "claimed", "done", "failed", "refused"),
+  decided: fc.constantFrom("now", "before", "unsaid"),
   lease: small,
 });
 export type EntryPick = typeof entry extends fc.Arbitrary<infer T> ? T : never;
@@ -51,6 +52,8 @@ const settlement = fc.record({
     "failed",
     "retry",
     "retry",
+    "waits",
+    "waits",
     "release",
   ),
   inMs: ms,
@@ -59,9 +62,18 @@ const settlement = fc.record({
     { weight: 1, arbitrary: fc.constantFrom("lease", "attempt") },
   ),
   delivery: fc.option(
-    fc.record({ subscriber: fc.nat(1), status: fc.constantFrom("done", "failed", "retry"), attempts: small }),
+    fc.record({
+      subscriber: fc.nat(1),
+      status: fc.constantFrom("done", "failed", "retry"),
+      attempts: small,
+      nextAttemptAtMs: ms,
+    }),
     { nil: undefined },
   ),
+  /** Which consumer an outcome of `waits` names, and whether it waits for a time too. */
+  awaits: fc.nat(2),
+  isTimed: fc.boolean(),
+  decided: fc.constantFrom("now", "now", "now", "before", "unsaid"),
 });
 export type SettlementPick = typeof settlement extends fc.Arbitrary<infer T> ? T : never;
 
@@ -134,6 +146,7 @@ const action = fc.oneof(
       lease: fc.nat(2),
       limit: fc.nat(4),
       kinds: fc.constantFrom<("event" | "command")[]>(["event"], ["event"], ["command"], ["event", "command"], []),
+      consumers: fc.subarray([0, 1, 2]),
       suspects: fc.option(fc.record({ from: fc.integer({ min: 1, max: 2 }), limit: fc.nat(2) }), { nil: undefined }),
     }),
   },
@@ -144,7 +157,36 @@ const action = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("recover" as const) }) },
   {
     weight: 2,
-    arbitrary: fc.record({ kind: fc.constant("requeue" as const), ids: fc.array(fc.nat(12), { maxLength: 6 }) }),
+    arbitrary: fc.record({
+      kind: fc.constant("requeue" as const),
+      ids: fc.array(fc.nat(12), { maxLength: 6 }),
+      onlyFor: fc.option(fc.nat(1), { nil: undefined }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("declare consumers" as const),
+      consumers: fc.subarray([0, 1, 2]),
+      lease: fc.nat(2),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("remove consumer" as const),
+      consumer: fc.nat(2),
+      except: fc.option(fc.nat(2), { nil: undefined }),
+      limit: fc.integer({ min: 1, max: 3 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("conclude" as const),
+      ids: fc.array(fc.nat(12), { maxLength: 6 }),
+      from: fc.constantFrom("failed", "pending"),
+    }),
   },
   {
     weight: 4,
@@ -197,6 +239,7 @@ export const PROLOGUE: Step = {
         which: 0,
         kind: n === 3 ? "command" : "event",
         as: n === 5 ? "failed" : "pending",
+        decided: "unsaid",
         lease: 0,
       })),
     },

@@ -4,16 +4,26 @@
  */
 import { EVENT_SUSPECT_DEATHS } from "../../../../src/limits.ts";
 import type { Message } from "../../../../src/message/envelope.ts";
+import {
+  type ConsumerDeclaration,
+  type ConsumerRemoval,
+  type ConsumerTable,
+  consumerKey,
+  consumerOf,
+  type RemovalResult,
+} from "../../../../src/store/consumer.ts";
 import type {
   Claim,
   ClaimRequest,
+  Conclusion,
+  Ending,
   JournalEntry,
   JournalRow,
   JournalStatus,
   Retention,
   Settlement,
 } from "../../../../src/store/journal.ts";
-import type { AppendOutcome, Lease, SettleResult } from "../../../../src/store/store.ts";
+import type { AppendOutcome, Lease, RequeueTarget, SettleResult } from "../../../../src/store/store.ts";
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type Row = Mutable<JournalRow>;
@@ -28,6 +38,62 @@ export class JournalModel {
   readonly leases = new Map<number, number>();
   /** What holders have said of their rows under the present claim. */
   readonly #said = new Map<number, "begun" | "left">();
+  /** Rows that no time makes claimable. */
+  readonly #parked = new Set<number>();
+  /** When each consumer was declared, by key, and which run under which lease. */
+  readonly #declared = new Map<string, number>();
+  readonly #running = new Map<number, readonly string[]>();
+  version = 0;
+
+  declare({ consumers, running }: ConsumerDeclaration, nowMs: number): ConsumerTable {
+    const before = this.#declared.size;
+    for (const key of consumers.map(consumerKey)) if (!this.#declared.has(key)) this.#declared.set(key, nowMs);
+    if (this.#declared.size > before) this.version++;
+    if (running !== undefined && this.leases.has(running.lease)) this.#running.set(running.lease, running.keys);
+    return this.consumers(nowMs);
+  }
+
+  consumers(nowMs: number): ConsumerTable {
+    const consumers = [...this.#declared.keys()].sort().map((key) => ({
+      ...consumerOf(key),
+      declaredAtMs: this.#declared.get(key)!,
+      leases: this.#leasesOf(key, nowMs),
+      waiting: this.#awaiting(key).length,
+    }));
+    return { version: this.version, consumers };
+  }
+
+  removeConsumer({ limit, exceptLease, ...consumer }: ConsumerRemoval, nowMs: number): RemovalResult {
+    const key = consumerKey(consumer);
+    if (!this.#declared.has(key)) return "unknown";
+    if (this.#leasesOf(key, nowMs).some((lease) => lease !== exceptLease)) return "running";
+    const ended = this.#awaiting(key).slice(0, limit);
+    for (const row of ended) {
+      this.#parked.delete(row.id);
+      delete row.nextAttemptAtMs;
+      row.deliveries = row.deliveries.map(({ awaits, ...delivery }) => {
+        if (awaits === key) return { ...delivery, status: "removing" };
+        return awaits === undefined ? delivery : { ...delivery, awaits };
+      });
+    }
+    if (ended.length === limit) return "partly";
+    this.#declared.delete(key);
+    this.version++;
+    return "removed";
+  }
+
+  #awaiting(key: string): Row[] {
+    return this.rows.filter(({ deliveries }) => deliveries.some(({ awaits }) => awaits === key));
+  }
+
+  #leasesOf(key: string, nowMs: number): number[] {
+    const live = [...this.leases].filter(([, expiresAtMs]) => expiresAtMs > nowMs).map(([lease]) => lease);
+    return live.filter((lease) => this.#running.get(lease)?.includes(key));
+  }
+
+  isOutdated({ consumers }: { readonly consumers?: number | undefined }): boolean {
+    return consumers !== undefined && consumers !== this.version;
+  }
 
   append(entries: readonly JournalEntry[], nowMs: number): AppendOutcome {
     const before = { rows: [...this.rows], lastId: this.#lastId };
@@ -44,17 +110,37 @@ export class JournalModel {
       ids.push(known?.id ?? this.#insert(entry, nowMs));
     }
     for (const [at, { as }] of entries.entries())
-      if (as.status === "done") this.#doneAfterAll(ids[at]!, as.note, nowMs);
+      if (as.status !== "done" || !this.isOutdated(as)) this.#repeat(ids[at]!, as, nowMs);
     return isRepeated ? { kind: "appended", ids, repeated: true } : { kind: "appended", ids };
   }
 
-  #doneAfterAll(id: number, note: string | undefined, nowMs: number): void {
-    const row = this.rows.find((one) => one.id === id);
-    if (row?.status !== "failed") return;
-    row.status = "done";
+  /** A success makes up for a failure or a refusal; a refusal or failure replaces a refusal. */
+  #repeat(id: number, as: JournalEntry["as"], nowMs: number): void {
+    const row = this.rows.find((one) => one.id === id)!;
+    const isSuccess = as.status === "done" && as.ending === undefined;
+    if (as.status !== "done" && as.status !== "failed") return;
+    if (row.outcome !== "refused" && !(row.status === "failed" && isSuccess)) return;
+    row.status = as.status;
     row.processedAtMs = nowMs;
-    delete row.error;
-    if (note !== undefined) row.error = note;
+    endAs(row, as.status === "done" ? as.ending : undefined);
+    if (as.status === "failed") row.error = as.error;
+  }
+
+  conclude(ids: readonly number[], { from, ending }: Conclusion, nowMs: number): number[] {
+    return ids.filter((id) => {
+      const row = this.rows.find((one) => one.id === id);
+      if (row?.status !== from) return false;
+      const { error } = row;
+      row.status = "done";
+      row.processedAtMs = nowMs;
+      endAs(row, ending);
+      if (from === "failed" && error !== undefined) row.error = error;
+      delete row.deaths;
+      delete row.nextAttemptAtMs;
+      this.#parked.delete(id);
+      row.deliveries = row.deliveries.map(({ awaits: _, ...delivery }) => delivery);
+      return true;
+    });
   }
 
   openLease(durationMs: number, nowMs: number): Lease {
@@ -86,13 +172,14 @@ export class JournalModel {
     });
   }
 
-  claim({ lease, limit, kinds, suspects }: ClaimRequest, nowMs: number): Claim[] {
+  claim({ lease, limit, kinds, suspects, consumers = [] }: ClaimRequest, nowMs: number): Claim[] {
     const expiresAtMs = this.leases.get(lease);
     if (expiresAtMs === undefined || expiresAtMs <= nowMs) return [];
     const claimable = this.rows.filter(
       (row) =>
         row.status === "pending" &&
-        row.nextAttemptAtMs === undefined &&
+        ((row.nextAttemptAtMs === undefined && !this.#parked.has(row.id)) ||
+          row.deliveries.some(({ awaits }) => awaits !== undefined && consumers.includes(awaits))) &&
         kinds.some((kind) => kind === row.message?.kind),
     );
     const isSuspect = (row: Row) => suspects !== undefined && (row.deaths ?? 0) >= suspects.from;
@@ -102,6 +189,9 @@ export class JournalModel {
       row.status = "processing";
       row.attempts++;
       this.#said.delete(row.id);
+      this.#parked.delete(row.id);
+      delete row.nextAttemptAtMs;
+      row.deliveries = row.deliveries.map(({ awaits: _, ...delivery }) => delivery);
       row.lease = lease;
       return { row: structuredClone(row), lease, attempt: row.attempts };
     });
@@ -115,6 +205,7 @@ export class JournalModel {
   settle(settlement: Settlement, nowMs: number): SettleResult {
     const row = this.rows.find((one) => one.id === settlement.id);
     if (row === undefined || !this.isHeld(settlement)) return "lease-lost";
+    if (this.isOutdated(settlement)) return "consumers-moved";
     for (const delivery of settlement.deliveries ?? []) {
       const others = row.deliveries.filter((one) => one.subscriber !== delivery.subscriber);
       row.deliveries = [...others, { ...delivery }];
@@ -128,13 +219,16 @@ export class JournalModel {
       row.attempts--;
       return "settled";
     }
-    delete row.error;
-    delete row.deaths;
-    const error = outcome.kind === "done" ? outcome.note : outcome.error;
-    if (error !== undefined) row.error = error;
+    if (outcome.kind !== "waits") delete row.deaths;
+    endAs(row, outcome.kind === "done" ? outcome.ending : undefined);
+    if (outcome.kind !== "done") row.error = outcome.error;
     if (outcome.kind === "retry") {
       row.status = "pending";
       row.nextAttemptAtMs = outcome.atMs;
+    } else if (outcome.kind === "waits") {
+      row.status = "pending";
+      if (outcome.atMs === undefined) this.#parked.add(row.id);
+      else row.nextAttemptAtMs = outcome.atMs;
     } else {
       row.status = outcome.kind;
       row.processedAtMs = nowMs;
@@ -142,15 +236,23 @@ export class JournalModel {
     return "settled";
   }
 
-  requeue(ids: readonly number[]): number[] {
+  requeue(ids: readonly number[], onlyFor?: RequeueTarget): number[] {
     return ids.filter((id) => {
       const row = this.rows.find((one) => one.id === id);
-      if (row?.status !== "failed") return false;
+      if (row?.status !== "failed" && row?.status !== "done") return false;
+      if (row.status === "done" && row.outcome !== "unheard" && onlyFor === undefined) return false;
       row.status = "pending";
-      delete row.error;
+      endAs(row, undefined);
       delete row.deaths;
       delete row.processedAtMs;
-      row.deliveries = row.deliveries.filter((delivery) => delivery.status === "done");
+      const { subscribers = [], others = [] } = onlyFor ?? {};
+      row.deliveries = row.deliveries.filter(
+        ({ status, subscriber }) => status === "done" && !subscribers.includes(subscriber),
+      );
+      for (const subscriber of others) {
+        if (row.deliveries.some((one) => one.subscriber === subscriber)) continue;
+        row.deliveries = [...row.deliveries, { subscriber, status: "done", attempts: 0 }];
+      }
       return true;
     });
   }
@@ -185,14 +287,16 @@ export class JournalModel {
 
   #insert({ message, topic, source, as }: JournalEntry, nowMs: number): number {
     const id = ++this.#lastId;
-    const status = as.status === "claimed" ? "processing" : as.status;
+    const isOld = as.status === "done" && this.isOutdated(as);
+    const status = isOld ? "pending" : as.status === "claimed" ? "processing" : as.status;
     const row: Row = { id, topic, source, message, status, createdAtMs: nowMs, attempts: 0, deliveries: [] };
     if (as.status === "claimed") {
       row.attempts = 1;
       row.lease = as.lease;
     }
     if (as.status === "failed") row.error = as.error;
-    if (as.status === "done" || as.status === "failed") row.processedAtMs = nowMs;
+    if (!isOld && as.status === "done") endAs(row, as.ending);
+    if (!isOld && (as.status === "done" || as.status === "failed")) row.processedAtMs = nowMs;
     this.rows.push(row);
     return id;
   }
@@ -205,6 +309,14 @@ export class JournalModel {
     }
     return abandoned.length;
   }
+}
+
+/** How the row ended, in place of how it ended or failed before. */
+function endAs(row: Row, ending: Ending | undefined): void {
+  delete row.error;
+  delete row.outcome;
+  delete row.reason;
+  Object.assign(row, ending);
 }
 
 function sameContent(row: Row, { message, topic, source }: JournalEntry): boolean {

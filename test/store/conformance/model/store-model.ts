@@ -65,6 +65,9 @@ export class StoreModel {
     for (const { id, path, depth, sequence } of request.reads) {
       if (space.hasMoved(id, path, depth, sequence, request.session)) return no("stale", "read-moved");
     }
+    if (request.settlements.some((settlement) => this.journal.isOutdated(settlement))) {
+      return no("stale", "consumers-moved");
+    }
     if (!request.settlements.every((settlement) => this.journal.isHeld(settlement))) {
       return no("permanent", "lease-lost");
     }

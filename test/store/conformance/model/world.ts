@@ -4,8 +4,9 @@
  */
 import type { Json } from "../../../../src/message/json.ts";
 import type { CommitRequest } from "../../../../src/store/commit.ts";
+import { type Consumer, consumerKey } from "../../../../src/store/consumer.ts";
 import type { DueChange } from "../../../../src/store/due.ts";
-import type { Claim, JournalEntry, Settlement } from "../../../../src/store/journal.ts";
+import type { Claim, Conclusion, Delivery, JournalEntry, Settlement } from "../../../../src/store/journal.ts";
 import type { Store } from "../../../../src/store/store.ts";
 import { commitBy, message, ref } from "../requests.ts";
 import type { Action, DuePick, EntryPick, PreconditionPick, ReadPick, SettlementPick } from "./actions.ts";
@@ -86,7 +87,8 @@ export class World {
       }
       case "claim": {
         const { limit, kinds, suspects } = action;
-        const request = { lease: this.#lease(action.lease), limit, kinds, ...(suspects && { suspects }) };
+        const consumers = action.consumers.map(keyOf);
+        const request = { lease: this.#lease(action.lease), limit, kinds, consumers, ...(suspects && { suspects }) };
         const claims = journal.claim(request, nowMs);
         this.#claims.push(...claims);
         return planned(claims, (store) => store.claim(request));
@@ -98,8 +100,28 @@ export class World {
       }
       case "recover":
         return planned(journal.recover(nowMs), (store) => store.recover());
-      case "requeue":
-        return planned(journal.requeue(action.ids), (store) => store.requeue(action.ids));
+      case "requeue": {
+        const { ids, onlyFor: one } = action;
+        const onlyFor = one === undefined ? undefined : { subscribers: [`s${one}`], others: [`s${1 - one}`, "other"] };
+        return planned(journal.requeue(ids, onlyFor), (store) => store.requeue(ids, onlyFor));
+      }
+      case "declare consumers": {
+        const running = { lease: this.#lease(action.lease), keys: action.consumers.map(keyOf) };
+        const declaration = { consumers: action.consumers.map(consumerAt), running };
+        return planned(journal.declare(declaration, nowMs), (store) => store.declareConsumers(declaration));
+      }
+      case "remove consumer": {
+        const { consumer, except, limit } = action;
+        const exceptLease = except === undefined ? undefined : this.#lease(except);
+        const removal = { ...consumerAt(consumer), exceptLease, limit };
+        return planned(journal.removeConsumer(removal, nowMs), (store) => store.removeConsumer(removal));
+      }
+      case "conclude": {
+        const { ids, from } = action;
+        const outcome = from === "failed" ? "discarded" : "cancelled";
+        const conclusion: Conclusion = { from, ending: { outcome, reason: "given up" } };
+        return planned(journal.conclude(ids, conclusion, nowMs), (store) => store.conclude(ids, conclusion));
+      }
       case "release retries": {
         const atMs = nowMs + action.inMs;
         return planned(journal.releaseRetries(atMs), (store) => store.releaseRetries(atMs));
@@ -208,13 +230,23 @@ export class World {
     return { kind, session: this.#sessions[session]!.name, localSequence };
   }
 
-  #entry({ content, which, kind, as, lease }: EntryPick): JournalEntry {
+  /** The version of the consumer table that a decision names. */
+  #decided(decided: SettlementPick["decided"]): { readonly consumers?: number } {
+    const { version } = this.model.journal;
+    return decided === "unsaid" ? {} : { consumers: decided === "now" ? version : version - 1 };
+  }
+
+  #entry({ content, which, kind, as, lease, decided }: EntryPick): JournalEntry {
     const start: JournalEntry["as"] =
       as === "claimed"
         ? { status: "claimed", lease: this.#lease(lease) }
         : as === "failed"
           ? { status: "failed", error: "from the start" }
-          : { status: as };
+          : as === "refused"
+            ? { status: "done", ending: { outcome: "refused", reason: "not now" } }
+            : as === "done"
+              ? { status: "done", ...this.#decided(decided) }
+              : { status: as };
     const earlier = content === "new" ? undefined : this.#entries.at(-1 - which);
     if (earlier === undefined) {
       const id = `message ${this.#entries.length}`;
@@ -231,7 +263,8 @@ export class World {
     return { ...earlier, message: { ...earlier.message, data: "something else" }, as: start };
   }
 
-  #settlement({ claim, outcome, inMs, mistake, delivery }: SettlementPick): Settlement[] {
+  #settlement(pick: SettlementPick): Settlement[] {
+    const { claim, outcome, mistake, delivery, decided } = pick;
     const held = this.#claims.at(-1 - claim);
     if (held === undefined) return [];
     const { row, lease, attempt } = held;
@@ -240,16 +273,28 @@ export class World {
         id: row.id,
         lease: mistake === "lease" ? lease + 1 : lease,
         attempt: mistake === "attempt" ? attempt + 1 : attempt,
-        outcome: this.#outcome(outcome, inMs),
-        ...(delivery === undefined ? {} : { deliveries: [{ ...delivery, subscriber: `s${delivery.subscriber}` }] }),
+        outcome: this.#outcome(pick),
+        ...this.#decided(decided),
+        ...(outcome === "waits"
+          ? { deliveries: [{ subscriber: "s0", status: "waiting", attempts: 0, awaits: keyOf(pick.awaits) }] }
+          : delivery === undefined
+            ? {}
+            : { deliveries: [this.#delivery(delivery)] }),
       },
     ];
   }
 
-  #outcome(kind: SettlementPick["outcome"], inMs: number): Settlement["outcome"] {
+  #delivery({ subscriber, status, attempts, nextAttemptAtMs }: NonNullable<SettlementPick["delivery"]>): Delivery {
+    const at = status === "retry" ? { nextAttemptAtMs: this.model.nowMs + nextAttemptAtMs } : {};
+    return { subscriber: `s${subscriber}`, status, attempts, ...at };
+  }
+
+  #outcome({ outcome: kind, inMs, isTimed }: SettlementPick): Settlement["outcome"] {
     switch (kind) {
+      case "waits":
+        return { kind, error: "nobody runs it", ...(isTimed ? { atMs: this.model.nowMs + inMs } : {}) };
       case "noted":
-        return { kind: "done", note: "a note" };
+        return { kind: "done", ending: { outcome: "unheard", reason: "a note" } };
       case "failed":
         return { kind, error: "it failed" };
       case "retry":
@@ -269,6 +314,14 @@ export class World {
   #lease(back: number): number {
     return Math.max(this.#leases - back, 1);
   }
+}
+
+function consumerAt(at: number): Consumer {
+  return { name: `c${at}`, pattern: at === 2 ? "model.*" : "model.topic" };
+}
+
+function keyOf(at: number): string {
+  return consumerKey(consumerAt(at));
 }
 
 function onePerDocument(reads: readonly ReadPick[]): ReadPick[] {

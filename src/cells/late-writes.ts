@@ -1,0 +1,123 @@
+/**
+ * Writes of plain code that depend on a document which is not loaded (`push`, `update`, `delete`). SPEC: R53.
+ *
+ * ```
+ *   tried at once, for a document that may not exist ──confirmed──> done
+ *      └──there is one──> behind: run again when it is loaded, in the order of the calls ──> done, or reported
+ * ```
+ * Each is a commit of its own: it must not take other writes of the same turn with it. Later writes to the same document go
+ * through the same queue, so that none overtakes another.
+ */
+import type { Host } from "../host/host.ts";
+import { LATE_WRITES_MAX } from "../limits.ts";
+import { thrownText } from "../message/error-data.ts";
+import type { DocumentIndex } from "../scheduler/address.ts";
+import type { Scheduler } from "../scheduler/scheduler.ts";
+import { ReadBehind, ReadTentative, ReadTooEarly } from "../scheduler/turns.ts";
+import type { CommitOutcome } from "../store/commit.ts";
+
+import { StoreError } from "../store/store.ts";
+import { verdictOn } from "../work/retry-table.ts";
+import { transact } from "./transact.ts";
+
+interface Queue {
+  readonly home: DocumentIndex;
+  /** Resolves when every write so far has its answer. */
+  last: Promise<void>;
+  size: number;
+  /** A write has to run again: the next ones wait for it. */
+  isBehind: boolean;
+  /** Lets go of the document. */
+  readonly release: () => void;
+}
+
+export class LateWrites {
+  readonly #host: Host;
+  readonly #scheduler: Scheduler;
+  readonly #queues = new Map<DocumentIndex, Queue>();
+
+  constructor(host: Host, scheduler: Scheduler) {
+    this.#host = host;
+    this.#scheduler = scheduler;
+  }
+
+  get isEmpty(): boolean {
+    return this.#queues.size === 0;
+  }
+
+  /** Whether writes to the document are under way here. */
+  has(home: DocumentIndex): boolean {
+    return this.#queues.has(home);
+  }
+
+  /** Runs the write as a commit of its own, now and, if the document turns out to exist, again when it is loaded. */
+  write(home: DocumentIndex, code: () => void): void {
+    const queue = this.#queues.get(home) ?? this.#open(home);
+    if (queue.size >= LATE_WRITES_MAX)
+      throw new StoreError(
+        "STORE_MISUSE",
+        `${LATE_WRITES_MAX} writes wait until ${home.root} is loaded; await its pull() before writing more`,
+      );
+    const tried = queue.isBehind ? undefined : this.#try(queue, code);
+    queue.size++;
+    queue.last = queue.last.then(() => this.#finish(queue, tried, code));
+    this.#scheduler.background(queue.last);
+  }
+
+  #open(home: DocumentIndex): Queue {
+    const release = home.replica.observe(home.document);
+    const queue: Queue = { home, last: Promise.resolve(), size: 0, isBehind: false, release };
+    this.#queues.set(home, queue);
+    return queue;
+  }
+
+  /** The outcome of the commit; undefined where nothing was committed, and the write has to run again. */
+  #try(queue: Queue, code: () => void): Promise<CommitOutcome> | undefined {
+    try {
+      const { commit, missing } = this.#scheduler.transact(queue.home.replica, code);
+      if (commit === undefined && missing !== undefined) queue.isBehind = true;
+      commit?.outcome.then(({ kind }) => {
+        if (kind === "rejected") queue.isBehind = true;
+      });
+      return commit?.outcome;
+    } catch (error) {
+      const isTooEarly = error instanceof ReadTooEarly || error instanceof ReadTentative || error instanceof ReadBehind;
+      if (!isTooEarly) throw this.#refused(queue, error);
+      queue.isBehind = true;
+      return undefined;
+    }
+  }
+
+  /** The caller hears of it. */
+  #refused(queue: Queue, error: unknown): unknown {
+    if (queue.size === 0) this.#close(queue);
+    return error;
+  }
+
+  async #finish(queue: Queue, tried: Promise<CommitOutcome> | undefined, code: () => void): Promise<void> {
+    try {
+      const outcome = await tried;
+      const isStale = outcome?.kind === "rejected" && verdictOn(outcome) === "again";
+      if (outcome?.kind === "rejected" && !isStale) this.#lost(queue, outcome.message);
+      else if (outcome === undefined ? queue.isBehind : isStale) await this.#again(queue, code);
+    } catch (error) {
+      this.#lost(queue, thrownText(error));
+    }
+    if (--queue.size === 0) this.#close(queue);
+  }
+
+  async #again(queue: Queue, code: () => void): Promise<void> {
+    const { replica, document } = queue.home;
+    await replica.load([document]);
+    await transact(this.#host, this.#scheduler, replica, this.#scheduler.reads(replica), code, {});
+  }
+
+  #lost({ home }: Queue, message: string): void {
+    this.#scheduler.report(new Error(`a write to ${home.root} was taken back: ${message}`));
+  }
+
+  #close(queue: Queue): void {
+    this.#queues.delete(queue.home);
+    queue.release();
+  }
+}

@@ -1,0 +1,15 @@
+/** The name under which the actions of this command stand in the journal: the user and the machine. */
+import { hostname, userInfo } from "node:os";
+
+export function operatorName(): string {
+  return `${userName()}@${hostname()}`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A user without an entry in the system's list, as in containers.
+    return `uid ${process.getuid?.() ?? "unknown"}`;
+  }
+}

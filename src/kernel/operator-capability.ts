@@ -1,0 +1,235 @@
+/**
+ * Actions of an operator on the journal and the timers: `Kernel.Requeue`, `Kernel.Discard`, `Kernel.Purge`, `Kernel.CancelTimer`, and on actors: `Kernel.Heal`. They happen in the
+ * process that owns the store. Each leaves an audit row in the journal (`Sys.Audited`). SPEC: K40, K90, K91.
+ */
+import { type OperatorAction, recordAction } from "../bus/audit.ts";
+import type { EventBus } from "../bus/event-bus.ts";
+import { ExtensionError } from "../extensions/extension-error.ts";
+import type { ExtensionLoader } from "../extensions/extension-loader.ts";
+import type { ExtensionStatus } from "../extensions/extension-record.ts";
+import type { Host } from "../host/host.ts";
+import { OPERATOR_TEXT_LENGTH_MAX, PURGE_STEPS_MAX, REQUEUE_IDS_MAX, RETENTION_STEP_ROWS } from "../limits.ts";
+import type { Capability } from "../loop/capability.ts";
+import { capability } from "../loop/define-capability.ts";
+import type { EventLoop } from "../loop/event-loop.ts";
+import { type DataSchema, dataSchema } from "../loop/message-schema.ts";
+import { Failure } from "../message/error-data.ts";
+import type { Json, JsonObject } from "../message/json.ts";
+import type { Store } from "../store/store.ts";
+
+export interface OperatorParts {
+  readonly host: Host;
+  readonly bus: EventBus;
+  readonly store: Store;
+  extensions(): ExtensionLoader | undefined;
+  readonly loop: () => EventLoop;
+}
+
+/** The operator, as the client says; the socket belongs to one user. */
+interface ByOperator {
+  readonly by?: string;
+}
+
+interface Ids extends ByOperator {
+  readonly ids: readonly number[];
+  readonly consumer?: string;
+}
+
+interface ConsumerName {
+  readonly name: string;
+  readonly pattern?: string;
+}
+
+interface Bounds extends ByOperator {
+  readonly settledBeforeMs?: number;
+  readonly keepSettled?: number;
+}
+
+/** The same audit rows for a verb that changes the store of a stopped kernel itself. */
+export const recordOperatorAction = recordAction;
+
+export function operatorCapability({ host, bus, store, extensions, loop }: OperatorParts): Capability {
+  const record = (action: OperatorAction) => recordAction({ host, store }, action);
+  return capability({
+    description: "what an operator does to dead letters, done rows and timers",
+    // The audit row is durable before the answer.
+    durable: "unawaited",
+    sends: { "Timer.Cancel": "command" },
+    commands: {
+      "Kernel.Requeue": {
+        description:
+          "puts events back that failed, or that were settled without a consumer; done ones for one consumer",
+        input: idList(),
+        handle: async ({ ids, consumer, by }: Ids) => {
+          const requeued = [...(await bus.requeue(ids, { consumer }))];
+          if (requeued.length > 0) await record({ action: "requeue", by, ids: requeued });
+          return { requeued };
+        },
+      },
+      "Kernel.Discard": {
+        description: "gives dead letters up, with a reason",
+        input: idList(["reason"]),
+        handle: async ({ ids, reason, by }: Ids & { reason: string }) => {
+          const discarded = [...(await bus.discard(ids, reason))];
+          if (discarded.length > 0) await record({ action: "discard", by, ids: discarded, reason });
+          return { discarded };
+        },
+      },
+      "Kernel.Purge": {
+        description: `removes done rows of the journal, at most ${PURGE_STEPS_MAX * RETENTION_STEP_ROWS} at a time; dead letters stay`,
+        input: bounds,
+        handle: async ({ by, ...given }: Bounds) => {
+          const removed = await purge(host, store, given);
+          if (removed > 0) await record({ action: "purge", by, removed, ...given });
+          return { removed };
+        },
+      },
+      "Kernel.RemoveConsumer": {
+        description: "removes a consumer that is gone for good, and settles the events that wait for it alone",
+        input: consumerName,
+        handle: async ({ name, pattern }: ConsumerName) =>
+          JSON.parse(JSON.stringify({ removed: await bus.removeConsumers(name, pattern) })) as Json,
+      },
+      "Kernel.RestartExtension": {
+        description: "starts an extension in ERROR again, and those that failed because they depend on it",
+        input: extensionId,
+        handle: async ({ id, by }: ByOperator & { id: string }) => {
+          const restarted = await restart(extensions(), id);
+          await record({ action: "restart", by, extension: id });
+          return JSON.parse(JSON.stringify({ extensions: restarted })) as Json;
+        },
+      },
+      "Kernel.Heal": {
+        description: "starts an actor that was given up after too many crashes",
+        input: capabilityName,
+        handle: ({ capability: name }: { capability: string }) => {
+          const actor = loop().actors.get(name);
+          if (!actor) throw new Failure(404, `there is no capability ${name}; see: millrace ls actors`);
+          const healed = actor.state === "unhealthy";
+          if (healed) actor.heal();
+          return { healed, state: actor.state };
+        },
+      },
+      "Kernel.CancelTimer": {
+        description: "cancels a timer",
+        input: timerId,
+        handle: async ({ timerId, by }: ByOperator & { timerId: string }, context) => {
+          const answer = (await context.command("Timer.Cancel", { timerId })) as JsonObject;
+          if (answer["cancelled"] === true) await record({ action: "cancel", by, timerId });
+          return answer;
+        },
+      },
+    },
+  });
+}
+
+async function restart(loader: ExtensionLoader | undefined, id: string): Promise<readonly ExtensionStatus[]> {
+  if (loader === undefined) throw new Failure(404, "this kernel has no extensions");
+  try {
+    return await loader.restart(id);
+  } catch (error) {
+    if (error instanceof ExtensionError) throw new Failure(409, error.message);
+    throw error;
+  }
+}
+
+async function purge(host: Host, store: Store, given: Omit<Bounds, "by">): Promise<number> {
+  let removed = 0;
+  for (let step = 0; step < PURGE_STEPS_MAX; step++) {
+    const went = await store.retain({ ...given, limit: RETENTION_STEP_ROWS });
+    removed += went;
+    if (went < RETENTION_STEP_ROWS) break;
+    await host.yield();
+  }
+  return removed;
+}
+
+const extensionId = dataSchema<ByOperator & { id: string }>(
+  (data) =>
+    typeof (data as { id?: unknown } | null)?.id === "string" ? byProblem(data) : "id: must be an extension's id",
+  { type: "object", properties: { id: { type: "string" }, by: { type: "string" } }, required: ["id"] },
+);
+
+function textProblem(name: string, value: unknown): string | undefined {
+  if (typeof value === "string" && value.trim() !== "" && value.length <= OPERATOR_TEXT_LENGTH_MAX) return undefined;
+  return `${name}: must be a text of 1 to ${OPERATOR_TEXT_LENGTH_MAX} characters`;
+}
+
+function byProblem(data: unknown): string | undefined {
+  const { by } = (data ?? {}) as { by?: unknown };
+  return by === undefined ? undefined : textProblem("by", by);
+}
+
+const ID_LIST: JsonObject = { type: "array", items: { type: "integer" } };
+
+function idList(texts: readonly string[] = []): DataSchema<Ids & { reason: string }> {
+  return dataSchema(
+    (data) => {
+      const { ids, consumer, ...others } = (data ?? {}) as { ids?: unknown; [name: string]: unknown };
+      if (consumer !== undefined && typeof consumer !== "string") return "consumer: must be a consumer's name";
+      if (!Array.isArray(ids) || ids.length > REQUEUE_IDS_MAX)
+        return `ids: must be a list of at most ${REQUEUE_IDS_MAX}`;
+      if (!ids.every((id) => Number.isSafeInteger(id) && id > 0)) return "ids: must be ids of journal rows";
+      for (const name of texts) {
+        const problem = textProblem(name, others[name]);
+        if (problem) return problem;
+      }
+      return byProblem(data);
+    },
+    {
+      type: "object",
+      properties: {
+        ids: ID_LIST,
+        consumer: { type: "string" },
+        by: { type: "string" },
+        ...Object.fromEntries(texts.map((name) => [name, TEXT])),
+      },
+      required: ["ids", ...texts],
+    },
+  );
+}
+
+const TEXT: Json = { type: "string", minLength: 1, maxLength: OPERATOR_TEXT_LENGTH_MAX };
+
+const consumerName = dataSchema<ConsumerName>(
+  (data) => {
+    const { name, pattern } = (data ?? {}) as { name?: unknown; pattern?: unknown };
+    if (typeof name !== "string") return "name: must be a consumer's name";
+    return pattern === undefined || typeof pattern === "string" ? undefined : "pattern: must be a topic or a pattern";
+  },
+  { type: "object", properties: { name: { type: "string" }, pattern: { type: "string" } }, required: ["name"] },
+);
+
+const capabilityName = dataSchema<{ capability: string }>(
+  (data) =>
+    typeof (data as { capability?: unknown } | null)?.capability === "string"
+      ? undefined
+      : "capability: must be the name of a capability",
+  { type: "object", properties: { capability: { type: "string" } }, required: ["capability"] },
+);
+
+const timerId = dataSchema<ByOperator & { timerId: string }>(
+  (data) =>
+    typeof (data as { timerId?: unknown } | null)?.timerId === "string" ? byProblem(data) : "timerId: must be a string",
+  { type: "object", properties: { timerId: { type: "string" }, by: { type: "string" } }, required: ["timerId"] },
+);
+
+const bounds = dataSchema<Bounds>(
+  (data) => {
+    const { settledBeforeMs, keepSettled } = (data ?? {}) as { settledBeforeMs?: unknown; keepSettled?: unknown };
+    if (settledBeforeMs === undefined && keepSettled === undefined)
+      return "needs settledBeforeMs, keepSettled or both: without a bound all done rows would go";
+    for (const [name, value] of Object.entries({ settledBeforeMs, keepSettled }))
+      if (value !== undefined && !(Number.isSafeInteger(value) && (value as number) >= 0))
+        return `${name}: must be a whole number from 0 on`;
+    return byProblem(data);
+  },
+  {
+    type: "object",
+    properties: {
+      settledBeforeMs: { type: "integer", minimum: 0 },
+      keepSettled: { type: "integer", minimum: 0 },
+      by: { type: "string" },
+    },
+  },
+);

@@ -1,0 +1,29 @@
+/**
+ * `millrace/loop`: the event loop alone (RFC 0032), with actors and adapters of your own, on Node, Deno, Bun and in browsers. No store, no
+ * journal, no socket: put those behind `events`, `commands` and `attach`.
+ */
+/// <reference lib="esnext.disposable" preserve="true" />
+export type {
+  ActorEvent,
+  ActorListener,
+  Capability,
+  CapabilityActor,
+  Durability,
+  MessageSchema,
+  Posted,
+  SpawnContext,
+} from "./capability.ts";
+export type { CommandJournal, KeptBefore } from "./command-journal.ts";
+export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./define-capability.ts";
+export type { EventJournal } from "./event-journal.ts";
+export { EventLoop, type EventLoopOptions } from "./event-loop.ts";
+export type { Connection, LaneName, Origin } from "./inbound.ts";
+export type { AdapterLife, Liveness } from "./liveness.ts";
+export type { LoopLimits } from "./loop-limits.ts";
+export { AnswerLater, type HandlerContext as CapabilityContext } from "./mailbox-actor.ts";
+export { type DataSchema, dataSchema } from "./message-schema.ts";
+export { isObservationType, type ObservationType, type Observer } from "./observation.ts";
+export { Parcel } from "./parcel.ts";
+export { BootError } from "./routing-table.ts";
+export { timerCapability } from "./timer.ts";
+export { serve, type WorkerHandlers, workerActor } from "./worker-actor.ts";

@@ -1,0 +1,78 @@
+/**
+ * An event on its way through one actor: the message, its completion callback, and a count of the messages that its handler sent and the
+ * journal does not have yet. SPEC: L9, L89, K26.
+ *
+ * ```
+ *   with its actor ──ended──> handled ──every sent message is journaled or refused──> over
+ *         └──ended with a failure, or fail()──> the same, and over with that failure
+ * ```
+ * A parcel is over exactly once. The actor ends it; the router counts the sent messages, each by a `Sending` of its own.
+ */
+import type { Message } from "../message/envelope.ts";
+
+export class Parcel {
+  readonly message: Message;
+  readonly #over: (failure: string | undefined) => void;
+  /** Sent messages that are neither journaled nor refused yet. */
+  #unjournaled = 0;
+  #isHandled = false;
+  #isOver = false;
+  #failure: string | undefined;
+
+  /** `over` is called once, with the first failure if there is one. */
+  constructor(message: Message, over: (failure: string | undefined) => void) {
+    this.message = message;
+    this.#over = over;
+  }
+
+  get isHandled(): boolean {
+    return this.#isHandled;
+  }
+
+  /** The handler has ended. */
+  ended(failure?: string): void {
+    this.#isHandled = true;
+    this.fail(failure);
+    this.#checkOver();
+  }
+
+  /** Notes a failure; the first one counts. */
+  fail(failure: string | undefined): void {
+    this.#failure ??= failure;
+  }
+
+  /** Its handler sends a message. Undefined if the handler has ended: the event does not wait for messages sent later. */
+  send(): Sending | undefined {
+    if (this.#isHandled) return undefined;
+    this.#unjournaled++;
+    return new Sending(this);
+  }
+
+  journaled(failure: string | undefined): void {
+    this.#unjournaled--;
+    this.fail(failure);
+    this.#checkOver();
+  }
+
+  #checkOver(): void {
+    if (!this.#isHandled || this.#unjournaled > 0 || this.#isOver) return;
+    this.#isOver = true;
+    this.#over(this.#failure);
+  }
+}
+
+/** One message that the handler of a parcel sent. The first call of `done` counts. */
+export class Sending {
+  #parcel: Parcel | undefined;
+
+  constructor(parcel: Parcel) {
+    this.#parcel = parcel;
+  }
+
+  /** The journal has it, or its receiver; or it is lost, for the reason `failure`. */
+  done(failure?: string): void {
+    const parcel = this.#parcel;
+    this.#parcel = undefined;
+    parcel?.journaled(failure);
+  }
+}

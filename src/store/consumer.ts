@@ -1,0 +1,63 @@
+/**
+ * Consumers: which subscribers are owed the events of which topics (a consumer group of one subscriber id). A consumer is declared
+ * until it is removed, whether a process runs it or not. An event is settled only when every declared consumer of its topic has
+ * handled it. States and reasons: `docs/decisions/0022-consumers.md`. SPEC: S150-S154.
+ */
+import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
+
+export interface Consumer {
+  /** The subscriber's id. */
+  readonly name: string;
+  /** The topic, or the pattern of topics. */
+  readonly pattern: string;
+}
+
+export interface DeclaredConsumer extends Consumer {
+  readonly declaredAtMs: number;
+  /** Live leases under which it runs. */
+  readonly leases: readonly number[];
+  /** Events that wait for it. */
+  readonly waiting: number;
+}
+
+export interface ConsumerTable {
+  /** Rises whenever a consumer is declared or removed. */
+  readonly version: number;
+  /** In the order of name and pattern. */
+  readonly consumers: readonly DeclaredConsumer[];
+}
+
+export interface ConsumerDeclaration {
+  readonly consumers: readonly Consumer[];
+  /** The consumers that run under a lease, instead of those named before. */
+  readonly running?: { readonly lease: number; readonly keys: readonly string[] };
+}
+
+export interface ConsumerRemoval extends Consumer {
+  /** Rows changed in one step. */
+  readonly limit: number;
+  /** A lease that does not count: its holder no longer runs the consumer. */
+  readonly exceptLease?: number | undefined;
+}
+
+/** `partly`: more events wait for it than one step takes, so call again. `running`: a live lease runs it, so nothing was changed. */
+export type RemovalResult = "removed" | "partly" | "running" | "unknown";
+
+/** Names a consumer in claims and deliveries. Subscriber ids and topics have no blanks, so no two keys are equal. */
+export function consumerKey({ name, pattern }: Consumer): string {
+  return `${name} ${pattern}`;
+}
+
+export function consumerOf(key: string): Consumer {
+  const at = key.indexOf(" ");
+  return { name: key.slice(0, at), pattern: key.slice(at + 1) };
+}
+
+export function wantsTopic({ pattern }: Consumer, topic: string): boolean {
+  return isWildcard(pattern) ? matchesTopic(pattern, topic) : pattern === topic;
+}
+
+/** How the journal names a consumer's delivery of an event. Its topic is the event's, so only a pattern is part of the name. */
+export function deliveryName({ name, pattern }: Consumer): string {
+  return isWildcard(pattern) ? `${name} ${pattern}` : name;
+}
