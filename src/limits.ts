@@ -115,6 +115,8 @@ export const SETTLES_WAITING_MAX = 64;
 export const SETTLE_RETRY_MS = 250;
 /** How long `stop` waits for running handlers. */
 export const STOP_GRACE_MS = 30_000;
+/** How long a kernel keeps handled rows of the journal, and receipts: 30 days, unless its options or settings say otherwise. */
+export const HISTORY_KEPT_MS = 2_592_000_000;
 /** How often retention looks, and how many rows it removes at a time: short enough to hide between two commits. */
 export const RETENTION_INTERVAL_MS = 60_000;
 export const RETENTION_STEP_ROWS = 500;

@@ -14,7 +14,14 @@ import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
 import { selfCheck } from "../kernel/self-check.ts";
 import { listSettings, readSettings, SettingsError } from "../kernel/settings.ts";
-import { type ReceiptFacts, receiptFacts, type StoreFacts, storeFacts } from "../kernel/store-facts.ts";
+import {
+  type Growth,
+  growthOf,
+  type ReceiptFacts,
+  receiptFacts,
+  type StoreFacts,
+  storeFacts,
+} from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
 import { connect } from "./connection.ts";
@@ -149,6 +156,7 @@ async function checkFile(environment: VerbCall["environment"]): Promise<Finding[
       await checkLeases(store, directory),
       await checkConsumers(store, InstanceLock.isHeld(directory)),
       checkReceipts(receiptFacts(databaseFile), systemHost().now()),
+      checkGrowth(growthOf(databaseFile, systemHost().now())),
       await checkJournal(store, databaseFile),
     ];
   } catch (error) {
@@ -207,6 +215,12 @@ function checkReceipts({ receipts, ending, horizonMs }: ReceiptFacts, nowMs: num
     ? `${since}, which is to come: what is made before is refused; check the clock`
     : `${kept}; ${since}`;
   return { check: "receipts", ok: !isAhead, found };
+}
+
+/** The rows and receipts of one day; the retention of the kernel removes older ones. */
+function checkGrowth({ rows, bytes, receipts, deadLetters }: Growth): Finding {
+  const day = `${rows} journal rows with ${Math.ceil(bytes / 1_024)} KiB of data, ${receipts} receipts`;
+  return { check: "growth", ok: true, found: `${day} in the last day; ${deadLetters} dead letters, which are kept` };
 }
 
 async function checkJournal(store: KernelStore, file: string): Promise<Finding> {

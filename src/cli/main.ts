@@ -8,6 +8,7 @@ import { thrownWhere } from "../kernel/faults.ts";
 import { unknownVariables } from "../kernel/settings.ts";
 import { MessageTypeError } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
+import { backup } from "./backup.ts";
 import { bench } from "./bench.ts";
 import { cancel } from "./cancel.ts";
 import { completion } from "./completion.ts";
@@ -15,6 +16,7 @@ import { consumers } from "./consumers.ts";
 import { dev } from "./dev.ts";
 import { discard } from "./discard.ts";
 import { doctor } from "./doctor.ts";
+import { erase } from "./erase.ts";
 import { extension } from "./extension.ts";
 import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
@@ -23,6 +25,7 @@ import { ls } from "./ls.ts";
 import { purge } from "./purge.ts";
 import { ask, emit, send } from "./request.ts";
 import { requeue } from "./requeue.ts";
+import { restore } from "./restore.ts";
 import { show } from "./show.ts";
 import { start } from "./start.ts";
 import { tail } from "./tail.ts";
@@ -37,7 +40,8 @@ import { why } from "./why.ts";
 const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
-  ...[requeue, discard, consumers, extension, cancel, purge, verify, doctor, bench, completion(() => VERBS)],
+  ...[requeue, discard, consumers, extension, cancel, purge, erase],
+  ...[backup, restore, verify, doctor, bench, completion(() => VERBS)],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

@@ -30,7 +30,7 @@ export class InstanceLock implements Disposable {
       // Nothing is ever written, so no journal file is wanted beside it.
       database.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
       chmodSync(file, 0o600);
-      writeFileSync(processFile(directory), `${process.pid}\n`, { mode: 0o600 });
+      writeOwn(processFile(directory), `${process.pid}\n`);
       return new InstanceLock(database, directory);
     } catch (error) {
       database?.close();
@@ -80,6 +80,12 @@ export function runningIn(directory: DataDirectory): string {
     return `a kernel is running in ${path}${pid === undefined ? "" : ` (pid ${pid})`}; stop it with: millrace send Syscall.Shutdown`;
   const end = pid === undefined ? "end its process" : `end it with: kill ${pid}`;
   return `a kernel is running in ${path} without ${socketFile}: it is starting or ending, or somebody removed that; ${end}`;
+}
+
+/** A file of our own under that name: a link that lies there is removed, and not written through. */
+function writeOwn(file: string, text: string): void {
+  rmSync(file, { force: true });
+  writeFileSync(file, text, { mode: 0o600, flag: "wx" });
 }
 
 function processFile({ path }: DataDirectory): string {

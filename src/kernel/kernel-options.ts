@@ -55,13 +55,13 @@ export interface KernelOptions {
   readonly clearance?: readonly string[];
   /** What clients, mailboxes, handlers and documents may cost; each by itself, and what `limits.ts` says unless given. */
   readonly limits?: KernelLimits;
-  /** Which settled events are removed from the journal; none unless given. */
+  /** Which handled events are removed from the journal; those of more than 30 days ago unless `maxAgeMs` is given. Dead letters stay. */
   readonly retention?: RetentionPolicy;
   /** After this long a client's request is answered with 504. */
   readonly requestTimeoutMs?: number;
   /**
-   * For how long the handling of a message or send is remembered, from when that was made; for ever unless given. What is older than `keepMs` and
-   * comes again is refused as too old, and so is what comes for the first time.
+   * For how long the handling of a message or send is remembered, from when that was made; 30 days unless given. A message that is older than
+   * `keepMs` and comes again is refused as too old, and so is one that comes for the first time.
    */
   readonly receipts?: ReceiptPolicy;
   /** How long this process holds an event without a sign of life; another takes it over within two leases. Default 30 s. */

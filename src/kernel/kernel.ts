@@ -24,7 +24,7 @@ import { SYSTEM_SUBSCRIBER } from "../extensions/system-topics.ts";
 import { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { DRAIN_MS, LAST_ANSWERS_MS } from "../limits.ts";
+import { DRAIN_MS, HISTORY_KEPT_MS, LAST_ANSWERS_MS } from "../limits.ts";
 import type { Capability, SpawnContext } from "../loop/capability.ts";
 import type { EventJournal } from "../loop/event-journal.ts";
 import { EventLoop } from "../loop/event-loop.ts";
@@ -111,18 +111,20 @@ export class Kernel implements AsyncDisposable {
     if (options.trace) this.#handlings = new HandlingRing(host);
     const handlings = given({ handlings: this.#handlings });
     const watched = { observe: (observation: BusObservation) => faults.ofBus(observation) };
+    const kept30Days = { maxAgeMs: HISTORY_KEPT_MS, ...retention };
     this.#bus = new EventBus({
       store,
       host,
       ...watched,
       ...handlings,
       ...limits.bus,
-      ...given({ leaseMs, retention }),
+      retention: kept30Days,
+      ...given({ leaseMs }),
     });
     this.#commands = commandBus({ store, host, ...watched, ...given({ leaseMs }) });
     this.#recovered = await this.#bus.recover();
     const persist = version === undefined ? {} : { persist: { version } };
-    const kept = { receipts: options.receipts, ...persist, ...limits.space };
+    const kept = { receipts: options.receipts ?? { keepMs: HISTORY_KEPT_MS }, ...persist, ...limits.space };
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel", observe: "confirmed", ...kept });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
     this.#bus.standing = () => this.#space.scheduler.standing();

@@ -40,7 +40,7 @@ export interface Settings extends Readonly<Record<keyof KernelLimits, Setting<nu
   /** What clients of the socket may know: names with commas between them, or `none`. */
   readonly clearance: Setting<string | undefined>;
   readonly requestTimeoutMs: Setting<number | undefined>;
-  /** How long receipts are kept; for ever unless set. */
+  /** How long receipts are kept; 30 days unless set. */
   readonly receiptsKeepMs: Setting<number | undefined>;
   /** What of extensions' words is shown. */
   readonly log: Setting<LogLevel>;

@@ -63,3 +63,36 @@ export function storeFacts(file: string): StoreFacts {
     database.close();
   }
 }
+
+/** What the last day has added to a store file. */
+export interface Growth {
+  readonly rows: number;
+  /** Of their payloads. */
+  readonly bytes: number;
+  /** Of requests and events that say when they were made. */
+  readonly receipts: number;
+  /** Failed rows, whenever they failed: they are kept. */
+  readonly deadLetters: number;
+}
+
+const DAY_MS = 86_400_000;
+
+export function growthOf(file: string, nowMs: number): Growth {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const since = nowMs - DAY_MS;
+    const rows = database
+      .prepare("SELECT count(*) AS rows, total(length(payload)) AS bytes FROM event_journal WHERE created_at >= ?")
+      .get(since / 1_000);
+    const receipts = database.prepare("SELECT count(*) AS n FROM document WHERE made_at >= ?").get(since);
+    const failed = database.prepare("SELECT count(*) AS n FROM event_journal WHERE status = 'failed'").get();
+    return {
+      rows: Number(rows?.["rows"]),
+      bytes: Number(rows?.["bytes"]),
+      receipts: Number(receipts?.["n"]),
+      deadLetters: Number(failed?.["n"]),
+    };
+  } finally {
+    database.close();
+  }
+}

@@ -32,6 +32,9 @@ const CLOSE = 0x7d;
 /** A number of this many characters, without exponent, is below 1e308 and so finite. */
 const FINITE_LENGTH_MAX = 308;
 
+/** Every integer of this many digits is exact in a double. */
+const EXACT_DIGITS_MAX = 15;
+
 /** Scans the bytes from `start` to `end`, which stand so deep in a whole. */
 export function scanJsonText(
   bytes: Uint8Array,
@@ -67,6 +70,10 @@ export function scanJsonText(
       if (folded === LOWER_E) suspect ||= isDigit(bytes[i - 1]);
       else if (byte === MINUS) suspect ||= bytes[i + 1] === ZERO;
       if (i - tokenStart >= FINITE_LENGTH_MAX) suspect = true;
+      if (i - tokenStart === EXACT_DIGITS_MAX && isDigit(byte)) {
+        const rounded = findRounded(bytes, i, start, end);
+        if (rounded !== undefined) return rounded;
+      }
       continue;
     }
     tokenStart = i + 1;
@@ -82,6 +89,29 @@ function isSuspectEscape(bytes: Uint8Array, i: number): boolean {
   const first = bytes[i + 1]!;
   if ((first | CASE_BIT) === LOWER_D) return true;
   return first === ZERO && bytes[i + 2] === ZERO && bytes[i + 3] === ZERO && bytes[i + 4] === ZERO;
+}
+
+/** An integer that would become another one when it is parsed; `at` is inside of it. */
+function findRounded(bytes: Uint8Array, at: number, start: number, end: number): Problem | undefined {
+  let [from, to] = [at, at + 1];
+  while (from > start && isOfNumber(bytes[from - 1]!)) from--;
+  while (to < end && isOfNumber(bytes[to]!)) to++;
+  // One that is longer is looked at once it is parsed: it may be too large for a number at all.
+  if (to - from > FINITE_LENGTH_MAX) return undefined;
+  const text = String.fromCharCode(...bytes.subarray(from, to));
+  if (!INTEGER.test(text)) return undefined;
+  const parsed = Number(text);
+  // A double is printed with the fewest digits that lead back to it, and zeros behind them.
+  if (String(parsed) === text || BigInt(parsed) === BigInt(text)) return undefined;
+  const problem = `holds the integer ${text.slice(0, 40)}, which would be rounded at byte ${from - start}; send it as a string`;
+  return { path: "", problem };
+}
+
+const INTEGER = /^-?[0-9]+$/;
+
+/** Digits, signs, a point, an exponent. */
+function isOfNumber(byte: number): boolean {
+  return isDigit(byte) || byte === MINUS || byte === 0x2b || byte === 0x2e || (byte | CASE_BIT) === LOWER_E;
 }
 
 function isDigit(byte: number | undefined): boolean {

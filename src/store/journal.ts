@@ -164,12 +164,20 @@ export interface Retention {
   readonly limit: number;
 }
 
+/** Ids of journal rows that are missing. */
+export interface RemovedRange {
+  readonly first: number;
+  readonly last: number;
+}
+
 export interface VerifyReport {
   readonly ok: boolean;
   readonly rows: number;
   /** Rows that were inserted by hand and carry no hash. */
   readonly unsigned: number;
   readonly documents: number;
+  /** The file is as it was written, and its last commits may be missing. */
+  readonly isIncomplete?: true;
   /** What is wrong, one sentence each; at most a hundred. */
   readonly problems: readonly string[];
 }

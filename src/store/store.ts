@@ -24,6 +24,7 @@ import type {
   JournalQuery,
   JournalRow,
   JournalStatus,
+  RemovedRange,
   Retention,
   Settlement,
   VerifyReport,
@@ -116,6 +117,9 @@ export interface Store extends AsyncDisposable {
    * more (`too-old`). Removes such receipts of commits that the feed no longer reaches, at most `limit`.
    */
   forgetReceipts(request: ForgetRequest): Promise<Forgotten>;
+
+  /** Takes note of journal rows that were removed by hand: `verify` reports them no more. Resolves with their ranges. */
+  acceptRemoved(): Promise<readonly RemovedRange[]>;
 
   /** Checks the hash chain, the documents' checksums and the backend's own structure. Reads everything. */
   verify(): Promise<VerifyReport>;

@@ -249,3 +249,20 @@ describe("the value", () => {
     fc.assert(fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => parseLine(bytes).kind === "refused"));
   });
 });
+
+describe("integers", () => {
+  test("[L65] an integer that parsing would round is refused with 422, wherever it stands", () => {
+    for (const data of ["9007199254740993", "[1, -9007199254740993]", '{"a":{"b": 12345678901234567890 }}']) {
+      expect(refusal(lineWith(data))).toMatchObject({
+        code: 422,
+        message: expect.stringContaining("would be rounded"),
+      });
+    }
+  });
+
+  test("[L65] integers that a double holds, fractions, exponents and digits in strings are taken", () => {
+    const taken = ["9007199254740991", "-9007199254740992", "1152921504606846976", "0.12345678901234567890", "1e300"];
+    for (const data of [...taken, '"9007199254740993"', "[100000000000000, 999999999999999]"])
+      expect(parse(lineWith(data))).toMatchObject({ kind: "accepted" });
+  });
+});

@@ -25,6 +25,7 @@ import type {
   JournalQuery,
   JournalRow,
   JournalStatus,
+  RemovedRange,
   Retention,
   Settlement,
   VerifyReport,
@@ -304,6 +305,12 @@ class MemoryStore implements Store {
     this.#jobs++;
     const removed = this.#disk.forgetReceipts(request);
     return { removed, horizonMs: this.#disk.horizonMs };
+  }
+
+  /** No row of memory is removed by hand. */
+  async acceptRemoved(): Promise<readonly RemovedRange[]> {
+    this.#requireOpen();
+    return [];
   }
 
   async verify(): Promise<VerifyReport> {

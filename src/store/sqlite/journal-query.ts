@@ -31,16 +31,26 @@ export function lastJournalId(connection: Connection): number {
 
 export function countJournal(connection: Connection): Record<JournalStatus, number> {
   const counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
-  // Unsettled rows from their small index; the rest of the table is done.
+  // Other rows from their small indexes; the rest of the table is done.
   const total = connection.cached("SELECT count(*) AS n FROM event_journal").get();
   counts.done = Number(total?.["n"]);
-  const unsettled = "SELECT status, count(*) AS n FROM event_journal WHERE status <> 'done' GROUP BY status";
+  const unsettled = ["pending", "processing", "failed"]
+    .map((status) => `SELECT '${status}' AS status, count(*) AS n FROM event_journal WHERE status = '${status}'`)
+    .join(" UNION ALL ");
   for (const { status, n } of connection.cached(unsettled).all()) {
     counts[status as JournalStatus] = Number(n);
     counts.done -= Number(n);
   }
   return counts;
 }
+
+/** SQLite takes the index of a status only when its condition is written out. */
+const WITH_STATUS: Readonly<Record<JournalStatus, string>> = {
+  pending: "status = 'pending' AND status = ?",
+  processing: "status = 'processing' AND status = ?",
+  failed: "status = 'failed' AND status = ?",
+  done: "status = ?",
+};
 
 function conditionsOf(query: JournalQuery): Condition[] {
   const conditions: Condition[] = [];
@@ -50,8 +60,7 @@ function conditionsOf(query: JournalQuery): Condition[] {
   const { cursor, createdFromMs, createdBeforeMs } = query;
   add("id = ?", query.id);
   add("message_id = ?", query.messageId);
-  // The planner takes the index of unsettled rows only when its condition is written out.
-  add(query.status === "done" ? "status = ?" : "status = ? AND status <> 'done'", query.status);
+  if (query.status !== undefined) add(WITH_STATUS[query.status], query.status);
   add("topic = ?", query.topic);
   // One value for both columns: a row without a type is known by its topic alone.
   add("? IN (topic, type)", query.named);

@@ -42,13 +42,13 @@ export function journalStatements(connection: Connection) {
     ),
     writeHead: prepare("UPDATE sqlite_sequence SET seq = ? || ' ' || ? WHERE name = 'journal_head'"),
     resetCounter: prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'event_journal'"),
-    // The planner takes a partial index only when its condition is written out.
+    // SQLite takes a partial index only when its condition is written out.
     claimable: prepare(
-      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
+      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND next_attempt_at IS NULL ` +
         `AND kind = ? AND deaths < ? ORDER BY id ${AT_MOST}`,
     ),
     suspects: prepare(
-      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NULL ` +
+      `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND next_attempt_at IS NULL ` +
         `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
     ),
     // One consumer at a time: its rows stand in the index in the order of their ids.
@@ -103,13 +103,12 @@ export function journalStatements(connection: Connection) {
       `UPDATE event_journal SET status = 'pending', attempts = attempts - 1, lease = NULL WHERE ${HELD}`,
     ),
     abandon: prepare(
-      "UPDATE event_journal SET status = 'pending', lease = NULL " +
-        "WHERE status = 'processing' AND status <> 'done' AND lease = ?",
+      "UPDATE event_journal SET status = 'pending', lease = NULL " + "WHERE status = 'processing' AND lease = ?",
     ),
     abandonUnheld: prepare(
       "UPDATE event_journal SET status = 'pending', lease = NULL, " +
         `deaths = CASE begun WHEN 2 THEN max(deaths, 1) ELSE deaths + (begun OR deaths < ${EVENT_SUSPECT_DEATHS}) END ` +
-        "WHERE status = 'processing' AND status <> 'done' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
+        "WHERE status = 'processing' AND (lease IS NULL OR lease NOT IN (SELECT id FROM lease))",
     ),
     succeedAfterAll: prepare(
       "UPDATE event_journal SET status = 'done', processed_at = ?, error = NULL, outcome = NULL, reason = NULL " +
@@ -129,11 +128,11 @@ export function journalStatements(connection: Connection) {
         "WHERE id = ? AND (status = 'failed' OR (status = 'done' AND (outcome = 'unheard' OR ?)))",
     ),
     releaseRetries: prepare(
-      "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND status <> 'done' AND next_attempt_at <= ?",
+      "UPDATE event_journal SET next_attempt_at = NULL WHERE status = 'pending' AND next_attempt_at <= ?",
     ),
     nextRetry: prepare(
       "SELECT min(next_attempt_at) AS next FROM event_journal " +
-        "WHERE status = 'pending' AND status <> 'done' AND next_attempt_at IS NOT NULL",
+        "WHERE status = 'pending' AND next_attempt_at IS NOT NULL",
     ),
     putDelivery: prepare(
       "INSERT INTO delivery (event, subscriber, status, attempts, error, next_attempt_at, awaits) " +

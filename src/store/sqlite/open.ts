@@ -8,6 +8,7 @@ import { thrownText } from "../../message/error-data.ts";
 import { type Store, StoreError } from "../store.ts";
 import { type Connection, configure, openConnection, readPragma, requireEngine } from "./connection.ts";
 import { cannotWrite, flushDirectory, notOurs, openFailed, prepareFile } from "./database-file.ts";
+import { hasLog, incomplete, OpenMark } from "./open-mark.ts";
 import { type ResolvedOptions, resolveOptions, type SqliteStoreOptions } from "./options.ts";
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { engineTrouble } from "./sqlite-error.ts";
@@ -35,6 +36,7 @@ async function openWith(options: ResolvedOptions): Promise<Store> {
 }
 
 function openOnce(options: ResolvedOptions): Store {
+  const isComplete = hasLog(options.path);
   const state = prepareFile(options);
   if (state === "ours") inspect(options);
   else if (options.readOnly) throw openFailed(`${options.path} is empty. Open it once without readOnly.`);
@@ -43,11 +45,14 @@ function openOnce(options: ResolvedOptions): Store {
     requireEngine(connection);
     if (!options.readOnly) createSchema(connection, options);
     configure(connection, options, options.readOnly);
-    if (!options.readOnly) {
+    const lack = isComplete ? undefined : incomplete(connection);
+    const mark = options.readOnly ? undefined : new OpenMark(connection, options.host);
+    if (mark) {
       flushNames(connection, options);
+      mark.set();
       copyLeftLog(connection);
     }
-    return new SqliteStore(connection, options);
+    return new SqliteStore(connection, options, mark, lack);
   } catch (error) {
     connection.close();
     throw error;

@@ -24,6 +24,7 @@ import type {
   JournalQuery,
   JournalRow,
   JournalStatus,
+  RemovedRange,
   Retention,
   Settlement,
   VerifyReport,
@@ -60,6 +61,7 @@ import {
   type StoreStats,
   type Urgency,
 } from "../store.ts";
+import { acceptRemoved } from "./accept-removed.ts";
 import { BatchNews } from "./batch-news.ts";
 import { CommitJob, promised } from "./commit-job.ts";
 import { CommitWriter, encodeCommit, ownSettlement } from "./commit-writer.ts";
@@ -70,6 +72,7 @@ import { GroupCommit } from "./group-commit.ts";
 import { encodeEntries } from "./journal-entry.ts";
 import { countJournal, lastJournalId, queryJournal } from "./journal-query.ts";
 import { JournalRetention, startRetention } from "./journal-retention.ts";
+import type { OpenMark } from "./open-mark.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { PatientReads } from "./patient-reads.ts";
 import { errorOf, PendingJob } from "./pending-job.ts";
@@ -101,10 +104,15 @@ export class SqliteStore implements Store {
   readonly #upkeep: Upkeep;
   readonly #watch: ChangeWatch;
   readonly #news: BatchNews;
+  readonly #mark: OpenMark | undefined;
+  readonly #lack: string | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(connection: Connection, options: ResolvedOptions) {
+  /** `lack`: why commits may be missing that the file had. */
+  constructor(connection: Connection, options: ResolvedOptions, mark: OpenMark | undefined, lack: string | undefined) {
     this.#options = options;
+    this.#mark = mark;
+    this.#lack = lack;
     this.#host = options.host;
     this.#connection = connection;
     this.#tables = new Tables(connection);
@@ -323,10 +331,20 @@ export class SqliteStore implements Store {
     return { removed: run.removed, horizonMs };
   }
 
+  acceptRemoved(): Promise<readonly RemovedRange[]> {
+    return this.#write("nothing", () => () => {
+      this.#tables.journal.flush();
+      return acceptRemoved(this.#connection);
+    });
+  }
+
   async verify(): Promise<VerifyReport> {
     this.#requireOpen();
     await using reader = openReader(this.#options);
-    return await verifyStore(reader.connection, this.#host);
+    const report = await verifyStore(reader.connection, this.#host);
+    if (this.#lack === undefined || !this.#options.readOnly) return report;
+    const isWhole = report.ok ? ({ isIncomplete: true } as const) : {};
+    return { ...report, ...isWhole, ok: false, problems: [this.#lack, ...report.problems] };
   }
 
   // Consumers ----------------------------------------------------------------------------------------------------------
@@ -408,7 +426,19 @@ export class SqliteStore implements Store {
     this.#upkeep.stop();
     await this.#writer.drain();
     if (this.#writer.isStopped) this.#connection.abandon();
-    else this.#connection.close();
+    else {
+      this.#clearMark();
+      this.#connection.close();
+    }
+  }
+
+  /** Where it stays, for a full disk or a lock, the next process that opens the file takes it over. */
+  #clearMark(): void {
+    try {
+      this.#mark?.clear();
+    } catch (error) {
+      if (engineTrouble(error) === undefined) throw error;
+    }
   }
 
   #requireOpen(): void {

@@ -12,7 +12,7 @@ import { BLOCK_COLUMNS, readBlock } from "./change-table.ts";
 import type { Connection, Row } from "./connection.ts";
 import { DocumentTable } from "./document-table.ts";
 import { DUE_COLUMNS, dueRow } from "./due-table.ts";
-import { GENESIS, RowHasher, type SignedColumns } from "./journal-hash.ts";
+import { GENESIS, RowHasher, type SignedColumns, UNKNOWN_HASH } from "./journal-hash.ts";
 import { READ_HEAD, ROW_COLUMNS } from "./journal-statements.ts";
 
 const PROBLEMS_MAX = 100;
@@ -191,7 +191,8 @@ class ChainWalk {
     this.lastId = id;
     const stored = row["hash"];
     if (stored === null) return;
-    if (stored !== this.#hasher.hash(this.#hash, id, signedColumns(row))) {
+    const isLinked = this.#hash !== UNKNOWN_HASH;
+    if (isLinked && stored !== this.#hasher.hash(this.#hash, id, signedColumns(row))) {
       this.#report(`Journal row ${id} is not what was written, or the row before it is not.`);
     }
     // Going on from what is stored shows each damaged place once.
@@ -201,7 +202,8 @@ class ChainWalk {
   end(head: Row | undefined): void {
     const last = Number(head?.["last_id"] ?? 0);
     if (this.lastId < last) this.#stepTo(last + 1);
-    if (this.#hash !== head?.["hash"]) this.#report(`The journal does not end with row ${last} as it was written.`);
+    if (this.#hash !== UNKNOWN_HASH && this.#hash !== head?.["hash"])
+      this.#report(`The journal does not end with row ${last} as it was written.`);
   }
 
   /** Passes the ids between the last row and this one: every one of them must lie in a gap. */
@@ -214,7 +216,11 @@ class ChainWalk {
       expected = Number(gap["last_id"]) + 1;
       this.#hash = String(gap["hash"]);
     }
-    if (expected < id) this.#report(`Journal rows ${expected} to ${id - 1} are missing.`);
+    if (expected >= id) return;
+    const remedy = 'If they were removed by hand, run "millrace verify --accept-removed" to take note of it';
+    this.#report(`Journal rows ${expected} to ${id - 1} are missing, and retention did not remove them. ${remedy}.`);
+    // The row behind them cannot be compared.
+    this.#hash = UNKNOWN_HASH;
   }
 }
 

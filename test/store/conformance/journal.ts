@@ -347,6 +347,17 @@ export function journalCases(open: OpenStore): void {
       expect(await at.store.verify()).toMatchObject({ ok: true, rows: 2 });
     });
 
+    test("[J30] a dead letter stays, however old, and counts for no number to keep", async () => {
+      await using at = await open();
+      const dead = { status: "failed", error: "no" } as const;
+      await append(at.store, entry({}, dead), ...settledEntries(2), entry({}, dead), ...settledEntries(1));
+      at.host.stepClock(1_000);
+      expect(await at.store.retain({ keepSettled: 1, limit: 10 })).toBe(2);
+      expect(await at.store.retain({ settledBeforeMs: START_MS + 500, limit: 10 })).toBe(1);
+      expect(await at.store.count()).toEqual({ pending: 0, processing: 0, done: 0, failed: 2 });
+      expect(await at.store.requeue([1, 4])).toEqual([1, 4]);
+    });
+
     test("[J30] retention by number keeps the newest settled rows, in steps of at most the limit", async () => {
       await using at = await open();
       await append(at.store, entry(), ...settledEntries(8));

@@ -47,8 +47,8 @@ describe("hashes of rows", () => {
       payload: '{"order":100000}',
     };
     const first = new RowHasher().hash(GENESIS, 1, row);
-    expect(first).toBe("MZK281jm5YbUW2h4aw5gS2gQfR-hJFy2TzZs32ETxtc");
+    expect(first).toBe("CHvNQaB4-oSWIuvGdPxUqJM4MwrWNkKiXpJMALNzPi0");
     const other = { ...row, timestamp: 5, causation: "x", metadata: "{}" };
-    expect(new RowHasher().hash(first, 2, other)).toBe("whFqkWKzFwIXmxaW1W1cGWssWaYUyuNRfPy5anwoQbw");
+    expect(new RowHasher().hash(first, 2, other)).toBe("_5ycCbFZ57Dhdmk-mXnTY2YCFbVzAeyRttRJvwLprrk");
   });
 });

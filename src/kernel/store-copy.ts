@@ -1,0 +1,100 @@
+/**
+ * Copies of a store file: `millrace backup` and `millrace restore`. The engine writes the copy from one moment of the file (`VACUUM INTO`), while a kernel may
+ * run on it; commits that are still in its log are in the copy. Every copy is verified before it gets its name. SPEC: K65-K67.
+ */
+import { chmodSync, closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Host } from "../host/host.ts";
+import type { VerifyReport } from "../store/journal.ts";
+import type { DataDirectory } from "./data-directory.ts";
+import { makeDataDirectory } from "./data-directory.ts";
+import { InstanceLock } from "./instance-lock.ts";
+import { openStoreForReading } from "./open-store.ts";
+
+export class StoreCopyError extends Error {
+  override readonly name = "StoreCopyError";
+  readonly code = "STORE_COPY";
+}
+
+/** A copy of a store file under a name that is not taken. */
+export async function backUp(host: Host, file: string, target: string): Promise<VerifyReport> {
+  if (existsSync(target)) throw new StoreCopyError(`${target} is there already; name a new file, or remove that one`);
+  if (!existsSync(dirname(target))) throw new StoreCopyError(`there is no directory ${dirname(target)}; make it first`);
+  const part = `${target}.part`;
+  rmSync(part, { force: true });
+  try {
+    copy(file, part);
+    const report = await verified(host, part, file);
+    flush(part);
+    renameSync(part, target);
+    flush(dirname(target));
+    return report;
+  } finally {
+    for (const ending of ["", "-wal", "-shm", "-journal"]) rmSync(`${part}${ending}`, { force: true });
+  }
+}
+
+export interface Restored {
+  readonly report: VerifyReport;
+  /** Where the store that was there is now; undefined when there was none. */
+  readonly movedTo: string | undefined;
+}
+
+/** Puts a copy in the place of a directory's store, which is moved aside. No kernel may run there. */
+export async function restore(host: Host, source: string, directory: DataDirectory): Promise<Restored> {
+  makeDataDirectory(directory);
+  using _lock = InstanceLock.take(directory);
+  const { databaseFile } = directory;
+  const incoming = join(directory.path, "kernel.restored.db");
+  rmSync(incoming, { force: true });
+  const report = await backUp(host, source, incoming);
+  const movedTo = existsSync(databaseFile) ? aside(host, databaseFile) : undefined;
+  renameSync(incoming, databaseFile);
+  flush(directory.path);
+  return { report, movedTo };
+}
+
+/** With its log, which belongs to it. */
+function aside(host: Host, file: string): string {
+  const name = `${file}.before-restore-${new Date(host.now()).toISOString().replaceAll(":", "")}`;
+  for (const ending of ["-wal", "-shm", ""])
+    if (existsSync(`${file}${ending}`)) renameSync(`${file}${ending}`, `${name}${ending}`);
+  return name;
+}
+
+function copy(file: string, target: string): void {
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5_000 });
+  try {
+    database.prepare("VACUUM INTO ?").run(target);
+  } finally {
+    database.close();
+  }
+  chmodSync(target, 0o600);
+  // The copy has what the log had.
+  const made = new DatabaseSync(target);
+  try {
+    made.exec("UPDATE store_file SET opened_by = NULL");
+  } finally {
+    made.close();
+  }
+}
+
+async function verified(host: Host, part: string, file: string): Promise<VerifyReport> {
+  await using store = await openStoreForReading(host, part);
+  const report = await store.verify();
+  if (report.ok) return report;
+  const first = report.problems[0] ?? "";
+  throw new StoreCopyError(
+    `${file} is damaged, and so would be its copy: ${first} Run "millrace verify" for all of it.`,
+  );
+}
+
+function flush(path: string): void {
+  const file = openSync(path, "r");
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

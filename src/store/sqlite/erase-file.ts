@@ -1,0 +1,33 @@
+/** Opens a file by itself to erase a subject from it (`erase.ts`). */
+import { type Connection, configure, openConnection } from "./connection.ts";
+import { type Erased, eraseSubject, rebuild } from "./erase.ts";
+import { resolveOptions, type SqliteStoreOptions } from "./options.ts";
+
+/** `apply: false` only finds. The caller holds the lock of the data directory; a store that is open elsewhere makes it throw. */
+export function eraseFromFile(options: SqliteStoreOptions, subject: string, apply: boolean): Erased {
+  const resolved = resolveOptions(options);
+  const connection = openConnection(resolved, !apply);
+  try {
+    configure(connection, resolved, !apply);
+    if (!apply) return inTransaction(connection, "BEGIN", () => eraseSubject(connection, subject, false));
+    // Freed space is overwritten, also where the rebuild is cut short.
+    connection.exec("PRAGMA secure_delete = ON; PRAGMA locking_mode = EXCLUSIVE");
+    const erased = inTransaction(connection, "BEGIN EXCLUSIVE", () => eraseSubject(connection, subject, true));
+    rebuild(connection);
+    return erased;
+  } finally {
+    connection.close();
+  }
+}
+
+function inTransaction<T>(connection: Connection, begin: string, work: () => T): T {
+  connection.exec(begin);
+  try {
+    const result = work();
+    connection.exec("COMMIT");
+    return result;
+  } catch (error) {
+    connection.rollback();
+    throw error;
+  }
+}

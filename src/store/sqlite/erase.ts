@@ -1,0 +1,236 @@
+/**
+ * Erases the data of a subject from a store file, for good. SPEC: S134-S137. No other process may have the file open.
+ *
+ * - Documents with the subject in their name go, as if they had never been.
+ * - Handled and failed journal rows that mention the subject, and rows that they caused, keep their place in the hash chain and lose payload,
+ *   metadata and error texts. Receipts of these messages lose their results.
+ * - The feed of every space begins anew at its head, and every document with patches gets a new base: patches and snapshots hold values that were
+ *   replaced or removed since.
+ * - Freed pages are overwritten, the file is rebuilt, and the log is cut to nothing.
+ *
+ * Rows that still wait, timers, and documents that mention the subject under another name stay, and are reported.
+ */
+import type { Json } from "../../message/json.ts";
+import { eventOf, isReceiptName } from "../receipt-name.ts";
+import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
+import { checksum } from "./checksum.ts";
+import type { Connection, Row } from "./connection.ts";
+import { DocumentTable } from "./document-table.ts";
+import { erasedDigest, mentions, tombstoneOf } from "./erased-text.ts";
+import { PartWriter } from "./snapshot-part.ts";
+
+export interface Erased {
+  /** Documents that are gone. */
+  readonly documents: number;
+  /** Journal rows whose payload is a tombstone now. */
+  readonly rows: number;
+  readonly receipts: number;
+  readonly left: {
+    /** Journal rows that are not handled yet. */
+    readonly unsettled: number;
+    readonly due: number;
+    /** Names of documents that mention the subject in their values; at most a hundred. */
+    readonly documents: readonly string[];
+  };
+}
+
+const LEFT_MAX = 100;
+/** Parts of the new bases, in bytes. */
+const PART_BYTES = 262_144;
+const ERASED_RESULT = '[{"op":"set","path":[],"value":{"$erased":true}}]';
+
+/** Finds, and erases if `apply` says so, in one transaction of the connection. The file is rebuilt by `rebuild`, after the commit. */
+export function eraseSubject(connection: Connection, subject: string, apply: boolean): Erased {
+  const erasure = new Erasure(connection, subject);
+  const erased = erasure.find();
+  if (apply) erasure.apply();
+  return erased;
+}
+
+/** Leaves no page behind that held erased text: neither in the file nor in its log. */
+export function rebuild(connection: Connection): void {
+  connection.exec("VACUUM");
+  connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+class Erasure {
+  readonly #connection: Connection;
+  readonly #subject: string;
+  readonly #documents: DocumentTable;
+  readonly #named: number[] = [];
+  readonly #rows = new Map<number, Row>();
+  readonly #messages = new Set<string>();
+  readonly #receipts: number[] = [];
+
+  constructor(connection: Connection, subject: string) {
+    this.#connection = connection;
+    this.#subject = subject;
+    this.#documents = new DocumentTable(connection);
+  }
+
+  find(): Erased {
+    const unsettled = this.#findRows();
+    const left = this.#findDocuments();
+    const due = this.#all("SELECT key, data FROM due").filter((row) => this.#isIn(row, ["key", "data"])).length;
+    return {
+      documents: this.#named.length,
+      rows: this.#rows.size,
+      receipts: this.#receipts.length,
+      left: { unsettled, due, documents: left },
+    };
+  }
+
+  apply(): void {
+    this.#eraseRows();
+    this.#eraseReceipts();
+    this.#removeDocuments();
+    this.#rebase();
+    this.#connection.exec("DELETE FROM change; UPDATE space SET floor = sequence");
+  }
+
+  /** Rows that mention the subject, and those that followed from them. Answers how many of them are not settled. */
+  #findRows(): number {
+    let unsettled = 0;
+    const columns = ["payload", "metadata", "correlation_id", "error", "reason"];
+    const rows = this.#all(
+      "SELECT id, message_id, causation_id, status, payload, metadata, correlation_id, error, reason FROM event_journal ORDER BY id",
+    );
+    for (const row of rows) {
+      const isCaused = row["causation_id"] !== null && this.#messages.has(String(row["causation_id"]));
+      if (!isCaused && !this.#isIn(row, columns)) continue;
+      if (row["status"] !== "done" && row["status"] !== "failed") unsettled++;
+      else {
+        if (row["message_id"] !== null) this.#messages.add(String(row["message_id"]));
+        if (erasedDigest(String(row["payload"])) === undefined) this.#rows.set(Number(row["id"]), row);
+      }
+    }
+    return unsettled;
+  }
+
+  #findDocuments(): string[] {
+    const left: string[] = [];
+    const rows = this.#all(
+      "SELECT document.id AS id, space.id AS space_id, space.name AS space, scope, document.name AS name FROM document JOIN space ON space.id = document.space",
+    );
+    for (const { id, space_id, space, scope, name } of rows) {
+      const ref = { scope: String(scope), id: String(name) };
+      const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0 };
+      if (isReceiptName(ref.id)) {
+        if (this.#isOfErased(ref.id) || this.#isInValue(of, ref)) this.#receipts.push(Number(id));
+      } else if (mentions(ref.id, this.#subject) || mentions(ref.scope, this.#subject)) this.#named.push(Number(id));
+      else if (left.length < LEFT_MAX && this.#isInValue(of, ref)) left.push(`${space}/${scope}/${name}`);
+      this.#documents.trim();
+    }
+    return left;
+  }
+
+  #isInValue(
+    space: { id: number; name: string; sequence: number; floor: number },
+    ref: { scope: string; id: string },
+  ): boolean {
+    const document = this.#documents.find(space, ref);
+    const value = document && this.#documents.value(document);
+    return value !== undefined && mentions(JSON.stringify(value), this.#subject);
+  }
+
+  /** Whether it is the receipt of a message that loses its payload. */
+  #isOfErased(name: string): boolean {
+    const event = eventOf(name);
+    if (event !== undefined) return this.#messages.has(event.id);
+    return this.#messages.has(name.slice(name.indexOf("/") + 1));
+  }
+
+  #eraseRows(): void {
+    const update = this.#connection.prepare(
+      "UPDATE event_journal SET payload = ?, metadata = ?, error = ?, reason = ? WHERE id = ?",
+    );
+    const deliveries = this.#connection.prepare(
+      "UPDATE delivery SET error = 'erased' WHERE event = ? AND error IS NOT NULL",
+    );
+    for (const [id, { payload, metadata, error, reason }] of this.#rows) {
+      const further = metadata === null ? null : tombstoneOf(String(metadata));
+      const [failure, why] = [error, reason].map((text) => (text === null ? null : "erased"));
+      update.run(tombstoneOf(String(payload)), further, failure ?? null, why ?? null, id);
+      deliveries.run(id);
+    }
+  }
+
+  /** A receipt stays as the witness that the request was handled; its answer is gone. */
+  #eraseReceipts(): void {
+    for (const row of this.#receipts) this.#putRowBase(row, ERASED_RESULT, true);
+  }
+
+  #removeDocuments(): void {
+    const gone = new Set(this.#named);
+    if (gone.size === 0) return;
+    const rows = JSON.stringify(this.#named);
+    for (const [table, column] of [
+      ["document", "id"],
+      ["snapshot", "document"],
+      ["label", "document"],
+    ])
+      this.#connection.prepare(`DELETE FROM ${table} WHERE ${column} IN (SELECT value FROM json_each(?))`).run(rows);
+    const unused = this.#connection.prepare("UPDATE path_set SET uses = uses - 1 WHERE id = ?");
+    const forget = this.#connection.prepare("DELETE FROM node WHERE space = ? AND name = ?");
+    for (const { space, name, inputs } of this.#all("SELECT space, name, inputs FROM node")) {
+      const list = JSON.parse(String(inputs)) as number[];
+      if (!list.some((value, at) => at % 3 === 0 && gone.has(value))) continue;
+      for (let at = 2; at < list.length; at += 3) unused.run(list[at] as number);
+      forget.run(Number(space), String(name));
+    }
+    this.#connection.exec("DELETE FROM path_set WHERE uses <= 0");
+  }
+
+  /** Every document whose value is not in its base alone gets a base of its value. */
+  #rebase(): void {
+    const rows = this.#all(
+      "SELECT document.id AS id, space.id AS space_id, space.name AS space, scope, document.name AS name FROM document " +
+        "JOIN space ON space.id = document.space WHERE document.sequence > 0 AND (patch_bytes > 0 OR (base IS NULL AND snapshot_sequence = 0))",
+    );
+    const documents = new DocumentTable(this.#connection);
+    for (const { id, space_id, space, scope, name } of rows) {
+      const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0 };
+      const document = documents.find(of, { scope: String(scope), id: String(name) });
+      if (document) this.#putBase(Number(id), documents.value(document), document.sequence);
+      documents.trim();
+    }
+    this.#connection.exec(
+      "DELETE FROM snapshot WHERE NOT EXISTS (SELECT 1 FROM document WHERE document.id = document AND snapshot_sequence = snapshot.sequence)",
+    );
+  }
+
+  #putBase(row: number, value: Json | undefined, sequence: number): void {
+    const text = JSON.stringify([value === undefined ? { op: "delete", path: [] } : { op: "set", path: [], value }]);
+    if (Buffer.byteLength(text) <= ROW_BASE_BYTES_MAX || value === undefined)
+      return this.#putRowBase(row, text, value !== undefined);
+    const writer = new PartWriter(value, PART_BYTES);
+    let bytes = 0;
+    for (let part = 0; !writer.isDone; part++) {
+      const operations = JSON.stringify(writer.next());
+      bytes += Buffer.byteLength(operations);
+      this.#documents.snapshots.put({ row, sequence }, part, operations, writer.isDone);
+    }
+    this.#connection
+      .prepare(
+        "UPDATE document SET base_sequence = sequence, base_bytes = ?, patch_bytes = 0, snapshot_sequence = sequence, base = NULL, base_sum = NULL WHERE id = ?",
+      )
+      .run(bytes, row);
+  }
+
+  #putRowBase(row: number, text: string, present: boolean): void {
+    const { sequence } = this.#connection.prepare("SELECT sequence FROM document WHERE id = ?").get(row) ?? {};
+    this.#connection
+      .prepare(
+        "UPDATE document SET base_sequence = sequence, base_bytes = ?, patch_bytes = 0, snapshot_sequence = 0, base = ?, base_sum = ?, present = ? WHERE id = ?",
+      )
+      .run(Buffer.byteLength(text), text, checksum(text, row, Number(sequence)), present ? 1 : 0, row);
+  }
+
+  #isIn(row: Row, columns: readonly string[]): boolean {
+    return columns.some((column) => row[column] !== null && mentions(String(row[column]), this.#subject));
+  }
+
+  #all(sql: string): Row[] {
+    return this.#connection.prepare(sql).all();
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * The tombstone of an erased text. The hash of a journal row covers the digests of its payload and metadata, not their texts: a tombstone carries the
+ * digest of the text that it replaces, so that the chain still verifies. SPEC: S134.
+ */
+import { hash } from "node:crypto";
+
+const KEY = "$erased";
+const BEGIN = `{"${KEY}":"`;
+const END = '"}';
+const DIGEST_LENGTH = 43;
+
+/** SHA-256 of a text, or of the text that a tombstone stands for. */
+export function digestOf(text: string): string {
+  return erasedDigest(text) ?? hash("sha256", text, "base64url");
+}
+
+export function tombstoneOf(text: string): string {
+  return `${BEGIN}${digestOf(text)}${END}`;
+}
+
+/** The digest in a tombstone; undefined for any other text. */
+export function erasedDigest(text: string): string | undefined {
+  if (text.length !== BEGIN.length + DIGEST_LENGTH + END.length || !text.startsWith(BEGIN)) return undefined;
+  return text.slice(BEGIN.length, -END.length);
+}
+
+/** Whether a text names a subject as a whole word: no letter or digit stands before or behind. */
+export function mentions(text: string, subject: string): boolean {
+  for (let at = text.indexOf(subject); at >= 0; at = text.indexOf(subject, at + 1)) {
+    const isWhole = !WORD.test(text[at - 1] ?? " ") && !WORD.test(text[at + subject.length] ?? " ");
+    if (isWhole) return true;
+  }
+  return false;
+}
+
+const WORD = /[\p{L}\p{N}]/u;
