@@ -78,7 +78,7 @@ describe("state that is rolled back", () => {
     expect([confirmed.take(), speculative.take()]).toEqual([[9], [9]]);
   });
 
-  test("[R62] an event or a command that an observer sends because of it is dropped", async () => {
+  test("[R62] an event that an observer publishes because of it is dropped", async () => {
     const { kernel, stock, gate } = await shop();
     const heard = new Promise((resolve) => {
       kernel.bus.subscribe("Stock.Low", ({ payload }) => resolve(payload), { subscriberId: "watch" });
