@@ -67,7 +67,7 @@ const KNOWN: Readonly<Record<keyof KernelLimits, true>> = {
     concurrency: true,
     handlerTimeoutMs: true,
   },
-  ...{ residentDocumentsMax: true },
+  ...{ residentDocumentsMax: true, agentInvokeMs: true, agentWaitingMax: true },
 };
 
 /** Throws for a limit that is not known or not valid, before anything is opened. */
