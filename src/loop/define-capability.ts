@@ -116,7 +116,7 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
 
 const KNOWN: Readonly<Record<keyof CapabilityDefinition, true>> = {
   ...{ description: true, commands: true, queries: true, emits: true, sends: true, on: true, idempotent: true },
-  ...{ durable: true, clearance: true, timeoutMs: true },
+  ...{ durable: true, timeoutMs: true, clearance: true },
 };
 const KNOWN_OF_HANDLER: Readonly<Record<keyof AnyRequestHandler<never>, true>> = {
   ...{ input: true, output: true, description: true, handle: true },
