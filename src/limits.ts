@@ -66,6 +66,12 @@ export const CIRCLE_LOOK_MS = 1_000;
 export const CIRCLE_WAIT_MS = 30_000;
 /** A handler that runs longer is treated as failed and its delivery is retried. */
 export const HANDLER_TIMEOUT_MS = 300_000;
+/** Milliseconds. A younger handler is never stuck, however short its timeout: a slow call of another service takes so long. */
+export const STUCK_MS_MIN = 30_000;
+/** Handlers that timed out and still run, which the work board lists: the last ones, about 100 bytes each. */
+export const LEFT_BEHIND_LISTED_MAX = 1_000;
+/** Handlers in one answer of `Kernel.Work`: about 200 kB. */
+export const WORK_TOLD_MAX = 1_000;
 /** After this long without renewal a claim counts as abandoned and another process may take it. */
 export const LEASE_MS = 30_000;
 /** Notifications may be lost, so every worker also looks for work this often. */

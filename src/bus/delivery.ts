@@ -121,12 +121,15 @@ export class Delivery implements ShareListener {
 
   #handlePlain(run: EventRun, step: Step, handler: Handler): StepEnd {
     const { host, publisher, slots } = this.#parts;
-    const { subscriberId, timeoutMs } = step.subscription;
+    const { subscriberId, timeoutMs, board } = step.subscription;
     const { event, claim } = run;
     const facts = { event, subscriberId, attempt: run.attemptOf(step), deaths: claim.deaths };
     const context = new HandlerContext(facts, publisher);
     run.handling = context;
-    const end = callHandler(handler, run.event, context, { host, timeoutMs, cancellable: context });
+    const end = callHandler(handler, event, context, {
+      ...{ host, timeoutMs, cancellable: context },
+      ...{ board, entryPoint: "subscriber", handler: subscriberId, message: event.message },
+    });
     if (!(end instanceof Promise)) return this.#plainEnded(run, step, end);
     void slots.during(step, end).then((ended) => this.#goOn(run, this.#plainEnded(run, step, ended)));
     return LEFT;

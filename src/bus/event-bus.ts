@@ -30,6 +30,7 @@ import type { CommitOutcome } from "../store/commit.ts";
 import type { DeclaredConsumer } from "../store/consumer.ts";
 import type { JournalEntry, JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import type { WorkBoard } from "../work/work-board.ts";
 import { type Failures, failures, type Trace, trace } from "./audit.ts";
 import { BusError } from "./bus-error.ts";
 import { Claimer } from "./claimer.ts";
@@ -82,6 +83,8 @@ export interface EventBusOptions {
   readonly retention?: RetentionPolicy;
   /** Remembers the last handlings of events. */
   readonly handlings?: HandlingRing;
+  /** Lists the handlers that run. */
+  readonly board?: WorkBoard;
   /** Told what goes wrong, for logs and metrics. */
   readonly observe?: BusObserver;
   /** Which messages of the journal it deals in: events unless given. The commands that a loop has kept are another bus's. */
@@ -103,6 +106,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   readonly #store: Store;
   readonly #handlerTimeoutMs: number;
   readonly #handlings: HandlingRing | undefined;
+  readonly #board: WorkBoard | undefined;
   readonly #topics = new Topics();
   readonly #subscriptions = new Subscriptions();
   /** Tells whether the state lasts that the observer which publishes now has read; a kernel asks its space. */
@@ -126,6 +130,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     requireTime("handlerTimeoutMs", handlerTimeoutMs);
     this.#handlerTimeoutMs = handlerTimeoutMs;
     this.#handlings = options.handlings;
+    this.#board = options.board;
     const observe = guarded(host, options.observe ?? (() => undefined));
     const subscriptions = this.#subscriptions;
     this.#host = host;
@@ -247,7 +252,18 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
     requireSubscribeOptions(options);
     const call = callOf(this.#watched(handler, options.subscriberId), options);
-    const subscription = new Subscription(pattern, call, options, this.#handlerTimeoutMs);
+    this.#add(new Subscription(pattern, call, options, this.#handlerTimeoutMs, this.#board));
+  }
+
+  /** Subscribes an actor. `deliver` passes the event on, and resolves when the actor's handler has ended. */
+  relay(pattern: string, deliver: Handler, subscriberId: string): void {
+    this.#requireOpen();
+    const call: Call = { kind: "plain", handler: this.#watched(deliver, subscriberId) };
+    this.#add(new Subscription(pattern, call, { subscriberId }, this.#handlerTimeoutMs));
+  }
+
+  #add(subscription: Subscription): void {
+    const { pattern } = subscription;
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
     this.#subscriptions.add(subscription);
     if (subscription.durable) this.#consumers.declare(subscription.consumer);

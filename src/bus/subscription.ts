@@ -10,6 +10,7 @@ import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, WorkSpace } from "../work/attempt.ts";
+import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
@@ -85,6 +86,8 @@ export class Subscription {
   readonly call: Call;
   readonly retry: RetryPolicy;
   readonly timeoutMs: number;
+  /** Lists the running handlers of this subscription. Absent from a relay: the actor's own handler is listed instead. */
+  readonly board: WorkBoard | undefined;
   readonly serialBy: ((event: Event) => string) | undefined;
   readonly concurrency: number;
   /** Whether it is a consumer of the store's table. */
@@ -99,7 +102,7 @@ export class Subscription {
    */
   readonly waiting: EventRun[] = [];
 
-  constructor(pattern: string, call: Call, options: SubscribeOptions, timeoutMs: number) {
+  constructor(pattern: string, call: Call, options: SubscribeOptions, timeoutMs: number, board?: WorkBoard) {
     checkTopicPattern(pattern);
     checkOptions(options);
     this.pattern = pattern;
@@ -107,6 +110,7 @@ export class Subscription {
     this.call = call;
     this.retry = options.retry ?? NO_RETRY;
     this.timeoutMs = options.timeoutMs ?? options.timeout ?? timeoutMs;
+    this.board = board;
     this.serialBy = options.serialBy;
     this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY;
     this.durable = options.durable ?? true;

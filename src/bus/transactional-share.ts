@@ -34,7 +34,7 @@ import type { Rejection } from "../store/rejection.ts";
 import { StoreError } from "../store/store.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
 import { Attempt } from "../work/attempt.ts";
-import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
+import { callHandler, type HandlerEnd, type HandlerWait } from "../work/handler-call.ts";
 import { type Next, Retries } from "../work/retries.ts";
 import type { Event } from "./event.ts";
 import { DONE, type EventRun } from "./event-run.ts";
@@ -121,7 +121,11 @@ export class TransactionalShare {
     }
     const { attempt, context } = handling;
     run.handling = context;
-    const wait = { host: this.#host, timeoutMs: step.subscription.timeoutMs, cancellable: context };
+    const { subscriberId, timeoutMs, board } = step.subscription;
+    const wait: HandlerWait = {
+      ...{ host: this.#host, timeoutMs, cancellable: context },
+      ...{ board, entryPoint: "subscriber", handler: subscriberId, message: run.event.message },
+    };
     const handler = call.handler as (event: Event, context: ShareContext) => unknown;
     const end =
       attempt === undefined

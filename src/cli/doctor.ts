@@ -7,8 +7,10 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Client } from "../client/client.ts";
 import { systemHost } from "../host/system-host.ts";
 import { type DataDirectory, dataDirectory, directoryProblem } from "../kernel/data-directory.ts";
+import type { WorkView } from "../kernel/inspect-capability.ts";
 import { InstanceLock, runningIn } from "../kernel/instance-lock.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { type KernelStore, openStore, openStoreForReading } from "../kernel/open-store.ts";
@@ -25,6 +27,7 @@ import {
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
 import { connect } from "./connection.ts";
+import { workText } from "./explanation.ts";
 import { runtimeVersion } from "./runtime.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
@@ -40,6 +43,8 @@ export const doctor: Verb = {
 
 /** A kernel that is well answers far sooner. */
 const KERNEL_ANSWERS_MS = 5_000;
+/** Stuck handlers that one line names. */
+const STUCK_NAMED_MAX = 5;
 /** More are counted as so many. */
 const HELD_ROWS_MAX = 10_000;
 
@@ -108,14 +113,7 @@ async function checkKernel(call: VerbCall): Promise<Finding> {
     const health = (await client.query("Kernel.Health", null, {
       timeoutMs: KERNEL_ANSWERS_MS,
     })) as never as KernelHealth;
-    const unwell = Object.entries(health.actors).filter(([, state]) => state !== "running");
-    const failed = health.extensions.filter(({ state }) => state === "ERROR").map(({ id }) => id);
-    const trouble = health.store?.trouble;
-    const problems = [
-      ...(trouble === undefined ? [] : [trouble]),
-      ...unwell.map(([name, state]) => `${name} is ${state}`),
-      ...failed.map((id) => `the extension ${id} has failed`),
-    ];
+    const problems = kernelProblems(health, health.work.stuck === 0 ? [] : await askWork(client));
     const found = problems.length === 0 ? "a kernel is running, and its store works" : problems.join("; ");
     return { check, ok: problems.length === 0, found };
   } catch (error) {
@@ -124,6 +122,27 @@ async function checkKernel(call: VerbCall): Promise<Finding> {
     const found = `one holds ${directory.path} and does not answer: ${thrownText(error)}; see: ${runningIn(directory)}`;
     return { check, ok: false, found };
   }
+}
+
+async function askWork(client: Pick<Client, "query">): Promise<readonly WorkView[]> {
+  const answer = await client.query("Kernel.Work", null, { timeoutMs: KERNEL_ANSWERS_MS });
+  return (answer as never as { work: readonly WorkView[] }).work;
+}
+
+/** Problems of a kernel, by its health and its running handlers. */
+export function kernelProblems(health: KernelHealth, work: readonly WorkView[]): string[] {
+  const unwell = Object.entries(health.actors).filter(([, state]) => state !== "running");
+  const failed = health.extensions.filter(({ state }) => state === "ERROR").map(({ id }) => id);
+  const { trouble } = health.store;
+  const stuck = work.filter(({ state }) => state === "stuck").slice(0, STUCK_NAMED_MAX);
+  const others = health.work.stuck - stuck.length;
+  return [
+    ...(trouble === undefined ? [] : [trouble]),
+    ...unwell.map(([name, state]) => `${name} is ${state}`),
+    ...failed.map((id) => `the extension ${id} has failed`),
+    ...stuck.map((one) => `stuck: ${workText(one)}, ${one.id}`),
+    ...(others > 0 ? [`${others} more handlers are stuck; see: millrace ls work`] : []),
+  ];
 }
 
 /** Settings that somebody made or that matter anyway, each with where it comes from. */

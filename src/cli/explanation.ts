@@ -7,6 +7,7 @@ import type {
   PendingView,
   SubscriberView,
   WhyView,
+  WorkView,
 } from "../kernel/inspect-capability.ts";
 import { lastWriter } from "../kernel/last-writer.ts";
 import type { KernelStore } from "../kernel/open-store.ts";
@@ -126,6 +127,31 @@ async function requestLines(store: KernelStore, { message, status }: Row): Promi
   const { result = null } = (receipt ?? {}) as { result?: unknown };
   return [`answered ${JSON.stringify(result)}; the same request again gets this answer and does nothing`];
 }
+
+/** `command handler gate of Gate.Hold, since 2026-01-01T00:00:00.000Z (34 s)` */
+export function workText({ entryPoint, handler, type, sinceMs, ageMs }: WorkView): string {
+  const since = new Date(sinceMs).toISOString();
+  return `${entryPoint} handler ${handler} of ${type}, since ${since} (${Math.floor(ageMs / 1_000)} s)`;
+}
+
+/** A message whose handlers run now. */
+export function explainWork(work: readonly WorkView[]): Explanation | undefined {
+  const [first] = work;
+  if (first === undefined) return undefined;
+  const { id, type, entryPoint } = first;
+  const kind = entryPoint === "command" || entryPoint === "query" ? "request" : "event";
+  return { kind, name: `${id} ${type}`, verdict: "is being handled now", because: workLines(work) };
+}
+
+export function workLines(work: readonly WorkView[]): string[] {
+  return work.map((one) => `is in the ${workText(one)}${WORK_STATES[one.state]}`);
+}
+
+const WORK_STATES: Readonly<Record<WorkView["state"], string>> = {
+  running: "",
+  stuck: "; the handler is stuck",
+  "left-behind": "; the handler has timed out and still runs",
+};
 
 export function explainPending({ id, kind, type, sentAtMs, capability, askedBy }: PendingView): Explanation {
   const where = capability === undefined ? "on its way to its actor" : `with ${capability}, which has not answered yet`;

@@ -1,5 +1,5 @@
-/** What `ls` asks of the running kernel: types, actors, nodes, extensions. */
-import type { CapabilityView, GraphView } from "../kernel/inspect-capability.ts";
+/** Kinds of `ls` that the running kernel answers: types, actors, nodes, work, extensions. */
+import type { CapabilityView, GraphView, WorkView } from "../kernel/inspect-capability.ts";
 import type { KernelHealth } from "../kernel/kernel-options.ts";
 import { askGraph, askKernel } from "./connection.ts";
 import type { Listing } from "./listing.ts";
@@ -31,6 +31,16 @@ export const actors: Listing<CapabilityView> = {
   ],
 };
 
+export const work: Listing<WorkView> = {
+  head: ["since", "seconds", "state", "entry point", "handler", "type", "id", "timeout"],
+  takes: [],
+  find: async (call) => (await askKernel<{ work: readonly WorkView[] }>(call, "Kernel.Work")).work,
+  cells: ({ sinceMs, ageMs, state, entryPoint, handler, type, id, timeoutMs }) => [
+    ...[new Date(sinceMs).toISOString(), secondsText(ageMs), state, entryPoint, handler, type, id],
+    timeoutMs === undefined ? "none" : `${secondsText(timeoutMs)} s`,
+  ],
+};
+
 export const nodes: Listing<GraphView["nodes"][number]> = {
   head: ["node", "kind", "status", "seen by", "runs", "reads", ""],
   takes: [],
@@ -48,3 +58,7 @@ export const extensions: Listing<KernelHealth["extensions"][number]> = {
     ...[id, version, enabled ? state : "disabled", providers.join(", "), reason],
   ],
 };
+
+function secondsText(ms: number): string {
+  return (ms / 1_000).toFixed(1);
+}

@@ -7,7 +7,7 @@ import { nearWord } from "../message/near-word.ts";
 import { table } from "./journal-lines.ts";
 import { documents } from "./list-documents.ts";
 import { events, failures, requests } from "./list-journal.ts";
-import { actors, extensions, nodes, types } from "./list-kernel.ts";
+import { actors, extensions, nodes, types, work } from "./list-kernel.ts";
 import { timers } from "./list-timers.ts";
 import type { Listing } from "./listing.ts";
 import { EXIT, type ExitCode, JSON_OPTION, UsageError, type Verb, type VerbCall } from "./verb.ts";
@@ -20,6 +20,7 @@ const KINDS: Readonly<Record<string, Listing<any>>> = {
   documents,
   actors,
   nodes,
+  work,
   timers,
   failures,
   extensions,
@@ -31,7 +32,7 @@ export const ls: Verb = {
   name: "ls",
   usage: `${NAMES.join("|")} [--status S] [--topic T] [--space S] [--prefix P] [--limit N] [--json]`,
   summary:
-    "list events, requests, documents, timers and failures from the file; actors, nodes and types of the running kernel",
+    "list events, requests, documents, timers and failures from the file; actors, nodes, running handlers (work) and types of the running kernel",
   example: "millrace ls events --status failed --limit 5\nmillrace ls documents --prefix tasks/\nmillrace ls nodes",
   options: {
     status: { type: "string", value: "S", about: "events at this status: pending, processing, done or failed" },

@@ -3,7 +3,7 @@
  * the file in any case: of a stopped kernel it knows the contents of the file. SPEC: K42, K73.
  */
 import { systemHost } from "../host/system-host.ts";
-import type { GraphView, HandlingView, PendingView, WhyView } from "../kernel/inspect-capability.ts";
+import type { GraphView, HandlingView, PendingView, WhyView, WorkView } from "../kernel/inspect-capability.ts";
 import { type KernelStore, openStoreForReading } from "../kernel/open-store.ts";
 import { Failure } from "../message/error-data.ts";
 import { nearWord } from "../message/near-word.ts";
@@ -19,6 +19,8 @@ import {
   explainRecordedNode,
   explainRow,
   explainSubscriber,
+  explainWork,
+  workLines,
 } from "./explanation.ts";
 import type { Row } from "./journal-lines.ts";
 import { handlingsOf } from "./story.ts";
@@ -57,12 +59,14 @@ async function run(call: VerbCall): Promise<ExitCode> {
 
 async function explain(call: VerbCall, store: KernelStore, name: string): Promise<Explanation | undefined> {
   const row = await findRow(store, name);
-  if (row) return explainRow(call, store, row);
+  const work = await workOf(call, row?.message?.metadata.id ?? name);
+  if (row) return withWork(await explainRow(call, store, row), work);
   const remembered = explainHandlings(name, await handlingsOf(call, [name]));
   const waiting = await askIfRunning<{ requests: readonly PendingView[] }>(call, "Kernel.Requests");
   const request = waiting?.requests.find(({ id }) => id === name);
-  if (request) return explainPending(request);
-  if (remembered) return remembered;
+  if (request) return withWork(explainPending(request), work);
+  if (remembered) return withWork(remembered, work);
+  if (work.length > 0) return explainWork(work);
   if (!waiting) return (await explainRecordedNode(store, name)) ?? explainCell(call, store, name, undefined);
   const node = await askAboutNode(call, name);
   if (node) return explainNode(call, store, node);
@@ -71,6 +75,16 @@ async function explain(call: VerbCall, store: KernelStore, name: string): Promis
   const cell = await explainCell(call, store, name, graph);
   if (!handler || !cell) return handler ?? cell;
   return { ...handler, because: [...handler.because, `a cell of this name ${cell.verdict}`, ...cell.because] };
+}
+
+/** The running handlers of a message. */
+async function workOf(call: VerbCall, id: string): Promise<readonly WorkView[]> {
+  const answer = await askIfRunning<{ work: readonly WorkView[] }>(call, "Kernel.Work");
+  return answer?.work.filter((one) => one.id === id) ?? [];
+}
+
+function withWork(explanation: Explanation, work: readonly WorkView[]): Explanation {
+  return { ...explanation, because: [...workLines(work), ...explanation.because] };
 }
 
 async function explainHandler(

@@ -82,7 +82,7 @@ export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
       await refusedAs422(bus.publishMessage(message, source, topicOf(message.type)));
     },
     subscribe(type, subscriber, deliver) {
-      bus.subscribe(topicOf(type), ({ message }) => deliver(message), { subscriberId: subscriber });
+      bus.relay(topicOf(type), ({ message }) => deliver(message), subscriber);
     },
     feed: feedOver(bus.feed),
   };

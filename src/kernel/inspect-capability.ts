@@ -1,6 +1,6 @@
 /**
- * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`. It
- * only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
+ * Introspection of a kernel, for the command and for tools: `Kernel.Graph`, `Kernel.Why`, `Kernel.Runs`, `Kernel.Requests`,
+ * `Kernel.Work`. It only reads; actions of operators are in `operator-capability.ts`. SPEC: K40.
  *
  * Deliberately not here: anything that the store file shows by itself. Whoever looks at events, timers or documents reads the file.
  */
@@ -13,6 +13,7 @@ import {
   HANDLINGS_ASKED_MAX,
   HANDLINGS_TOLD_MAX,
   RUNS_ASKED_MAX,
+  WORK_TOLD_MAX,
 } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
 import { capability } from "../loop/define-capability.ts";
@@ -26,9 +27,10 @@ import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
 import type { NodeSnapshot, WhyNot, WhyStep } from "../scheduler/introspection.ts";
 import type { CommitIdentity } from "../store/commit.ts";
 import type { Store } from "../store/store.ts";
+import type { WorkBoard, WorkView } from "../work/work-board.ts";
 import type { RunLog, TracedCommit } from "./run-log.ts";
 
-export type { HandlingView };
+export type { HandlingView, WorkView };
 
 /** Handlings of one handler that are told of. */
 const HANDLINGS_OF_ONE = 5;
@@ -42,6 +44,7 @@ export interface Inspected {
   readonly space: Space;
   readonly runs: RunLog | undefined;
   readonly handlings: HandlingRing | undefined;
+  readonly board: WorkBoard;
   /** The topic under which events of a type are journaled. */
   topicOf(type: string): string;
   /** Known only once the loop has booted. */
@@ -128,6 +131,10 @@ export function inspectCapability(inspected: Inspected): Capability {
       "Kernel.Requests": {
         description: "requests that have no answer yet",
         handle: () => plain({ requests: pending(inspected.loop()) }),
+      },
+      "Kernel.Work": {
+        description: "asynchronous handlers that run, the oldest first",
+        handle: () => plain({ work: inspected.board.list(WORK_TOLD_MAX) }),
       },
     },
   });

@@ -13,6 +13,7 @@ import type { Observer } from "../loop/observation.ts";
 import { unknownOption } from "../message/near-word.ts";
 import type { ReceiptPolicy } from "../store/receipt-keeper.ts";
 import type { Store } from "../store/store.ts";
+import type { WorkHealth } from "../work/work-board.ts";
 import type { KernelLimits } from "./kernel-limits.ts";
 
 /** What capabilities may be built from. */
@@ -96,7 +97,10 @@ const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
 export interface KernelHealth {
   /** Which store it is on, and why that has stopped, if it has. */
   readonly store: { readonly backend: string; readonly trouble?: string };
-  readonly state: "running" | "stopping" | "stopped";
+  /** `degraded` while a handler is stuck (`work.stuck`). */
+  readonly state: "running" | "degraded" | "stopping" | "stopped";
+  /** Asynchronous handlers that run. */
+  readonly work: WorkHealth;
   readonly quiescent: boolean;
   readonly recovered: number;
   readonly routes: number;

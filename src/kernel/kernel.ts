@@ -37,6 +37,7 @@ import type { Json } from "../message/json.ts";
 import type { Lineage } from "../message/lineage.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
+import { WorkBoard } from "../work/work-board.ts";
 import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
 import { failuresNoted } from "./failed-commands.ts";
@@ -69,6 +70,7 @@ export class Kernel implements AsyncDisposable {
   #extensions: ExtensionLoader | undefined;
   #runs: RunLog | undefined;
   #handlings: HandlingRing | undefined;
+  readonly #board: WorkBoard;
   #recovered = 0;
   #piecesLeft: Resumed["left"] = [];
   #closing: Promise<void> | undefined;
@@ -98,6 +100,7 @@ export class Kernel implements AsyncDisposable {
   private constructor(host: Host) {
     this.#host = host;
     this.#life = new KernelLife(host);
+    this.#board = new WorkBoard(host);
   }
 
   async #boot(options: KernelOptions): Promise<void> {
@@ -117,6 +120,7 @@ export class Kernel implements AsyncDisposable {
       host,
       ...watched,
       ...handlings,
+      board: this.#board,
       ...limits.bus,
       retention: kept30Days,
       ...given({ leaseMs }),
@@ -127,6 +131,7 @@ export class Kernel implements AsyncDisposable {
     const kept = { receipts: options.receipts ?? { keepMs: HISTORY_KEPT_MS }, ...persist, ...limits.space };
     this.#space = await Space.open({ store, host, name: options.space ?? "kernel", observe: "confirmed", ...kept });
     this.#opened.note("space", (graceMs) => this.#space.close({ graceMs }));
+    this.#space.scheduler.board = this.#board;
     this.#bus.standing = () => this.#space.scheduler.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#life.goOn();
@@ -208,7 +213,8 @@ export class Kernel implements AsyncDisposable {
     capabilities: Readonly<Record<string, Capability>>,
     observe: BusObserver,
   ): Readonly<Record<string, Capability>> {
-    const given: Pick<SpawnContext, "topicOf" | "commitWith"> = {
+    const given: Pick<SpawnContext, "topicOf" | "commitWith" | "board"> = {
+      board: this.#board,
       topicOf: this.#topicOf,
       commitWith: (entries, commit) => this.#bus.commitWith(entries, commit),
     };
@@ -242,7 +248,7 @@ export class Kernel implements AsyncDisposable {
       shutdown: shutdown(() => this.#shutDown()),
       inspector: inspectCapability({
         ...{ bus: this.#bus, store: this.#store, space: this.#space, runs: this.#runs, topicOf: this.#topicOf },
-        handlings: this.#handlings,
+        ...{ handlings: this.#handlings, board: this.#board },
         loop: () => this.#loop,
       }),
       operator: operatorCapability({
@@ -309,11 +315,13 @@ export class Kernel implements AsyncDisposable {
     const { table, actors } = this.#loop;
     const nodes = this.#space.scheduler.getGraphSnapshot();
     const extensions = this.#extensions?.statuses ?? [];
+    const work = this.#board.health();
     const subscriptions = this.#bus.subscriptions().filter(({ subscriberId }) => subscriberId !== SYSTEM_SUBSCRIBER);
     return {
       store: storeHealth(this.#store),
-      // Who asks while it boots is one of its own capabilities, which run.
-      state: state === "booting" ? "running" : state,
+      // While the kernel boots only its own capabilities can ask, and those run.
+      state: state !== "booting" && state !== "running" ? state : work.stuck > 0 ? "degraded" : "running",
+      work,
       quiescent: this.quiescent,
       recovered: this.#recovered,
       routes: [...table.routes()].length,

@@ -7,6 +7,7 @@ import type { Message } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
+import type { WorkBoard } from "../work/work-board.ts";
 import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
@@ -86,6 +87,8 @@ export interface SpawnContext {
   readonly topicOf?: (type: string) => string;
   /** Sends a commit that appends events, so that this process handles them without reading them back; plainly sent unless given. */
   readonly commitWith?: (entries: JournalEntry[], commit: () => Promise<CommitOutcome>) => Promise<CommitOutcome>;
+  /** Lists the handlers that run, if the kernel keeps a board. */
+  readonly board?: WorkBoard;
   /** Takes relayed messages back before their handlers begin; for capabilities that relay. */
   readonly withdraw?: (which: Relayed) => Promise<Withdrawn>;
   /** Notes in the journal that a command has failed, or was refused, and resolves when that is durable or cannot be. */

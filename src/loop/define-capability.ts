@@ -104,13 +104,10 @@ export function capability<CommandsSent, CommandsIn, CommandsOut, QueriesSent, Q
   const definition = typed as CapabilityDefinition;
   return {
     ...declared(definition),
-    spawn: ({ host }) =>
-      new MailboxActor(
-        host,
-        (message, context) => dispatch(definition, message, context),
-        definition.clearance,
-        timeoutOf(definition),
-      ),
+    spawn: ({ host, name, board }) =>
+      new MailboxActor(host, (message, context) => dispatch(definition, message, context), {
+        ...{ clearance: definition.clearance, timeoutMs: timeoutOf(definition), name, board },
+      }),
   };
 }
 

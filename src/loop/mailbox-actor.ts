@@ -15,7 +15,8 @@ import { causedBy, command, error, event, type Lineage, query, reply } from "../
 import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
 import { Cancellation } from "../work/cancellation.ts";
-import { type Cancellable, endOf, isThenable } from "../work/handler-call.ts";
+import { type Cancellable, endOf, type HandlerWait, isThenable } from "../work/handler-call.ts";
+import type { WorkBoard } from "../work/work-board.ts";
 import { WorkError } from "../work/work-error.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
 import type { Sender } from "./inbound.ts";
@@ -98,12 +99,24 @@ export class SentMessageEvent implements ActorEvent {
   }
 }
 
+export interface MailboxOptions {
+  readonly clearance?: readonly string[] | undefined;
+  /** How long a handler is waited for; 0, unless given, for ever. */
+  readonly timeoutMs?: number;
+  /** The capability, as `board` lists it. */
+  readonly name?: string;
+  /** Lists the handlers that run. */
+  readonly board?: WorkBoard | undefined;
+}
+
 export class MailboxActor implements CapabilityActor {
   onmessage: ActorListener | null = null;
   readonly #host: Host;
   readonly #handle: MessageHandler;
   readonly #clearance: Label | undefined;
   readonly #timeoutMs: number;
+  readonly #name: string;
+  readonly #board: WorkBoard | undefined;
   #listeners: readonly ActorListener[] = [];
   readonly #mailbox = new Fifo<Posted>();
   /** What is being handled; the others wait behind it. */
@@ -119,11 +132,13 @@ export class MailboxActor implements CapabilityActor {
   readonly #asked = new Map<string, { resolve: (data: Json) => void; reject: (failure: Failure) => void }>();
   #idleWaiters: (() => void)[] = [];
 
-  /** `timeoutMs`: how long a handler is waited for; 0, unless given, for ever. */
-  constructor(host: Host, handle: MessageHandler, clearance?: readonly string[], timeoutMs = 0) {
+  constructor(host: Host, handle: MessageHandler, options: MailboxOptions = {}) {
+    const { clearance, timeoutMs = 0, name = "", board } = options;
     this.#host = host;
     this.#handle = handle;
     this.#timeoutMs = timeoutMs;
+    this.#name = name;
+    this.#board = board;
     this.#clearance = clearance === undefined ? undefined : labelOf(clearance);
   }
 
@@ -237,8 +252,12 @@ export class MailboxActor implements CapabilityActor {
 
   /** A handler that takes too long is left behind: its caller is told, and the mailbox goes on. */
   #await(given: Posted, handling: Handling, result: PromiseLike<HandlerResult>): void {
-    const [host, timeoutMs] = [this.#host, this.#timeoutMs];
-    const wait = timeoutMs === 0 ? undefined : { host, timeoutMs, cancellable: handling, keepAlive: false };
+    const { message } = given;
+    const entryPoint = message.kind === "command" || message.kind === "query" ? message.kind : "event";
+    const wait: HandlerWait = {
+      ...{ host: this.#host, timeoutMs: this.#timeoutMs, cancellable: handling, keepAlive: false },
+      ...{ board: this.#board, entryPoint, handler: this.#name, message },
+    };
     void endOf(result, wait).then((end) => {
       if (end.kind === "returned") this.#finished(given, end.value as HandlerResult);
       else this.#failed(given, end.kind === "threw" ? end.error : new Failure(504, end.error.message));

@@ -71,7 +71,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     // The handler's own commit journals the commands of waiting requesters: one flush instead of two.
     durable: rest.durable ?? "unawaited",
     spawn: (spawned) => {
-      const { host } = spawned;
+      const { host, name, board } = spawned;
       const entry = new CommandEntry(spawned, space, rest, shown.outbound);
       const asked = { description: "", ...(queries ? { queries } : {}) };
       const replica = space.replica(space.name);
@@ -79,7 +79,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
         message.kind === "command" ? entry.handle(message, context, request) : answerQuery(message, context);
-      return new MailboxActor(host, handle, rest.clearance, timeoutOf(rest));
+      return new MailboxActor(host, handle, { clearance: rest.clearance, timeoutMs: timeoutOf(rest), name, board });
     },
   };
 }

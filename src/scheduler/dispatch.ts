@@ -16,6 +16,7 @@ import { refusal } from "../store/label-checks.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, Home, Unready, Views } from "../work/attempt.ts";
 import { isThenable } from "../work/handler-call.ts";
+import type { WorkBoard } from "../work/work-board.ts";
 import { Closure, type ClosureParts } from "./closure.ts";
 import { type End, Handling } from "./handling.ts";
 import type { Introspection } from "./introspection.ts";
@@ -41,6 +42,8 @@ interface DispatchParts extends ClosureParts {
 
 export class Dispatch {
   handlerLoader: HandlerLoader | undefined;
+  /** Lists the handlers that run, if a kernel keeps one. */
+  board: WorkBoard | undefined;
   readonly #parts: DispatchParts;
   readonly #introspection: Introspection;
   readonly #answers: SendAnswers;
@@ -212,12 +215,17 @@ export class Dispatch {
   }
 
   async #endsLater(queue: SendQueue, handling: Handling, promise: PromiseLike<unknown>): Promise<void> {
+    const { send } = handling;
+    const facts = { entryPoint: "stream", handler: String(send.stream), timeoutMs: 0 } as const;
+    const { board } = this;
+    const work = board?.begin(facts, send.id, "send");
     let end: End;
     try {
       end = { threw: false, value: await promise };
     } catch (error) {
       end = { threw: true, error };
     }
+    if (work !== undefined) board?.end(work);
     queue.running = undefined;
     this.#ended(queue, handling, end);
     this.#passes.wake();

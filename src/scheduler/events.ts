@@ -13,6 +13,7 @@ import type { Label } from "../store/label.ts";
 import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Launch, Lineage } from "../work/lineage.ts";
+import type { WorkBoard } from "../work/work-board.ts";
 import type { Address } from "./address.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Dispatch, HandlerLoader } from "./dispatch.ts";
@@ -73,6 +74,10 @@ export class Events implements FallListener {
 
   set handlerLoader(loader: HandlerLoader | undefined) {
     this.#dispatch.handlerLoader = loader;
+  }
+
+  set board(board: WorkBoard | undefined) {
+    this.#dispatch.board = board;
   }
 
   // Streams --------------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import type { Replica } from "../store/replica.ts";
 import { StoreError } from "../store/store.ts";
 import type { Attempt, AttemptKind } from "../work/attempt.ts";
 import type { Launch } from "../work/lineage.ts";
+import type { WorkBoard } from "../work/work-board.ts";
 import type { Address } from "./address.ts";
 import { labelSeen } from "./address-label.ts";
 import { Closure } from "./closure.ts";
@@ -228,6 +229,11 @@ export class Scheduler implements Disposable {
   /** Finds handlers that are not registered yet, by the stream's link; without it, sends wait until one is registered. */
   set handlerLoader(loader: HandlerLoader | undefined) {
     this.#components.events.handlerLoader = loader;
+  }
+
+  /** Lists the asynchronous stream handlers that run. */
+  set board(board: WorkBoard | undefined) {
+    this.#components.events.board = board;
   }
 
   /**

@@ -6,6 +6,8 @@
  */
 import { asyncContext } from "../host/async-context.ts";
 import type { Host } from "../host/host.ts";
+import type { Message } from "../message/envelope.ts";
+import type { WorkBoard, WorkFacts } from "./work-board.ts";
 
 /** How a call ended. */
 export type HandlerEnd =
@@ -13,10 +15,13 @@ export type HandlerEnd =
   | { readonly kind: "threw"; readonly error: unknown }
   | { readonly kind: "timeout"; readonly error: Error };
 
-/** How long a handler is waited for. */
-export interface HandlerWait {
+/** How long a handler is waited for, and where it is listed meanwhile. */
+export interface HandlerWait extends WorkFacts {
   readonly host: Host;
-  readonly timeoutMs: number;
+  readonly cancellable: Cancellable;
+  /** Lists the handler until it ends. */
+  readonly board: WorkBoard | undefined;
+  readonly message: Message;
   /** Whether the process stays alive for the timeout; true unless given. */
   readonly keepAlive?: boolean;
 }
@@ -31,7 +36,7 @@ export function callHandler<First, Second>(
   handler: (first: First, second: Second) => unknown,
   first: First,
   second: Second,
-  wait?: HandlerWait & { readonly cancellable: Cancellable },
+  wait?: HandlerWait,
 ): HandlerEnd | Promise<HandlerEnd> {
   let value: unknown;
   try {
@@ -45,25 +50,31 @@ export function callHandler<First, Second>(
 }
 
 /** The end of a handler that returned a thenable. */
-export function endOf(
-  thenable: PromiseLike<unknown>,
-  wait?: HandlerWait & { readonly cancellable: Cancellable },
-): Promise<HandlerEnd> {
+export function endOf(thenable: PromiseLike<unknown>, wait?: HandlerWait): Promise<HandlerEnd> {
   return new Promise((resolve) => {
+    const work = wait?.board?.begin(wait, wait.message.metadata.id, wait.message.type);
     const expire = () => {
       const error = new Error(`the handler timed out after ${wait?.timeoutMs} ms`);
+      if (work !== undefined) wait?.board?.leaveBehind(work);
       wait?.cancellable.cancel(error);
       resolve({ kind: "timeout", error });
     };
-    const timer = wait?.host.timer(wait.timeoutMs, expire, { keepAlive: wait.keepAlive ?? true });
-    const threw = (error: unknown) => {
+    const timer =
+      wait === undefined || wait.timeoutMs === 0
+        ? undefined
+        : wait.host.timer(wait.timeoutMs, expire, { keepAlive: wait.keepAlive ?? true });
+    const over = () => {
       timer?.cancel();
+      if (work !== undefined) wait?.board?.end(work);
+    };
+    const threw = (error: unknown) => {
+      over();
       resolve({ kind: "threw", error });
     };
     try {
       // `Promise.resolve` calls the `then` of a foreign thenable in a job of its own, and turns its throw into a rejection.
       Promise.resolve(thenable).then((value) => {
-        timer?.cancel();
+        over();
         resolve({ kind: "returned", value });
       }, threw);
     } catch (error) {

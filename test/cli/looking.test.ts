@@ -52,6 +52,7 @@ describe("a running kernel", () => {
       documents: /^orders +space +\d+ +\[30,12\]$/m,
       requests: /^\S+ +waiting +\S+ +command +Gate\.Hold +gate$/m,
       actors: /^shop +running +0 +1 +0 +takes orders$/m,
+      work: /^\S+Z +\d+\.\d +running +command +gate +Gate\.Hold +\S+ +300\.0 s$/m,
       nodes: /^sum +computation +clean +somebody +\d+ +orders$/m,
       timers: new RegExp(`^${timerId} +\\S+ +timer +command Shop\\.Order$`, "m"),
       failures: /^\d+ +failed .*Order\.Refused.*the printer is on fire/m,
@@ -153,6 +154,15 @@ describe("a running kernel", () => {
     await client.close();
   });
 
+  test("[K100] [K102] why names the handler that a message is in, and since when", async () => {
+    const { millrace, json, client } = await busyKernel();
+    const held = (await json("ls", "work")) as { id: string }[];
+    expect(held).toMatchObject([{ entryPoint: "command", handler: "gate", type: "Gate.Hold", state: "running" }]);
+    const { stdout } = await millrace("why", held[0]?.id ?? "");
+    expect(stdout).toMatch(/^ {2}is in the command handler gate of Gate\.Hold, since \S+Z \(\d+ s\)$/m);
+    await client.close();
+  });
+
   test("[K42] why explains nodes that ran and nodes that did not, events and requests", async () => {
     const { millrace, json, orderId, client } = await busyKernel();
     const why = async (name: string) => (await millrace("why", name)).stdout;
@@ -169,7 +179,7 @@ describe("a running kernel", () => {
     expect(await why(orderId)).toMatch(/^request \d+ Shop\.Order {3}done\n {2}answered \{"accepted":true\}/);
     const [waiting] = (await json("ls", "requests")) as { id: string }[];
     expect(await why((waiting as { id: string }).id)).toMatch(
-      /^request \d+ Gate\.Hold {3}is being handled now, for the first time \(lease \d+\)\n {2}handled by gate at /,
+      /^request \d+ Gate\.Hold {3}is being handled now, for the first time \(lease \d+\)\n {2}is in the command handler gate of Gate\.Hold, since .*\n {2}handled by gate at /,
     );
     expect(await millrace("why", "nothing-of-that-name")).toMatchObject({
       code: 1,
