@@ -23,8 +23,8 @@ await build({
   platform: "node",
   plugins: [plainFields()],
   external: [/^node:/, ...Object.keys(manifest.dependencies)],
-  // The oldest runtime that the package is for; tsconfig.json names the same language.
-  transform: { target: "node24" },
+  // Without `using` and other new syntax: browsers and bundlers load the core too.
+  transform: { target: "node22.18" },
   logLevel: "warn",
   output: {
     dir: folder,

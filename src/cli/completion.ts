@@ -14,7 +14,7 @@ export function completion(verbs: () => readonly Verb[]): Verb {
     name: "completion",
     usage: "<bash | zsh | fish>",
     summary: "print a script that completes verbs and options in your shell",
-    example: "source <(millrace completion bash)\nmillrace completion fish > ~/.config/fish/completions/millrace.fish",
+    example: "millrace completion bash > ~/.local/share/bash-completion/completions/millrace",
     options: {},
     wordsMax: 1,
     run: (call) => run(call, verbs()),

@@ -31,13 +31,22 @@ export async function connect(call: VerbCall): Promise<Client> {
       return await connectOnce(call);
     } catch (error) {
       if (!isNotReachable(error) || !isAbsent(error.cause)) throw error;
-      const isBooting = InstanceLock.isHeld(dataDirectory(call.environment));
+      const isBooting = isTaken(call);
       const waitedMs = host.monotonic() - startMs;
       if (waitedMs >= (isBooting ? BOOTING_MS : STARTED_MS)) throw error;
       if (isBooting && !isWaiting) call.terminal.complain("a kernel is starting here; waiting for it");
       isWaiting ||= isBooting;
       await pause(host, RETRY_MS);
     }
+  }
+}
+
+/** Whether a process has taken the directory. A lock that cannot be read is none; `start` and `doctor` say that it is in the way. */
+export function isTaken({ environment }: VerbCall): boolean {
+  try {
+    return InstanceLock.isHeld(dataDirectory(environment));
+  } catch {
+    return false;
   }
 }
 

@@ -24,7 +24,7 @@ import {
 } from "../kernel/store-facts.ts";
 import { SQLITE_VERSION_MIN } from "../limits.ts";
 import { Failure, thrownText } from "../message/error-data.ts";
-import { connect } from "./connection.ts";
+import { connect, isTaken } from "./connection.ts";
 import { runtimeVersion } from "./runtime.ts";
 import { EXIT, type ExitCode, JSON_OPTION, type Verb, type VerbCall } from "./verb.ts";
 
@@ -99,7 +99,7 @@ function checkDirectory(environment: VerbCall["environment"]): Finding {
 async function checkKernel(call: VerbCall): Promise<Finding> {
   const check = "kernel";
   const directory = dataDirectory(call.environment);
-  if (!InstanceLock.isHeld(directory)) {
+  if (!isTaken(call)) {
     const found = `none is running in ${directory.path}; start one with: millrace start app.ts`;
     return { check, ok: true, isNote: true, found };
   }

@@ -299,7 +299,7 @@ describe("doctor", () => {
     writeFileSync(join(cwd, "millrace.config.yaml"), "durability: process\n");
     const [well] = (await json("doctor")) as { ok: boolean; findings: { check: string; found: string }[] }[];
     expect(well?.findings.map(({ check }) => check)).toEqual(
-      "runtime SQLite settings directory kernel schema permissions leases consumers receipts store self-check".split(
+      "runtime SQLite settings directory kernel schema permissions leases consumers receipts growth store self-check".split(
         " ",
       ),
     );

@@ -61,6 +61,8 @@ export default ({ space }: KernelParts) => {
     }),
     gate: capability({
       description: "holds until it is told",
+      // What a test holds up may run again after a kill.
+      idempotent: true,
       commands: {
         "Gate.Hold": {
           handle: () =>

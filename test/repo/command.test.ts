@@ -355,7 +355,8 @@ describe("talking", () => {
     expect((await millrace(["trace", "1"])).stdout).toBe(traced.stdout);
     expect(await millrace(["trace", "no-such-id"])).toMatchObject({
       code: 1,
-      stderr: "millrace: nothing in the journal has the id no-such-id, is caused by it, or correlates with it\n",
+      stderr:
+        "millrace: no message has the id no-such-id, is caused by it, or correlates with it: in the journal, or among those that a running kernel remembers\n",
     });
   });
 
@@ -626,7 +627,7 @@ describe("calls", () => {
     expect(await millrace([])).toEqual({ ...help, code: 2 });
     const verbs = [...help.stdout.matchAll(/^ {2}([a-z]+) {2}/gm)].map(([, verb]) => verb as string);
     expect(verbs.sort().join(" ")).toBe(
-      "bench cancel consumers dev discard doctor emit extension graph init ls purge query requeue send show start tail trace verify why",
+      "backup bench cancel completion consumers dev discard doctor emit erase extension graph init ls purge query requeue restore send show start tail trace verify why",
     );
     for (const verb of verbs) {
       expect(help.stdout).toMatch(new RegExp(`^  ${verb} `, "m"));
