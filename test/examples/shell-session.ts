@@ -44,8 +44,8 @@ const CHANGING: readonly (readonly [RegExp, string])[] = [
   [/\d+\.\d+\.\d+/g, "<version>"],
 ];
 const ONLY_LOOKS = /^npx millrace (?:query|ls|trace|why|show|graph|verify) /;
-/** Each look takes a good part of a second. */
-const LOOKS_MAX = 50;
+/** Each look takes a tenth of a second or more; the work that a page waits for takes some seconds. */
+const LOOKS_MAX = 500;
 const IDS = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
 export class ShellSession implements AsyncDisposable {
