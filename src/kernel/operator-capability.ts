@@ -1,6 +1,8 @@
 /**
- * Actions of an operator on the journal and the timers: `Kernel.Requeue`, `Kernel.Discard`, `Kernel.Purge`, `Kernel.CancelTimer`, and on actors: `Kernel.Heal`. They happen in the
- * process that owns the store. Each leaves an audit row in the journal (`Sys.Audited`). SPEC: K40, K90, K91.
+ * Actions of an operator, in the process that owns the store: on journal rows (`Kernel.Requeue`, `Kernel.Discard`,
+ * `Kernel.Purge`), consumers (`Kernel.RemoveConsumer`), timers (`Kernel.CancelTimer`), extensions
+ * (`Kernel.RestartExtension`) and actors (`Kernel.Heal`). All but `RemoveConsumer` and `Heal` leave an audit row in the
+ * journal (`Sys.Audited`). SPEC: K40, K90, K91.
  */
 import { type OperatorAction, recordAction } from "../bus/audit.ts";
 import type { EventBus } from "../bus/event-bus.ts";

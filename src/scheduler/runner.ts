@@ -45,7 +45,7 @@ import type { WriteTarget } from "./write-unit.ts";
 export class Runner implements RunHome {
   /** The run whose synchronous part is executing. */
   current: Run | null = null;
-  /** The attempt of a handler whose synchronous part is executing; what nodes do meanwhile is their own. */
+  /** The attempt of a handler whose synchronous part is executing. Nodes that run meanwhile are not part of it. */
   attempt: Attempt | null = null;
   /** Those of its scheduler: attempts of another are none of its own. */
   views: Views | undefined;

@@ -196,7 +196,7 @@ export class Attempt implements WorkContext {
     return [...this.#others].filter(([, { parts }]) => parts.some(({ draft }) => draft !== undefined));
   }
 
-  /** Whether everything that it has read was loaded and up to date; otherwise it proves nothing. */
+  /** Whether all its reads were loaded and up to date; otherwise its result must not be used. */
   get isReady(): boolean {
     return this.unready === undefined && this.#missing === undefined;
   }

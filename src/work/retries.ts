@@ -79,7 +79,7 @@ export class Retries {
     return AGAIN;
   }
 
-  /** The same for a run that met documents or computed values which were not ready: it proves nothing, whatever came of it. */
+  /** The same for a run that met documents or computed values which were not ready: its result must not be used. */
   async afterLoads(attempt?: Attempt): Promise<Next> {
     if (this.isOver) return this.#ended("failed", NOT_LOADED);
     await this.#replica.loadsSettled();

@@ -40,7 +40,7 @@ describe("the bus among faults", () => {
     for (const [name, count] of Object.entries(total)) if (count < SEEDS) throw new Error(`${name}: only ${count}`);
   });
 
-  test("[J100] the same holds for processes with different subscribers that fail and recover", async () => {
+  test("[J100] no event is lost or handled twice by processes with different subscribers that fail and recover", async () => {
     const total = await runAll(SEEDS_DIFFERENT, "different");
     for (const [name, count] of Object.entries(total))
       if (count < SEEDS_DIFFERENT) throw new Error(`${name}: only ${count}`);

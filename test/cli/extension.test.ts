@@ -1,4 +1,4 @@
-/** `extension restart`: what it says where there is nothing to restart. The restart itself is tested with extensions. */
+/** `extension restart` without an extension to restart. The restart itself is tested with extensions. */
 import { expect, test } from "vitest";
 import { setup } from "./cli-setup.ts";
 

@@ -95,7 +95,7 @@ export class Upkeep {
     this.#addSliced(writer, { kind: "snapshot", space: name, row, begin });
   }
 
-  /** What replaced bases have left is removed after what made it so is durable. */
+  /** The rest of a replaced base is removed after its replacement is durable. */
   #takeLeft(writer: GroupCommit): void {
     for (const work of this.#tables.documents.takeLeft()) {
       const { row, space } = work;
