@@ -3,10 +3,11 @@
  * large document has many of both. If the process ends before, they stay in the file and are not looked at again.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
+import type { DocumentRef } from "../document.ts";
 import { StoreError } from "../store.ts";
-import type { ChangedDocument, ChangeTable } from "./change-table.ts";
+import type { ChangedDocument } from "./change-table.ts";
+import type { DocumentTable } from "./document-table.ts";
 import type { SlicedWork } from "./sliced-work.ts";
-import type { SnapshotTable } from "./snapshot-table.ts";
 import type { Space } from "./space-table.ts";
 
 /** Cost of finding one patch, in bytes: a block is about a page. */
@@ -19,36 +20,33 @@ export const PARTS_REMOVED_MAX = 4;
 export interface LeftBase {
   /** The document as it was: its newest patch before the new base. */
   readonly document: ChangedDocument;
+  readonly ref: DocumentRef;
   /** Name of its space. */
   readonly space: string;
   /** The sequence after which its patches lie. */
   readonly after: number;
-  /** Of the snapshot in force; 0 where there is none. */
-  readonly snapshotSequence: number;
 }
 
 export class BaseCleanup implements SlicedWork {
   readonly row: number;
   readonly space: string;
   isDone = false;
-  readonly #changes: ChangeTable;
-  readonly #snapshots: SnapshotTable;
+  readonly #documents: DocumentTable;
   readonly #left: LeftBase;
   #at: number;
 
-  constructor(changes: ChangeTable, snapshots: SnapshotTable, left: LeftBase) {
+  constructor(documents: DocumentTable, left: LeftBase) {
     this.row = left.document.row;
     this.space = left.space;
-    this.#changes = changes;
-    this.#snapshots = snapshots;
+    this.#documents = documents;
     this.#left = left;
     this.#at = left.document.sequence;
   }
 
   advance(space: Space): number {
-    const { document, snapshotSequence } = this.#left;
-    const inForce = { row: document.row, sequence: snapshotSequence };
-    if (this.#snapshots.removeOthers(inForce, PARTS_REMOVED_MAX)) return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
+    // Read for each slice: a commit may have given the document another snapshot since the base was replaced.
+    const inForce = { row: this.row, sequence: this.#documents.snapshotInForce(space, this.#left.ref) };
+    if (this.#documents.snapshots.removeOthers(inForce, PARTS_REMOVED_MAX)) return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
     try {
       return this.#dropPatches(space);
     } catch (error) {
@@ -64,10 +62,10 @@ export class BaseCleanup implements SlicedWork {
     let bytes = 0;
     while (this.#at > after && bytes < SNAPSHOT_SLICE_BYTES) {
       const at = this.#at;
-      this.#at = this.#changes.patchAt(document, at).previous;
+      this.#at = this.#documents.changes.patchAt(document, at).previous;
       bytes += PATCH_LOOK_BYTES;
       if (at > space.floor) continue;
-      this.#changes.drop(document, at, space.floor);
+      this.#documents.changes.drop(document, at, space.floor);
       bytes += PATCH_DROP_BYTES;
     }
     this.isDone = this.#at <= after;

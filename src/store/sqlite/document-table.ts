@@ -255,7 +255,13 @@ export class DocumentTable implements TableCache {
 
   /** What is left of bases that were replaced, and too much to be removed at once. */
   takeLeft(): BaseCleanup[] {
-    return this.#left.splice(0).map((left) => new BaseCleanup(this.changes, this.snapshots, left));
+    return this.#left.splice(0).map((left) => new BaseCleanup(this, left));
+  }
+
+  /** The sequence of the snapshot that the document's value begins with; 0 if it begins elsewhere. */
+  snapshotInForce(space: Space, ref: DocumentRef): number {
+    const document = this.find(space, ref);
+    return document?.baseIn === "snapshot" ? document.baseSequence : 0;
   }
 
   /** Writes a snapshot of a small document if it still is due for one, and drops what the snapshot makes superfluous. */
@@ -439,12 +445,8 @@ export class DocumentTable implements TableCache {
     const hasKept = baseSequence > 0 && baseSequence <= space.floor;
     if (isLarge(document) && (hasKept || baseIn === "snapshot")) {
       const left = { space: document.space, row, sequence: upTo };
-      this.#left.push({
-        document: left,
-        space: space.name,
-        after: hasKept ? lastBefore(document) : upTo,
-        snapshotSequence,
-      });
+      const ref = { scope: document.scope, id: document.id };
+      this.#left.push({ document: left, ref, space: space.name, after: hasKept ? lastBefore(document) : upTo });
       return;
     }
     if (hasKept) {

@@ -8,8 +8,8 @@
  *   first       base     first     over      value
  *
  * The document stays as it is until the last part is written; then its row names the new base. Patches that arrive meanwhile stay patches.
- * The work is given up when the document gets another base, when a job is rolled back, and when the store closes. A snapshot that was
- * not finished leaves parts that the next one removes.
+ * The work is given up when the document gets another base; it then removes its parts. It is also given up when a job is rolled back and
+ * when the store closes; the next snapshot removes the parts.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
@@ -66,10 +66,7 @@ export class SnapshotWork implements SlicedWork {
   /** One slice; answers the bytes that it read and wrote. */
   advance(space: Space): number {
     const document = this.#documents.find(space, this.ref);
-    if (document === undefined || !this.#isCurrent(document)) {
-      this.#phase = "done";
-      return 0;
-    }
+    if (document === undefined || !this.#isCurrent(document)) return this.#giveUp(space);
     switch (this.#phase) {
       case "collect":
         return this.#collect(document);
@@ -84,6 +81,15 @@ export class SnapshotWork implements SlicedWork {
       case "done":
         return 0;
     }
+  }
+
+  /** Removes the parts that were written before the document got another base. */
+  #giveUp(space: Space): number {
+    const inForce = { row: this.#row, sequence: this.#documents.snapshotInForce(space, this.ref) };
+    if (this.#part > 0 && this.#documents.snapshots.removeOthers(inForce, PARTS_REMOVED_MAX))
+      return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
+    this.#phase = "done";
+    return 0;
   }
 
   #isCurrent({ row, baseIn, baseSequence }: StoredDocument): boolean {

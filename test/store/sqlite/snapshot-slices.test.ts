@@ -97,6 +97,33 @@ describe("snapshots in slices", () => {
     expect(await store.verify()).toMatchObject({ ok: true, problems: [] });
   });
 
+  test("[S128] the removal of a replaced document keeps the snapshots that were made since", async () => {
+    await using file = new StoreFile();
+    const store = await file.open({ tuning: { feedCommits: 10 } });
+    const large = await grown(store);
+    const inForce =
+      "SELECT count(*) AS n FROM snapshot JOIN document ON document.id = document WHERE snapshot.sequence = snapshot_sequence";
+    const parts = file.database().prepare(inForce);
+    for (let n = 0; Number(parts.get()?.["n"]) < 10; n++) {
+      large["late"] = n;
+      await write(store, set("a", ["late"], n));
+    }
+    expect(await currentValue(store, "a")).toEqual(large);
+    // The new value is small enough for a snapshot in one job, which overtakes the removal of the old one.
+    const value = { one: "z".repeat(3_000), two: "z".repeat(3_000) };
+    await Promise.all([
+      write(store, set("a", [], {})),
+      write(store, set("a", ["one"], value.one)),
+      write(store, set("a", ["two"], value.two)),
+    ]);
+    const all = file.database().prepare("SELECT count(*) AS n FROM snapshot");
+    while (Number(all.get()?.["n"]) > 1) await write(store, set("other", [], 1));
+    await store.close();
+    const again = await file.open();
+    expect(await currentValue(again, "a")).toEqual(value);
+    expect(await again.verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
   test("[S128] a snapshot that was cut off by a close is made by the next process", async () => {
     await using file = new StoreFile();
     const store = await file.open();
