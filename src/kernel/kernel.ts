@@ -40,6 +40,7 @@ import type { Store } from "../store/store.ts";
 import { WorkBoard } from "../work/work-board.ts";
 import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
 import { dataDirectory } from "./data-directory.ts";
+import { eraseCapability } from "./erase-capability.ts";
 import { failuresNoted } from "./failed-commands.ts";
 import { faultsToStderr } from "./fault-lines.ts";
 import { Faults } from "./faults.ts";
@@ -256,6 +257,7 @@ export class Kernel implements AsyncDisposable {
         extensions: () => this.#extensions,
         loop: () => this.#loop,
       }),
+      eraser: eraseCapability({ host: this.#host, store: this.#store }),
       journal: journalCapability(this.#bus, this.#topicOf),
       memory: memoryCapability(this.#space, clearance),
     };

@@ -13,6 +13,7 @@ import { type Rejection, rejected } from "../rejection.ts";
 import { checkEnding, checkName } from "../request-check.ts";
 import { sameMessage } from "../same-message.ts";
 import type { Row } from "./connection.ts";
+import { digestOf, erasedDigest } from "./erased-text.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
 
@@ -137,6 +138,8 @@ export function toMs(seconds: unknown): number {
 /** Whether a row contains the message of an entry, with the same topic and source. */
 export function holdsSameContent(row: Row, entry: EncodedEntry): boolean {
   if (row["topic"] !== entry.topic || row["source"] !== entry.source) return false;
+  const erased = erasedDigest(String(row["payload"]));
+  if (erased !== undefined) return row["kind"] === entry.kind && digestOf(entry.payload) === erased;
   const { message: stored } = readMessage(row);
   return stored !== undefined && sameMessage(stored, rebuild(asRow(entry)));
 }
