@@ -67,7 +67,8 @@ export function ownDefault<T>(value: T, id: string): T {
 
 /** The part of an array that a splice replaces. A fraction or NaN stays as it is, and is refused by the write. */
 function spliceRange(array: Json | undefined, index: number, remove: number): { start: number; count: number } {
-  if (!Array.isArray(array)) return { start: index, count: remove };
+  const isPlace = Number.isInteger(index) && Number.isInteger(remove);
+  if (!Array.isArray(array) || !isPlace) return { start: index, count: remove };
   const start = index < 0 ? Math.max(array.length + index, 0) : Math.min(index, array.length);
   return { start, count: Math.max(0, Math.min(remove, array.length - start)) };
 }
