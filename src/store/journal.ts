@@ -101,6 +101,8 @@ export interface ClaimRequest {
   readonly kinds: readonly ("event" | "command")[];
   /** Keys of consumers that run here: rows that wait for them are handed out too. */
   readonly consumers?: readonly string[];
+  /** Rows of these topics are not handed out. */
+  readonly exceptTopics?: readonly string[];
   /** Of the rows with `deaths` of at least `from`, hand out no more than `limit`: one of them may bring its holder down. */
   readonly suspects?: { readonly from: number; readonly limit: number };
 }
