@@ -1,5 +1,5 @@
 /**
- * How many handlers run at once: of each subscription, and of the bus. SPEC: J51, J68, J121, J122.
+ * How many handlers run at once: of each subscription, and of the bus. SPEC: J51, J68, J130, J131.
  *
  * Only waiting takes a slot: a handler that returns without a promise is over before another could begin.
  *

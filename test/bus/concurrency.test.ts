@@ -30,7 +30,7 @@ function slowAndQuick({ bus, host }: Setup) {
 }
 
 describe("concurrency of a subscription", () => {
-  test("[J121] ten slow handlers of one topic do not delay another topic", async () => {
+  test("[J130] ten slow handlers of one topic do not delay another topic", async () => {
     const made = setup();
     const { bus, act, host } = made;
     const { log, running } = slowAndQuick(made);
@@ -43,7 +43,7 @@ describe("concurrency of a subscription", () => {
     expect(log).toEqual([`quick at ${now}`, `sync at ${now}`]);
   });
 
-  test("[J51] [J121] a subscription runs as many handlers at once as it says, and ten unless it does", async () => {
+  test("[J51] [J130] a subscription runs as many handlers at once as it says, and ten unless it does", async () => {
     const { bus, act, host } = setup();
     const most = { two: 0, ten: 0 };
     const count = (name: keyof typeof most) => {
@@ -62,7 +62,7 @@ describe("concurrency of a subscription", () => {
     expect(most).toEqual({ two: 2, ten: 10 });
   });
 
-  test("[J122] a backlog of a slow topic is not claimed as a whole, and events behind it are handled at once", async () => {
+  test("[J131] a backlog of a slow topic is not claimed as a whole, and events behind it are handled at once", async () => {
     const made = setup();
     const { bus, act, host, store } = made;
     const { log } = slowAndQuick(made);
@@ -83,7 +83,7 @@ describe("concurrency of a subscription", () => {
     bus.checkInvariants();
   });
 
-  test("[J122] events that were left in the journal for a full line are handled when it is shorter", async () => {
+  test("[J131] events that were left in the journal for a full line are handled when it is shorter", async () => {
     const { bus, act, host, store } = setup();
     const gate = deferred();
     let handled = 0;
@@ -101,7 +101,7 @@ describe("concurrency of a subscription", () => {
     bus.checkInvariants();
   });
 
-  test("[J122] a pause with a full line leaves no topic unclaimed", async () => {
+  test("[J131] a pause with a full line leaves no topic unclaimed", async () => {
     const { bus, act, host, store } = setup();
     const gate = deferred();
     bus.subscribe("tick", () => gate.promise, { subscriberId: "s", concurrency: 1 });

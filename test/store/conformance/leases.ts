@@ -70,7 +70,7 @@ export function leaseCases(open: OpenStore): void {
       expect(await at.store.claim({ lease, limit: 10, kinds: ["event", "command"] })).toEqual([]);
     });
 
-    test("[J123] a claim passes over the topics that it names, suspects included, and a later one takes their rows", async () => {
+    test("[J132] a claim passes over the topics that it names, suspects included, and a later one takes their rows", async () => {
       await using at = await open();
       const of = (topic: string) => ({ ...entry(), topic });
       await append(at.store, of("slow"), of("quick"), of("slow"), of("quick"));
