@@ -4,9 +4,11 @@
  * when that has fallen; code that has looked at a computed value which was not up to date, when that is: at
  * once, unless something asynchronous is in the way.
  */
+
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import { AWAITED_WINDOW_MS, READY_PAUSE_MS } from "../limits.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Address, DocumentIndex } from "../scheduler/address.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { TransactionReads } from "../scheduler/transaction-reads.ts";
@@ -24,13 +26,15 @@ export interface TransactOptions {
 }
 
 /** A transaction that did not last, with the class and reason of the rejection. */
-export class TransactionError extends Error {
+export class TransactionError extends MillraceError<"TRANSACTION_REJECTED"> {
   override readonly name = "TransactionError";
-  readonly code = "TRANSACTION_REJECTED";
   readonly rejection: Rejection;
 
   constructor(rejection: Rejection, attempts: number) {
-    super(`the transaction did not last after ${attempts} ${attempts === 1 ? "try" : "tries"}: ${rejection.message}`);
+    super(
+      "TRANSACTION_REJECTED",
+      `the transaction did not last after ${attempts} ${attempts === 1 ? "try" : "tries"}: ${rejection.message}`,
+    );
     this.rejection = rejection;
   }
 }

@@ -3,9 +3,10 @@
  * know: whoever has all of its names in his clearance. Kept sorted and frozen, so that equal ones are mostly the same
  * object and a join that adds nothing allocates nothing. SPEC: F8.
  */
-import { CodedError } from "../message/coded-error.ts";
+
 import type { Message } from "../message/envelope.ts";
 import { isCleanText, type Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Path } from "../message/path.ts";
 import { isPrefix } from "./path-operation.ts";
 
@@ -33,7 +34,7 @@ export type LabelErrorCode =
  * A refusal in place of data. The message names the place and what to do, and never the labels: what a value is labelled with can depend
  * on what it was made of.
  */
-export class LabelError extends CodedError<LabelErrorCode> {
+export class LabelError extends MillraceError<LabelErrorCode> {
   override readonly name = "LabelError";
 }
 
