@@ -393,6 +393,8 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 /** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Characters of one line of an export: the largest document fits, with its labels. */
+export const IMPORT_LINE_LENGTH_MAX = 4 * DOCUMENT_BYTES_MAX;
 /** Bytes of documents that one job of the store's upkeep reads or writes: some 5 ms, so that other writes go on in between. */
 export const SNAPSHOT_SLICE_BYTES = 262_144;
 /** Documents in one page of `list`: a page is read in one go. */
