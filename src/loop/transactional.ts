@@ -133,7 +133,7 @@ class CommandEntry {
   async #look(command: Command): Promise<AnswerLater> {
     const { message } = command;
     const known = await this.#receipts.look({ kind: "command", id: message.metadata.id });
-    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
     return known.kind === "new"
       ? this.#begin(command)
       : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
@@ -268,7 +268,7 @@ class CommandEntry {
       if (copy.kind === "impure")
         throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
       const emitted = event(host, type, copy.value, causedBy(message));
-      const problem = schemaProblem(this.#outbound, emitted);
+      const problem = schemaProblem(this.#outbound, emitted)?.text;
       if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
       const topic = topicOf?.(type) ?? type;
       transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
@@ -287,7 +287,7 @@ type Ended = Extract<Next, { readonly rejection: Rejection }>;
 const DONE: Next = { kind: "done" };
 
 function failureOf({ kind, rejection }: Ended): Failure {
-  if (rejection.reason === "too-old") return new Failure(410, rejection.message);
+  if (rejection.reason === "too-old") return new Failure(410, rejection.message, { reason: "TOO_OLD" });
   const isUnknown = rejection.class === "unknown";
   const became = isUnknown ? "not known whether it was committed; repeat it under its id" : "not committed";
   return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
@@ -305,7 +305,9 @@ export function answerOf(receipt: Json | undefined, message: Message): Json {
     throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
-  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
+  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {
+    reason: "ID_REUSED",
+  });
 }
 
 /** Identity of a request: its type and data, without its sender and time. */

@@ -272,6 +272,19 @@ describe("values", () => {
     expect(transaction.read(DOC)).toEqual({ a: 1 });
   });
 
+  test("[S43] a field that is undefined is left out, where there was nothing and where it had a value", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: undefined, b: { c: undefined } } as never);
+    expect(here.replica.peek(DOC)).toEqual({ b: {} });
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["b"]);
+    await here.put(DOC, [], { a: 1, b: { c: 2, d: 3 } });
+    await here.put(DOC, [], { a: undefined, b: { c: undefined, d: 3 } } as never);
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["b"]);
+    expect(here.replica.peek(DOC)).toEqual({ b: { d: 3 } });
+    using transaction = here.replica.transaction();
+    expect(refusal(() => transaction.write(DOC, ["b"], [undefined]))).toContain("got undefined");
+  });
+
   test("[S43] -0 is kept as 0, wherever it stands, and is no change of it", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { fresh: { x: -0, list: [1, -0] }, n: -0 });
@@ -362,9 +375,9 @@ describe("values", () => {
     await here.put(DOC, [], { a: 1, list: [1] });
     using transaction = here.replica.transaction();
     expect(refusal(() => transaction.write(DOC, ["a", "b"], 1))).toBe(
-      "STORE_MISUSE: cannot write space/doc /a/b: there is no container at space/doc /a; write that first",
+      "STORE_MISUSE: cannot write doc /a/b: there is no container at doc /a; write that first",
     );
-    expect(refusal(() => transaction.write(DOC, ["x", "y"], 1))).toContain("no container at space/doc /x");
+    expect(refusal(() => transaction.write(DOC, ["x", "y"], 1))).toContain("no container at doc /x");
     expect(refusal(() => transaction.write(DOC, ["list", "2"], 1))).toContain("the array takes the indexes 0 to 1");
     expect(refusal(() => transaction.write(DOC, ["list", "01"], 1))).toContain("the array takes the indexes 0 to 1");
     expect(refusal(() => transaction.remove(DOC, ["list", "0"]))).toContain("it is an array element; use splice");
