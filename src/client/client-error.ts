@@ -1,14 +1,16 @@
-/** What goes wrong between a client and its kernel. An answer of kind error is a `Failure` instead: the kernel was there. */
+/**
+ * Errors between a client and its kernel. An error answer of the kernel is a `Failure` instead.
+ */
 import { CodedError } from "../message/coded-error.ts";
 
 export type ClientErrorCode =
-  /** Nobody listens on the socket. */
+  /** No kernel listens on the socket. */
   | "NOT_REACHABLE"
-  /** No answer in time. Whether a command took effect is not known; the same id asks again. */
+  /** No answer in time. It is unknown whether a command took effect; a repeat with the same id is safe. */
   | "TIMED_OUT"
   /** The request does not fit a line. */
   | "TOO_LONG"
-  /** The client was closed, by its owner. */
+  /** The client was closed by its owner. */
   | "CLOSED";
 
 export class ClientError extends CodedError<ClientErrorCode> {

@@ -1,6 +1,6 @@
 /**
- * What the errors of all rooms have in common that programs tell apart: a `code` of a closed list beside the words for people.
- * Its classes say the list and their name. A class of a single code needs none of this and declares it. SPEC: M35.
+ * Base class of errors that programs distinguish: a `code` from a closed list beside the message for people. Subclasses
+ * define the list and the name. A class with a single code declares it without this base. SPEC: M35.
  */
 export abstract class CodedError<Code extends string> extends Error {
   readonly code: Code;

@@ -1,15 +1,15 @@
 /**
- * Error data: what a message of kind `error` says, `{ code, message, cause? }`, and how it is made from a code or from
- * something thrown. SPEC: M13, M14.
+ * Error data, `{ code, message, cause? }`: the data of an `error` message, created from a code or a thrown value. SPEC:
+ * M13, M14.
  *
- * A failure that is turned into data is bounded: the `cause` chain ends after a fixed number of links (it may be
- * cyclic), texts are clipped, and no stack travels, because a stack tells a client about our files.
+ * Error data is bounded: the `cause` chain, which may be cyclic, ends after a fixed number of links, texts are clipped,
+ * and stacks are removed because they reveal our files to a client.
  */
 
 import { ERROR_CAUSE_DEPTH_MAX } from "../limits.ts";
 import { type Problem, show, within } from "./problem.ts";
 
-/** The codes that the system itself uses, and what they mean. Handlers may use any code from 400 to 599. */
+/** The codes that the system itself uses. Handlers may use any code from 400 to 599. */
 export const ERROR_MEANINGS = {
   400: "Malformed JSON",
   403: "Above the clearance",
@@ -26,7 +26,7 @@ export const ERROR_MEANINGS = {
 
 export type SystemErrorCode = keyof typeof ERROR_MEANINGS;
 
-/** A sender may add context under other keys; they are kept, and this type does not name them. */
+/** A sender may add context under other keys; they are kept, but not part of this type. */
 export type ErrorData = {
   /** An integer from 400 to 599; a smaller or larger number is not an error code. */
   readonly code: number;
@@ -36,10 +36,10 @@ export type ErrorData = {
   readonly errors?: readonly { readonly code: number; readonly message: string }[];
 };
 
-/** Characters of one error text; a chain of them still fits an NDJSON line. */
+/** Limit of characters of one error text; a whole chain still fits an NDJSON line. */
 const ERROR_TEXT_LENGTH_MAX = 1_024;
 
-/** What a handler throws to choose the code of its error answer; everything else it throws is a 500. */
+/** Thrown by a handler to choose the code of its error answer; any other thrown value is a 500. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly code: number;
@@ -55,14 +55,14 @@ export function isErrorCode(code: unknown): code is number {
   return Number.isInteger(code) && (code as number) >= 400 && (code as number) <= 599;
 }
 
-/** Error data for one of the system's own codes; the message defaults to the code's meaning. */
+/** Error data for a system code; the message defaults to the code's meaning. */
 export function errorData(code: SystemErrorCode, message: string = ERROR_MEANINGS[code], cause?: ErrorData): ErrorData {
   const text = cleanErrorText(message);
   return cause === undefined ? { code, message: text } : { code, message: text, cause };
 }
 
 /**
- * Error data for a thrown value: 500, or the code of a `Failure`, with the chain of causes as far as the limit. The parts of an
+ * Error data for a thrown value: 500, or the code of a `Failure`, with its causes up to the limit. The parts of an
  * `AggregateError` are in `errors`.
  */
 export function fromError(thrown: unknown): ErrorData {
@@ -75,12 +75,12 @@ export function fromError(thrown: unknown): ErrorData {
   return links.reduceRight((cause, link) => ({ ...link, cause }));
 }
 
-/** The failure that error data tells of, with its causes: a handler that passes it on loses nothing. */
+/** Converts error data to a `Failure` with its causes, so that a handler can rethrow it. */
 export function failureOf({ code, message, cause }: ErrorData): Failure {
   return new Failure(code, message, cause === undefined ? {} : { cause: failureOf(cause) });
 }
 
-/** What keeps `value` from being error data, or undefined when it is. */
+/** Why `value` is not error data; undefined if it is. */
 export function findErrorDataProblem(value: unknown, links = 0): Problem | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { path: "", problem: `must be an object with code and message, got ${show(value)}` };
@@ -106,12 +106,14 @@ function causeOf(thrown: unknown): unknown {
   return readOr(() => (thrown instanceof Error ? thrown.cause : undefined), undefined);
 }
 
-/** A thrown value as one text: its message, the parts of an `AggregateError`, and the causes that it does not name itself. SPEC: M37. */
+/**
+ * A thrown value as one text: its message, the parts of an `AggregateError`, and causes not yet mentioned. SPEC: M37.
+ */
 export function thrownText(thrown: unknown): string {
   let text = "";
   let link = thrown;
   for (let links = 0; links <= ERROR_CAUSE_DEPTH_MAX && (links === 0 || link !== undefined); links++) {
-    // Of a cause its first line: engines add lists of files to it.
+    // Only the first line of a cause: engines append lists of files.
     const own = links === 0 ? ownText(link) : (ownText(link).split("\n", 1)[0] as string);
     if (!text.includes(own)) text = text === "" ? own : `${text}: ${own}`;
     const parts = partsOf(link)
@@ -138,7 +140,7 @@ function rawText(thrown: unknown): string {
   return text.startsWith("[object ") || Array.isArray(thrown) ? shownValue(thrown, SHOWN_DEPTH_MAX) : text;
 }
 
-/** A thrown object as text like JSON, of bounded size whatever it holds. */
+/** A thrown object as text similar to JSON, of bounded size. */
 function shownValue(value: unknown, depth: number): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, SHOWN_TEXT_LENGTH_MAX));
   if (typeof value !== "object" || value === null) return String(value);
@@ -156,10 +158,10 @@ const SHOWN_DEPTH_MAX = 3;
 const SHOWN_ENTRIES_MAX = 16;
 const SHOWN_TEXT_LENGTH_MAX = 256;
 
-/** Lines of source code, the marks below them, and lines of a stack, which some runtimes put into the text of an error. */
+/** Source lines, the marks below them, and stack lines, which some runtimes put into an error's text. */
 const SOURCE_LINE = /^\s*(?:\d* *\|.*|[\^~]+|at .*(?:[:)]\d*:?\d*\)?|\)|>))\s*$/;
 
-/** A client must not see our source. */
+/** Clients must not see our source. */
 function withoutSource(text: string): string {
   if (!text.includes("\n")) return text;
   const lines = text.split("\n").filter((line) => !SOURCE_LINE.test(line));
@@ -175,8 +177,7 @@ function partsOf(thrown: unknown): readonly unknown[] {
 }
 
 /**
- * Code of strangers runs when a thrown value is read (accessors, `toString`, and of a proxy even what asks for its class); if it throws too, we
- * use `fallback`.
+ * Reading a thrown value may run foreign code (accessors, `toString`, proxies); if that throws too, `fallback` is used.
  */
 function readOr<T>(read: () => T, fallback: T): T {
   try {
@@ -186,7 +187,7 @@ function readOr<T>(read: () => T, fallback: T): T {
   }
 }
 
-/** Any text as text that a message may carry: well-formed, without NUL, of bounded length. */
+/** Makes a text valid for a message: well-formed, without NUL, of bounded length. */
 export function cleanErrorText(text: string): string {
   const clipped = text.length > ERROR_TEXT_LENGTH_MAX ? `${text.slice(0, ERROR_TEXT_LENGTH_MAX)}…` : text;
   return clipped.toWellFormed().replaceAll("\0", "\ufffd");

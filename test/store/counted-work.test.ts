@@ -196,7 +196,7 @@ describe("rows", () => {
 });
 
 describe("commits", () => {
-  test("[S89] sixty-four publishers, each waiting for its last event, share one commit per round", async () => {
+  test("[S89] [S189] sixty-four publishers, each waiting for its last event, share one commit per round", async () => {
     await using at = await setup();
     const rounds = 10;
     const publish = async () => {

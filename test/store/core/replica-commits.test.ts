@@ -18,7 +18,7 @@ import { Gate } from "../faulty-store.ts";
 import { DOC, fate, OTHER, quiet, SPACE, setup } from "./replica-setup.ts";
 
 describe("committing", () => {
-  test("[S47] a commit is applied and announced at once, path by path, with the values before and after", async () => {
+  test("[S47] [S202] a commit is applied and announced at once, path by path, with the values before and after", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { a: 1, list: [1], gone: true });
     here.told();
