@@ -104,6 +104,8 @@ export interface ClaimRequest {
   readonly kinds: readonly ("event" | "command")[];
   /** Keys of consumers that run here: rows that wait for them are claimed too. */
   readonly consumers?: readonly string[];
+  /** Rows of these topics are not claimed. */
+  readonly exceptTopics?: readonly string[];
   /** Limits how many rows with at least `from` deaths are claimed: each may crash its holder (poison messages). */
   readonly suspects?: { readonly from: number; readonly limit: number };
 }

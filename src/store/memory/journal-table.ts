@@ -110,11 +110,12 @@ export class JournalTable {
   }
 
   claim(request: ClaimRequest, nowMs: number): Claim[] {
-    const { lease, limit, kinds, suspects, consumers = [] } = request;
+    const { lease, limit, kinds, suspects, consumers = [], exceptTopics = [] } = request;
     if (!this.#leases.isLive(lease, nowMs)) return [];
     const claims: Claim[] = [];
     const isWanted = (record: JournalRecord | undefined) => kinds.some((kind) => kind === record?.kind);
     const awaited = this.#awaitedBy(consumers).filter((id) => isWanted(this.#records.get(id)));
+    const passedOver = new Set(exceptTopics);
     let suspectsLeft = suspects?.limit ?? 0;
     let firstPassedOver = Number.POSITIVE_INFINITY;
     let from = Math.min(...kinds.map((kind) => this.#claimableFrom[kind]));
@@ -125,7 +126,10 @@ export class JournalTable {
       if (awaited[0] === id) awaited.shift();
       if (from === id) from++;
       const record = this.#records.get(id)!;
-      if (suspects !== undefined && record.state.deaths >= suspects.from && suspectsLeft-- <= 0) {
+      const isPassedOver =
+        passedOver.has(record.topic) ||
+        (suspects !== undefined && record.state.deaths >= suspects.from && suspectsLeft-- <= 0);
+      if (isPassedOver) {
         firstPassedOver = Math.min(firstPassedOver, id);
         continue;
       }

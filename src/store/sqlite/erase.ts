@@ -10,14 +10,11 @@
  *
  * Pending rows, timers, and documents that mention the subject only in their values stay and are reported.
  */
-import type { Json } from "../../message/json.ts";
 import { eventOf, isReceiptName } from "../receipt-name.ts";
-import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
-import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
+import { DocumentBase } from "./document-base.ts";
 import { DocumentTable } from "./document-table.ts";
 import { erasedDigest, mentions, tombstoneOf } from "./erased-text.ts";
-import { PartWriter } from "./snapshot-part.ts";
 
 export interface Erased {
   /** Removed documents. */
@@ -35,9 +32,7 @@ export interface Erased {
 }
 
 const LEFT_MAX = 100;
-/** Size of the parts of new bases, in bytes. */
-const PART_BYTES = 262_144;
-const ERASED_RESULT = '[{"op":"set","path":[],"value":{"$erased":true}}]';
+const ERASED_RESULT = { $erased: true };
 
 /** Finds the data, and erases it if `apply` is true, in the caller's transaction. `rebuild` must follow the commit. */
 export function eraseSubject(connection: Connection, subject: string, apply: boolean): Erased {
@@ -57,6 +52,7 @@ class Erasure {
   readonly #connection: Connection;
   readonly #subject: string;
   readonly #documents: DocumentTable;
+  readonly #bases: DocumentBase;
   readonly #named: number[] = [];
   readonly #rows = new Map<number, Row>();
   readonly #messages = new Set<string>();
@@ -66,6 +62,7 @@ class Erasure {
     this.#connection = connection;
     this.#subject = subject;
     this.#documents = new DocumentTable(connection);
+    this.#bases = new DocumentBase(connection);
   }
 
   find(): Erased {
@@ -157,7 +154,8 @@ class Erasure {
 
   /** A receipt stays as proof that the request was handled; its answer is removed. */
   #eraseReceipts(): void {
-    for (const row of this.#receipts) this.#putRowBase(row, ERASED_RESULT, true);
+    const sequence = this.#connection.prepare("SELECT sequence FROM document WHERE id = ?");
+    for (const row of this.#receipts) this.#bases.put(row, Number(sequence.get(row)?.["sequence"]), ERASED_RESULT);
   }
 
   #removeDocuments(): void {
@@ -191,39 +189,12 @@ class Erasure {
     for (const { id, space_id, space, scope, name } of rows) {
       const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0 };
       const document = documents.find(of, { scope: String(scope), id: String(name) });
-      if (document) this.#putBase(Number(id), documents.value(document), document.sequence);
+      if (document) this.#bases.put(Number(id), document.sequence, documents.value(document));
       documents.trim();
     }
     this.#connection.exec(
       "DELETE FROM snapshot WHERE NOT EXISTS (SELECT 1 FROM document WHERE document.id = document AND snapshot_sequence = snapshot.sequence)",
     );
-  }
-
-  #putBase(row: number, value: Json | undefined, sequence: number): void {
-    const text = JSON.stringify([value === undefined ? { op: "delete", path: [] } : { op: "set", path: [], value }]);
-    if (Buffer.byteLength(text) <= ROW_BASE_BYTES_MAX || value === undefined)
-      return this.#putRowBase(row, text, value !== undefined);
-    const writer = new PartWriter(value, PART_BYTES);
-    let bytes = 0;
-    for (let part = 0; !writer.isDone; part++) {
-      const operations = JSON.stringify(writer.next());
-      bytes += Buffer.byteLength(operations);
-      this.#documents.snapshots.put({ row, sequence }, part, operations, writer.isDone);
-    }
-    this.#connection
-      .prepare(
-        "UPDATE document SET base_sequence = sequence, base_bytes = ?, patch_bytes = 0, snapshot_sequence = sequence, base = NULL, base_sum = NULL WHERE id = ?",
-      )
-      .run(bytes, row);
-  }
-
-  #putRowBase(row: number, text: string, present: boolean): void {
-    const { sequence } = this.#connection.prepare("SELECT sequence FROM document WHERE id = ?").get(row) ?? {};
-    this.#connection
-      .prepare(
-        "UPDATE document SET base_sequence = sequence, base_bytes = ?, patch_bytes = 0, snapshot_sequence = 0, base = ?, base_sum = ?, present = ? WHERE id = ?",
-      )
-      .run(Buffer.byteLength(text), text, checksum(text, row, Number(sequence)), present ? 1 : 0, row);
   }
 
   #isIn(row: Row, columns: readonly string[]): boolean {

@@ -21,6 +21,9 @@ export const READ_HEAD =
 /** Claimed by this lease for the attempt-th time and not settled since. */
 const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
 
+/** Not of one of the topics, which are given as a JSON list. */
+const NOT_AMONG = "topic NOT IN (SELECT value FROM json_each(?))";
+
 export function journalStatements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
   return {
@@ -45,16 +48,16 @@ export function journalStatements(connection: Connection) {
     // SQLite uses a partial index only if its condition is written out.
     claimable: prepare(
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND next_attempt_at IS NULL ` +
-        `AND kind = ? AND deaths < ? ORDER BY id ${AT_MOST}`,
+        `AND kind = ? AND deaths < ? AND ${NOT_AMONG} ORDER BY id ${AT_MOST}`,
     ),
     suspects: prepare(
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND next_attempt_at IS NULL ` +
-        `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
+        `AND kind = ? AND deaths >= ? AND ${NOT_AMONG} ORDER BY id ${AT_MOST}`,
     ),
     // One consumer at a time: the index has its rows in the order of ids.
     awaited: prepare(
       `SELECT ${JOINED_COLUMNS} FROM delivery AS d CROSS JOIN event_journal AS j ON j.id = d.event WHERE d.awaits = ? ` +
-        `AND j.status = 'pending' AND j.kind = ? AND j.deaths >= ? AND j.deaths < ? ORDER BY d.event ${AT_MOST}`,
+        `AND j.status = 'pending' AND j.kind = ? AND j.deaths >= ? AND j.deaths < ? AND ${NOT_AMONG} ORDER BY d.event ${AT_MOST}`,
     ),
     awaitedKeys: prepare(
       "WITH RECURSIVE one(awaits) AS (SELECT min(awaits) FROM delivery WHERE awaits IS NOT NULL UNION ALL " +

@@ -57,14 +57,15 @@ export class JournalTable implements TableCache {
     return outcome;
   }
 
-  claim({ lease, limit, kinds, suspects, consumers = [] }: ClaimRequest): Claim[] {
+  claim({ lease, limit, kinds, suspects, consumers = [], exceptTopics = [] }: ClaimRequest): Claim[] {
+    const except = JSON.stringify(exceptTopics);
     const offered = [...new Set(kinds)];
     const from = suspects?.from ?? Number.MAX_SAFE_INTEGER;
     const awaited = this.#awaitedAmong(consumers);
     const rows = firstById(
       offered.flatMap((kind) => [
-        this.#sql.claimable.all(kind, from, limit),
-        ...awaited.map((key) => this.#sql.awaited.all(key, kind, 0, from, limit)),
+        this.#sql.claimable.all(kind, from, except, limit),
+        ...awaited.map((key) => this.#sql.awaited.all(key, kind, 0, from, except, limit)),
       ]),
       limit,
     );
@@ -73,8 +74,8 @@ export class JournalTable implements TableCache {
       most === 0
         ? []
         : offered.flatMap((kind) => [
-            this.#sql.suspects.all(kind, from, most),
-            ...awaited.map((key) => this.#sql.awaited.all(key, kind, from, Number.MAX_SAFE_INTEGER, most)),
+            this.#sql.suspects.all(kind, from, except, most),
+            ...awaited.map((key) => this.#sql.awaited.all(key, kind, from, Number.MAX_SAFE_INTEGER, except, most)),
           ]);
     const claimed = firstById([rows, firstById(doubtful, most)], limit);
     const deliveries = this.#withoutAwaits(deliveriesOf(this.#connection, claimed));

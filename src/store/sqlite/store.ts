@@ -227,7 +227,8 @@ export class SqliteStore implements Store {
   claim(request: ClaimRequest): Promise<readonly Claim[]> {
     return this.#write("nothing", () => {
       checkCount("a limit", request.limit);
-      const own = { ...request, kinds: [...request.kinds], consumers: [...(request.consumers ?? [])] };
+      const { kinds, consumers = [], exceptTopics = [] } = request;
+      const own = { ...request, kinds: [...kinds], consumers: [...consumers], exceptTopics: [...exceptTopics] };
       return () => (this.#tables.leases.isLive(own.lease, this.#host.now()) ? this.#tables.journal.claim(own) : []);
     });
   }
