@@ -49,6 +49,12 @@ export const TOPIC_LENGTH_MAX = 255;
 export const PAYLOAD_BYTES_MAX = 1_048_576;
 /** A stored failure keeps this many links of its `cause` chain, which may be cyclic. */
 export const ERROR_CAUSE_DEPTH_MAX = 8;
+/** Characters of the `reason` of a failure: a word for programs. */
+export const REASON_LENGTH_MAX = 64;
+/** The `data` of a failure as JSON: those of a whole `cause` chain fit one message. */
+export const FAILURE_DATA_BYTES_MAX = 65_536;
+/** Validation problems in `data.issues` of one answer; `data.more` counts the others. */
+export const ISSUES_MAX = 256;
 
 // The loop and the workers.
 

@@ -14,6 +14,7 @@
 import type { Host } from "../host/host.ts";
 import { AWAITED_WINDOW_MS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import { synchronous } from "../scheduler/attempts.ts";
 import type { Scheduler } from "../scheduler/scheduler.ts";
 import type { CommitIdentity, CommitOutcome } from "../store/commit.ts";
@@ -30,13 +31,12 @@ export interface TransactOptions {
 }
 
 /** A transaction that did not last, with the class and reason of the rejection. */
-export class TransactionError extends Error {
+export class TransactionError extends MillraceError<"TRANSACTION_REJECTED"> {
   override readonly name = "TransactionError";
-  readonly code = "TRANSACTION_REJECTED";
   readonly rejection: Rejection;
 
   constructor(rejection: Rejection) {
-    super(`the transaction did not last: ${rejection.message}`);
+    super("TRANSACTION_REJECTED", `the transaction did not last: ${rejection.message}`);
     this.rejection = rejection;
   }
 }

@@ -2,11 +2,11 @@
  * Work started by an observer while the state it has read is unconfirmed: it is held until the confirmation, and
  * dropped if the state is rolled back. SPEC: R62.
  */
-import { CodedError } from "./coded-error.ts";
+import { MillraceError } from "./millrace-error.ts";
 
 type DroppedErrorCode = "DROPPED";
 
-export class DroppedError extends CodedError<DroppedErrorCode> {
+export class DroppedError extends MillraceError<DroppedErrorCode> {
   override readonly name = "DroppedError";
 }
 
