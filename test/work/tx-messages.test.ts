@@ -149,7 +149,7 @@ describe("refusals", () => {
 });
 
 describe("events of a transactional capability", () => {
-  test("[L60] its writes, its receipt and the settled delivery are one commit", async () => {
+  test("[L72] the writes, the receipt and the settled delivery of an event handler are one commit", async () => {
     const { world, process, log, order } = await setup((data, tx) => void tx.emit("Order.Placed", data));
     await order("tea");
     await world.settle();
@@ -160,7 +160,7 @@ describe("events of a transactional capability", () => {
     expect(commits[0]?.preconditions.some(({ kind }) => kind === "absent")).toBe(true);
   });
 
-  test("[L61] a handler that throws leaves nothing, and its delivery fails with the reason", async () => {
+  test("[L73] an event handler that throws leaves nothing, and its delivery fails with the reason", async () => {
     const { world, log, order, bus } = await setup(
       (data, tx) => void tx.emit("Order.Placed", data),
       (_data, tx) => {
