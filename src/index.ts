@@ -22,10 +22,8 @@ export type { BusObservation, BusObserver } from "./bus/observation.ts";
 export type { Publication, PublishOptions } from "./bus/publisher.ts";
 export type { RequeueOptions, RequeueQuery } from "./bus/requeue.ts";
 export type { RetentionPolicy } from "./bus/retention.ts";
-export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
 export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
-
 // State as its users touch it.
 export { Cell, type CellOptions, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
@@ -42,11 +40,9 @@ export { SchemaError, type StandardSchema } from "./cells/schema.ts";
 export { type EffectOptions, type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";
 export { type HandleOptions, type Readable, Stream, type StreamHandler } from "./cells/stream.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
-
 // Time, chance and tasks.
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "./host/host.ts";
 export { systemHost } from "./host/system-host.ts";
-
 // Capabilities: what a kernel can do.
 export type { Capability, CapabilityActor, Durability, MessageSchema, SpawnContext } from "./loop/capability.ts";
 export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./loop/define-capability.ts";
@@ -56,7 +52,6 @@ export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { BootError } from "./loop/routing-table.ts";
 export { type TransactionalDefinition, transactional } from "./loop/transactional.ts";
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
-
 // Messages, and the values in them.
 export { canonicalJson } from "./message/canonical-json.ts";
 export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./message/cloud-events.ts";
@@ -91,7 +86,6 @@ export {
 export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts";
 export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
-
 // The scheduler beneath spaces, which several may share: what runs and why, sends to streams, and what handlers launch.
 export { ComputedError, type ComputedErrorCode } from "./scheduler/computed-error.ts";
 export type { Diagnosis, SchedulerStats } from "./scheduler/diagnosis.ts";
@@ -131,5 +125,6 @@ export type { WorkSpace } from "./work/attempt.ts";
 export type { Launch } from "./work/lineage.ts";
 export type { MessageOptions } from "./work/outbox.ts";
 export { Refusal, type RefuseOptions } from "./work/refusal.ts";
+export type { Backoff, RetryPolicy } from "./work/retry-policy.ts";
 export type { Tx, TxCell, TxList } from "./work/tx.ts";
 export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

@@ -17,9 +17,11 @@ import { dev } from "./dev.ts";
 import { discard } from "./discard.ts";
 import { doctor } from "./doctor.ts";
 import { erase } from "./erase.ts";
+import { exportVerb } from "./export.ts";
 import { extension } from "./extension.ts";
 import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
+import { importVerb } from "./import.ts";
 import { init } from "./init.ts";
 import { ls } from "./ls.ts";
 import { purge } from "./purge.ts";
@@ -41,7 +43,7 @@ const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
   ...[requeue, discard, consumers, extension, cancel, purge, erase],
-  ...[backup, restore, verify, doctor, bench, completion(() => VERBS)],
+  ...[backup, restore, exportVerb, importVerb, verify, doctor, bench, completion(() => VERBS)],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];

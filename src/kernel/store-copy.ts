@@ -90,7 +90,8 @@ async function verified(host: Host, part: string, file: string): Promise<VerifyR
   );
 }
 
-function flush(path: string): void {
+/** Flushes a file, or the names in a directory. */
+export function flush(path: string): void {
   const file = openSync(path, "r");
   try {
     fsyncSync(file);
