@@ -36,7 +36,7 @@ export type { List } from "./cells/lists.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
-export { SchemaError, type StandardSchema } from "./cells/schema.ts";
+export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
 export { type EffectOptions, type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";
 export { type HandleOptions, type Readable, Stream, type StreamHandler } from "./cells/stream.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
@@ -68,7 +68,16 @@ export {
   type Refused,
 } from "./message/envelope.ts";
 export { equal } from "./message/equality.ts";
-export { type ErrorData, errorData, Failure, type FailureOptions, fromError } from "./message/error-data.ts";
+export {
+  type ErrorData,
+  type ErrorExtras,
+  errorData,
+  Failure,
+  type FailureOptions,
+  failureFrom,
+  fromError,
+  isFailure,
+} from "./message/error-data.ts";
 export type { Json, JsonArray, JsonLimits, JsonObject } from "./message/json.ts";
 export { parseLine } from "./message/line.ts";
 export {
@@ -83,7 +92,9 @@ export {
   query,
   reply,
 } from "./message/lineage.ts";
+export { MillraceError } from "./message/millrace-error.ts";
 export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts";
+export { KERNEL_REASONS, type KernelReason } from "./message/reasons.ts";
 export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
 // The scheduler beneath spaces, which several may share: what runs and why, sends to streams, and what handlers launch.

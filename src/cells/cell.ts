@@ -23,9 +23,6 @@ export type Below<T, K> = K extends keyof T
     ? Element
     : unknown;
 
-/** How whoever follows links reads a cell. */
-export type ReadCell = <T>(cell: Cell<T>) => T | undefined;
-
 export interface CellOptions<T> {
   /** Checks what is written to the whole cell. */
   readonly schema?: StandardSchema<T> | undefined;
@@ -143,14 +140,9 @@ export class Cell<T = unknown> extends Place {
     return above.partOfDefault(this.address.path) as T | undefined;
   }
 
-  /** What the default has at a place below this cell; for transactions. */
-  partOfDefault(path: Path): Json | undefined {
+  /** What the default has at a place below this cell. */
+  protected partOfDefault(path: Path): Json | undefined {
     return getAt(this.#options.default as Json, path.slice(this.address.level));
-  }
-
-  /** What is given out for what lies here. A link in a value is a value; where it stands for one (`linked-cell.ts`), that is read. */
-  follow(value: T | undefined, _read: ReadCell): T | undefined {
-    return value;
   }
 
   /** The keys of an object; none where there is no object. A reader runs again only when a key comes or goes. */
@@ -287,13 +279,8 @@ export class Cell<T = unknown> extends Place {
     return this.#options.default;
   }
 
-  /** The cell above this one whose default is written before anything below it; for transactions. */
-  get above(): Cell<unknown> | undefined {
-    return this.#options.above;
-  }
-
   /** Throws where the value may not be written here. */
-  requireWritable(value: T): void {
+  protected requireWritable(value: T): void {
     if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
   }
 

@@ -6,10 +6,8 @@
 import { isJsonObject, type Json } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import { asLink } from "../store/document.ts";
-import { type Below, Cell, type CellOptions, type ReadCell } from "./cell.ts";
+import { type Below, Cell, type CellOptions } from "./cell.ts";
 import { followLinks, type LinkTargets } from "./links.ts";
-
-const readNow: ReadCell = (cell) => cell.get();
 
 /** Leads by a link to anything: what `ifElse` has chosen, an input, a part of a result. */
 export class LinkedCell<T> extends Cell<T> {
@@ -22,14 +20,11 @@ export class LinkedCell<T> extends Cell<T> {
   }
 
   override get(): T | undefined {
-    return this.follow(super.get(), readNow);
-  }
-
-  override follow(value: T | undefined, read: ReadCell): T | undefined {
+    const value = super.get();
     // What has no parts is made of no links. Instead of nothing there may be a default, which only its cell knows.
     if (value !== undefined && (typeof value !== "object" || value === null)) return value;
     const reader = this.#standsFor() ?? this.targets.readerOf(followLinks(this.address, this.targets));
-    return reader === undefined ? value : (read(reader) as T | undefined);
+    return reader === undefined ? value : (reader.get() as T | undefined);
   }
 
   override key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {
@@ -55,17 +50,14 @@ export class LinkedRecord<T extends object> extends Cell<T> {
   }
 
   override get(): T | undefined {
-    return this.follow(super.get(), readNow);
-  }
-
-  override follow(record: T | undefined, read: ReadCell): T | undefined {
+    const record = super.get();
     if (!isJsonObject(record as Json | undefined)) return record;
-    const values = Object.entries(record as T).map(([name, value]) => [name, this.#follow(name, value as Json, read)]);
+    const values = Object.entries(record as T).map(([name, value]) => [name, this.#follow(name, value as Json)]);
     return Object.freeze(Object.fromEntries(values.filter(([, value]) => value !== undefined)) as T);
   }
 
-  #follow(name: string, value: Json, read: ReadCell): unknown {
-    return this.#part(name) === "link" || asLink(value) === undefined ? value : read(this.key(name as never));
+  #follow(name: string, value: Json): unknown {
+    return this.#part(name) === "link" || asLink(value) === undefined ? value : this.key(name as never).get();
   }
 
   override key<K extends (keyof T & (string | number)) | number>(key: K): Cell<Below<T, K>> {

@@ -8,5 +8,4 @@ export {
   type Exchanges,
   type RequestOptions,
 } from "./client.ts";
-export { ClientError, type ClientErrorCode } from "./client-error.ts";
 export type { GoneIds, StreamedEvent, SubscribeOptions } from "./subscription.ts";

@@ -6,9 +6,8 @@
 import type { Host } from "../host/host.ts";
 import { CLIENT_EVENTS_WAITING_MAX, CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { command } from "../message/lineage.ts";
-import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
 
 export interface SubscribeOptions {
@@ -71,7 +70,7 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
         continue;
       }
       // Once it has been there, a kernel that is away is one that comes back.
-      if (first || !(error instanceof ClientError)) throw error;
+      if (first || !isFailure(error, "NOT_REACHABLE")) throw error;
     }
     await pause(source.host, pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, CLIENT_RECONNECT_MS_MAX);
@@ -108,7 +107,7 @@ async function* oneConnection(
         const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
         if (code === 503) return;
         if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
-        throw new Failure(code, reason);
+        throw failureFrom(message.data as ErrorData);
       }
       if (message) continue;
       if (lost) return;

@@ -48,7 +48,7 @@ export class EventFanout {
           journal.subscribe(type, name, async (message) => void (await deliver(message)));
           continue;
         }
-        const problemOf = (message: Message) => schemaProblem(outbound, message);
+        const problemOf = (message: Message) => schemaProblem(outbound, message)?.text;
         journal.subscribeWork({ type, subscriber: name, space, clearance, problemOf }, deliver);
       }
     }

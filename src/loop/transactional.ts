@@ -125,7 +125,7 @@ class CommandEntry {
     this.#replica = space.replica(space.name);
     this.#definition = definition;
     const { name: source, topicOf } = spawned;
-    this.#outbox = new Outbox({ source, topicOf, problemOf: (message) => schemaProblem(outbound, message) });
+    this.#outbox = new Outbox({ source, topicOf, problemOf: (message) => schemaProblem(outbound, message)?.text });
     this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
@@ -171,7 +171,7 @@ class CommandEntry {
   async #look(command: Command): Promise<AnswerLater> {
     const { message } = command;
     const known = await this.#receipts.look(command.invocation);
-    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
     return known.kind === "new"
       ? this.#begin(command)
       : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)));
@@ -320,7 +320,7 @@ type Ended = Extract<Next, { readonly rejection: Rejection }>;
 const DONE: Next = { kind: "done" };
 
 function failureOf({ kind, rejection }: Ended): Failure {
-  if (rejection.reason === "too-old") return new Failure(410, rejection.message);
+  if (rejection.reason === "too-old") return new Failure(410, rejection.message, { reason: "TOO_OLD" });
   const isUnknown = rejection.class === "unknown";
   const became = isUnknown ? "not known whether it was committed; repeat it under its id" : "not committed";
   return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
@@ -336,7 +336,9 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 export function answerOf(receipt: Json | undefined, message: Message): Json {
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
-  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
+  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {
+    reason: "ID_REUSED",
+  });
 }
 
 /** Identity of a request: its type and data, without its sender and time. */

@@ -10,8 +10,8 @@
  * - Writes are applied and answered in the order of the calls. An answer that shows a commit (a load, a page of the
  *   feed) comes after the answer to that commit.
  */
-import { CodedError } from "../message/coded-error.ts";
 import type { Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Path } from "../message/path.ts";
 import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "./commit.ts";
 import type { ConsumerDeclaration, ConsumerRemoval, ConsumerTable, RemovalResult } from "./consumer.ts";
@@ -336,6 +336,6 @@ export type StoreErrorCode =
   | "STORE_MISUSE";
 
 /** Misuse, or a store that cannot go on. The message has the remedy. */
-export class StoreError extends CodedError<StoreErrorCode> {
+export class StoreError extends MillraceError<StoreErrorCode> {
   override readonly name = "StoreError";
 }
