@@ -11,7 +11,7 @@ import { type Label, labelOf } from "../store/label.ts";
 import { rejected } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { Attempt } from "../work/attempt.ts";
-import type { Cell } from "./cell.ts";
+import type { Cell, ListCell } from "./cell.ts";
 import { conclude } from "./transact.ts";
 
 export interface BeginOptions {
@@ -20,9 +20,6 @@ export interface BeginOptions {
   /** The label that it begins with: that of the message which it handles. */
   readonly label?: Label;
 }
-
-/** Of an array. */
-type Element<T> = T extends readonly (infer E)[] ? E : never;
 
 const NOT_LOADED = rejected("stale", "read-moved", "it read documents of other spaces before they were loaded");
 
@@ -43,7 +40,7 @@ export class CellTransaction implements Disposable {
   }
 
   /** The value as this transaction sees it, its own writes included. */
-  get<T>(cell: Cell<T>): T | undefined {
+  get<T>(cell: Cell<T>): T {
     return this.#within(() => cell.get());
   }
 
@@ -52,7 +49,7 @@ export class CellTransaction implements Disposable {
   }
 
   /** Replaces the value by the one that `change` makes of it. */
-  update<T>(cell: Cell<T>, change: (value: T | undefined) => T): void {
+  update<T>(cell: Cell<T>, change: (value: T) => T): void {
     this.#within(() => cell.update(change));
   }
 
@@ -61,13 +58,13 @@ export class CellTransaction implements Disposable {
   }
 
   /** Adds elements at the end of a list. */
-  push<T>(cell: Cell<T>, ...items: Element<T>[]): void {
-    this.#within(() => cell.push(...(items as Parameters<Cell<T>["push"]>)));
+  push<E>(cell: ListCell<E>, ...items: NoInfer<E>[]): void {
+    this.#within(() => cell.push(...items));
   }
 
   /** Replaces elements of a list. */
-  splice<T>(cell: Cell<T>, index: number, remove: number, ...items: Element<T>[]): void {
-    this.#within(() => cell.splice(index, remove, ...(items as Parameters<Cell<T>["push"]>)));
+  splice<E>(cell: ListCell<E>, index: number, remove: number, ...items: NoInfer<E>[]): void {
+    this.#within(() => cell.splice(index, remove, ...items));
   }
 
   /** Applies everything at once; resolves when it is durable, or was rejected. */
