@@ -13,7 +13,7 @@ async function setup(place: (data: Json, tx: Tx) => unknown, heard?: (data: Json
   const world = new World(memoryWorlds);
   const process = await world.process();
   const { space } = process;
-  const log = space.cell<Json[]>("log", { default: [] });
+  const log = space.cell<Json[]>("log", []);
   const shop = transactional({
     space,
     description: "takes orders",
@@ -93,7 +93,7 @@ describe("ids of messages", () => {
   test("[U77] an attempt after a conflict gives its messages the same ids", async () => {
     const ids: string[][] = [];
     const { world, process, order } = await setup((data, tx) => {
-      const log = process.space.cell<Json[]>("log", { default: [] });
+      const log = process.space.cell<Json[]>("log", []);
       tx.get(log);
       ids.push([tx.send("Mail.Send", data), tx.emit("Order.Placed", data), tx.send("Mail.Send", 2, { key: "second" })]);
     });
