@@ -48,6 +48,13 @@ function capabilities({ space }: KernelParts) {
             return { text };
           },
         },
+        "Users.Forget": {
+          handle: ({ name, fails }: { name: string; fails: boolean }, tx) => {
+            tx.erase(name);
+            if (fails) throw new Error("no");
+            return null;
+          },
+        },
       },
     }),
     plain: capability({ description: "plain", commands: { "Plain.Do": { handle: () => null } } }),
@@ -108,6 +115,24 @@ describe.each(BACKENDS)("erasing while the kernel runs, on %s", (_, data) => {
     await kernel.idle();
     expect(await kernel.bus.query({ messageId: "erase-1", limit: 1 })).toMatchObject([{ status: "done" }]);
     expect(await kernel.bus.query({ named: "Sys.Audited", limit: 1 })).toEqual([]);
+  });
+
+  test("[K126] tx.erase is carried out after the commit of its handler, and not if the handler fails", async () => {
+    await using kernel = await Kernel.open({ store: await data()(), capabilities });
+    const anna = kernel.space.cell<string>("users/anna");
+    await kernel.request(PUT);
+    const forget = (id: string, fails: boolean) => kernel.request(asked(id, "Users.Forget", { name: "anna", fails }));
+    expect(await forget("forget-1", true)).toMatchObject({ kind: "error" });
+    await kernel.idle();
+    expect(await anna.pull()).toBe(PLANTED);
+    expect(await forget("forget-2", false)).toMatchObject({ kind: "reply" });
+    await kernel.idle();
+    expect(await anna.pull()).toBeUndefined();
+    const rows = await kernel.bus.query({ limit: 100 });
+    expect(rows.filter(({ status }) => status === "pending" || status === "processing")).toEqual([]);
+    expect(JSON.stringify(rows)).not.toContain("anna");
+    const short = await kernel.request(asked("forget-3", "Users.Forget", { name: "an", fails: false }));
+    expect(JSON.stringify(short.data)).toContain("at least 3 characters");
   });
 
   test("[K124] a subject that is too short is refused", async () => {

@@ -16,7 +16,7 @@ import type {
   Retention,
   Settlement,
 } from "../journal.ts";
-import { sameMessage } from "../same-message.ts";
+import { sameMessage, sameSource } from "../same-message.ts";
 import type { RequeueTarget } from "../store.ts";
 import type { ConsumerRows } from "./consumer-table.ts";
 import { matches } from "./journal-filter.ts";
@@ -396,7 +396,7 @@ function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
 
 /** The content is the message, topic and source, without the initial state. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
-  if (a.topic !== b.topic || a.source !== b.source) return false;
+  if (a.topic !== b.topic || !sameSource(a, b)) return false;
   const erased = digestOf(a.message.data);
   if (erased === undefined) return sameMessage(a.message, b.message);
   return a.message.kind === b.message.kind && digestOf(tombstoneOf(b.message.data)) === erased;
