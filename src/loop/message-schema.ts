@@ -120,7 +120,10 @@ export function schemaProblem(schema: MessageSchema, message: Message): string |
   const result = atOnce(schema["~standard"].validate(message));
   if (result === LATER) return NOT_AT_ONCE;
   const issues = result.issues ?? [];
-  if (issues.length === 0) return undefined;
+  return issues.length === 0 ? undefined : issuesText(issues);
+}
+
+function issuesText(issues: readonly Issue[]): string {
   const told = issues.slice(0, PROBLEMS_TOLD_MAX).map((issue) => issueText(issue));
   if (issues.length > told.length) told.push(`and ${issues.length - told.length} more`);
   return told.join("; ");
@@ -163,6 +166,13 @@ function alternativesText(errors: unknown, depth: number): string | undefined {
 export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
   const result = atOnce(schema?.["~standard"].validate(data));
   return result === undefined || result === LATER || result.issues ? data : result.value;
+}
+
+/** The output of a schema, or every problem with the data. */
+export function dataOrProblem(schema: DataSchema, data: unknown): { readonly value: unknown } | { readonly problem: string } {
+  const result = atOnce(schema["~standard"].validate(data));
+  if (result === LATER) return { problem: NOT_AT_ONCE };
+  return result.issues === undefined ? { value: result.value } : { problem: issuesText(result.issues) };
 }
 
 /** Some schemas answer with a promise where one of their checks has thrown, and it is rejected with that: it must end nothing but this message. */
