@@ -63,7 +63,7 @@ export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOpti
 export type { TailOptions } from "./bus/tail.ts";
 
 // State as its users touch it.
-export { Cell, type CellOptions, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
+export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
 export { Computed } from "./cells/computed.ts";
 export type { HandlerContext as StreamContext } from "./cells/handler-context.ts";
@@ -75,9 +75,16 @@ export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, t
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
 export { SchemaError, type StandardSchema } from "./cells/schema.ts";
-export { type EffectOptions, type NodeOptions, Space, type SpaceOptions } from "./cells/space.ts";
+export {
+  type EffectOptions,
+  type NodeOptions,
+  Space,
+  type SpaceCellOptions,
+  type SpaceOptions,
+} from "./cells/space.ts";
 export { type HandleOptions, type Readable, Stream, type StreamHandler } from "./cells/stream.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
+export type { AsJson, Below, Frozen, Initial, KeyOf, Stored } from "./cells/value-types.ts";
 
 // Time, chance and tasks.
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "./host/host.ts";

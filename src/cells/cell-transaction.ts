@@ -56,9 +56,9 @@ export class CellTransaction implements Disposable {
   }
 
   /** The value as this transaction sees it, its own writes included. */
-  get<T>(cell: Cell<T>): T | undefined {
-    const value = cell.follow(this.#read(cell, "deep") as T | undefined, (part) => this.get(part));
-    return value === undefined ? this.#standIn(cell) : value;
+  get<T>(cell: Cell<T>): T {
+    const value = cell.follow(this.#read(cell, "deep") as T, (part) => this.get(part));
+    return (value === undefined ? this.#standIn(cell) : value) as T;
   }
 
   #read(cell: Cell<unknown>, depth: "deep" | "shallow"): Json | undefined {

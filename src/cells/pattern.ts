@@ -22,7 +22,7 @@ export interface Pattern<Inputs extends object = object, Parts extends PiecePart
 }
 
 /** What a piece is started with: for each input a value, or the cell where it lies. */
-export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name]> };
+export type PieceInputs<Inputs> = { readonly [Name in keyof Inputs]: Inputs[Name] | Cell<Inputs[Name] | undefined> };
 
 /** What a reader of the result sees of the parts: the values that lie in cells, those of nested pieces too; of a stream its link. */
 export type Shown<Parts> = {

@@ -33,9 +33,16 @@ export const VALUE_LIMITS: JsonLimits = {
 /** Of data, which stands one level deep in its message. */
 export const DATA_LIMITS: JsonLimits = { ...VALUE_LIMITS, depthMax: DEPTH_MAX - 1 };
 
+/** How to treat fields whose value is undefined. JSON leaves them out, so a copy may too. */
+export type UndefinedFields = "refused" | "left-out";
+
 /** What keeps `value` from being pure JSON, or undefined when it is. */
-export function findImpurity(value: unknown, limits: JsonLimits = VALUE_LIMITS): Problem | undefined {
-  return new Inspection(limits).inspect(value);
+export function findImpurity(
+  value: unknown,
+  limits: JsonLimits = VALUE_LIMITS,
+  undefinedFields: UndefinedFields = "refused",
+): Problem | undefined {
+  return new Inspection(limits, undefinedFields).inspect(value);
 }
 
 /** Text that every store can hold: no lone surrogate, no NUL. */
@@ -49,13 +56,15 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
 
 class Inspection {
   readonly #limits: JsonLimits;
+  readonly #undefinedFields: UndefinedFields;
   /** The containers that hold the value now inspected, outermost first. */
   readonly #ancestors: object[] = [];
   /** Values visited so far. */
   #visited = 0;
 
-  constructor(limits: JsonLimits) {
+  constructor(limits: JsonLimits, undefinedFields: UndefinedFields) {
     this.#limits = limits;
+    this.#undefinedFields = undefinedFields;
   }
 
   inspect(value: unknown): Problem | undefined {
@@ -114,6 +123,7 @@ class Inspection {
     for (const key of keys) {
       if (!isCleanText(key)) return within(key, uncleanText("key"));
       const property = Object.getOwnPropertyDescriptor(object, key);
+      if (this.#undefinedFields === "left-out" && isUndefinedField(property)) continue;
       const problem = property === undefined ? wrong("vanished while it was read") : this.#inspectProperty(property);
       if (problem !== undefined) return within(key, problem);
     }
@@ -125,6 +135,10 @@ class Inspection {
     if (property.enumerable !== true) return wrong("is not enumerable, so JSON would drop it");
     return this.inspect(property.value);
   }
+}
+
+function isUndefinedField(property: PropertyDescriptor | undefined): boolean {
+  return property !== undefined && "value" in property && property.value === undefined && property.enumerable === true;
 }
 
 function hasSymbols(object: object): boolean {

@@ -3,7 +3,7 @@
  *
  * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Fields
  * that are not enumerable stay behind, and so do symbols, as with a message (M32): looking for them takes longer than the copy. -0 is
- * kept as 0.
+ * kept as 0. A field whose value is undefined is left out, as JSON does.
  * Where the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
  * Out: `handOut` freezes what a reader gets, down to what is frozen already. A frozen container is never changed again, an
  * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place. SPEC: S41-S43.
@@ -174,6 +174,8 @@ class Admission {
     let met = 0;
     // Pure JSON inherits nothing enumerable, and this makes no list of keys.
     for (const key in value) {
+      // Left out, as JSON does; if the old object has the key, the keys no longer match and `pick` drops it.
+      if (value[key] === undefined) continue;
       const before = childOf(old, key);
       if (before !== undefined) met++;
       const item = this.#admitChild(key, value[key], before, depth);
@@ -182,7 +184,7 @@ class Admission {
       setOwn(copy, key, item);
     }
     for (const _ in old) met--;
-    if (met !== 0) return this.#made(pick(copy ?? old, Object.keys(value)));
+    if (met !== 0) return this.#made(pick(copy ?? old, definedKeys(value)));
     return copy === undefined ? handOut(old) : this.#made(copy);
   }
 
@@ -193,6 +195,10 @@ class Admission {
     for (let i = 0; i < symbols.length; i++) Reflect.deleteProperty(copy, symbols[i] as symbol);
     for (const key of Object.keys(copy)) {
       const given: unknown = copy[key];
+      if (given === undefined) {
+        Reflect.deleteProperty(copy, key);
+        continue;
+      }
       const item = this.#admitChild(key, given, undefined, depth);
       if (!Object.is(item, given)) setOwn(copy, key, item);
     }
@@ -223,6 +229,10 @@ function refusalOf(value: unknown): Refusal {
 function below(step: string | number, thrown: unknown): unknown {
   if (thrown instanceof Refusal) thrown.steps.unshift(step);
   return thrown;
+}
+
+function definedKeys(value: { readonly [key: string]: unknown }): readonly string[] {
+  return Object.keys(value).filter((key) => value[key] !== undefined);
 }
 
 /** Those of an object's children; a getter may have given its object keys that were not admitted. */

@@ -9,9 +9,9 @@ import type { Attempt } from "./attempt.ts";
 
 /** A cell or a computed value, as far as a transaction uses it. */
 export interface TxCell<T> {
-  get(): T | undefined;
+  get(): T;
   set(value: T): void;
-  update(change: (value: T | undefined) => T): void;
+  update(change: (value: T) => T): void;
   delete(): void;
 }
 
@@ -43,7 +43,7 @@ export class Tx {
   }
 
   /** Replaces the value by the one that `change` makes of it. */
-  get update(): <T>(cell: TxCell<T>, change: (value: T | undefined) => T) => void {
+  get update(): <T>(cell: TxCell<T>, change: (value: T) => T) => void {
     return (cell, change) => this.#attempt.within(() => cell.update(change));
   }
 

@@ -10,7 +10,7 @@ import { Gate } from "../store/faulty-store.ts";
 async function tenfold() {
   const site = await setup();
   const { space } = site;
-  const a = space.cell<number>("a", { default: 1 });
+  const a = space.cell<number>("a", 1);
   const out = space.cell<number>("out");
   const total = space.computed("total", () => (a.get() ?? 0) * 10);
   return { ...site, a, out, total };
@@ -92,7 +92,7 @@ describe("transact and computed values", () => {
   test("[R28] an asynchronous effect may read what it does not lead to, while it runs", async () => {
     const { space, host, out, total } = await tenfold();
     total.sink(() => undefined);
-    const trigger = space.cell<number>("trigger", { default: 0 });
+    const trigger = space.cell<number>("trigger", 0);
     space.effect(async () => {
       const round = trigger.get() ?? 0;
       await host.yield();
@@ -166,7 +166,7 @@ describe("begin and links of computed values", () => {
   async function chosen() {
     const site = await setup();
     const { space, host } = site;
-    const isFirst = space.cell<boolean>("isFirst", { default: true });
+    const isFirst = space.cell<boolean>("isFirst", true);
     const [x, y] = [space.cell<{ n: number }>("x"), space.cell<{ n: number }>("y")];
     x.set({ n: 1 });
     y.set({ n: 2 });
@@ -271,7 +271,7 @@ describe("computed values in the midst of other code", () => {
 describe("transactional handlers and computed values", () => {
   test("[L32] a handler decides by what computed values are, observed or not, asynchronous ones too", async () => {
     const { space, host } = await setup();
-    const spent = space.cell<number>("spent", { default: 0 });
+    const spent = space.cell<number>("spent", 0);
     const left = space.computed("left", () => 100 - (spent.get() ?? 0));
     const rounded = space.computed("rounded", async () => {
       const value = left.get() ?? 0;

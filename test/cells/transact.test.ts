@@ -201,14 +201,14 @@ describe("transact", () => {
   test("[R20] [R21] [R29] a transaction knows defaults, schemas, and that a computed value is not written", async () => {
     const { space, open, quiet } = await setup();
     const other = await open();
-    const votes = (of: Space) => of.cell<Record<string, number>>("votes", { default: {} });
+    const votes = (of: Space) => of.cell<Record<string, number>>("votes", {});
     const never: StandardSchema<number> = {
       "~standard": { version: 1, vendor: "test", validate: () => ({ issues: [{ message: "is never right" }] }) },
     };
     using first = space.begin();
     using second = other.space.begin();
     expect(first.get(votes(space))).toEqual({});
-    expect(() => first.set(space.cell("strict", { schema: never }), 1)).toThrow("is never right");
+    expect(() => first.set(space.cell("strict", undefined, { schema: never }), 1)).toThrow("is never right");
     expect(() =>
       first.set(
         space.computed("derived", () => 1),

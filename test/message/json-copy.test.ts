@@ -51,7 +51,7 @@ describe("copies", () => {
     cycle.push(cycle);
     const wide = Object.fromEntries(Array.from({ length: 1_025 }, (_, n) => [`k${n}`, n]));
     const wrong = [
-      ...[undefined, Number.NaN, Number.POSITIVE_INFINITY, -0, 1n, () => 1, Symbol("s"), new Date(0), new Map()],
+      ...[[undefined], Number.NaN, Number.POSITIVE_INFINITY, -0, 1n, () => 1, Symbol("s"), new Date(0), new Map()],
       ...[new (class Point {})(), new (class extends Array {})(), Object.create({ inherited: 1 })],
       ...["\ud800", "a\0b", { "a\0b": 1 }, new Array(1), cycle, wide, new Uint8Array(1)],
     ];
@@ -61,6 +61,15 @@ describe("copies", () => {
       expect(found).toBeDefined();
       expect(cloned(inside)).toBe(problemText(found ?? { path: "", problem: "" }));
     }
+  });
+
+  test("[M32] fields that are undefined are left out, as JSON does; elements that are undefined are refused", () => {
+    expect(cloned({ a: undefined, b: { c: undefined, d: 1 } })).toEqual({ b: { d: 1 } });
+    expect(Object.keys(cloned({ a: undefined }) as object)).toEqual([]);
+    // The slow walk, which objects without a prototype take, gives the same.
+    expect(cloned(Object.assign(Object.create(null), { a: undefined, b: 2 }))).toEqual({ b: 2 });
+    expect(cloned([undefined])).toContain("got undefined");
+    expect(cloned(undefined)).toContain("got undefined");
   });
 
   test("[M32] [M8] depth and number of values are bounded, whatever is shared", () => {

@@ -19,7 +19,7 @@ class Counted {
   }
 
   source<T>(id: string, value: T): Cell<T> {
-    const cell = this.space.cell<T>(id);
+    const cell = this.space.cell(id) as Cell<T>;
     cell.set(value);
     return cell;
   }

@@ -272,6 +272,19 @@ describe("values", () => {
     expect(transaction.read(DOC)).toEqual({ a: 1 });
   });
 
+  test("[S43] a field that is undefined is left out, where there was nothing and where it had a value", async () => {
+    const { here } = await setup();
+    await here.put(DOC, [], { a: undefined, b: { c: undefined } } as never);
+    expect(here.replica.peek(DOC)).toEqual({ b: {} });
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["b"]);
+    await here.put(DOC, [], { a: 1, b: { c: 2, d: 3 } });
+    await here.put(DOC, [], { a: undefined, b: { c: undefined, d: 3 } } as never);
+    expect(Object.keys(here.replica.peek(DOC) as object)).toEqual(["b"]);
+    expect(here.replica.peek(DOC)).toEqual({ b: { d: 3 } });
+    using transaction = here.replica.transaction();
+    expect(refusal(() => transaction.write(DOC, ["b"], [undefined]))).toContain("got undefined");
+  });
+
   test("[S43] -0 is kept as 0, wherever it stands, and is no change of it", async () => {
     const { here } = await setup();
     await here.put(DOC, [], { fresh: { x: -0, list: [1, -0] }, n: -0 });
