@@ -11,8 +11,8 @@ export type { AppTx, Later, SentData } from "./app/app-tx.ts";
 export type {
   AnyApp,
   AppEvent,
-  CallOptions,
   Caller,
+  CallOptions,
   CommandAnswer,
   CommandFailure,
   CommandInput,

@@ -38,7 +38,10 @@ function commandProblems(type: string, one: unknown): string[] {
   const problems = typeProblems("command", type);
   if (typeof one === "function") return problems;
   if (!(one instanceof CommandDefinition))
-    return [...problems, `command ${type}: must be a function (data, tx) => …, or command(schema, handler); got ${show(one)}`];
+    return [
+      ...problems,
+      `command ${type}: must be a function (data, tx) => …, or command(schema, handler); got ${show(one)}`,
+    ];
   return [...problems, ...optionProblems(`command ${type}`, one.options, COMMAND_OPTIONS)];
 }
 
@@ -56,7 +59,8 @@ function typeProblems(kind: string, type: string): string[] {
 
 function onProblems(key: string, one: unknown): string[] {
   const problems = keyProblems("on", key);
-  if (!(one instanceof OnDefinition)) return [...problems, `on.${key}: must come from on(event, handler), got ${show(one)}`];
+  if (!(one instanceof OnDefinition))
+    return [...problems, `on.${key}: must come from on(event, handler), got ${show(one)}`];
   return [...problems, ...optionProblems(`on.${key}`, one.options, ON_OPTIONS)];
 }
 

@@ -122,7 +122,10 @@ export class HandlerTx implements AppTx {
     if (returned instanceof Refusal) throw failureOf(returned);
     if (this.#refusal === undefined) return returned;
     const { reason } = this.#refusal;
-    throw new Failure(500, `the handler called tx.refuse("${reason}") and did not return it; write: return tx.refuse(…)`);
+    throw new Failure(
+      500,
+      `the handler called tx.refuse("${reason}") and did not return it; write: return tx.refuse(…)`,
+    );
   }
 }
 

@@ -83,9 +83,13 @@ export function isApp(value: unknown): value is App {
 /** Defines an app: `app("shop", ({ cell, computed, event }) => ({ commands, queries, on, schedules, events }))`. */
 export function app<D extends Definition>(name: string, define: (parts: AppParts) => D): App<D> {
   if (typeof name !== "string" || !NAME.test(name) || RESERVED.has(name))
-    throw new TypeError(`app: a name is a word like shop or order-desk, and none of the kernel's own; got ${show(name)}`);
+    throw new TypeError(
+      `app: a name is a word like shop or order-desk, and none of the kernel's own; got ${show(name)}`,
+    );
   if (typeof define !== "function")
-    throw new TypeError(`app("${name}", …): takes a function of the parts, like ({ cell }) => ({ … }); got ${show(define)}`);
+    throw new TypeError(
+      `app("${name}", …): takes a function of the parts, like ({ cell }) => ({ … }); got ${show(define)}`,
+    );
   return new App(name, define);
 }
 

@@ -140,7 +140,10 @@ export class BuiltApp {
     const host: Host = this.#parts.host;
     const types = { commit: this.#typeOf("On", key, "Commit"), failed: this.#typeOf("On", key, "Failed") };
     const parts = { host, subscriberId: this.#subscriberOf(key), event, steps: does, types };
-    this.#steps.set(key, new StepRuns({ ...parts, timeoutMs: durationMs(options.timeout ?? HANDLER_TIMEOUT_MS, "timeout") }));
+    this.#steps.set(
+      key,
+      new StepRuns({ ...parts, timeoutMs: durationMs(options.timeout ?? HANDLER_TIMEOUT_MS, "timeout") }),
+    );
   }
 
   #subscriberOf(key: string): string {
@@ -165,7 +168,8 @@ export class BuiltApp {
     const handler = does as OnFunction;
     bus.subscribe(
       topic,
-      (delivered, tx) => finish(new HandlerTx(tx, { topicOf }), (own) => handler(event.read(delivered.payload) as never, own)),
+      (delivered, tx) =>
+        finish(new HandlerTx(tx, { topicOf }), (own) => handler(event.read(delivered.payload) as never, own)),
       { ...given, timeoutMs, space: this.#parts.space },
     );
   }
@@ -181,7 +185,9 @@ function finish(tx: HandlerTx, handler: (tx: AppTx) => unknown): unknown {
   return isThenable(returned) ? Promise.resolve(returned).then((value) => tx.resultOf(value)) : tx.resultOf(returned);
 }
 
-function asDefinition(one: QueryDefinition | QueryDefinition["handler"]): Pick<QueryDefinition, "schema" | "handler" | "options"> {
+function asDefinition(
+  one: QueryDefinition | QueryDefinition["handler"],
+): Pick<QueryDefinition, "schema" | "handler" | "options"> {
   return one instanceof QueryDefinition ? one : { schema: undefined, handler: one, options: {} };
 }
 

@@ -56,9 +56,10 @@ export interface BuiltInCommands {
 
 export interface BuiltInQueries {
   "Memory.Get": (data: { readonly key: string }) => { readonly value: Json };
-  "Memory.List": (
-    data: { readonly prefix?: string; readonly after?: string; readonly limit?: number } | null,
-  ) => { readonly keys: readonly string[]; readonly after?: string };
+  "Memory.List": (data: { readonly prefix?: string; readonly after?: string; readonly limit?: number } | null) => {
+    readonly keys: readonly string[];
+    readonly after?: string;
+  };
   "Syscall.Ping": (data: Json) => Json;
   "Syscall.List": () => { readonly types: readonly string[] };
   "Syscall.Describe": (data: { readonly name?: string } | null) => { readonly types: readonly JsonObject[] };

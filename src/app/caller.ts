@@ -17,13 +17,13 @@ export type AnyApp = App<Definition>;
 // Names --------------------------------------------------------------------------------------------------------------------
 
 type DefinitionOf<A> = A extends App<infer D> ? D : never;
-/** The members of several apps together: a union of records as one. */
-type Together<Records> = (Records extends unknown ? (records: Records) => void : never) extends (all: infer All) => void
-  ? All
-  : never;
-type RecordOf<A, Key extends keyof Definition> = Together<
-  DefinitionOf<A> extends infer D ? (D extends unknown ? (Key extends keyof D ? NonNullable<D[Key]> : unknown) : never) : never
->;
+/** One part of each definition, as a function that takes it: functions of a union take all of their arguments together. */
+type Takes<D, Key> = D extends unknown ? (Key extends keyof D ? (part: NonNullable<D[Key]>) => void : never) : never;
+type RecordOf<A, Key extends keyof Definition> = [Takes<DefinitionOf<A>, Key>] extends [never]
+  ? Record<never, never>
+  : Takes<DefinitionOf<A>, Key> extends (all: infer All) => void
+    ? All
+    : never;
 
 /** The commands of an app or of several, by name. */
 export type CommandsOf<A> = RecordOf<A, "commands">;
@@ -44,26 +44,31 @@ export type EventName<A> = EventsOf<A>["name"];
 
 // Data and answers -----------------------------------------------------------------------------------------------------------
 
-type Handler<A, Name> = Name extends keyof CommandsOf<A> ? CommandsOf<A>[Name] : BuiltInCommands[Name & keyof BuiltInCommands];
-type QueryHandler<A, Name> = Name extends keyof QueriesOf<A> ? QueriesOf<A>[Name] : BuiltInQueries[Name & keyof BuiltInQueries];
+type Handler<A, Name> = Name extends keyof CommandsOf<A>
+  ? CommandsOf<A>[Name]
+  : BuiltInCommands[Name & keyof BuiltInCommands];
+type QueryHandler<A, Name> = Name extends keyof QueriesOf<A>
+  ? QueriesOf<A>[Name]
+  : BuiltInQueries[Name & keyof BuiltInQueries];
 
-type Returned<H> = H extends CommandDefinition<never, infer R>
-  ? R
-  : H extends QueryDefinition<never, infer R>
+type Returned<H> =
+  H extends CommandDefinition<never, infer R>
     ? R
-    : H extends (...given: never) => infer R
+    : H extends QueryDefinition<never, infer R>
       ? R
-      : never;
+      : H extends (...given: never) => infer R
+        ? R
+        : never;
 
 /** Over the wire, `undefined` and no value are `null`. */
-// biome-ignore lint/suspicious/noConfusingVoidType: a function without `return`
 type Answer<R> = R extends void | undefined ? null : R;
 
 export type CommandInput<A, Name> = SentData<Handler<A, Name>>;
 export type CommandAnswer<A, Name> = Answer<Exclude<Awaited<Returned<Handler<A, Name>>>, Refusal>>;
 export type QueryInput<A, Name> = SentData<QueryHandler<A, Name>>;
 export type QueryAnswer<A, Name> = Answer<Returned<QueryHandler<A, Name>>>;
-export type EventData<A, Name> = Extract<EventsOf<A>, { readonly name: Name }> extends EventDefinition<string, infer Output, never> ? Output : never;
+export type EventData<A, Name> =
+  Extract<EventsOf<A>, { readonly name: Name }> extends EventDefinition<string, infer Output, never> ? Output : never;
 
 // Refusals -------------------------------------------------------------------------------------------------------------------
 

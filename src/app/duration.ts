@@ -15,7 +15,9 @@ export function parseDuration(duration: Duration): number | { readonly problem: 
   const [, amount, unit] = (typeof duration === "string" && FORM.exec(duration)) || [];
   const ms = unit === undefined ? duration : Number(amount) * UNIT_MS[unit as Unit];
   if (typeof ms === "number" && ms >= 0 && ms <= TIMER_DELAY_MS_MAX) return ms;
-  return { problem: `must be milliseconds or text like "5 min" (ms, s, min, h, d), up to 100 years; got ${show(duration)}` };
+  return {
+    problem: `must be milliseconds or text like "5 min" (ms, s, min, h, d), up to 100 years; got ${show(duration)}`,
+  };
 }
 
 /** The duration in milliseconds; throws for any other value. */

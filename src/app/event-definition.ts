@@ -2,7 +2,7 @@
  * Events as values: a name and the schema of its data. `tx.emit(placed, data)` and `on(placed, handler)` take the types from the value.
  * The journal has the data as it was emitted; each handler gets the output of the schema. SPEC: A6, A7.
  */
-import { type DataSchema, type DataOf, dataOrProblem, type SentTo } from "../loop/message-schema.ts";
+import { type DataOf, type DataSchema, dataOrProblem, type SentTo } from "../loop/message-schema.ts";
 import { Failure } from "../message/error-data.ts";
 
 /** Any Standard Schema: zod, valibot, arktype, or `type<T>()`. */

@@ -43,7 +43,11 @@ export class OnDefinition<out Name extends string = string, out Output = unknown
   readonly does: OnFunction | Steps<never, unknown>;
   readonly options: OnOptions;
 
-  constructor(event: EventDefinition<Name, Output, Input>, does: OnFunction | Steps<never, unknown>, options: OnOptions) {
+  constructor(
+    event: EventDefinition<Name, Output, Input>,
+    does: OnFunction | Steps<never, unknown>,
+    options: OnOptions,
+  ) {
     this.event = event;
     this.does = does;
     this.options = options;

@@ -2,7 +2,7 @@
  * The functions that an app's own function is given: they make cells, computed values, effects and events of its space. Each name is used
  * once. Cells are loaded before anything runs, and stay in memory. SPEC: A2-A4, A6.
  */
-import type { Space } from "../cells/space.ts";
+import type { Space, SpaceCellOptions } from "../cells/space.ts";
 import { BootError } from "../loop/routing-table.ts";
 import { isMessageType } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
@@ -32,11 +32,11 @@ export class StateParts {
   constructor(app: string, space: Space) {
     this.#app = app;
     this.parts = {
-      cell: (...given: Parameters<Space["cell"]>) => {
-        this.#name("cell", given[0]);
-        const { scope = SHARED_SCOPE } = (given[2] ?? {}) as { scope?: string };
-        this.#loaded.push({ scope, id: given[0] });
-        return space.cell(...given) as never;
+      cell: <T>(id: string, initial?: T, options?: SpaceCellOptions<T>) => {
+        this.#name("cell", id);
+        this.#loaded.push({ scope: options?.scope ?? SHARED_SCOPE, id });
+        const make = space.cell.bind(space) as (...given: unknown[]) => never;
+        return make(id, initial, options);
       },
       computed: (name, compute, options) => {
         this.#name("computed", name);
@@ -76,7 +76,8 @@ export class StateParts {
     if (typeof name !== "string" || name === "")
       throw this.#problem(`${kind}(name, …): a name is text, like "prices"; got ${show(name)}`);
     const first = this.#names.get(name);
-    if (first !== undefined) throw this.#problem(`the name "${name}" is used twice, by a ${first} and a ${kind}; rename one`);
+    if (first !== undefined)
+      throw this.#problem(`the name "${name}" is used twice, by a ${first} and a ${kind}; rename one`);
     this.#names.set(name, kind);
   }
 

@@ -19,7 +19,6 @@ export interface QueryOptions {
 }
 
 /** A value that is no promise: a query is synchronous, so that its reads are tracked. */
-// biome-ignore lint/suspicious/noConfusingVoidType: a function without `return`
 export type Synchronous = string | number | boolean | null | undefined | void | (object & { readonly then?: never });
 
 /** `never` for data without annotation or schema: any use of it is a type error. */

@@ -3,13 +3,12 @@
  * after the last event that was taken: each comes once and in order. Events that nobody takes hold the connection up, not the memory.
  * SPEC: K35.
  */
-import type { Host } from "../host/host.ts";
-import { CLIENT_EVENTS_WAITING_MAX, CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
+import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { type ErrorData, Failure } from "../message/error-data.ts";
 import { command } from "../message/lineage.ts";
 import { ClientError } from "./client-error.ts";
-import { LineLink } from "./line-link.ts";
+import { messagesOf, pause, type Source } from "./message-stream.ts";
 
 export interface SubscribeOptions {
   /** Types of events; all of them unless types or topics are given. */
@@ -48,11 +47,6 @@ class Gone extends Failure {
   }
 }
 
-interface Source {
-  readonly path: string;
-  readonly host: Host;
-}
-
 export async function* subscribe(source: Source, options: SubscribeOptions): AsyncGenerator<StreamedEvent, void> {
   const { signal } = options;
   let { from } = options;
@@ -80,58 +74,17 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
 
 /** Ends when the connection does, or when the kernel lets a slow reader go. */
 async function* oneConnection(
-  { path, host }: Source,
+  source: Source,
   { types, topics, from, signal }: SubscribeOptions,
 ): AsyncGenerator<StreamedEvent, void> {
-  const arrived: Message[] = [];
-  let lost = false;
-  let wake: () => void = () => undefined;
-  const link = await LineLink.open(path, host, {
-    message: (message) => {
-      if (arrived.push(message) >= CLIENT_EVENTS_WAITING_MAX) link.pause();
-      wake();
-    },
-    lost: () => {
-      lost = true;
-      wake();
-    },
-  });
-  const aborted = () => wake();
-  signal?.addEventListener("abort", aborted);
   const wanted = { ...(types && { types }), ...(topics && { topics }), ...(from === undefined ? {} : { from }) };
-  link.send(JSON.stringify(command(host, "Sys.Subscribe", wanted)));
-  try {
-    while (!signal?.aborted) {
-      const message = arrived.shift();
-      if (message?.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
-      else if (message?.kind === "error") {
-        const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
-        if (code === 503) return;
-        if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
-        throw new Failure(code, reason);
-      }
-      if (message) continue;
-      if (lost) return;
-      link.resume();
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+  for await (const message of messagesOf(source, command(source.host, "Sys.Subscribe", wanted), signal)) {
+    if (message.kind === "event") yield { id: Number(message.metadata["journalId"]), message };
+    else if (message.kind === "error") {
+      const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
+      if (code === 503) return;
+      if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
+      throw new Failure(code, reason);
     }
-  } finally {
-    signal?.removeEventListener("abort", aborted);
-    link.end();
   }
-}
-
-function pause(host: Host, ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      timer.cancel();
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = host.timer(ms, end);
-    signal?.addEventListener("abort", end);
-    if (signal?.aborted) end();
-  });
 }

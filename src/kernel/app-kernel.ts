@@ -2,7 +2,7 @@
  * An open kernel as the program of an app sees it: typed calls, live queries and events. The parts below it (`bus`, `space`, `loop`) are those
  * of the `Kernel`. SPEC: A23-A29.
  */
-import type { AppEvent, CallOptions, Caller, EventsOptions, Live, Result } from "../app/caller.ts";
+import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from "../app/caller.ts";
 import { LiveValues } from "../app/live-values.ts";
 import type { Host } from "../host/host.ts";
 import { whenItStands } from "../message/dropped.ts";
@@ -21,7 +21,6 @@ export class OpenKernel implements AsyncDisposable {
   /** The kernel: `bus`, `space`, `loop`, `request`, and the untyped `command` and `query`. */
   readonly kernel: Kernel;
   readonly #host: Host;
-  #lives = 0;
 
   constructor(kernel: Kernel, host: Host) {
     this.kernel = kernel;
@@ -46,22 +45,16 @@ export class OpenKernel implements AsyncDisposable {
   }
 
   live(name: string, data: unknown = null): Live<Json> {
-    const found = this.kernel.apps.query(name, data as Json);
-    if (found === undefined) throw new Failure(404, `no app of this kernel has the query ${name}`);
-    const { read, space } = found;
-    return new LiveValues((listener, onError) => {
-      const id = `live ${name} ${++this.#lives}`;
+    return new LiveValues((listener, failed) => {
       const answer = (value: unknown) => listener((value ?? null) as Json);
-      const stop = space.effect(read, answer, { id, confirmed: true });
-      const unlisten = space.scheduler.onError((error, node) => node?.id === id && onError(error));
-      return () => {
-        unlisten();
-        stop();
-      };
+      return this.kernel.apps.watch(name, data as Json, { answer, failed });
     });
   }
 
-  async *events(names: string | readonly string[], { from, signal }: EventsOptions = {}): AsyncGenerator<AppEvent<string, Json>> {
+  async *events(
+    names: string | readonly string[],
+    { from, signal }: EventsOptions = {},
+  ): AsyncGenerator<AppEvent<string, Json>> {
     const wanted = new Set(typeof names === "string" ? [names] : names);
     const last = from ?? (await this.kernel.lastEventId());
     const follow = { from: last, follow: true, ...(signal ? { signal } : {}) };

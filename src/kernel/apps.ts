@@ -5,7 +5,7 @@
  *   open spaces ──> build ──> load cells ──> subscribe ──> schedules start
  * ```
  */
-import { isApp, type App } from "../app/app.ts";
+import { type App, isApp } from "../app/app.ts";
 import type { BuiltApp, Wiring } from "../app/built-app.ts";
 import { Space } from "../cells/space.ts";
 import { type Log, loggerFor, logToStderr } from "../extensions/logger.ts";
@@ -13,12 +13,12 @@ import { APP_OWNER, ScheduleTable } from "../extensions/schedule-table.ts";
 import type { Host } from "../host/host.ts";
 import { LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
+import type { Watcher } from "../loop/live-queries.ts";
 import { BootError } from "../loop/routing-table.ts";
 import { contentId } from "../message/content-id.ts";
-import { type ErrorData, failureOf } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Store } from "../store/store.ts";
-
 
 export interface AppsParts {
   readonly host: Host;
@@ -38,6 +38,8 @@ export class Apps {
   readonly #schedules: ScheduleTable;
   readonly #openedAtMs: number;
   #built: readonly BuiltApp[] = [];
+  /** Live queries so far. */
+  #watches = 0;
 
   static async open(apps: readonly App[], parts: AppsParts): Promise<Apps> {
     const names = apps.map((app) => (isApp(app) ? app.name : undefined));
@@ -95,13 +97,21 @@ export class Apps {
     if (own.size > 0) await this.#schedules.settle((owner) => !own.has(owner));
   }
 
-  /** The query of that name, as a function of tracked reads, with the space that it belongs to. */
-  query(type: string, data: Json): { readonly read: () => unknown; readonly space: Space } | undefined {
+  /** Tells of the answers of a query: of confirmed state, and only when they differ. */
+  watch(type: string, data: Json, watcher: Watcher): () => void {
     for (const [index, app] of this.#built.entries()) {
       const read = app.query(type, data);
-      if (read !== undefined) return { read, space: this.#spaces[index] as Space };
+      if (read === undefined) continue;
+      const space = this.#spaces[index] as Space;
+      const id = `live ${type} ${++this.#watches}`;
+      const unlisten = space.scheduler.onError((error, node) => node?.id === id && watcher.failed(error));
+      const stop = space.effect(read, (value) => watcher.answer(value), { id, confirmed: true });
+      return () => {
+        unlisten();
+        stop();
+      };
     }
-    return undefined;
+    throw new Failure(404, `no app of this kernel has the query ${type}`);
   }
 
   get spaces(): readonly Space[] {

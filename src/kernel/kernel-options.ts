@@ -91,7 +91,16 @@ export function requireKernelOptions(options: KernelOptions): void {
 }
 
 const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
-  ...{ host: true, store: true, apps: true, capabilities: true, extensions: true, agent: true, extensionData: true, log: true },
+  ...{
+    host: true,
+    store: true,
+    apps: true,
+    capabilities: true,
+    extensions: true,
+    agent: true,
+    extensionData: true,
+    log: true,
+  },
   ...{ patterns: true, version: true, socketPath: true, clearance: true, limits: true, retention: true },
   ...{ requestTimeoutMs: true, receipts: true, leaseMs: true, alone: true, observe: true, observeFaults: true },
   ...{ trace: true, space: true, signal: true },

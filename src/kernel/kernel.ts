@@ -160,6 +160,7 @@ export class Kernel implements AsyncDisposable {
         commands: commandsOver(host, this.#commands, this.#noteFailed("kernel", watched.observe)),
       },
       ...{ ...limits.loop, ...handlings },
+      watchQuery: (type, data, watcher) => this.#apps.watch(type, data, watcher),
       ...given({ requestTimeoutMs }),
       ...given({ observe, observeFaults: options.observeFaults ?? (observe ? undefined : faultsToStderr(host)) }),
     });
@@ -365,7 +366,13 @@ export class Kernel implements AsyncDisposable {
   }
 
   get #isBusy(): boolean {
-    return !this.#loop.liveness.quiescent || this.#bus.busy || this.#commands.busy || this.#apps.busy || (this.#extensions?.busy ?? false);
+    return (
+      !this.#loop.liveness.quiescent ||
+      this.#bus.busy ||
+      this.#commands.busy ||
+      this.#apps.busy ||
+      (this.#extensions?.busy ?? false)
+    );
   }
 
   /** Resolves when nothing is left to do: lanes, mailboxes, events, work of extensions, computations and commits. */

@@ -169,7 +169,10 @@ export function dataAs(schema: DataSchema | undefined, data: Json): unknown {
 }
 
 /** The output of a schema, or every problem with the data. */
-export function dataOrProblem(schema: DataSchema, data: unknown): { readonly value: unknown } | { readonly problem: string } {
+export function dataOrProblem(
+  schema: DataSchema,
+  data: unknown,
+): { readonly value: unknown } | { readonly problem: string } {
   const result = atOnce(schema["~standard"].validate(data));
   if (result === LATER) return { problem: NOT_AT_ONCE };
   return result.issues === undefined ? { value: result.value } : { problem: issuesText(result.issues) };

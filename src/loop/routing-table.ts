@@ -31,7 +31,9 @@ export class BootError extends Error {
 }
 
 /** Answered by the loop itself. */
-const RESERVED: ReadonlySet<string> = new Set(["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe"]);
+const RESERVED: ReadonlySet<string> = new Set([
+  ...["Sys.RequestTimeout", "Sys.Subscribe", "Sys.Unsubscribe", "Sys.Watch", "Sys.Unwatch"],
+]);
 
 export class RoutingTable {
   /** By kind, then by type: joined into one key, the text would be made and hashed anew for every message. */
