@@ -137,13 +137,14 @@ export class Kernel implements AsyncDisposable {
     this.#bus.standing = () => this.#space.scheduler.standing();
     this.#space.scheduler.onError((error, node) => faults.ofNode(error, node?.id));
     this.#life.goOn();
-    if (options.trace) this.#runs = new RunLog(this.#space);
+    if (options.trace) this.#runs = new RunLog(this.#space.scheduler);
     const parts: KernelParts = { host, store, bus: this.#bus, space: this.#space };
     this.#apps = await Apps.open(options.apps ?? [], {
       ...{ host, store, kernel: this.#space, space: { ...persist, ...limits.space } },
       ...{ leaseMs, alone: options.alone, log: options.log },
     });
     this.#opened.note("apps", (graceMs) => this.#apps.close(graceMs));
+    for (const space of [this.#space, ...this.#apps.spaces]) this.#runs?.add(space);
     const ofApp = await this.#space.restore(() => {
       const { capabilities } = options;
       return { ...this.#apps.build(), ...(typeof capabilities === "function" ? capabilities(parts) : capabilities) };
