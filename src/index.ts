@@ -58,10 +58,8 @@ export type { BusObservation, BusObserver } from "./bus/observation.ts";
 export type { Publication, PublishOptions } from "./bus/publisher.ts";
 export type { RequeueOptions, RequeueQuery } from "./bus/requeue.ts";
 export type { RetentionPolicy } from "./bus/retention.ts";
-export type { Backoff, RetryPolicy } from "./bus/retry-policy.ts";
 export type { SubscribeOptions, SubscriptionView, TransactionalOptions, WorkOptions } from "./bus/subscription.ts";
 export type { TailOptions } from "./bus/tail.ts";
-
 // State as its users touch it.
 export { Cell, type CellOptions, type ListCell, type PullOptions, type Seen, type SinkOptions } from "./cells/cell.ts";
 export { type BeginOptions, CellTransaction } from "./cells/cell-transaction.ts";
@@ -74,7 +72,7 @@ export type { List } from "./cells/lists.ts";
 export { type Pattern, PieceError, type PieceInputs, type PieceParts, pattern, type Shown } from "./cells/pattern.ts";
 export type { Launched, LaunchOptions, Piece } from "./cells/piece.ts";
 export type { Resumed, RunOptions } from "./cells/pieces.ts";
-export { SchemaError, type StandardSchema } from "./cells/schema.ts";
+export { SchemaError, type SchemaIssue, type StandardSchema } from "./cells/schema.ts";
 export {
   type EffectOptions,
   type NodeOptions,
@@ -85,11 +83,9 @@ export {
 export { type HandleOptions, type Readable, Stream, type StreamHandler } from "./cells/stream.ts";
 export { TransactionError, type TransactOptions } from "./cells/transact.ts";
 export type { AsJson, Below, Frozen, Initial, KeyOf, Stored } from "./cells/value-types.ts";
-
 // Time, chance and tasks.
 export { type Host, HostError, type HostErrorCode, type Timer, type TimerOptions } from "./host/host.ts";
 export { systemHost } from "./host/system-host.ts";
-
 // Capabilities: what a kernel can do.
 export type { Capability, CapabilityActor, Durability, MessageSchema, SpawnContext } from "./loop/capability.ts";
 export { type CapabilityDefinition, capability, handler, type RequestHandler } from "./loop/define-capability.ts";
@@ -99,7 +95,6 @@ export { type DataSchema, dataSchema } from "./loop/message-schema.ts";
 export { BootError } from "./loop/routing-table.ts";
 export { type TransactionalDefinition, transactional } from "./loop/transactional.ts";
 export { serve, type WorkerHandlers, workerActor } from "./loop/worker-actor.ts";
-
 // Messages, and the values in them.
 export { canonicalJson } from "./message/canonical-json.ts";
 export { type CloudEvent, fromCloudEvent, toCloudEvent } from "./message/cloud-events.ts";
@@ -116,7 +111,16 @@ export {
   type Refused,
 } from "./message/envelope.ts";
 export { equal } from "./message/equality.ts";
-export { type ErrorData, errorData, Failure, fromError } from "./message/error-data.ts";
+export {
+  type ErrorData,
+  type ErrorExtras,
+  errorData,
+  Failure,
+  type FailureOptions,
+  failureFrom,
+  fromError,
+  isFailure,
+} from "./message/error-data.ts";
 export type { Json, JsonArray, JsonLimits, JsonObject } from "./message/json.ts";
 export { parseLine } from "./message/line.ts";
 export {
@@ -131,7 +135,9 @@ export {
   query as queryMessage,
   reply as replyMessage,
 } from "./message/lineage.ts";
+export { MillraceError } from "./message/millrace-error.ts";
 export { deleteAt, getAt, type Path, PathError, setAt } from "./message/path.ts";
+export { KERNEL_REASONS, type KernelReason } from "./message/reasons.ts";
 export { TopicError, type TopicErrorCode, topicType } from "./message/topic.ts";
 export { matchesTopic } from "./message/topic-pattern.ts";
 
@@ -174,5 +180,6 @@ export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
 export type { WorkSpace } from "./work/attempt.ts";
 export type { Launch } from "./work/lineage.ts";
+export type { Backoff, RetryPolicy } from "./work/retry-policy.ts";
 export type { Tx } from "./work/tx.ts";
 export { WorkError, type WorkErrorCode } from "./work/work-error.ts";

@@ -49,6 +49,12 @@ export const TOPIC_LENGTH_MAX = 255;
 export const PAYLOAD_BYTES_MAX = 1_048_576;
 /** A stored failure keeps this many links of its `cause` chain, which may be cyclic. */
 export const ERROR_CAUSE_DEPTH_MAX = 8;
+/** Characters of the `reason` of a failure: a word for programs. */
+export const REASON_LENGTH_MAX = 64;
+/** The `data` of a failure as JSON: those of a whole `cause` chain fit one message. */
+export const FAILURE_DATA_BYTES_MAX = 65_536;
+/** Validation problems in `data.issues` of one answer; `data.more` counts the others. */
+export const ISSUES_MAX = 256;
 
 // The loop and the workers.
 
@@ -58,7 +64,7 @@ export const MAILBOX_MAX = 10_000;
 export const UNCAUSED_OBSERVATIONS_PER_SECOND_MAX = 10;
 /** Microtasks drained in one turn before timers and sockets are let in. */
 export const MICROTASK_DRAIN_MAX = 1_000;
-/** Deliveries that one process runs side by side, over different queues. */
+/** Deliveries that one process runs side by side for one subscription, unless told otherwise. */
 export const DISPATCH_CONCURRENCY_MAX = 10;
 /** How often is looked for circles of actors that wait for each other, while an actor that has asked is asked itself. */
 export const CIRCLE_LOOK_MS = 1_000;
@@ -89,6 +95,12 @@ export const EVENT_DEATHS_MAX = 5;
 export const EVENTS_WAITING_MAX = 8_192;
 /** An event that waits longer than this for a handler could have been another process's: the bound above is halved. */
 export const EVENT_WAIT_MS_MAX = 1_000;
+/** Handlers of a bus that run at once, of all subscriptions: about 1 KB each. */
+export const HANDLERS_RUNNING_MAX = 1_024;
+/** Claimed events that stand in the line of one subscription while its handlers are fast: a quarter of all that are held. */
+export const SUBSCRIPTION_LINE_MAX = 4_096;
+/** Topics whose events are not claimed because a line is full; with more, none is claimed until a line is shorter. */
+export const FULL_TOPICS_MAX = 1_000;
 /** Events that wait here for an earlier one of their serial key that somebody else holds; the next is given back instead. */
 export const EVENTS_PARKED_MAX = 1_024;
 /** When an event that was given back so is looked at again. */
@@ -387,6 +399,8 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 /** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Characters of one line of an export: the largest document fits, with its labels. */
+export const IMPORT_LINE_LENGTH_MAX = 4 * DOCUMENT_BYTES_MAX;
 /** Bytes of documents that one job of the store's upkeep reads or writes: some 5 ms, so that other writes go on in between. */
 export const SNAPSHOT_SLICE_BYTES = 262_144;
 /** Documents in one page of `list`: a page is read in one go. */

@@ -1,5 +1,5 @@
 /** Why a socket cannot be opened; the message says what to do. */
-import { CodedError } from "../message/coded-error.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
 export type SocketErrorCode =
   /** A kernel listens on the path. */
@@ -11,6 +11,6 @@ export type SocketErrorCode =
   /** The system refused; the message has its reason. */
   | "SOCKET_FAILED";
 
-export class SocketError extends CodedError<SocketErrorCode> {
+export class SocketError extends MillraceError<SocketErrorCode> {
   override readonly name = "SocketError";
 }

@@ -129,6 +129,6 @@ export class HandlerTx implements AppTx {
   }
 }
 
-function failureOf({ code, message }: Refusal): Failure {
-  return new Failure(code, message);
+function failureOf({ code, message, reason, data }: Refusal): Failure {
+  return new Failure(code, message, { reason, ...(data === undefined ? {} : { data: data as Json }) });
 }

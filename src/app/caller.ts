@@ -3,6 +3,7 @@
  * process (`open`) and over the socket (`connect`). Nothing here exists at run time. SPEC: A23-A27.
  */
 import type { Failure } from "../message/error-data.ts";
+import type { KernelReason } from "../message/reasons.ts";
 import type { App, Definition } from "./app.ts";
 import type { SentData } from "./app-tx.ts";
 import type { BuiltInCommands, BuiltInQueries } from "./built-in.ts";
@@ -76,10 +77,10 @@ export type EventData<A, Name> =
 export type CommandFailure<A, Name> =
   | (Extract<Awaited<Returned<Handler<A, Name>>>, Refusal> extends infer R
       ? R extends Refusal<infer Reason, infer Data>
-        ? Failure & { readonly reason: Reason; readonly data: Data }
+        ? Failure<Reason, Data>
         : never
       : never)
-  | Failure;
+  | Failure<KernelReason>;
 
 export type Result<Value, F> =
   | { readonly ok: true; readonly value: Value; readonly failure?: undefined }

@@ -55,6 +55,7 @@ export function isSchema(value: unknown): value is Schema {
 export function readData(schema: Schema | undefined, data: unknown, what: string): unknown {
   if (schema === undefined) return data;
   const read = dataOrProblem(schema, data);
-  if ("problem" in read) throw new Failure(422, `${what} does not take this data: ${read.problem}`);
-  return read.value;
+  if ("value" in read) return read.value;
+  const { text, data: issues } = read.problem;
+  throw new Failure(422, `${what} does not take this data: ${text}`, { data: issues });
 }

@@ -13,7 +13,7 @@ import type { HandlerContext } from "../bus/handler.ts";
 import type { Host } from "../host/host.ts";
 import { contentId } from "../message/content-id.ts";
 import type { Message } from "../message/envelope.ts";
-import { type ErrorData, Failure, failureOf, fromError } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom, fromError } from "../message/error-data.ts";
 import { causedBy } from "../message/lineage.ts";
 import type { AppTx } from "./app-tx.ts";
 import type { AnyEvent } from "./event-definition.ts";
@@ -117,7 +117,7 @@ export class StepRuns {
     try {
       const metadata = { ...causedBy(event.message), id, timestamp: host.now() };
       const answer = await request({ kind: "command", type, data: { id }, metadata });
-      if (answer.kind === "error") throw failureOf(answer.data as ErrorData);
+      if (answer.kind === "error") throw failureFrom(answer.data as ErrorData);
     } finally {
       this.#waiting.delete(id);
     }
@@ -125,5 +125,5 @@ export class StepRuns {
 }
 
 function asFailure(thrown: unknown): Failure {
-  return thrown instanceof Failure ? thrown : failureOf(fromError(thrown));
+  return thrown instanceof Failure ? thrown : failureFrom(fromError(thrown));
 }

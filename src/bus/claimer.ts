@@ -12,7 +12,7 @@
  * death counts only if the suspect's handling had begun, which the journal is told before (`delivery.ts`).
  */
 import type { Host } from "../host/host.ts";
-import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS } from "../limits.ts";
+import { EVENT_DEATHS_MAX, EVENT_SUSPECT_DEATHS, FULL_TOPICS_MAX } from "../limits.ts";
 import { fromError } from "../message/error-data.ts";
 import type { Claim } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
@@ -109,6 +109,9 @@ export class Claimer {
     const { held, lease, store, kind, consumers } = this.#parts;
     const current = this.#active ? lease.current : undefined;
     if (current === undefined) return false;
+    const { fullTopics } = held;
+    // A slow subscription to everything: its line is served before more is claimed.
+    if (fullTopics.size > FULL_TOPICS_MAX) return false;
     const limit = held.reserve(this.#limit);
     if (limit === 0) return false;
     this.#backlog = "none";
@@ -121,6 +124,7 @@ export class Claimer {
         kinds: [kind],
         suspects,
         consumers: consumers.running,
+        ...(fullTopics.size === 0 ? {} : { exceptTopics: [...fullTopics] }),
       });
       this.#limit = claims.length < limit ? CLAIM_START : Math.min(this.#limit * 2, CLAIM_MAX);
       if (claims.length === limit || claims.some(isSuspect)) this.#backlog = "perhaps";

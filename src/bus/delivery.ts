@@ -11,6 +11,7 @@ import type { Host } from "../host/host.ts";
 import { EVENTS_PARKED_MAX, PARKED_RETRY_MS } from "../limits.ts";
 import { errorText } from "../message/error-data.ts";
 import { callHandler, type HandlerEnd } from "../work/handler-call.ts";
+import { retryDelayMs, worthRetrying } from "../work/retry-policy.ts";
 import { endingIn } from "./concluded.ts";
 import { DONE, type EventRun, RECORDED, SKIPPED, type StepResult } from "./event-run.ts";
 import { type Handler, HandlerContext } from "./handler.ts";
@@ -18,7 +19,6 @@ import type { HeldEvents } from "./held-events.ts";
 import type { BusObserver } from "./observation.ts";
 import { beginningOf, postponementOf, releaseOf, settlementOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
-import { retryDelayMs, worthRetrying } from "./retry-policy.ts";
 import type { RetryTimer } from "./retry-timer.ts";
 import { SerialOrder } from "./serial-order.ts";
 import type { SettleQueue } from "./settle-queue.ts";
@@ -93,11 +93,12 @@ export class Delivery implements ShareListener {
   #isLetIn(run: EventRun, step: Step): boolean {
     const { serial, slots, held } = this.#parts;
     if (serial.mayStart(run)) {
-      if (slots.admits(step, run)) return true;
-      held.park(run, "at-slot");
-      return false;
+      const admitted = slots.admits(step, run);
+      if (admitted === "line") held.park(run, "at-slot");
+      else if (admitted === "full") this.#parts.settles.add(run, releaseOf(run));
+      return admitted === "yes";
     }
-    if (held.parked < EVENTS_PARKED_MAX) held.park(run, "at-order");
+    if (held.parkedAtOrder < EVENTS_PARKED_MAX) held.park(run, "at-order");
     else this.#postpone(run);
     return false;
   }

@@ -109,6 +109,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
     if (this.#state !== "paused") return;
     this.#state = "running";
     this.#parts.claimer.active = true;
+    this.runReady();
     this.backlog();
   }
 
@@ -271,6 +272,8 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
         this.#armPoll();
         serial.recheck();
         void retries.release();
+        // Lines of slow subscriptions are shortened by the pump.
+        this.runReady();
         this.backlog();
       },
       { keepAlive: false },
@@ -322,6 +325,7 @@ export class Dispatcher implements HeldEventsListener, LeaseListener {
         break;
       }
     }
+    this.#giveBack(slots.adapt());
     held.adapt();
     if (held.waiting > held.bound.limit) this.#giveBack(held.takeBackSurplus());
     this.#parts.claimer.claim();

@@ -58,6 +58,7 @@ import {
   requireSubscribeOptions,
   type SubscribeOptions,
   Subscription,
+  type SubscriptionDefaults,
   type SubscriptionView,
   type TransactionalOptions,
   type WorkOptions,
@@ -73,7 +74,7 @@ export interface EventBusOptions {
   readonly store: Store;
   /** Time and chance; those of the process unless given. */
   readonly host?: Host;
-  /** Handlers that run at once in this process. */
+  /** Handlers of one subscription that run at once in this process, 10 unless given, or unless the subscription says otherwise. */
   readonly concurrency?: number;
   /** After this long without a sign of life, this process's events are taken over by others. */
   readonly leaseMs?: number;
@@ -104,9 +105,8 @@ type TopicOf<Topics> = keyof Topics & string;
 export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDisposable {
   readonly #host: Host;
   readonly #store: Store;
-  readonly #handlerTimeoutMs: number;
+  readonly #defaults: SubscriptionDefaults;
   readonly #handlings: HandlingRing | undefined;
-  readonly #board: WorkBoard | undefined;
   readonly #topics = new Topics();
   readonly #subscriptions = new Subscriptions();
   /** Tells whether the state lasts that the observer which publishes now has read; a kernel asks its space. */
@@ -128,9 +128,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     requirePositive("concurrency", concurrency);
     requireTime("leaseMs", leaseMs);
     requireTime("handlerTimeoutMs", handlerTimeoutMs);
-    this.#handlerTimeoutMs = handlerTimeoutMs;
+    this.#defaults = { timeoutMs: handlerTimeoutMs, concurrency, board: options.board };
     this.#handlings = options.handlings;
-    this.#board = options.board;
     const observe = guarded(host, options.observe ?? (() => undefined));
     const subscriptions = this.#subscriptions;
     this.#host = host;
@@ -144,7 +143,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const retries = new RetryTimer({ host, store, observe });
     const serial = new SerialOrder({ host, store, subscriptions, observe });
     const held = new HeldEvents({ host, serial, concurrency });
-    const slots = new Slots(held, concurrency);
+    const slots = new Slots({ host, held, concurrency });
     const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, matches, signal });
     const settles = new SettleQueue({ host, store, held, retries, publisher, matches, observe });
     const shares = new TransactionalShare({ host, publisher, slots, lease, matches });
@@ -252,14 +251,14 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
     requireSubscribeOptions(options);
     const call = callOf(this.#watched(handler, options.subscriberId), options);
-    this.#add(new Subscription(pattern, call, options, this.#handlerTimeoutMs, this.#board));
+    this.#add(new Subscription(pattern, call, options, this.#defaults));
   }
 
   /** Subscribes an actor. `deliver` passes the event on, and resolves when the actor's handler has ended. */
   relay(pattern: string, deliver: Handler, subscriberId: string): void {
     this.#requireOpen();
     const call: Call = { kind: "plain", handler: this.#watched(deliver, subscriberId) };
-    this.#add(new Subscription(pattern, call, { subscriberId }, this.#handlerTimeoutMs));
+    this.#add(new Subscription(pattern, call, { subscriberId }, { ...this.#defaults, board: undefined }));
   }
 
   #add(subscription: Subscription): void {

@@ -40,8 +40,10 @@ export class HeldEvents {
   #reserved = 0;
   /** The lease of each call to the store that is on its way and may claim something: nearly always the same, and few. */
   readonly #claiming: number[] = [];
-  /** Runs that are parked at a gate. */
-  #parked = 0;
+  /** Runs that are parked at each gate. */
+  readonly #parked: Record<Gate, number> = { "at-order": 0, "at-slot": 0 };
+  /** Topics whose events are not claimed: a subscription of theirs has a full line (`slots.ts`). */
+  fullTopics: ReadonlySet<string> = new Set();
   readonly bound: WaitingBound;
   listener: HeldEventsListener | undefined;
 
@@ -56,18 +58,19 @@ export class HeldEvents {
     return this.#runs.size;
   }
 
-  get parked(): number {
-    return this.#parked;
+  /** Runs that wait for an earlier event of their serial key. */
+  get parkedAtOrder(): number {
+    return this.#parked["at-order"];
   }
 
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** How many more events may be claimed. Parked ones do not count: what they wait for must find room. */
+  /** How many more events may be claimed. Those that wait for their order do not count: the events that they wait for must find room. */
   get room(): number {
     const toWait = this.bound.limit - this.#waiting.length;
-    const toHold = EVENTS_HELD_MAX - (this.#runs.size - this.#parked);
+    const toHold = EVENTS_HELD_MAX - (this.#runs.size - this.parkedAtOrder);
     return Math.max(0, Math.min(toWait, toHold) - this.#reserved);
   }
 
@@ -130,13 +133,13 @@ export class HeldEvents {
 
   park(run: EventRun, gate: Gate): void {
     run.state = gate;
-    this.#parked++;
+    this.#parked[gate]++;
   }
 
   /** The gate that a run is parked at lets it go on; whoever calls this goes on with it. */
   unpark(run: EventRun): void {
+    this.#parked[run.state as Gate]--;
     run.state = "waiting";
-    this.#parked--;
   }
 
   /** A subscription is gone: nothing waits at its gates any more. */
@@ -201,7 +204,7 @@ export class HeldEvents {
 
   over(run: EventRun, end: RunEnd): void {
     if (run.state === "over") return;
-    if (run.isParked) this.#parked--;
+    if (run.isParked) this.#parked[run.state as Gate]--;
     run.state = "over";
     this.#runs.remove(run);
     this.#serial.leave(run, end);
@@ -218,10 +221,12 @@ export class HeldEvents {
     }
     if (size !== this.#runs.size) throw new Error(`${size} runs are held, ${this.#runs.size} were counted`);
     if (states.over > 0) throw new Error("a run is held that is over");
-    const parked = states["at-order"] + states["at-slot"];
-    if (parked !== this.#parked) throw new Error(`${parked} runs are parked, ${this.#parked} were counted`);
+    for (const gate of ["at-order", "at-slot"] as const) {
+      if (states[gate] !== this.#parked[gate])
+        throw new Error(`${states[gate]} runs are parked ${gate}, ${this.#parked[gate]} were counted`);
+    }
     if (states.waiting > this.#waiting.length + this.#resumed.length) throw new Error("a run waits in no queue");
     if (this.#reserved < 0) throw new Error(`${this.#reserved} events are reserved`);
-    if (this.#runs.size - this.#parked > EVENTS_HELD_MAX) throw new Error(`${this.#runs.size} events are held`);
+    if (this.#runs.size - this.parkedAtOrder > EVENTS_HELD_MAX) throw new Error(`${this.#runs.size} events are held`);
   }
 }

@@ -232,7 +232,7 @@ export class Publisher implements Emitter {
 
   /**
    * An event that no consumer is owed is done as it is written: claiming and settling it would cost as much again (J53). Returns how
-   * many are still pending.
+   * many may be claimed: those of a topic with a full line stay in the journal.
    */
   #settleUnheard(entries: JournalEntry[]): number {
     let pending = 0;
@@ -240,6 +240,7 @@ export class Publisher implements Emitter {
       const entry = entries[at]!;
       if (entry.as.status !== "pending") continue;
       const { steps, missing, version } = this.#matches.for(entry.topic);
+      if (this.#held.fullTopics.has(entry.topic)) continue;
       if (steps.length + missing.length > 0) pending++;
       else entries[at] = { ...entry, as: this.#unheardAt(version) };
     }
@@ -259,7 +260,7 @@ export class Publisher implements Emitter {
     if (this.#claimed.lease !== lease) this.#claimed = { status: "claimed", lease };
     for (let at = 0, left = count; left > 0; at++) {
       const entry = entries[at]!;
-      if (entry.as.status !== "pending") continue;
+      if (entry.as.status !== "pending" || this.#held.fullTopics.has(entry.topic)) continue;
       entries[at] = { ...entry, as: this.#claimed };
       left--;
     }
@@ -280,7 +281,8 @@ export class Publisher implements Emitter {
       if (as.status === "claimed" && !isRepeated) {
         claim ??= { lease: as.lease, attempt: 1, deliveries: [] };
         runs.push(new EventRun({ id: ids[at]!, topic, source, message }, claim, this.#matches.for(topic)));
-      } else if (as.status === "pending" || as.status === "claimed") hasPending = true;
+      } else if ((as.status === "pending" && !this.#held.fullTopics.has(topic)) || as.status === "claimed")
+        hasPending = true;
     }
     if (runs.length > 0) this.#held.receive(runs);
     if (hasPending) this.#held.listener?.backlog();

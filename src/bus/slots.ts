@@ -1,27 +1,36 @@
 /**
- * How many handlers run at once: of the bus, and of each subscription. SPEC: J51, J68.
+ * How many handlers run at once: of each subscription, and of the bus. SPEC: J51, J68, J130, J131.
  *
- * Only waiting takes a slot: a handler that returns without a promise is over before anybody else could begin.
+ * Only waiting takes a slot: a handler that returns without a promise is over before another could begin.
  *
- * A run whose subscription is busy stands in that subscription's line. Nobody calls it from there: the dispatcher takes it when it next looks for
- * something to do and the subscription has a slot. So no slot can be missed, whatever became of the run before (it ended at once, was
- * given back, or lost).
+ * ```
+ *   admits ──free slot──> yes
+ *      ├──busy──> in the line of its subscription ──next(), a slot is free──> goes on
+ *      └──the line is full──> given back; its topic is not claimed until the line is half empty
+ * ```
+ * No run is called from a line: the dispatcher takes it when it next looks for work and the subscription has a slot. So no slot can be
+ * missed, whatever became of the run before (it ended at once, was given back, or lost).
  */
+import type { Host } from "../host/host.ts";
+import { HANDLERS_RUNNING_MAX } from "../limits.ts";
 import type { EventRun } from "./event-run.ts";
 import type { HeldEvents } from "./held-events.ts";
 import type { Subscription } from "./subscription.ts";
 import type { Step } from "./subscriptions.ts";
 
 export class Slots {
+  readonly #host: Host;
   readonly #held: HeldEvents;
+  /** Of all subscriptions. */
   readonly #limit: number;
   #taken = 0;
   /** Subscriptions with a line. */
   readonly #crowded = new Set<Subscription>();
 
-  constructor(held: HeldEvents, limit: number) {
-    this.#held = held;
-    this.#limit = limit;
+  constructor(parts: { host: Host; held: HeldEvents; concurrency: number }) {
+    this.#host = parts.host;
+    this.#held = parts.held;
+    this.#limit = Math.max(HANDLERS_RUNNING_MAX, parts.concurrency);
   }
 
   get hasFree(): boolean {
@@ -32,15 +41,21 @@ export class Slots {
     return this.#taken;
   }
 
-  /** Whether the subscription can take one more; if not, the run stands in its line. */
-  admits({ subscription }: Step, run: EventRun): boolean {
-    if (subscription.running < subscription.concurrency) return true;
-    const line = subscription.waiting;
-    // Those who were taken back or lost were so together: with the first of them the others are found too. Come again, they stand here anew.
-    if (line.length > 0 && line[0]!.state !== "at-slot") forgetOthers(line);
-    line.push(run);
+  /** Whether the subscription can take one more; if not, the run stands in its line, or there is no place for it. */
+  admits({ subscription }: Step, run: EventRun): "yes" | "line" | "full" {
+    if (subscription.running < subscription.concurrency) return "yes";
+    const { line, lineBound } = subscription;
+    // Runs that were taken back or lost were so together: with the first of them the others are found too. Come again, they stand here anew.
+    if (line.length > 0 && line.peek()!.state !== "at-slot") forgetOthers(subscription);
     this.#crowded.add(subscription);
-    return false;
+    if (line.length >= lineBound.limit) {
+      lineBound.turnedAway();
+      this.#close(subscription, run);
+      return "full";
+    }
+    run.waitingSinceMs = this.#host.monotonic();
+    line.push(run);
+    return "line";
   }
 
   /** Takes the first run out of a line that has a slot for it. */
@@ -49,14 +64,37 @@ export class Slots {
     for (const subscription of this.#crowded) {
       // Those of a subscription that is gone pass it by.
       if (subscription.running >= subscription.concurrency && subscription.active) continue;
-      const run = firstAtSlot(subscription.waiting);
+      const run = firstAtSlot(subscription);
       if (run !== undefined) {
         this.#held.unpark(run);
+        this.#reopen(subscription);
         return run;
       }
       this.#crowded.delete(subscription);
+      subscription.lineBound.ranDry();
+      this.#reopen(subscription);
     }
     return undefined;
+  }
+
+  /** Measures how long events stand in lines, and takes those out again that are beyond the bound, the latest first. */
+  adapt(): EventRun[] {
+    const surplus: EventRun[] = [];
+    if (this.#crowded.size === 0) return surplus;
+    const nowMs = this.#host.monotonic();
+    for (const subscription of this.#crowded) {
+      const { line, lineBound } = subscription;
+      const first = line.peek();
+      if (first?.state === "at-slot") lineBound.waited(nowMs - first.waitingSinceMs);
+      while (line.length > lineBound.limit) {
+        const run = line.pop()!;
+        if (run.state !== "at-slot") continue;
+        this.#held.unpark(run);
+        this.#close(subscription, run);
+        surplus.push(run);
+      }
+    }
+    return surplus;
   }
 
   /** Holds a slot for as long as a handler takes. */
@@ -71,17 +109,32 @@ export class Slots {
       this.#held.listener?.runReady();
     }
   }
+
+  /** Events of the run's topic stay in the journal from now on. */
+  #close({ fullTopics }: Subscription, { topic }: EventRun): void {
+    fullTopics.add(topic);
+    if (!this.#held.fullTopics.has(topic)) this.#held.fullTopics = new Set(this.#held.fullTopics).add(topic);
+  }
+
+  /** Events of its topics are claimed again, once half of the line is free. */
+  #reopen(subscription: Subscription): void {
+    const { fullTopics, line, lineBound } = subscription;
+    if (fullTopics.size === 0 || line.length * 2 > lineBound.limit) return;
+    fullTopics.clear();
+    this.#held.fullTopics = new Set([...this.#crowded].flatMap((one) => [...one.fullTopics]));
+    this.#held.listener?.backlog();
+  }
 }
 
-/** Leaves only those in line who still wait there. */
-function forgetOthers(line: EventRun[]): void {
-  let left = 0;
-  for (const run of line) if (run.state === "at-slot") line[left++] = run;
-  line.length = left;
+/** Leaves only the runs in line that still wait there. */
+function forgetOthers({ line }: Subscription): void {
+  const left = [...line].filter(({ state }) => state === "at-slot");
+  line.clear();
+  for (const run of left) line.push(run);
 }
 
 /** Others were taken back or lost while they stood there. */
-function firstAtSlot(line: EventRun[]): EventRun | undefined {
+function firstAtSlot({ line }: Subscription): EventRun | undefined {
   for (;;) {
     const run = line.shift();
     if (run === undefined || run.state === "at-slot") return run;

@@ -2,7 +2,8 @@
  * One subscription: who wants which topics, how its handler is called, and how many calls are under way. Kept in memory only:
  * subscriptions are code and are made again at every start (ADR 004 §4). SPEC: J42-J44.
  */
-import { DISPATCH_CONCURRENCY_MAX, SUBSCRIBER_ID_LENGTH_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
+import { Fifo } from "../host/fifo.ts";
+import { SUBSCRIBER_ID_LENGTH_MAX, SUBSCRIPTION_LINE_MAX } from "../limits.ts";
 import { isCleanText } from "../message/json.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
@@ -10,27 +11,26 @@ import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, WorkSpace } from "../work/attempt.ts";
+import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
+import { type RetryPolicy, retryPolicyOf } from "../work/retry-policy.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
 import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
-import { checkRetryPolicy, NO_RETRY, type RetryPolicy } from "./retry-policy.ts";
+import { WaitingBound } from "./waiting-bound.ts";
 
-export interface SubscribeOptions {
+/**
+ * `concurrency`: events that this subscription handles at once, 10 unless given. `serialBy`: events with the same key are handled one after the
+ * other, in the order of the journal.
+ */
+export interface SubscribeOptions extends HandlerOptions<[event: Event]> {
   /** Who handles: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
   readonly subscriberId: string;
-  /** How often a failed delivery is tried; once unless given. */
-  readonly retry?: RetryPolicy;
-  /** A handler that takes longer counts as failed; `timeout`, in milliseconds too, means the same. */
-  readonly timeoutMs?: number;
+  /** The same as `timeoutMs`. */
   readonly timeout?: number;
-  /** Events for which this gives the same text are handled one after the other, in the order of the journal. */
-  readonly serialBy?: (event: Event) => string;
   /** False: it hears events only while it is subscribed; no event waits for it. True unless given. */
   readonly durable?: boolean;
-  /** How many events this subscription handles at once, within the bus's own bound. */
-  readonly concurrency?: number;
 }
 
 export interface TransactionalOptions extends SubscribeOptions {
@@ -44,8 +44,8 @@ export interface WorkOptions extends SubscribeOptions {
 }
 
 const KNOWN: Readonly<Record<keyof TransactionalOptions, true>> = {
-  ...{ subscriberId: true, retry: true, timeoutMs: true, timeout: true, serialBy: true, durable: true },
-  ...{ concurrency: true, space: true },
+  ...KNOWN_HANDLER_OPTIONS,
+  ...{ subscriberId: true, timeout: true, durable: true, space: true },
 };
 
 /** Throws for an option of `subscribe` that is not known. */
@@ -80,6 +80,13 @@ export interface TransactionalCall {
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;
 
+/** Of the bus: for subscriptions that do not say otherwise. */
+export interface SubscriptionDefaults {
+  readonly timeoutMs: number;
+  readonly concurrency: number;
+  readonly board: WorkBoard | undefined;
+}
+
 export class Subscription {
   readonly pattern: string;
   readonly subscriberId: string;
@@ -100,19 +107,24 @@ export class Subscription {
    * Runs that have come to this subscription while it was busy, first come first (`slots.ts`). Those that are no longer `at-slot` were taken
    * back or lost meanwhile, and are passed over.
    */
-  readonly waiting: EventRun[] = [];
+  readonly line = new Fifo<EventRun>();
+  /** How many may stand in the line: the others stay in the journal. */
+  readonly lineBound: WaitingBound;
+  /** Topics of which events were given back because the line was full. None is claimed until the line is half empty. */
+  readonly fullTopics = new Set<string>();
 
-  constructor(pattern: string, call: Call, options: SubscribeOptions, timeoutMs: number, board?: WorkBoard) {
+  constructor(pattern: string, call: Call, options: SubscribeOptions, defaults: SubscriptionDefaults) {
     checkTopicPattern(pattern);
     checkOptions(options);
     this.pattern = pattern;
     this.subscriberId = options.subscriberId;
     this.call = call;
-    this.retry = options.retry ?? NO_RETRY;
-    this.timeoutMs = options.timeoutMs ?? options.timeout ?? timeoutMs;
-    this.board = board;
+    this.retry = retryPolicyOf(options.retry);
+    this.timeoutMs = options.timeoutMs ?? options.timeout ?? defaults.timeoutMs;
+    this.board = defaults.board;
     this.serialBy = options.serialBy;
-    this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY;
+    this.concurrency = options.concurrency ?? defaults.concurrency;
+    this.lineBound = new WaitingBound(this.concurrency, SUBSCRIPTION_LINE_MAX);
     this.durable = options.durable ?? true;
   }
 
@@ -128,7 +140,7 @@ export class Subscription {
   get view(): SubscriptionView {
     const { pattern, subscriberId, running } = this;
     const { attempts } = this.retry;
-    const waiting = this.waiting.filter(({ state }) => state === "at-slot").length;
+    const waiting = [...this.line].filter(({ state }) => state === "at-slot").length;
     return { pattern, subscriberId, handling: this.call.kind, attempts, serial: !!this.serialBy, running, waiting };
   }
 }
@@ -141,24 +153,15 @@ export function checkedConsumer(pattern: string, subscriberId: string): Consumer
 }
 
 function checkOptions(options: SubscribeOptions): void {
-  const { subscriberId, retry, timeout, timeoutMs = timeout, serialBy, concurrency, durable = true } = options;
+  const { subscriberId, timeout, timeoutMs = timeout, durable = true } = options;
   if (typeof durable !== "boolean") throw misuse(`durable is true or false, got ${show(durable)}`);
   if (!isSubscriberId(subscriberId)) {
     throw misuse(
       `subscriberId names who handles: 1 to ${SUBSCRIBER_ID_LENGTH_MAX} characters without blanks, got ${show(subscriberId)}`,
     );
   }
-  if (retry !== undefined) checkRetryPolicy(retry);
-  if (timeoutMs !== undefined && !(timeoutMs > 0 && timeoutMs <= TIMER_DELAY_MS_MAX)) {
-    throw misuse(`timeoutMs must be more than 0 and at most 100 years, got ${show(timeoutMs)}`);
-  }
-  if (serialBy !== undefined && typeof serialBy !== "function")
-    throw misuse("serialBy must be a function of the event");
-  if (concurrency !== undefined && !(Number.isSafeInteger(concurrency) && concurrency >= 1)) {
-    throw misuse(
-      `concurrency must be a whole number of at least 1 (the bus as a whole runs ${DISPATCH_CONCURRENCY_MAX} unless told), got ${show(concurrency)}`,
-    );
-  }
+  const problem = handlerOptionsProblem({ ...options, timeoutMs });
+  if (problem !== undefined) throw misuse(problem);
 }
 
 function isSubscriberId(id: unknown): boolean {

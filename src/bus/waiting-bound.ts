@@ -2,21 +2,26 @@
  * How many claimed events may wait in this process for a handler. SPEC: J67.
  *
  * Many, while handlers are fast: then events are taken over as they are written and nobody reads them back. Few, while they
- * are slow: what waits here could be handled by another process. So the bound is halved when an event has waited too long, and
+ * are slow: what waits here could be handled by another process. So the bound is halved for each second that an event has waited, and
  * doubles when it was what stood in the way.
  */
 import { EVENT_WAIT_MS_MAX, EVENTS_WAITING_MAX } from "../limits.ts";
 
+/** Enough for every bound. */
+const MOST_HALVINGS = 16;
+
 export class WaitingBound {
   readonly #min: number;
+  readonly #max: number;
   #limit: number;
   /** Somebody was turned away since the last change. */
   #wanted = false;
 
   /** Never below the number of handlers that run at once. */
-  constructor(min: number) {
+  constructor(min: number, max = EVENTS_WAITING_MAX) {
     this.#min = min;
-    this.#limit = Math.max(min, EVENTS_WAITING_MAX);
+    this.#max = Math.max(min, max);
+    this.#limit = this.#max;
   }
 
   get limit(): number {
@@ -31,13 +36,14 @@ export class WaitingBound {
   ranDry(): void {
     if (!this.#wanted) return;
     this.#wanted = false;
-    this.#limit = Math.min(EVENTS_WAITING_MAX, this.#limit * 2);
+    this.#limit = Math.min(this.#max, this.#limit * 2);
   }
 
   /** The event that has waited longest has waited so long. */
   waited(ms: number): void {
     if (ms <= EVENT_WAIT_MS_MAX) return;
     this.#wanted = false;
-    this.#limit = Math.max(this.#min, this.#limit >> 1);
+    const halvings = Math.min(Math.floor(ms / EVENT_WAIT_MS_MAX), MOST_HALVINGS);
+    this.#limit = Math.max(this.#min, this.#limit >> halvings);
   }
 }

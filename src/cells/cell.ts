@@ -17,9 +17,6 @@ import { Place } from "./place.ts";
 import { requireValid, type StandardSchema } from "./schema.ts";
 import type { Below, KeyOf } from "./value-types.ts";
 
-/** How whoever follows links reads a cell. */
-export type ReadCell = <T>(cell: Cell<T>) => T;
-
 export interface CellOptions<T> {
   /** Checks values that are written to the whole cell. */
   readonly schema?: StandardSchema<T> | undefined;
@@ -67,7 +64,8 @@ export function ownDefault<T>(value: T, id: string): T {
 
 /** The part of an array that a splice replaces. A fraction or NaN stays as it is, and is refused by the write. */
 function spliceRange(array: Json | undefined, index: number, remove: number): { start: number; count: number } {
-  if (!Array.isArray(array)) return { start: index, count: remove };
+  const isPlace = Number.isInteger(index) && Number.isInteger(remove);
+  if (!Array.isArray(array) || !isPlace) return { start: index, count: remove };
   const start = index < 0 ? Math.max(array.length + index, 0) : Math.min(index, array.length);
   return { start, count: Math.max(0, Math.min(remove, array.length - start)) };
 }
@@ -147,14 +145,9 @@ export class Cell<out T = unknown> extends Place {
     return above.partOfDefault(this.address.path) as T | undefined;
   }
 
-  /** What the default has at a place below this cell; for transactions. */
-  partOfDefault(path: Path): Json | undefined {
+  /** What the default has at a place below this cell. */
+  protected partOfDefault(path: Path): Json | undefined {
     return getAt(this.#options.default as Json, path.slice(this.address.level));
-  }
-
-  /** What is given out for what lies here. A link in a value is a value; where it stands for one (`linked-cell.ts`), that is read. */
-  follow(value: T, _read: ReadCell): T {
-    return value;
   }
 
   /** The keys of an object; none where there is no object. A reader runs again only when a key comes or goes. */
@@ -293,13 +286,8 @@ export class Cell<out T = unknown> extends Place {
     return this.#options.default;
   }
 
-  /** The cell above this one whose default is written before anything below it; for transactions. */
-  get above(): Cell<unknown> | undefined {
-    return this.#options.above;
-  }
-
   /** Throws where the value may not be written here. */
-  requireWritable(value: T): void {
+  protected requireWritable(value: T): void {
     if (this.#options.schema) requireValid(this.#options.schema, value, String(this.address));
   }
 

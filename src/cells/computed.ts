@@ -42,7 +42,7 @@ export class Computed<out T = unknown> extends Cell<T> {
     this.requireWritable(value);
   }
 
-  override requireWritable(_value: T): never {
+  protected override requireWritable(_value: T): never {
     throw setComputed(this);
   }
 

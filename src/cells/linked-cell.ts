@@ -6,11 +6,9 @@
 import { isJsonObject, type Json, type JsonObject } from "../message/json.ts";
 import type { Address } from "../scheduler/address.ts";
 import { asLink } from "../store/document.ts";
-import { Cell, type OwnOptions, type ReadCell } from "./cell.ts";
+import { Cell, type OwnOptions } from "./cell.ts";
 import { followLinks, type LinkTargets } from "./links.ts";
 import type { Below, KeyOf } from "./value-types.ts";
-
-const readNow: ReadCell = (cell) => cell.get();
 
 /** Leads by a link to anything: what `ifElse` has chosen, an input, a part of a result. */
 export class LinkedCell<T> extends Cell<T> {
@@ -23,14 +21,11 @@ export class LinkedCell<T> extends Cell<T> {
   }
 
   override get(): T {
-    return this.follow(super.get(), readNow);
-  }
-
-  override follow(value: T, read: ReadCell): T {
-    // What has no parts is made of no links. Instead of nothing there may be a default, which only its cell knows.
+    const value = super.get();
+    // A value without parts is made of no links. In place of no value there may be a default, which only its cell knows.
     if (value !== undefined && (typeof value !== "object" || value === null)) return value;
     const reader = this.#standsFor() ?? this.targets.readerOf(followLinks(this.address, this.targets));
-    return reader === undefined ? value : (read(reader) as T);
+    return reader === undefined ? value : (reader.get() as T);
   }
 
   override key<Value, K extends KeyOf<Value>>(this: LinkedCell<Value>, key: K): Cell<Below<Value, K>> {
@@ -51,20 +46,14 @@ export class LinkedRecord<T> extends Cell<T> {
   }
 
   override get(): T {
-    return this.follow(super.get(), readNow);
-  }
-
-  override follow(record: T, read: ReadCell): T {
+    const record = super.get();
     if (!isJsonObject(record as Json | undefined)) return record;
-    const values = Object.entries(record as object).map(([name, value]) => [
-      name,
-      this.#follow(name, value as Json, read),
-    ]);
+    const values = Object.entries(record as object).map(([name, value]) => [name, this.#follow(name, value as Json)]);
     return Object.freeze(Object.fromEntries(values.filter(([, value]) => value !== undefined)) as T);
   }
 
-  #follow(name: string, value: Json, read: ReadCell): unknown {
-    return this.#part(name) === "link" || asLink(value) === undefined ? value : read(this.key(name as never));
+  #follow(name: string, value: Json): unknown {
+    return this.#part(name) === "link" || asLink(value) === undefined ? value : this.key(name as never).get();
   }
 
   override key<Value, K extends KeyOf<Value>>(this: LinkedRecord<Value>, key: K): Cell<Below<Value, K>> {

@@ -9,7 +9,7 @@ import type { SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { handOut } from "../store/admit.ts";
 import { asLink } from "../store/document.ts";
-import { Cell, type ListCell, type ReadCell } from "./cell.ts";
+import { Cell, type ListCell } from "./cell.ts";
 import type { Computed } from "./computed.ts";
 import { followLinks, readThrough, targetOf } from "./links.ts";
 import { Children, type Each, type ListOptions } from "./list-children.ts";
@@ -31,12 +31,6 @@ export class List<R> extends Cell<readonly R[]> {
     const elements = super.get();
     if (!elements?.some((element) => asLink(element as Json) !== undefined)) return elements;
     return Object.freeze(this.#follow(elements as readonly Json[]) as R[]);
-  }
-
-  override follow(elements: readonly R[], read: ReadCell): readonly R[] {
-    if (elements === undefined) return elements;
-    const valueAt = (element: R, at: number) => (asLink(element as Json) === undefined ? element : read(this.key(at)));
-    return Object.freeze(elements.map(valueAt) as R[]);
   }
 
   #follow(elements: readonly Json[]): (Json | undefined)[] {

@@ -14,11 +14,10 @@ import type { ErrorListener } from "../scheduler/introspection.ts";
 import type { NodeSpec, SchedulerNode } from "../scheduler/node.ts";
 import type { RunHandle } from "../scheduler/run-handle.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
-import type { TransactionReads } from "../scheduler/transaction-reads.ts";
 import { gaveUp } from "../scheduler/unfinished.ts";
 import { ambientClearance, withClearance } from "../store/clearance.ts";
 import { SHARED_SCOPE } from "../store/document.ts";
-import { labelOf } from "../store/label.ts";
+import { type Label, labelOf } from "../store/label.ts";
 import { ReceiptKeeper, type ReceiptPolicy, requireReceiptPolicy } from "../store/receipt-keeper.ts";
 import { Replica } from "../store/replica.ts";
 import { type Store, StoreError } from "../store/store.ts";
@@ -39,7 +38,7 @@ import type { Launched, LaunchOptions, Piece } from "./piece.ts";
 import { Pieces, type Resumed, type RunOptions } from "./pieces.ts";
 import type { Described, StandardSchema } from "./schema.ts";
 import { Stream } from "./stream.ts";
-import { type TransactOptions, transact, transactInside } from "./transact.ts";
+import { type TransactOptions, type TransactSpace, transact, transactInside } from "./transact.ts";
 import type { Frozen, Initial, Stored } from "./value-types.ts";
 
 export interface SpaceOptions {
@@ -103,7 +102,6 @@ export class Space implements LinkTargets, AsyncDisposable {
   readonly observesConfirmed: boolean;
   readonly #host: Host;
   readonly #replica: Replica;
-  readonly #reads: TransactionReads;
   readonly #neighbours: ReadonlyMap<string, Replica> | undefined;
   readonly #ownsScheduler: boolean;
   readonly #pieces: Pieces;
@@ -116,6 +114,8 @@ export class Space implements LinkTargets, AsyncDisposable {
   #effects = 0;
   /** Made by the first entry point. */
   #known: Receipts | undefined;
+  /** Of plain code without a clearance; made by the first one. */
+  #transactions: TransactSpace | undefined;
   #closing: Promise<void> | undefined;
 
   static async open(options: SpaceOptions): Promise<Space> {
@@ -137,7 +137,6 @@ export class Space implements LinkTargets, AsyncDisposable {
     this.observesConfirmed = options.observe === "confirmed";
     this.#unlisten = options.onError && this.scheduler.onError(options.onError);
     this.#pieces = new Pieces(this);
-    this.#reads = this.scheduler.reads(replica);
     const { store, receipts: policy } = options;
     const tell = (trouble: unknown) => this.scheduler.report(trouble);
     replica.onTrouble = tell;
@@ -402,10 +401,18 @@ export class Space implements LinkTargets, AsyncDisposable {
    */
   transact<T>(code: () => T, options: TransactOptions = {}): Promise<T> {
     const clearance = ambientClearance();
-    // It may run again when whoever called it is gone.
+    // It may run again when its caller has returned.
     const within = clearance === undefined ? code : () => withClearance(clearance, code);
-    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, this.#replica, within);
-    return transact(this.#host, this.scheduler, this.#replica, this.#reads, within, options);
+    if (this.scheduler.isUnderWay) return transactInside(this.scheduler, within);
+    return transact(this.#transactionsWith(clearance), within, options);
+  }
+
+  #transactionsWith(clearance: Label | undefined): TransactSpace {
+    if (clearance === undefined && this.#transactions !== undefined) return this.#transactions;
+    const kind = this.scheduler.attemptsOf("a transaction", clearance);
+    const made = { host: this.#host, replica: this.#replica, kind };
+    if (clearance === undefined) this.#transactions = made;
+    return made;
   }
 
   /**
@@ -418,7 +425,7 @@ export class Space implements LinkTargets, AsyncDisposable {
 
   /** A transaction that lives across awaits; read and write through it, then commit. */
   begin(options: BeginOptions = {}): CellTransaction {
-    return new CellTransaction(this.#replica.transaction(), this.#reads, options);
+    return new CellTransaction(this.scheduler, this.#replica, options);
   }
 
   /** For entry points: which invocations this space knows. */

@@ -3,9 +3,9 @@
  * code. SPEC: K11-K13. What a verb does is in the file of its name.
  */
 import { parseArgs } from "node:util";
-import { ClientError } from "../client/client-error.ts";
 import { thrownWhere } from "../kernel/faults.ts";
 import { unknownVariables } from "../kernel/settings.ts";
+import { isFailure } from "../message/error-data.ts";
 import { MessageTypeError } from "../message/lineage.ts";
 import { nearWord } from "../message/near-word.ts";
 import { backup } from "./backup.ts";
@@ -17,9 +17,11 @@ import { dev } from "./dev.ts";
 import { discard } from "./discard.ts";
 import { doctor } from "./doctor.ts";
 import { erase } from "./erase.ts";
+import { exportVerb } from "./export.ts";
 import { extension } from "./extension.ts";
 import { graph } from "./graph.ts";
 import { sayHelp, sayVerbHelp } from "./help.ts";
+import { importVerb } from "./import.ts";
 import { init } from "./init.ts";
 import { ls } from "./ls.ts";
 import { purge } from "./purge.ts";
@@ -41,7 +43,7 @@ const VERBS: readonly Verb[] = [
   ...[init, dev, start, send, ask, emit],
   ...[tail, ls, show, trace, why, graph],
   ...[requeue, discard, consumers, extension, cancel, purge, erase],
-  ...[backup, restore, verify, doctor, bench, completion(() => VERBS)],
+  ...[backup, restore, exportVerb, importVerb, verify, doctor, bench, completion(() => VERBS)],
 ];
 
 const HELP: readonly string[] = ["help", "--help", "-h"];
@@ -136,7 +138,7 @@ function explain(error: unknown, terminal: Terminal): ExitCode {
     terminal.complain(error.message);
     return EXIT.usage;
   }
-  if (error instanceof ClientError && error.code === "NOT_REACHABLE") {
+  if (isFailure(error, "NOT_REACHABLE")) {
     terminal.complain(`not reachable: ${error.message}`);
     return EXIT.unreachable;
   }

@@ -13,10 +13,9 @@ import type { Host, Timer } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS, CLIENT_TIMEOUT_MS } from "../limits.ts";
 import { checkMessage, type Message } from "../message/envelope.ts";
-import { type ErrorData, errorData, Failure, failureOf } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command, error, query } from "../message/lineage.ts";
-import { ClientError } from "./client-error.ts";
 import { LineLink } from "./line-link.ts";
 import { type StreamedEvent, type SubscribeOptions, subscribe } from "./subscription.ts";
 import { tooLongError, WaitingRequest, WaitingRequests } from "./waiting-requests.ts";
@@ -107,7 +106,9 @@ export class Client<Types extends Exchanges = AnyExchanges> implements AsyncDisp
     const { id } = message.metadata;
     // The kernel would refuse it too, and its answer could not be told from that to the first.
     if (this.#waiting.has(id)) {
-      const inUse = errorData(409, `request id ${id} is in use: this client waits for its answer already`);
+      const inUse = errorData(409, `request id ${id} is in use: this client waits for its answer already`, {
+        reason: "ID_IN_USE",
+      });
       return Promise.resolve(error(this.#host, message, inUse));
     }
     const line = JSON.stringify(message);
@@ -201,7 +202,7 @@ function refusalOf(message: Message): string | undefined {
 
 function dataOf(answer: Message): Json {
   if (answer.kind === "reply") return answer.data;
-  throw failureOf(answer.data as ErrorData);
+  throw failureFrom(answer.data as ErrorData);
 }
 
 /**
@@ -215,7 +216,7 @@ function isForTheMoment(answer: Message): boolean {
 }
 
 /** What was asked before has perhaps been done; what is asked afterwards was not sent. */
-function closedError(waiting?: WaitingRequest): ClientError {
+function closedError(waiting?: WaitingRequest): Failure {
   const when = waiting ? `was closed while ${waiting.type} waited for its answer (id ${waiting.id})` : "is closed";
-  return new ClientError("CLOSED", `the client ${when}; connect a new one`);
+  return new Failure(503, `the client ${when}; connect a new one`, { reason: "CLOSED", retryable: false });
 }

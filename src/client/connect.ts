@@ -6,7 +6,7 @@ import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from 
 import { LiveValues } from "../app/live-values.ts";
 import type { Host } from "../host/host.ts";
 import { systemHost } from "../host/system-host.ts";
-import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { Client, type ClientOptions } from "./client.ts";
 import { watch } from "./watch.ts";
@@ -84,6 +84,6 @@ class Connection implements AsyncDisposable {
     const metadata = { id, timestamp: this.#host.now() };
     const answer = await this.#client.request({ kind, type, data: (data ?? null) as Json, metadata }, waiting);
     if (answer.kind === "reply") return answer.data;
-    throw failureOf(answer.data as ErrorData);
+    throw failureFrom(answer.data as ErrorData);
   }
 }

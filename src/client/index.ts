@@ -8,6 +8,5 @@ export {
   type Exchanges,
   type RequestOptions,
 } from "./client.ts";
-export { ClientError, type ClientErrorCode } from "./client-error.ts";
 export { type Connected, connect } from "./connect.ts";
 export type { GoneIds, StreamedEvent, SubscribeOptions } from "./subscription.ts";

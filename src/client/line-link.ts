@@ -2,7 +2,7 @@
 import { connect, type Socket } from "node:net";
 import type { Host } from "../host/host.ts";
 import type { Message } from "../message/envelope.ts";
-import { ClientError } from "./client-error.ts";
+import { Failure } from "../message/error-data.ts";
 
 export interface LinkEvents {
   message(message: Message): void;
@@ -31,7 +31,7 @@ export class LineLink {
           cause.code === "EACCES"
             ? `this user may not use ${path}; it is its owner's alone`
             : `no kernel on ${path}; start one with: npm start, or millrace start app.ts`;
-        reject(new ClientError("NOT_REACHABLE", why, { cause }));
+        reject(new Failure(503, why, { reason: "NOT_REACHABLE", cause }));
       };
       socket.once("error", refused);
       socket.once("connect", () => {

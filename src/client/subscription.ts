@@ -5,9 +5,8 @@
  */
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
-import { type ErrorData, Failure } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom, isFailure } from "../message/error-data.ts";
 import { command } from "../message/lineage.ts";
-import { ClientError } from "./client-error.ts";
 import { messagesOf, pause, type Source } from "./message-stream.ts";
 
 export interface SubscribeOptions {
@@ -65,7 +64,7 @@ export async function* subscribe(source: Source, options: SubscribeOptions): Asy
         continue;
       }
       // Once it has been there, a kernel that is away is one that comes back.
-      if (first || !(error instanceof ClientError)) throw error;
+      if (first || !isFailure(error, "NOT_REACHABLE")) throw error;
     }
     await pause(source.host, pauseMs, signal);
     pauseMs = Math.min(pauseMs * 2, CLIENT_RECONNECT_MS_MAX);
@@ -84,7 +83,7 @@ async function* oneConnection(
       const { code, message: reason, firstId, lastId } = message.data as ErrorData & Partial<GoneIds>;
       if (code === 503) return;
       if (firstId !== undefined && lastId !== undefined) throw new Gone(reason, { firstId, lastId });
-      throw new Failure(code, reason);
+      throw failureFrom(message.data as ErrorData);
     }
   }
 }

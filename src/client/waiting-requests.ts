@@ -4,8 +4,7 @@
  */
 import type { Host, Timer } from "../host/host.ts";
 import { causationOf, type Message } from "../message/envelope.ts";
-import type { ErrorData } from "../message/error-data.ts";
-import { ClientError } from "./client-error.ts";
+import { type ErrorData, Failure } from "../message/error-data.ts";
 
 /** One request, until it is answered, its time is over, or nobody waits any more. */
 export class WaitingRequest {
@@ -40,7 +39,7 @@ export class WaitingRequest {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#timer = host.timer(timeoutMs, () => {
-      this.fail(new ClientError("TIMED_OUT", `no answer to ${type} within ${timeoutMs} ms (id ${id})`));
+      this.fail(new Failure(504, `no answer to ${type} within ${timeoutMs} ms (id ${id})`));
     });
     this.#signal = signal;
     this.#aborted = signal && (() => this.fail(signal.reason));
@@ -143,9 +142,9 @@ function isTooLong(answer: Message): boolean {
   return answer.kind === "error" && (answer.data as ErrorData).code === TOO_LONG && causationOf(answer) === undefined;
 }
 
-export function tooLongError(type: string, bytes: number, why: string): ClientError {
-  return new ClientError(
-    "TOO_LONG",
+export function tooLongError(type: string, bytes: number, why: string): Failure {
+  return new Failure(
+    413,
     `${type} takes a line of ${bytes} bytes: ${why}; send it in parts, or set the kernel's lineBytesMax`,
   );
 }

@@ -1,7 +1,7 @@
 /** A live query over a connection of its own. When the connection is lost it connects again, and is told the answer of then. SPEC: A31. */
 import { CLIENT_RECONNECT_MS_MAX, CLIENT_RECONNECT_START_MS } from "../limits.ts";
 import { equal } from "../message/equality.ts";
-import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { command } from "../message/lineage.ts";
 import { messagesOf, pause, type Source } from "./message-stream.ts";
@@ -30,8 +30,8 @@ export async function watch(source: Source, { type, data, signal }: Watched, lis
       const request = command(source.host, "Sys.Watch", { type, data });
       for await (const message of messagesOf(source, request, signal)) {
         if (message.kind === "error" && isRefusal(message.metadata, message.data as ErrorData))
-          return void listener.failed(failureOf(message.data as ErrorData));
-        if (message.kind === "error") listener.failed(failureOf(message.data as ErrorData));
+          return void listener.failed(failureFrom(message.data as ErrorData));
+        if (message.kind === "error") listener.failed(failureFrom(message.data as ErrorData));
         if (message.kind !== "event") continue;
         pauseMs = CLIENT_RECONNECT_START_MS;
         const { answer = null } = message.data as { answer?: Json };

@@ -9,7 +9,7 @@
  */
 
 import { RANDOM_BYTES_MAX, TIMER_DELAY_MS_MAX } from "../limits.ts";
-import { CodedError } from "../message/coded-error.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 
 export interface Host {
   /** Wall clock, whole milliseconds since 1970. It may step either way: use it for timestamps, never for durations. */
@@ -78,7 +78,7 @@ export type HostErrorCode =
   | "REAL_TIME_IN_SIMULATION";
 
 /** Misuse of a host. The message says what to do instead. */
-export class HostError extends CodedError<HostErrorCode> {
+export class HostError extends MillraceError<HostErrorCode> {
   override readonly name = "HostError";
 }
 

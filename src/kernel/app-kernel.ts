@@ -6,7 +6,7 @@ import type { AppEvent, Caller, CallOptions, EventsOptions, Live, Result } from 
 import { LiveValues } from "../app/live-values.ts";
 import type { Host } from "../host/host.ts";
 import { whenItStands } from "../message/dropped.ts";
-import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Kernel } from "./kernel.ts";
 import type { KernelHealth } from "./kernel-options.ts";
@@ -74,7 +74,7 @@ export class OpenKernel implements AsyncDisposable {
     const standing = this.kernel.space.scheduler.standing();
     const answered = whenItStands(standing, () => this.kernel.request(message)).then((answer) => {
       if (answer.kind === "reply") return answer.data;
-      throw failureOf(answer.data as ErrorData);
+      throw failureFrom(answer.data as ErrorData);
     });
     return this.#within(answered, { type, id, signal, timeoutMs });
   }

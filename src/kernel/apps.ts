@@ -16,7 +16,7 @@ import type { Capability } from "../loop/capability.ts";
 import type { Watcher } from "../loop/live-queries.ts";
 import { BootError } from "../loop/routing-table.ts";
 import { contentId } from "../message/content-id.ts";
-import { type ErrorData, Failure, failureOf } from "../message/error-data.ts";
+import { type ErrorData, Failure, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Store } from "../store/store.ts";
 
@@ -90,7 +90,7 @@ export class Apps {
             if (isMissed && missed !== "once") return;
             const metadata = { id: contentId(["slot", name, key, slotMs]), timestamp: host.now() };
             const answer = await request({ kind: "command", type, data: { at: slotMs }, metadata });
-            if (answer.kind === "error") throw failureOf(answer.data as ErrorData);
+            if (answer.kind === "error") throw failureFrom(answer.data as ErrorData);
           },
         });
     const own = new Set(this.#built.map(({ name }) => `${APP_OWNER}${name}`));

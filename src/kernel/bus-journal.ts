@@ -8,7 +8,6 @@
 import { BusError } from "../bus/bus-error.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
 import type { JournalFeed } from "../bus/journal-feed.ts";
-import type { RetryPolicy } from "../bus/retry-policy.ts";
 import type { Host } from "../host/host.ts";
 import { pause } from "../host/pause.ts";
 import {
@@ -22,6 +21,7 @@ import type { CommandJournal } from "../loop/command-journal.ts";
 import type { EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
+import type { RetryPolicy } from "../work/retry-policy.ts";
 
 export interface JournalParts {
   readonly bus: EventBus;

@@ -29,7 +29,7 @@ export interface KernelLimits extends Partial<ConnectionLimits> {
   readonly timerDelayMsMax?: number;
   /** Timers of one client that wait; the next one is refused. */
   readonly timersPerClientMax?: number;
-  /** Handlers of events that run at once. */
+  /** Handlers of one subscription to events that run at once. */
   readonly concurrency?: number;
   /** A handler of events that runs longer has failed, unless its subscription says otherwise; so has a task of an extension's schedule. */
   readonly handlerTimeoutMs?: number;

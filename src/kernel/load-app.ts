@@ -3,6 +3,7 @@
  * may also be capabilities, or a function that makes them. SPEC: A32. It may export more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; `version`,
  * with which what it computes is kept over a restart; and `clearance`, what clients of its socket may know.
  */
+
 import { existsSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -10,6 +11,7 @@ import { type App, isApp } from "../app/app.ts";
 import type { Pattern } from "../cells/pattern.ts";
 import type { Capability } from "../loop/capability.ts";
 import { thrownText } from "../message/error-data.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 
 export interface LoadedApp extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
@@ -18,9 +20,12 @@ export interface LoadedApp extends Pick<KernelOptions, "patterns" | "version" | 
   readonly extensions?: string;
 }
 
-export class AppError extends Error {
+export class AppError extends MillraceError<"APP_INVALID"> {
   override readonly name = "AppError";
-  readonly code = "APP_INVALID";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("APP_INVALID", message, options);
+  }
 }
 
 /** Of modules that an app may mean without saying so. */

@@ -284,7 +284,10 @@ export class EventLoop {
     this.#circles.stop();
     this.#kept?.stop();
     for (const entry of [...this.pending]) {
-      this.#answers.resolve(entry.id, error(this.#host, entry, errorData(503, "the kernel has shut down")));
+      this.#answers.resolve(
+        entry.id,
+        error(this.#host, entry, errorData(503, "the kernel has shut down", { reason: "DRAINING" })),
+      );
     }
     this.streams.close();
     this.live.close();

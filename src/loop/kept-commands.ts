@@ -18,7 +18,7 @@ import type { Host } from "../host/host.ts";
 import { COMMANDS_KEPT_MAX } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { equal } from "../message/equality.ts";
-import { type ErrorData, errorData, Failure, failureOf, thrownText } from "../message/error-data.ts";
+import { type ErrorData, errorData, Failure, failureFrom, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
 import { refusalOf } from "./admission.ts";
 import type { Answers } from "./answers.ts";
@@ -78,7 +78,7 @@ class KeptCommand implements Kept {
   ended(answer: Message | Message<ErrorData>, requester: Origin): void {
     if (answer.kind === "reply") return this.#end.resolve();
     const data = answer.data as ErrorData;
-    const failure = failureOf(data);
+    const failure = failureFrom(data);
     // A requester was told, and may ask again: the command must not be handled a second time without it.
     if (requester.kind === "nobody") this.#end.reject(failure);
     else if (isRefusalCode(data.code)) this.#end.reject(new Concluded({ outcome: "refused", reason: data.message }));
@@ -257,11 +257,11 @@ export class KeptCommands {
     const { host, answers, observations } = this.#parts;
     const { name: capability } = actor;
     observations.tell("Sys.ActorFault", { capability, reason: INTERRUPTED, type: message.type }, message);
-    if (entry === undefined) throw new Failure(500, INTERRUPTED);
+    if (entry === undefined) throw new Failure(500, INTERRUPTED, { reason: "INTERRUPTED" });
     const kept = entry.kept as KeptCommand;
     this.#releaseRelay(entry);
     kept.state = "posted";
-    answers.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED)));
+    answers.resolve(entry.id, error(host, entry, errorData(500, INTERRUPTED, { reason: "INTERRUPTED" })));
     return kept.end;
   }
 
@@ -288,7 +288,7 @@ export class KeptCommands {
     const { pending } = this.#parts;
     const inbound = { message: copyMessage(message), origin: NOBODY };
     const refusal = refusalOf(inbound, actor);
-    if (refusal) throw new Failure(refusal.code, refusal.reason);
+    if (refusal) throw new Failure(refusal.code, refusal.reason, refusal.extras);
     return pending.insert(inbound.message, NOBODY, actor, new KeptCommand(inbound.message, NOBODY));
   }
 

@@ -132,7 +132,7 @@ class CommandEntry {
   async #look(command: Command): Promise<AnswerLater> {
     const { message } = command;
     const known = await this.#receipts.look({ kind: "command", id: message.metadata.id });
-    if (known.kind === "too-old") throw new Failure(410, known.rejection.message);
+    if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
     return known.kind === "new"
       ? this.#begin(command)
       : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
@@ -267,7 +267,7 @@ class CommandEntry {
       if (copy.kind === "impure")
         throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
       const emitted = event(host, type, copy.value, causedBy(message));
-      const problem = schemaProblem(this.#outbound, emitted);
+      const problem = schemaProblem(this.#outbound, emitted)?.text;
       if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
       const topic = topicOf?.(type) ?? type;
       transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
@@ -286,7 +286,7 @@ type Ended = Extract<Next, { readonly rejection: Rejection }>;
 const DONE: Next = { kind: "done" };
 
 function failureOf({ kind, rejection }: Ended): Failure {
-  if (rejection.reason === "too-old") return new Failure(410, rejection.message);
+  if (rejection.reason === "too-old") return new Failure(410, rejection.message, { reason: "TOO_OLD" });
   const isUnknown = rejection.class === "unknown";
   const became = isUnknown ? "not known whether it was committed; repeat it under its id" : "not committed";
   return new Failure(kind === "failed" ? codeOf(rejection) : 503, `${became}: ${rejection.message}`);
@@ -302,7 +302,9 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 export function answerOf(receipt: Json | undefined, message: Message): Json {
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
-  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`);
+  throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {
+    reason: "ID_REUSED",
+  });
 }
 
 /** Identity of a request: its type and data, without its sender and time. */

@@ -7,11 +7,15 @@
  */
 
 import type { Json, JsonObject } from "./json.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { show } from "./problem.ts";
 
-export class CanonicalJsonError extends TypeError {
+export class CanonicalJsonError extends MillraceError<"NOT_JSON"> {
   override readonly name = "CanonicalJsonError";
-  readonly code = "NOT_JSON";
+
+  constructor(message: string, options?: ErrorOptions) {
+    super("NOT_JSON", message, options);
+  }
 }
 
 /** Characters up to which a look at each costs less than a call of JSON.stringify. */

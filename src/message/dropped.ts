@@ -2,11 +2,11 @@
  * Work that an observer begins while the state it has read is not confirmed yet: it is held until that is known, and dropped where
  * the state is rolled back. SPEC: R62.
  */
-import { CodedError } from "./coded-error.ts";
+import { MillraceError } from "./millrace-error.ts";
 
 type DroppedErrorCode = "DROPPED";
 
-export class DroppedError extends CodedError<DroppedErrorCode> {
+export class DroppedError extends MillraceError<DroppedErrorCode> {
   override readonly name = "DroppedError";
 }
 

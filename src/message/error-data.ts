@@ -1,13 +1,17 @@
 /**
- * Error data: what a message of kind `error` says, `{ code, message, cause? }`, and how it is made from a code or from
- * something thrown. SPEC: M13, M14.
+ * Error data, `{ code, message, reason?, data?, cause? }`: the data of a message of kind `error`. `fromError` writes it from a thrown
+ * value, `failureFrom` reads it as a `Failure`. SPEC: M13, M14, M41-M44.
  *
- * A failure that is turned into data is bounded: the `cause` chain ends after a fixed number of links (it may be
- * cyclic), texts are clipped, and no stack travels, because a stack tells a client about our files.
+ * Error data is bounded: the `cause` chain ends after a fixed number of links (it may be cyclic), texts are clipped, and no stack travels,
+ * because a stack names files of the server.
  */
 
-import { ERROR_CAUSE_DEPTH_MAX } from "../limits.ts";
-import { type Problem, show, within } from "./problem.ts";
+import { DEPTH_MAX, ERROR_CAUSE_DEPTH_MAX, FAILURE_DATA_BYTES_MAX } from "../limits.ts";
+import { DATA_LIMITS, type Json, type JsonLimits, type JsonObject } from "./json.ts";
+import { type Clone, cloneData } from "./json-copy.ts";
+import { isBranded } from "./millrace-error.ts";
+import { type Problem, problemText, show, within } from "./problem.ts";
+import { isReason, isRetryable, reasonOf } from "./reasons.ts";
 
 /** The codes that the system itself uses, and what they mean. Handlers may use any code from 400 to 599. */
 export const ERROR_MEANINGS = {
@@ -31,6 +35,12 @@ export type ErrorData = {
   /** An integer from 400 to 599; a smaller or larger number is not an error code. */
   readonly code: number;
   readonly message: string;
+  /** For programs, `UPPER_SNAKE`. Absent: the reason of the code. */
+  readonly reason?: string;
+  /** What belongs to the reason. */
+  readonly data?: Json;
+  /** Absent: as the code says. */
+  readonly retryable?: boolean;
   readonly cause?: ErrorData;
   /** The parts of an `AggregateError`, each as one text. */
   readonly errors?: readonly { readonly code: number; readonly message: string }[];
@@ -39,45 +49,141 @@ export type ErrorData = {
 /** Characters of one error text; a chain of them still fits an NDJSON line. */
 const ERROR_TEXT_LENGTH_MAX = 1_024;
 
-/** What a handler throws to choose the code of its error answer; everything else it throws is a 500. */
-export class Failure extends Error {
-  override readonly name = "Failure";
-  readonly code: number;
+/** Marks instances, so that `instanceof` holds between two copies of the package. */
+const FAILURE = Symbol.for("millrace.failure");
 
-  constructor(code: number, message: string, options?: ErrorOptions) {
-    super(message, options);
+export interface FailureOptions<Reason extends string = string, Data = unknown> extends ErrorOptions {
+  /** For programs: an `UPPER_SNAKE` word. Default: the reason of the code, like `NOT_FOUND` for 404. */
+  readonly reason?: Reason;
+  /** JSON that belongs to the reason. */
+  readonly data?: Data;
+  /** Whether the same request, under the same id, can succeed later. Default: true for 429, 502, 503 and 504. */
+  readonly retryable?: boolean;
+}
+
+/** An answer of kind `error`. Handlers throw it to choose code and reason; any other thrown value is a 500. */
+export class Failure<Reason extends string = string, Data = Json | undefined> extends Error {
+  override readonly name = "Failure";
+  /** From 400 to 599. */
+  readonly code: number;
+  /** For programs. The kernel's list is closed (`KernelReason`), that of an app is open. */
+  readonly reason: Reason;
+  readonly data: Data;
+  /** Whether the same request, under the same id, can succeed later. */
+  readonly retryable: boolean;
+  /** Other keys of the error data that it was read from. */
+  readonly extras: JsonObject;
+
+  constructor(code: number, message: string, options: FailureOptions<Reason, Data> = {}, extras: JsonObject = {}) {
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    const { reason, data, retryable } = options;
     if (!isErrorCode(code)) throw new RangeError(`a failure needs a code from 400 to 599, got ${show(code)}`);
+    if (reason !== undefined && !isReason(reason)) {
+      throw new RangeError(`the reason of a failure is a word like SOLD_OUT, got ${show(reason)}`);
+    }
     this.code = code;
+    this.reason = reason ?? (reasonOf(code) as string as Reason);
+    this.data = (data === undefined ? undefined : copyOf(data)) as Data;
+    this.retryable = retryable ?? isRetryable(code);
+    this.extras = extras;
   }
+
+  get [FAILURE](): true {
+    return true;
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: a subclass inherits this method
+    return isBranded(this, Failure, FAILURE, value);
+  }
+}
+
+/** The deepest cause still fits the depth of a message. */
+const FAILURE_LIMITS: JsonLimits = {
+  ...DATA_LIMITS,
+  bytesMax: FAILURE_DATA_BYTES_MAX,
+  depthMax: DEPTH_MAX - ERROR_CAUSE_DEPTH_MAX - 2,
+};
+
+function cloneFailureData(data: unknown): Clone {
+  return cloneData(data, FAILURE_LIMITS, "a failure");
+}
+
+function copyOf(data: unknown): Json {
+  const clone = cloneFailureData(data);
+  if (clone.kind === "clone") return clone.value;
+  throw new TypeError(`the data of a failure is JSON: ${problemText(within("data", clone.problem))}`);
+}
+
+/** Whether an error is a `Failure`, and of this reason if one is named. */
+export function isFailure<Reason extends string = string>(
+  error: unknown,
+  reason?: Reason,
+): error is Failure<Reason, Json | undefined> {
+  return error instanceof Failure && (reason === undefined || error.reason === reason);
 }
 
 export function isErrorCode(code: unknown): code is number {
   return Number.isInteger(code) && (code as number) >= 400 && (code as number) <= 599;
 }
 
+/** What error data may say besides its code and message. */
+export type ErrorExtras = Pick<ErrorData, "reason" | "data" | "cause">;
+
 /** Error data for one of the system's own codes; the message defaults to the code's meaning. */
-export function errorData(code: SystemErrorCode, message: string = ERROR_MEANINGS[code], cause?: ErrorData): ErrorData {
-  const text = cleanErrorText(message);
-  return cause === undefined ? { code, message: text } : { code, message: text, cause };
+export function errorData(
+  code: SystemErrorCode,
+  message: string = ERROR_MEANINGS[code],
+  extras: ErrorExtras = {},
+): ErrorData {
+  return { code, message: cleanErrorText(message), ...extras };
 }
 
 /**
- * Error data for a thrown value: 500, or the code of a `Failure`, with the chain of causes as far as the limit. The parts of an
- * `AggregateError` are in `errors`.
+ * Error data for a thrown value: 500, or the code, reason and data of a `Failure`, with the chain of causes as far as the limit. The parts
+ * of an `AggregateError` are in `errors`.
  */
 export function fromError(thrown: unknown): ErrorData {
   const links: ErrorData[] = [];
   for (let link = thrown; link !== undefined && links.length <= ERROR_CAUSE_DEPTH_MAX; link = causeOf(link)) {
     const errors = partsOf(link).map((part) => ({ code: codeOf(part), message: thrownText(part) }));
-    links.push({ code: codeOf(link), message: ownText(link), ...(errors.length === 0 ? {} : { errors }) });
+    const { code, ...more } = readOr(() => particularsOf(link), UNREADABLE);
+    links.push({ ...more, code, message: ownText(link), ...(errors.length === 0 ? {} : { errors }) });
   }
   if (links.length === 0) return { code: 500, message: "undefined was thrown" };
   return links.reduceRight((cause, link) => ({ ...link, cause }));
 }
 
-/** The failure that error data tells of, with its causes: a handler that passes it on loses nothing. */
-export function failureOf({ code, message, cause }: ErrorData): Failure {
-  return new Failure(code, message, cause === undefined ? {} : { cause: failureOf(cause) });
+const UNREADABLE = { code: 500 };
+
+/** The keys of error data that a failure adds to its text. A value of the code's own is left out: the reader knows it. */
+function particularsOf(thrown: unknown): Omit<ErrorData, "message"> {
+  if (!(thrown instanceof Failure) || !isErrorCode(thrown.code)) return UNREADABLE;
+  const { code, reason, data, retryable, extras } = thrown;
+  const copy = data === undefined ? undefined : cloneFailureData(data);
+  const context = cloneFailureData(extras);
+  return {
+    ...(context.kind === "clone" ? (context.value as JsonObject) : {}),
+    code,
+    ...(isReason(reason) && reason !== reasonOf(code) ? { reason } : {}),
+    ...(copy?.kind === "clone" ? { data: copy.value } : {}),
+    ...(typeof retryable === "boolean" && retryable !== isRetryable(code) ? { retryable } : {}),
+  };
+}
+
+/** The failure that error data describes, with its causes and every other key. SPEC: M43. */
+export function failureFrom({ code, message, reason, data, retryable, cause, ...extras }: ErrorData): Failure {
+  return new Failure(
+    code,
+    message,
+    {
+      ...(reason === undefined ? {} : { reason }),
+      ...(data === undefined ? {} : { data }),
+      ...(retryable === undefined ? {} : { retryable }),
+      ...(cause === undefined ? {} : { cause: failureFrom(cause) }),
+    },
+    extras,
+  );
 }
 
 /** What keeps `value` from being error data, or undefined when it is. */
@@ -85,11 +191,17 @@ export function findErrorDataProblem(value: unknown, links = 0): Problem | undef
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { path: "", problem: `must be an object with code and message, got ${show(value)}` };
   }
-  const { code, message, cause } = value as { code?: unknown; message?: unknown; cause?: unknown };
+  const { code, message, reason, data, retryable, cause } = value as { readonly [key: string]: unknown };
   if (!isErrorCode(code)) {
     return { path: "code", problem: `must be an integer from 400 to 599, got ${show(code)}` };
   }
   if (typeof message !== "string") return { path: "message", problem: `must be a string, got ${show(message)}` };
+  if (reason !== undefined && !isReason(reason))
+    return { path: "reason", problem: `must be a word like SOLD_OUT, got ${show(reason)}` };
+  const clone = data === undefined ? undefined : cloneFailureData(data);
+  if (clone?.kind === "impure") return within("data", clone.problem);
+  if (retryable !== undefined && typeof retryable !== "boolean")
+    return { path: "retryable", problem: `must be true or false, got ${show(retryable)}` };
   if (cause === undefined) return undefined;
   if (links === ERROR_CAUSE_DEPTH_MAX) {
     return { path: "cause", problem: `must end after ${ERROR_CAUSE_DEPTH_MAX} causes` };

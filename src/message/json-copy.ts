@@ -5,7 +5,6 @@
  * which costs a quarter of doing one after the other. Like a structured clone, it takes what is enumerable and leaves symbols and hidden
  * fields behind, and fields that are undefined; everything else that is not pure JSON it refuses. SPEC: M32.
  */
-import { PAYLOAD_BYTES_MAX } from "../limits.ts";
 import {
   DATA_LIMITS,
   findImpurity,
@@ -72,12 +71,12 @@ export function cloneJson(value: unknown, limits: JsonLimits = VALUE_LIMITS): Cl
 }
 
 /** A deep copy of the data of a message, or why there is none: also where it takes more bytes than a message may carry. SPEC: M36. */
-export function cloneData(data: unknown): Clone {
-  const clone = cloneJson(data, DATA_LIMITS);
-  if (clone.kind === "impure" || clone.bytesAtMost <= PAYLOAD_BYTES_MAX) return clone;
+export function cloneData(data: unknown, limits = DATA_LIMITS, carrier = "a message"): Clone {
+  const clone = cloneJson(data, limits);
+  if (clone.kind === "impure" || clone.bytesAtMost <= limits.bytesMax) return clone;
   const bytes = encoder.encode(JSON.stringify(clone.value)).length;
-  if (bytes <= PAYLOAD_BYTES_MAX) return clone;
-  const bound = `a message carries at most ${PAYLOAD_BYTES_MAX}`;
+  if (bytes <= limits.bytesMax) return clone;
+  const bound = `${carrier} carries at most ${limits.bytesMax}`;
   const problem = `takes ${bytes} bytes as JSON; ${bound}: send it in parts, or keep it in a file and send its name`;
   return { kind: "impure", problem: { path: "", problem }, isTooLarge: true };
 }

@@ -8,6 +8,7 @@
 import { isMessageType, type Kind, type Message, type Metadata, TYPE_LENGTH_MAX } from "./envelope.ts";
 import type { ErrorData } from "./error-data.ts";
 import type { Json } from "./json.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { show } from "./problem.ts";
 import { childOf } from "./trace-context.ts";
 
@@ -24,12 +25,12 @@ export type Lineage = Omit<Partial<Metadata>, "id" | "timestamp"> & { readonly i
 export type Answerable = Pick<Message<unknown>, "type" | "metadata">;
 
 /** A maker was given a type that no message can have. */
-export class MessageTypeError extends TypeError {
+export class MessageTypeError extends MillraceError<"MESSAGE_TYPE_INVALID"> {
   override readonly name = "MessageTypeError";
-  readonly code = "MESSAGE_TYPE_INVALID";
 
   constructor(type: unknown) {
     super(
+      "MESSAGE_TYPE_INVALID",
       `a message type is two PascalCase names joined by a dot, like Memory.Get, of at most ${TYPE_LENGTH_MAX} characters; got ${show(type)}`,
     );
   }

@@ -7,9 +7,9 @@
  * special: `__proto__` and `constructor` name data. Writing creates no parents and no holes.
  */
 
-import { CodedError } from "./coded-error.ts";
 import { equal } from "./equality.ts";
 import { isJsonObject, type Json, type JsonArray, type JsonObject } from "./json.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { show } from "./problem.ts";
 
 export type Path = readonly string[];
@@ -17,7 +17,7 @@ export type Path = readonly string[];
 export type PathErrorCode = "PATH_NO_PARENT" | "PATH_BAD_INDEX" | "PATH_UNDELETABLE";
 
 /** A write at a path where nothing can be written. */
-export class PathError extends CodedError<PathErrorCode> {
+export class PathError extends MillraceError<PathErrorCode> {
   override readonly name = "PathError";
 
   constructor(code: PathErrorCode, path: Path, problem: string) {

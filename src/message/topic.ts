@@ -13,12 +13,12 @@
  */
 
 import { TOPIC_LENGTH_MAX } from "../limits.ts";
-import { CodedError } from "./coded-error.ts";
+import { MillraceError } from "./millrace-error.ts";
 import { type Problem, show } from "./problem.ts";
 
 export type TopicErrorCode = "TOPIC_INVALID" | "TOPIC_COLLISION" | "TOPIC_PATTERN_INVALID";
 
-export class TopicError extends CodedError<TopicErrorCode> {
+export class TopicError extends MillraceError<TopicErrorCode> {
   override readonly name = "TopicError";
 }
 

@@ -1,14 +1,14 @@
 /**
- * Documents that somebody rests on though they are not in the replica: holding one makes nothing but a count here. When it comes into the
- * replica it is held there as often, and is loaded if others have written it meanwhile. SPEC: S60-S66.
+ * Counts holders of documents that are not in the replica. When such a document is created there, its holds are
+ * transferred, and it is loaded if another session has written it meanwhile. SPEC: S60-S66.
  */
 import type { DocumentRef } from "./document.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 
 export class AbsentHolds {
-  /** How many hold each, by scope and id. */
+  /** Number of holders, by scope and id. */
   readonly #counts = new Map<string, Map<string, number>>();
-  /** Those that others have written since they are held, by scope and id. */
+  /** Held documents that another session has written, by scope and id. */
   readonly #moved = new Map<string, Set<string>>();
 
   hold({ scope, id }: DocumentRef): void {
@@ -28,17 +28,17 @@ export class AbsentHolds {
     else this.#forget(ref);
   }
 
-  /** Others have written the document. */
+  /** Another session has written the document. */
   moved({ scope, id }: DocumentRef): void {
     if (this.#counts.get(scope)?.has(id)) this.#movedIn(scope).add(id);
   }
 
-  /** Others may have written any document. */
+  /** Other sessions may have written any document. */
   allMoved(): void {
     for (const [scope, counts] of this.#counts) for (const id of counts.keys()) this.#movedIn(scope).add(id);
   }
 
-  /** The document is in the replica from now on, with its holds; true if it has moved. */
+  /** The document is now in the replica: transfers its holds. Returns true if it has changed meanwhile. */
   handOver(document: ReplicaDocument): boolean {
     const { scope, id } = document;
     const count = this.#counts.get(scope)?.get(id);
@@ -47,7 +47,7 @@ export class AbsentHolds {
     return this.#forget(document);
   }
 
-  /** True if it has moved. */
+  /** Returns true if it has changed. */
   #forget({ scope, id }: DocumentRef): boolean {
     this.#counts.get(scope)?.delete(id);
     return this.#moved.get(scope)?.delete(id) ?? false;

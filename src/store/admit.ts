@@ -1,12 +1,13 @@
 /**
- * Letting values in and out of a replica.
+ * Copies values into a replica and freezes values that leave it. SPEC: S41-S43.
  *
- * In: `admit` checks that a value is pure JSON and copies it, in one walk, so that its giver can go on changing his own. Fields
- * that are not enumerable stay behind, and so do symbols, as with a message (M32): looking for them takes longer than the copy. -0 is
- * kept as 0. A field whose value is undefined is left out, as JSON does.
- * Where the new value equals the old one the old identity is kept, so that comparing stops at the first shared reference.
- * Out: `handOut` freezes what a reader gets, down to what is frozen already. A frozen container is never changed again, an
- * unfrozen one is the replica's alone: that one bit tells whether a write may happen in place. SPEC: S41-S43.
+ * In: `admit` checks that a value is pure JSON and copies it in one walk, so that the caller may change the original.
+ * Non-enumerable fields and symbols are not copied, as with a message (M32): a search for them would cost more than the
+ * copy. -0 becomes 0. A field whose value is undefined is left out, as JSON does. Subtrees equal to the previous value
+ * keep their identity, so that comparisons stop at shared references.
+ *
+ * Out: `handOut` freezes the value. A frozen container is never changed; an unfrozen one belongs to the replica alone
+ * and may be written in place.
  */
 import { DEPTH_MAX, DOCUMENT_VALUES_MAX } from "../limits.ts";
 import { instance, isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
@@ -16,19 +17,19 @@ import { type Container, childOf, setOwn, shallowCopy } from "./patch.ts";
 import { StoreError } from "./store.ts";
 
 /**
- * The value as the replica may keep it: `previous` itself where nothing differs. What is kept that way is frozen, since it now
- * stands in two places. Throws for what is not pure JSON, and for what is nested too deeply at that depth of its document.
+ * The value as stored in the replica: `previous` itself if it is equal. A reused part is frozen because it is now
+ * shared. Throws if the value is not pure JSON or is nested too deeply for its depth in the document.
  */
 export function admit(value: unknown, previous: Json | undefined, depth = 0): Json {
   return isPlainLeaf(value, previous) ? value : new Admission(false).begin(value, previous, depth);
 }
 
-/** The same for a value that is replaced whole or not at all: it is frozen at once, which costs less than a second walk. */
+/** The same for a value that is only replaced whole: it is frozen at once, which saves a second walk. */
 export function admitFrozen(value: unknown, previous: Json | undefined): Json {
   return isPlainLeaf(value, previous) ? value : new Admission(true).begin(value, previous, 0);
 }
 
-/** The same error with the place that the value was for, and what to do; any other as it is. */
+/** Adds the place and a remedy to an error of `admit`; returns other errors unchanged. */
 export function notAdmitted(error: unknown, place: { toString(): string }): unknown {
   if (!(error instanceof StoreError) || !error.message.startsWith(THE_VALUE)) return error;
   const hint = error.message.endsWith("got undefined") ? "; to take away what is there, delete it" : "";
@@ -38,15 +39,12 @@ export function notAdmitted(error: unknown, place: { toString(): string }): unkn
 const THE_VALUE = "the value";
 const NO_ELEMENTS: JsonArray = Object.freeze([]);
 
-/** How deep a shareable value may be: it must fit wherever it is put. */
+/** Depth limit of a shareable value, so that it fits at any place. */
 const SHAREABLE_DEPTH_MAX = 8;
-/** How many values each shareable value holds. */
+/** The number of values in each shareable value. */
 const shareable = new WeakMap<object, number>();
 
-/**
- * Admits a value that is going to stand in many places, or in a place that is written again and again: the frozen copy that comes
- * back is taken in as it is wherever it is written.
- */
+/** Admits a value that is written in many places or often: the frozen result is accepted later without a copy. */
 export function admitShareable(value: Json): Json {
   const admission = new Admission(false);
   const copy = handOut(admission.begin(value, undefined, DEPTH_MAX - SHAREABLE_DEPTH_MAX));
@@ -54,7 +52,7 @@ export function admitShareable(value: Json): Json {
   return copy;
 }
 
-/** A leaf that needs no further look; what is wrong with another, `Admission` says. */
+/** Whether a leaf needs no further check. `Admission` reports the problem of other values. */
 export function isPlainLeaf(value: unknown, previous: Json | undefined): value is Json {
   switch (typeof value) {
     case "string":
@@ -66,7 +64,7 @@ export function isPlainLeaf(value: unknown, previous: Json | undefined): value i
   }
 }
 
-/** What is wrong with a value. Thrown through the walk, on which every level says where it has come from. */
+/** The problem of a value. Thrown through the walk; every level adds its step. */
 class Refusal {
   readonly problem: string;
   readonly steps: (string | number)[] = [];
@@ -76,7 +74,7 @@ class Refusal {
   }
 }
 
-/** Steps of a place that are shown: of a value that contains itself, more say nothing. */
+/** Path steps shown in an error: a cyclic value would give an endless path. */
 const STEPS_SHOWN_MAX = 12;
 
 function placeOf(steps: readonly (string | number)[]): string {
@@ -107,13 +105,13 @@ class Admission {
   }
 
   #admitOther(value: unknown, previous: Json | undefined, depth: number): Json {
-    // `null` is a leaf. -0 is what JSON would write it as.
+    // `null` is a leaf. JSON writes -0 as 0.
     if (typeof value !== "object") {
       if (value === 0) return 0;
       throw refusalOf(value);
     }
     const container = value as object;
-    // What a reader was handed is frozen and ours; the same object at the same place is the same value.
+    // A value from a reader is frozen and ours; the same object at the same place is unchanged.
     if (container === previous) return previous;
     if (this.#isShareable(container, depth)) return container as Json;
     if (depth >= DEPTH_MAX) throw new Refusal(`is nested deeper than ${DEPTH_MAX}, or contains itself`);
@@ -137,8 +135,8 @@ class Admission {
     const old = Array.isArray(previous) ? (previous as JsonArray) : NO_ELEMENTS;
     const copy: Json[] = [];
     let same = Array.isArray(previous) && old.length === value.length;
-    // After the first difference, what follows is compared from the end, so that it keeps its identity when elements are inserted
-    // or removed before it.
+    // After the first difference, elements are compared from the end, so that they keep their identity when elements
+    // are inserted or removed before them.
     const shift = old.length === 0 ? 0 : old.length - value.length;
     let offset = 0;
     let index = 0;
@@ -162,17 +160,17 @@ class Admission {
 
   #admitElement(array: readonly unknown[], index: number, before: Json | undefined, depth: number): Json {
     const value = array[index];
-    // What stands where it stood needs no look; most of a long list does.
+    // An element that has not moved needs no check; most elements of a long list have not.
     if (before !== undefined && Object.is(value, before) && ++this.visited <= DOCUMENT_VALUES_MAX) return before;
     if (value === undefined && !Object.hasOwn(array, index)) throw new Refusal("is a hole; sparse arrays are not JSON");
     return this.#admit(value, before, depth);
   }
 
-  /** In place of another object: a copy of that one, which has no symbols, put right where a child is another. */
+  /** Replaces another object: copies the old one, which has no symbols, and corrects the children that differ. */
   #amend(value: { readonly [key: string]: unknown }, old: JsonObject, depth: number): Json {
     let copy: { [key: string]: Json } | undefined;
     let met = 0;
-    // Pure JSON inherits nothing enumerable, and this makes no list of keys.
+    // Pure JSON inherits no enumerable property, and this loop creates no list of keys.
     for (const key in value) {
       // Left out, as JSON does; if the old object has the key, the keys no longer match and `pick` drops it.
       if (value[key] === undefined) continue;
@@ -188,7 +186,7 @@ class Admission {
     return copy === undefined ? handOut(old) : this.#made(copy);
   }
 
-  /** Copied whole, as memory, and then put right: half the cost of building it key by key. */
+  /** Copies the whole object and then corrects it: half the cost of a copy key by key. */
   #copy(value: { readonly [key: string]: unknown }, depth: number): Json {
     const copy = { ...value } as { [key: string]: Json };
     const symbols = Object.getOwnPropertySymbols(copy);
@@ -207,7 +205,7 @@ class Admission {
 
   #admitChild(key: string, value: unknown, before: Json | undefined, depth: number): Json {
     try {
-      // A key that is there already was looked at when it came.
+      // An existing key was checked when it was added.
       if (before === undefined && !isCleanText(key)) throw new Refusal("key must not contain NUL or a lone surrogate");
       return this.#admit(value, before, depth);
     } catch (thrown) {
@@ -235,7 +233,7 @@ function definedKeys(value: { readonly [key: string]: unknown }): readonly strin
   return Object.keys(value).filter((key) => value[key] !== undefined);
 }
 
-/** Those of an object's children; a getter may have given its object keys that were not admitted. */
+/** Only the listed children: a getter may have added unchecked keys to its object. */
 function pick(object: JsonObject, keys: readonly string[]): JsonObject {
   const picked: { [key: string]: Json } = {};
   for (const key of keys) {
@@ -245,23 +243,23 @@ function pick(object: JsonObject, keys: readonly string[]): JsonObject {
   return picked;
 }
 
-/** Whether readers may hold it: then it is frozen, with everything below it, and is never changed again. */
+/** Whether readers may hold it. Then it is frozen with all values below it and never changes. */
 export function isHandedOut(container: object): boolean {
-  // Nothing here is made non-extensible but by freezing. `Object.isFrozen` looks at every property of a wide object.
+  // Only freezing makes a value non-extensible here. `Object.isFrozen` would check every property of a wide object.
   return !Object.isExtensible(container);
 }
 
-/** Freezes a value that leaves the replica, down to what is frozen already, and gives it back. */
+/** Freezes a value that leaves the replica, down to values frozen before, and returns it. */
 export function handOut<T extends Json | undefined>(value: T): T {
   if (typeof value !== "object" || value === null || isHandedOut(value)) return value;
   Object.freeze(value);
-  // Neither a list of children nor one of keys is made: half the time, and most of what a small value took of memory.
+  // Creates no list of children or keys: half the time, and most of the memory that a small value took.
   if (Array.isArray(value)) for (let i = 0; i < value.length; i++) handOut(value[i]);
   else for (const key in value) handOut((value as JsonObject)[key]);
   return value;
 }
 
-/** In-place writing: what was handed out is copied, what was not is the replica's own. */
+/** Ownership rule of in-place writes: copy a frozen container, keep an unfrozen one. */
 export function ownUnlessHandedOut(container: Container): Container {
   return isHandedOut(container) ? shallowCopy(container) : container;
 }

@@ -1,7 +1,7 @@
 /**
- * Applying what a transaction has written to one document of its replica. Writes that change nothing are left out, wide
- * replacements become their differences. What is left out was still meant: it is claimed as read, so that whoever changed it
- * meanwhile makes the commit stale instead of surviving it. SPEC: S46, S57, S58.
+ * Applies the writes of a transaction to one document of its replica. Writes without an effect are left out, and wide
+ * replacements become their differences. A part that is left out is claimed as a read, so that the commit becomes stale
+ * if another session changes it. SPEC: S46, S57, S58.
  */
 import type { Json, JsonArray } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -16,16 +16,16 @@ import { isPrefix, type PathOperation } from "./path-operation.ts";
 import type { DocumentShare } from "./pending-commit.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 
-/** What applying a commit adds to. */
+/** Collects the results of applying a commit. */
 export interface Application {
   changes: readonly Change[];
   claims: readonly ReadClaim[];
-  /** The sequence and the tick that the replica stands at. */
+  /** The replica's current sequence and tick. */
   readonly position: number;
   readonly tick: number;
 }
 
-/** Undefined when nothing happened to the document. */
+/** Undefined if the document is unchanged. */
 export function applyDraft(
   document: ReplicaDocument,
   draft: Draft,
@@ -66,33 +66,36 @@ export function applyDraft(
   return applied.length === 0 ? undefined : { commit: undefined, document, operations: applied, inverses };
 }
 
-/** Applies one operation, adds what changed, and gives what takes it back. */
+/** Applies one operation, records the change, and returns the inverse. */
 function apply(document: ReplicaDocument, operation: PathOperation, application: Application): PathOperation {
   const { inverse, change } = document.apply(operation);
   application.changes = withOne(application.changes, change);
   return inverse;
 }
 
-/** Whether an operation is certain to happen as it stands; so most do. */
+/** Whether an operation certainly has an effect as written; most do. */
 function isPlain(operation: PathOperation, before: Json | undefined): boolean {
   if (before === undefined || operation.op === "delete") return true;
   return operation.op === "set" && typeof operation.value !== "object" && !Object.is(operation.value, before);
 }
 
-/** Whether an operation puts something small that is not what is there. What it puts was compared with that when it was written. */
+/**
+ * Whether an operation writes a small, different value. The value was compared with the current one when it was
+ * written.
+ */
 function isAnother(operation: PathOperation, before: Json | undefined): boolean {
   return operation.op === "set" && !Object.is(operation.value, before) && !isWide(operation.value);
 }
 
 interface Effect {
   readonly operations: readonly PathOperation[];
-  /** Part of what was written is there already. */
+  /** Part of the written value equals the current one. */
   readonly leavesOut: boolean;
 }
 
 const NO_EFFECT: Effect = { operations: [], leavesOut: true };
 
-/** What an operation comes to over the present value. */
+/** The effect of an operation on the current value. */
 function effectOf(operation: PathOperation, before: Json): Effect {
   if (operation.op === "delete") return { operations: [operation], leavesOut: false };
   if (operation.op === "splice") return effectOfSplice(operation, before as JsonArray);
@@ -114,7 +117,7 @@ function effectOfSplice(operation: PathOperation & { op: "splice" }, before: Jso
   return isSame ? NO_EFFECT : { operations: [{ op, path, index, remove, insert }], leavesOut: false };
 }
 
-/** Whether the commit itself has put what is at the path. */
+/** Whether this commit itself has written the value at the path. */
 function isReplacedBy(applied: readonly PathOperation[], path: Path): boolean {
   return applied.some((own) => own.op !== "splice" && isPrefix(own.path, path));
 }

@@ -1,21 +1,21 @@
 /**
- * The clearance of the code that runs now, where that is less than everything: the handler of a capability with a clearance (decision 0010). It
- * holds after an `await` too, on engines with an async context. SPEC: F9.
+ * The clearance of the running code, if it is limited: the handler of a capability with a clearance (decision 0010). It
+ * stays in force after an `await`, on engines with an async context. SPEC: F9.
  *
- * Only plain code is meant. Runs of nodes, handlers and transactions carry their own, which they were given when they began.
+ * Only for plain code. Runs of nodes, handlers and transactions carry their own clearance from their start.
  */
 import { asyncContext } from "../host/async-context.ts";
 import { isWithin, type Label } from "./label.ts";
 
-/** One for all: the runtime executes one thing at a time, and whatever enters leaves before another does. */
+/** One variable is enough: execution is single-threaded and calls nest. */
 let current: Label | undefined;
 
-/** What plain code may know now; undefined: everything. */
+/** The clearance of plain code now; undefined is unlimited. */
 export function ambientClearance(): Label | undefined {
   return current ?? asyncContext.get()?.clearance;
 }
 
-/** Calls code that may know this, and no more than whoever calls it; undefined: as much. */
+/** Calls code with this clearance, limited by that of the caller; undefined keeps the caller's. */
 export function withClearance<T>(clearance: Label | undefined, code: () => T): T {
   const outer = current;
   const narrow = narrowed(clearance);
@@ -27,7 +27,7 @@ export function withClearance<T>(clearance: Label | undefined, code: () => T): T
   }
 }
 
-/** A clearance that plain code gives to what it starts: no more than it has itself. */
+/** A clearance that plain code passes on, limited by its own. */
 export function narrowed(clearance: Label | undefined): Label | undefined {
   const outer = ambientClearance();
   if (outer === undefined || clearance === undefined) return clearance ?? outer;

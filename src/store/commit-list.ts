@@ -1,13 +1,14 @@
 /**
- * Commits of one session by their local sequence: they come in ascending order and mostly leave in it. An array, not a `Map`: a map through
- * which entries pass leaves a chain of dead tables behind that keeps the young garbage alive, which was half of the cost of a commit.
+ * Commits of one session by local sequence, which are added and mostly removed in ascending order. An array, because a
+ * `Map` with passing entries leaves dead tables behind that keep young garbage alive; that was half of the cost of a
+ * commit.
  */
 
-/** Fewer empty places than this are not worth another array. */
+/** With fewer empty places the array is not compacted. */
 const LEFT_MIN = 32;
 
 export class CommitList<T extends { readonly localSequence: number }> implements Iterable<T> {
-  /** Ascending, from `#first` on: what has left at the front is cut off now and then, not one by one. */
+  /** Ascending from `#first` on. Removed entries at the front are cut off in bulk. */
   #commits: (T | undefined)[] = [];
   #first = 0;
 
@@ -38,19 +39,19 @@ export class CommitList<T extends { readonly localSequence: number }> implements
       return;
     }
     this.#commits[this.#first++] = undefined;
-    // Cut off when it is more than what is left: each is moved once at most.
+    // Compacted when more than half is empty, so each entry is moved at most once on average.
     if (this.#first < LEFT_MIN || this.#first * 2 < this.#commits.length) return;
     this.#commits = this.#commits.slice(this.#first);
     this.#first = 0;
   }
 
-  /** Where a commit of that sequence stands, or would. */
+  /** The index of a commit with this sequence, or its insertion point. */
   #placeOf(localSequence: number): number {
     let low = this.#first;
     let high = this.#commits.length;
-    // A new one, mostly. Looking for its place would touch commits that nothing else has touched for long.
+    // Mostly a new commit. A binary search would touch commits that are no longer in the CPU cache.
     if (low === high || this.#sequenceAt(high - 1) < localSequence) return high;
-    // Mostly there are no gaps: then it stands as far from the first as its number says.
+    // Mostly there are no gaps, so the index follows from the number.
     const guess = low + localSequence - this.#sequenceAt(low);
     if (guess >= low && guess < high && this.#sequenceAt(guess) === localSequence) return guess;
     while (low < high) {

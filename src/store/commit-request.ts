@@ -1,5 +1,5 @@
 /**
- * Turning a transaction into the request that a backend gets: what it read and as of when, what it stands on, what it writes.
+ * Converts a transaction into the request for a backend: dated reads, pending commits it depends on, and patches.
  */
 import { placeText } from "../message/path.ts";
 import {
@@ -20,12 +20,12 @@ import { type Rejection, rejected } from "./rejection.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import type { CommitExtras, DocumentPart } from "./transaction.ts";
 
-/** As of which sequence the replica's copy of a document is. */
+/** The sequence of the replica's copy of a document. */
 export function sequenceSeen(document: ReplicaDocument, position: number): number {
   return document.isKnown ? Math.max(document.loadedAt, position) : NOT_HERE;
 }
 
-/** What a transaction that ends has read, dated. Of one document, it is the log itself. */
+/** The reads of a finished transaction, with their sequences. With one document, the log's own list is used. */
 export function readClaims(parts: readonly DocumentPart[], position: number): readonly ReadClaim[] {
   for (const { document, log } of parts) {
     const sequence = sequenceSeen(document, position);
@@ -63,7 +63,7 @@ export function buildRequest(
     readonly reads: readonly ReadClaim[];
     readonly patches: readonly DocumentPatch[];
     readonly dependsOn: readonly number[];
-    /** One of the patches too. */
+    /** Also included in `patches`. */
     readonly receipt?: Receipt | undefined;
     readonly isAdmitted?: boolean;
   },
@@ -92,7 +92,7 @@ export function buildRequest(
   };
 }
 
-/** A transaction's list as it was when it ended: whoever still has that may change it before a backend decides. */
+/** Copies a list of the transaction, because its owner may change it before the backend decides. */
 function ownList<Row>(rows: readonly Row[]): readonly Row[] {
   return rows.length === 0 ? NONE : [...rows];
 }
@@ -103,7 +103,7 @@ function withReceipt(given: readonly Precondition[], receipt: Receipt | undefine
   return receipt === undefined ? own : [...own, receipt];
 }
 
-/** Whether there is nothing in it that a backend would have to hear of. */
+/** Whether the extras are empty. */
 export function isNothing(extras: Readonly<CommitExtras> | undefined): boolean {
   if (extras === undefined) return true;
   const { preconditions, entries, settlements, due, basis, basisRemoved, labels } = extras;
@@ -111,7 +111,7 @@ export function isNothing(extras: Readonly<CommitExtras> | undefined): boolean {
   return preconditions.length + labels.length + rows === 0;
 }
 
-/** The first read that somebody in this process has written since. */
+/** The first read that another commit of this process has changed since. */
 export function firstMoved(parts: readonly DocumentPart[]): Rejection | undefined {
   for (const { document, log } of parts) {
     for (const read of log.reads) {
@@ -123,7 +123,7 @@ export function firstMoved(parts: readonly DocumentPart[]): Rejection | undefine
   return undefined;
 }
 
-/** Why a transaction that only read cannot last: what it has read was not loaded. */
+/** The rejection of a read-only transaction that read a document before it was loaded. */
 export function firstNotHere(claims: readonly ReadClaim[]): Rejection | undefined {
   const claim = claims.find(({ sequence }) => sequence === NOT_HERE);
   if (claim === undefined) return undefined;
@@ -131,10 +131,10 @@ export function firstNotHere(claims: readonly ReadClaim[]): Rejection | undefine
   return rejected("stale", "read-moved", message);
 }
 
-/** What the shares of a commit change, with its receipt where it leaves one. */
+/** The patches of a commit, including its receipt if it has one. */
 export function patchesOf(shares: readonly DocumentShare[], receipt?: Receipt): readonly DocumentPatch[] {
   if (receipt === undefined) return shares.map(patchOf);
-  // Most commits with a receipt change one document besides: no list is made only to be copied.
+  // Common case, one document and a receipt: avoids an intermediate list.
   const only = shares.length === 1 ? shares[0] : undefined;
   return only === undefined ? [...shares.map(patchOf), receipt] : [patchOf(only), receipt];
 }

@@ -1,7 +1,7 @@
 /**
- * The order in which every backend decides a commit (rule S6): replay, stacking, preconditions, reads, sizes, claims. One function over
- * the facts a backend looks up, so that backends cannot disagree about what a conflict is. It decides and writes nothing itself;
- * claims come last, so that a backend may learn whether one is held by settling it.
+ * The order in which every backend decides a commit (S6): replay, stacking, preconditions, reads, sizes, claims. One
+ * pure function over facts that the backend looks up, so that all backends agree about conflicts. Claims come last, so
+ * that a backend may test a claim by settling it.
  */
 import { DOCUMENT_BYTES_MAX } from "../limits.ts";
 import { timeInId } from "../message/id-time.ts";
@@ -34,32 +34,35 @@ export interface DocumentHead {
 }
 
 export interface OversizedDocument extends DocumentRef {
-  /** Of its text with the text of the commit's operations. */
+  /** Size of its text plus the text of the commit's operations. */
   readonly bytes: number;
-  /** The text is not measured: values count that were replaced since the last snapshot. */
+  /** The size is an upper estimate: it includes values that were replaced since the last snapshot. */
   readonly isEstimate: boolean;
 }
 
-/** What a backend must be able to tell inside the transaction in which the commit will be applied. */
+/** Facts that a backend looks up inside the transaction that will apply the commit. */
 export interface CommitFacts {
   commitOf(identity: CommitIdentity): StoredCommit | undefined;
-  /** Whether there is such a commit; cheaper to tell than what it was. */
+  /** Whether there is a commit of this identity; cheaper than `commitOf`. */
   wasMade(identity: CommitIdentity): boolean;
-  /** Undefined when the document never was; a tombstone has a head. */
+  /** Undefined if the document never existed; a tombstone has a head. */
   head(ref: DocumentRef): DocumentHead | undefined;
-  /** The paths that other sessions wrote after the sequence; undefined when that can no longer be told. */
+  /** The paths that other sessions wrote after the sequence; undefined if the change log no longer reaches back. */
   writtenSince(ref: DocumentRef, sequence: number, exceptSession: string): Iterable<Path> | undefined;
-  /** Whether a commit after the sequence created or removed a document of the claimed set; undefined when that can no longer be told. */
+  /** Whether a commit after the sequence created or removed a document of the claimed set; undefined if unknown. */
   membersChanged(claim: MembershipClaim): boolean | undefined;
   /** The first document that the commit would make larger than `DOCUMENT_BYTES_MAX`. */
   oversized(): OversizedDocument | undefined;
-  /** Of what was made before, receipts may have been removed. 0 while none was. */
+  /** Receipts of messages made before this time may have been removed. 0 if none was. */
   readonly horizonMs: number;
-  /** With these data, where they are given. */
+  /** If `was` is given, the row must have this data. */
   hasDueRow(kind: string, key: string, was?: Json): boolean;
   /** The version of the consumer table. */
   readonly consumersVersion: number;
-  /** The first of them whose claim is no longer held. Asked when nothing else is left to decide: it may settle what it is asked for. */
+  /**
+   * The first settlement whose claim is no longer held. Asked last, because the backend may settle the others
+   * meanwhile.
+   */
   lostClaim(settlements: readonly Settlement[]): Settlement | undefined;
 }
 
@@ -144,8 +147,8 @@ function sizes(facts: CommitFacts): Rejection | undefined {
 }
 
 /**
- * A receipt that is not there proves nothing once the horizon has passed what it would be of. Whoever settles a claim need not prove it: the row was in
- * the journal all along, and so all its receipts are there (decision 0014).
+ * Behind the horizon, a missing receipt does not prove that a message is new. A commit that settles a claim is exempt:
+ * its row was in the journal all along, so all its receipts still exist (decision 0014).
  */
 function outlived(
   madeAtMs: number | undefined,
@@ -156,7 +159,7 @@ function outlived(
   return tooOld("this", madeAtMs, horizonMs);
 }
 
-/** Why entries are not taken into the journal: an event that is not there and is too old may have been there, handled and removed. */
+/** Refuses events behind the horizon that have no row: they may have been handled and removed. */
 export function outlivedEntry(
   entries: readonly { readonly kind: string; readonly messageId: string }[],
   horizonMs: number,
@@ -194,7 +197,7 @@ function reads(request: CommitRequest, facts: CommitFacts): Rejection | undefine
   let of: DocumentRef | undefined;
   let head = 0;
   for (const read of request.reads) {
-    // Reads of one document come together: its head is looked up once.
+    // Reads of one document are adjacent, so its head is looked up once.
     if (of === undefined || of.id !== read.id || of.scope !== read.scope) {
       of = read;
       head = facts.head(read)?.sequence ?? 0;

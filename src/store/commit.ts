@@ -1,6 +1,6 @@
 /**
- * What travels from a replica to a backend in one atomic unit, and the answer. Plain data: it can be sent, stored and
- * replayed. Everything in one request lands in one backend transaction or not at all.
+ * The atomic request that a replica sends to a backend, and its answer. Plain data that can be sent, stored and
+ * replayed. All parts of a request land in one backend transaction or none does.
  */
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
@@ -10,7 +10,7 @@ import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { Rejection } from "./rejection.ts";
 
-/** How much of what lies at a path a read depended on; what each conflicts with is in `path-operation.ts`. */
+/** How much of the value at a path a read depended on. `path-operation.ts` has the conflicts of each depth. */
 export type ReadDepth = "deep" | "shallow" | "reach";
 
 export interface ReadClaim extends DocumentRef {
@@ -21,8 +21,8 @@ export interface ReadClaim extends DocumentRef {
 }
 
 /**
- * Stands for the sequence that a read saw of a document which was not loaded: it took it for absent. Whoever has written it since, its
- * own session too: the replica may have let go of what it wrote.
+ * Replaces the sequence of a read of a document that was not loaded and so read as absent. The read conflicts with
+ * every write, also of the same session, because the replica may have unloaded its own write.
  */
 export const NOT_HERE = -1;
 
@@ -30,7 +30,7 @@ export interface DocumentPatch extends DocumentRef {
   readonly operations: readonly PathOperation[];
 }
 
-/** Who made a commit: unique per replica incarnation, numbered in the order the replica applied them. */
+/** The origin of a commit: a session unique per replica incarnation, and a number in the order of application. */
 export interface CommitIdentity {
   readonly session: string;
   readonly localSequence: number;
@@ -39,44 +39,47 @@ export interface CommitIdentity {
 export type Precondition =
   | ({
       readonly kind: "absent";
-      /** The document is a receipt, of something made then: what its name says (`receipt.ts`). It is not left for what is too old, and has an end. */
+      /**
+       * The document is the receipt of a message made at this time, which is encoded in its name (`receipt.ts`). Such a
+       * receipt is refused for a message older than the horizon, and is removed later.
+       */
       readonly madeAtMs?: number | undefined;
     } & DocumentRef)
   | ({ readonly kind: "originCommitted" } & CommitIdentity)
   | MembershipClaim;
 
 /**
- * The set of documents of a scope with a prefix of their ids is the one that `list` gave at a sequence. It fails (stale) if any commit
- * since then created or removed one of them, also a commit of the same session: a list shows confirmed documents only.
+ * Claims that the documents of a scope with an id prefix are those that `list` returned at a sequence. It fails (stale)
+ * if a later commit created or removed one, also a commit of the same session: a list shows only confirmed documents.
  */
 export interface MembershipClaim {
   readonly kind: "members";
   readonly scope: string;
   readonly prefix: string;
-  /** Of the page that was read first. */
+  /** Sequence of the first page that was read. */
   readonly sequence: number;
 }
 
-/** What one node's last run read, so that a restart can tell whether it must run again (Scheduler v2 §9). */
+/** The inputs of a node's last run, so that a restart can tell whether the node must run again. */
 export interface NodeBasis {
   /** Durable identity of the node, unique in its space. */
   readonly node: string;
   readonly fingerprint: string;
-  /** Gate settings and the like; opaque to the store. */
+  /** Gate settings and similar data; opaque to the store. */
   readonly settings?: Json;
   /**
-   * The sequence as of which the node's output is the one that this row describes, or `THIS_COMMIT`. Absent for a node
+   * The sequence at which the node's output is the one described by this row, or `THIS_COMMIT`. Absent for a node
    * without an output.
    */
   readonly output?: number;
   readonly inputs: readonly BasisInput[];
 }
 
-/** Stands for the sequence of the very commit that carries the basis: the input was written together with it. */
+/** Stands for the sequence of the commit that carries the basis: the input is written in the same commit. */
 export const THIS_COMMIT = -1;
 
 export interface BasisInput extends DocumentRef {
-  /** The space's sequence as of which the node saw the document, or `THIS_COMMIT`. */
+  /** The space's sequence at which the node saw the document, or `THIS_COMMIT`. */
   readonly sequence: number;
   readonly reads: readonly { readonly path: Path; readonly depth: "deep" | "shallow" }[];
 }
@@ -87,39 +90,39 @@ export interface LabelWrite extends DocumentRef {
   readonly labels: readonly string[];
 }
 
-/** The mark of what a replica of this process has made. No entry point exports it: nobody else can say so. */
+/** Marks a request made by a replica of this process. No entry point exports it, so other code cannot set it. */
 export const ADMITTED: unique symbol = Symbol("admitted");
 
 export interface CommitRequest extends CommitIdentity {
   readonly space: string;
-  /** Identity of the payload, for the replay check: the same commit sent twice carries the same digest. */
+  /** Digest of the payload for the replay check: the same commit sent twice carries the same digest. */
   readonly digest: string;
   /**
-   * A replica of this process has made it, of a transaction that is over: names, reads and patches are checked, what the patches put is frozen and
-   * nobody changes the lists any more, so a backend may keep it as it is. Not true of what has come from anywhere else.
+   * Set for a finished transaction of a replica in this process: names, reads and patches are checked, patch values are
+   * frozen and the lists no longer change. A backend may keep the request without a copy.
    */
   readonly admitted?: typeof ADMITTED | undefined;
   readonly reads: readonly ReadClaim[];
   readonly patches: readonly DocumentPatch[];
   readonly preconditions: readonly Precondition[];
-  /** Local sequences of the same session's pending commits that this one was stacked on. */
+  /** Local sequences of pending commits of the same session that this one was stacked on. */
   readonly dependsOn: readonly number[];
   readonly entries: readonly JournalEntry[];
   readonly settlements: readonly Settlement[];
   readonly due: readonly DueChange[];
   readonly basis: readonly NodeBasis[];
-  /** Nodes whose basis rows go (removed, or degraded to fresh). */
+  /** Nodes whose basis rows are removed (the node was removed, or must run fresh). */
   readonly basisRemoved: readonly string[];
   readonly labels: readonly LabelWrite[];
 }
 
 export interface Committed {
   readonly kind: "committed";
-  /** The space's sequence after this commit; unchanged by a commit without patches or labels. */
+  /** The space's sequence after this commit; a commit without patches or labels does not change it. */
   readonly sequence: number;
   /** Journal ids of `entries`, in order. */
   readonly journalIds: readonly number[];
-  /** True when the answer comes from the replay check. */
+  /** True if the answer comes from the replay check. */
   readonly replayed: boolean;
 }
 

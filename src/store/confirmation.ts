@@ -1,13 +1,13 @@
 /**
- * What becomes of a replica's commits, and what others have committed: the pending commits in order, the position up to which
- * the feed is integrated, and the three things that move them: the backend's answer, the feed, a fall. SPEC: S49-S52, S65-S69.
+ * Outcomes of a replica's commits and integration of foreign ones: the pending commits in order, and the feed position.
+ * Three inputs change them: the backend's answer, the feed, and a rollback. SPEC: S49-S52, S65-S69.
  *
- * An own commit is confirmed in feed order. Its answer may overtake others' commits that were made before it; then it waits
- * until the feed has brought those. A commit that falls takes with it whatever was stacked on it.
+ * Own commits are confirmed in feed order. If an answer overtakes earlier commits of other sessions, it waits until the
+ * feed has delivered them. A rolled-back commit takes along the commits stacked on it.
  *
- * The backend lets a session's own writes pass unseen, because its replica has applied them. A commit of which nobody knows
- * whether it landed breaks that: it is taken back here and may be there. So the replica goes on under a new session, to which
- * that commit, should it turn up, is anybody else's.
+ * The backend does not validate a session's reads against its own writes, because the replica has applied them. After a
+ * commit with unknown outcome that is unsafe: it is rolled back here but may be stored. So the replica starts a new
+ * session, and such a commit counts as foreign if it appears in the feed.
  */
 
 import type { Host } from "../host/host.ts";
@@ -28,7 +28,7 @@ import type { ReplicaDocument } from "./replica-document.ts";
 import { type FeedCommit, type Store, StoreError } from "./store.ts";
 import { UnseenLabels } from "./unseen-labels.ts";
 
-/** Hears of receipts that commits of others have left. */
+/** Notified of receipts in commits of other sessions. */
 export interface ReceiptListener {
   noted(name: string): void;
   /** Commits were missed. */
@@ -36,13 +36,13 @@ export interface ReceiptListener {
 }
 
 export class Confirmation implements Newcomers {
-  /** Everything up to this commit sequence is integrated. */
+  /** All commits up to this sequence are integrated. */
   position: number;
-  /** Under which new commits are made. */
+  /** The session of new commits. */
   session: string;
-  /** How often something that could be read was taken back. */
+  /** Number of rollbacks of visible changes. */
   reverts = 0;
-  /** Told of what goes wrong where nobody waits for it. */
+  /** Receives errors that no caller waits for. */
   tell: (trouble: unknown) => void;
   readonly #space: string;
   readonly #host: Host;
@@ -51,10 +51,10 @@ export class Confirmation implements Newcomers {
   readonly #notifier: Notifier;
   readonly #notices: OutcomeNotices;
   readonly #unseenLabels: UnseenLabels;
-  /** What stands on another comes after it. */
+  /** A commit comes after those that it depends on. */
   readonly #pending = new CommitList<PendingCommit>();
   #catchingUp: Promise<void> | undefined;
-  /** Something happened while catching up, so that one more look is needed. */
+  /** Another catch-up was requested while one was running. */
   #again = false;
 
   foreignReceipts: ReceiptListener | undefined;
@@ -80,7 +80,7 @@ export class Confirmation implements Newcomers {
     this.#documents.newcomers = this;
   }
 
-  /** Somebody asks for a document that was not here: it may be what a pending commit leaves. */
+  /** A document was created in memory: it may be the receipt of a pending commit. */
   met(document: ReplicaDocument): void {
     if (!isReceiptName(document.id)) return;
     for (const commit of this.#pending) {
@@ -89,7 +89,7 @@ export class Confirmation implements Newcomers {
     }
   }
 
-  /** A transaction that only read is as good as the commits it read from. */
+  /** The outcome of a read-only transaction is that of the commits it read from. */
   async outcomeOfReading(claims: readonly ReadClaim[], dependsOn: readonly number[]): Promise<CommitOutcome> {
     const { position } = this;
     const notLoaded = firstNotHere(claims);
@@ -106,7 +106,7 @@ export class Confirmation implements Newcomers {
     return this.#pending;
   }
 
-  /** Whether the pending commits that have written here stand, once that is known; undefined where there are none. */
+  /** Resolves with whether all pending commits with writes are confirmed; undefined if there are none. */
   standing(): Promise<boolean> | undefined {
     const outcomes: Promise<CommitOutcome>[] = [];
     for (const { shares, outcome } of this.#pending) if (shares.length > 0) outcomes.push(outcome);
@@ -114,7 +114,7 @@ export class Confirmation implements Newcomers {
     return Promise.all(outcomes).then((answers) => answers.every(({ kind }) => kind === "committed"));
   }
 
-  /** Sends a commit that has been applied, and awaits its fate; one that cannot be made any more falls at once. */
+  /** Sends an applied commit and waits for its outcome. With a `refusal` it is rolled back without being sent. */
   send(pending: PendingCommit, refusal: Rejection | undefined = this.#refusal(pending)): void {
     this.#pending.add(pending);
     const listener = (answer: CommitOutcome | Error) =>
@@ -123,7 +123,7 @@ export class Confirmation implements Newcomers {
     answer?.then(listener, (error: unknown) => this.#answered(pending, rejectionFor(error)));
   }
 
-  /** A commit can name only commits of its own session as those it stands on. */
+  /** A commit can depend only on commits of its own session. */
   #refusal(pending: PendingCommit): Rejection | undefined {
     for (const localSequence of pending.request.dependsOn) {
       if (this.#pending.get(localSequence)?.session === pending.session) continue;
@@ -145,12 +145,12 @@ export class Confirmation implements Newcomers {
       pending.finish("confirmed", outcome, this.#notices);
     } else {
       pending.answer = outcome;
-      // A feed that cannot be read now changes nothing about the answer: the commit is durable.
+      // The commit is durable even if the feed cannot be read now.
       this.catchUp().catch(() => pending.finish("confirmed", outcome, this.#notices));
     }
   }
 
-  /** The commit's changes are now part of the confirmed state. */
+  /** The commit's changes become part of the confirmed state. */
   #confirm(pending: PendingCommit, sequence: number): void {
     this.#pending.delete(pending.localSequence);
     if (pending.movesSpace) this.position = Math.max(this.position, sequence);
@@ -161,7 +161,7 @@ export class Confirmation implements Newcomers {
 
   // The feed ---------------------------------------------------------------------------------------------------------
 
-  /** Integrates what others have committed. One at a time; a call during another makes it look once more. */
+  /** Integrates foreign commits. Runs once at a time; a call during a run makes it read again. */
   catchUp(): Promise<void> {
     this.#again = true;
     this.#catchingUp ??= this.#readFeed();
@@ -175,7 +175,7 @@ export class Confirmation implements Newcomers {
         await this.#readPage();
       }
     } finally {
-      // In the same breath as the last look: a call that comes after it must begin another.
+      // Synchronous with the last check of `#again`: a later call must start a new run.
       this.#catchingUp = undefined;
     }
   }
@@ -184,7 +184,8 @@ export class Confirmation implements Newcomers {
     const asked = this.position;
     const page = await this.#store.changesSince(this.#space, asked, FEED_PAGE_COMMITS);
     this.#documents.turn?.seal();
-    // Own commits may have been confirmed meanwhile, and then there was no gap. Behind a real one none can be, until the end.
+    // Own commits confirmed meanwhile can explain the gap. Behind a real gap no commit is confirmed until the reload
+    // ends.
     if (page.gap && asked === this.position) await this.#reload();
     else if (this.#documents.isLabelled || page.commits.some(({ labels }) => labels.length > 0))
       await this.#integrateLabelled(page.commits);
@@ -196,14 +197,14 @@ export class Confirmation implements Newcomers {
     this.#documents.isLabelled = true;
     await this.#see(commits);
     for (const commit of commits) {
-      // An own commit before it may have put one more document.
+      // An own commit before it may have created another document.
       const labels = this.#see([commit]);
       if (labels !== undefined) await labels;
       this.#integrate(commit);
     }
   }
 
-  /** How what others have written is labelled; mostly there is nothing to find out. */
+  /** Loads the labels of documents that other sessions wrote; mostly none are needed. */
   #see(commits: readonly FeedCommit[]): Promise<void> | undefined {
     const isNews = (commit: FeedCommit) => commit.sequence > this.position && this.#own(commit) === undefined;
     const labels = this.#unseenLabels.before(commits.filter(isNews));
@@ -241,7 +242,7 @@ export class Confirmation implements Newcomers {
     this.#notifier.tell({ kind: "integrate", changes, labels, commit: { session, localSequence } });
   }
 
-  /** The feed no longer reaches back to our position. */
+  /** The feed no longer reaches back to the current position. */
   async #reload(): Promise<void> {
     this.foreignReceipts?.missed();
     const reload = new Reload(
@@ -261,7 +262,9 @@ export class Confirmation implements Newcomers {
     if (reload.trouble !== undefined) this.tell(reload.trouble);
   }
 
-  /** What own commits had put is not here any more: others may have written over it, and nobody tells of that. */
+  /**
+   * Drops the effect of own commits on an unloaded document: later foreign writes to it may be missing from the feed.
+   */
   #forget(document: ReplicaDocument, isKept: (commit: PendingCommit) => boolean): void {
     const changes = document.rebase(() => {}, [], isKept);
     this.#documents.written(changes);
@@ -293,10 +296,10 @@ export class Confirmation implements Newcomers {
     this.#notifier.tell({ kind: "revert", changes, labels, commit: { session, localSequence } });
   }
 
-  /** What has no answer falls here: whether the store has it, or gets it, nobody knows. Gives how many there were. */
+  /** Rolls back all unanswered commits and returns their number. Whether the store has them is unknown. */
   giveUp(why: string): number {
     const open = [...this.#pending].filter(({ state }) => state === "pending");
-    // Those that wait for the feed alone are durable.
+    // Answered commits that only wait for the feed are durable.
     for (const pending of open) if (pending.answer) pending.finish("confirmed", pending.answer, this.#notices);
     const unanswered = open.filter(({ state }) => state === "pending");
     const rejection = rejected("unknown", "no-answer", why);
@@ -311,11 +314,11 @@ export class Confirmation implements Newcomers {
   }
 }
 
-/** What an error of the backend means for the commit that it struck. */
+/** The rejection that corresponds to an error of the backend. */
 function rejectionFor(error: unknown): Rejection {
   const message = thrownText(error);
   if (!(error instanceof StoreError)) return rejected("unknown", "no-answer", message);
-  // Misuse is found before anything is written; a store that has stopped takes nothing more.
+  // Misuse is detected before a write; a stopped store writes no more.
   if (error.code === "STORE_MISUSE") return rejected("refused", "protocol", message);
   return rejected("failed", "store-stopped", message);
 }

@@ -1,7 +1,7 @@
 /**
- * Consumers: which subscribers are owed the events of which topics (a consumer group of one subscriber id). A consumer is declared
- * until it is removed, whether a process runs it or not. An event is settled only when every declared consumer of its topic has
- * handled it. States and reasons: `docs/decisions/0022-consumers.md`. SPEC: S150-S154.
+ * Consumers: which subscribers receive the events of which topics (a consumer group of one subscriber id). A consumer
+ * stays declared until it is removed, whether a process runs it or not. An event is settled only when every declared
+ * consumer of its topic has handled it. States and reasons: `docs/decisions/0022-consumers.md`. SPEC: S150-S154.
  */
 import { isWildcard, matchesTopic } from "../message/topic-pattern.ts";
 
@@ -21,26 +21,29 @@ export interface DeclaredConsumer extends Consumer {
 }
 
 export interface ConsumerTable {
-  /** Rises whenever a consumer is declared or removed. */
+  /** Rises with every declaration or removal. */
   readonly version: number;
-  /** In the order of name and pattern. */
+  /** Sorted by name and pattern. */
   readonly consumers: readonly DeclaredConsumer[];
 }
 
 export interface ConsumerDeclaration {
   readonly consumers: readonly Consumer[];
-  /** The consumers that run under a lease, instead of those named before. */
+  /** The consumers that run under a lease; replaces the earlier set. */
   readonly running?: { readonly lease: number; readonly keys: readonly string[] };
 }
 
 export interface ConsumerRemoval extends Consumer {
   /** Rows changed in one step. */
   readonly limit: number;
-  /** A lease that does not count: its holder no longer runs the consumer. */
+  /** A lease that does not count because its holder no longer runs the consumer. */
   readonly exceptLease?: number | undefined;
 }
 
-/** `partly`: more events wait for it than one step takes, so call again. `running`: a live lease runs it, so nothing was changed. */
+/**
+ * `partly`: more events wait for it than one step takes; call again. `running`: a live lease runs it; no change was
+ * made.
+ */
 export type RemovalResult = "removed" | "partly" | "running" | "unknown";
 
 /** Names a consumer in claims and deliveries. Subscriber ids and topics have no blanks, so no two keys are equal. */
@@ -57,7 +60,7 @@ export function wantsTopic({ pattern }: Consumer, topic: string): boolean {
   return isWildcard(pattern) ? matchesTopic(pattern, topic) : pattern === topic;
 }
 
-/** How the journal names a consumer's delivery of an event. Its topic is the event's, so only a pattern is part of the name. */
+/** The name of a consumer's delivery of an event. The topic is the event's, so the name includes only a pattern. */
 export function deliveryName({ name, pattern }: Consumer): string {
   return isWildcard(pattern) ? `${name} ${pattern}` : name;
 }

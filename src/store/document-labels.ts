@@ -1,7 +1,7 @@
 /**
- * What the places of one document are labelled with, as a replica knows it: what is confirmed, with this replica's pending label
- * writes on top, and what holds only here: declared by the program before the document is loaded, and given by the node that
- * derives it. Only documents that are labelled have one. SPEC: S76.
+ * The labels of the places of one document in a replica: confirmed labels, pending label writes on top, and local ones
+ * (declared by the program before the load, or derived by the node that computes it). Exists only for labelled
+ * documents. SPEC: S76.
  */
 import type { Path } from "../message/path.ts";
 import type { LabelWrite } from "./commit.ts";
@@ -11,7 +11,7 @@ import { isPrefix } from "./path-operation.ts";
 import type { PendingCommit } from "./pending-commit.ts";
 import type { AddressLabels } from "./store.ts";
 
-/** A label write that is stored, since that sequence. */
+/** A stored label write and its sequence. */
 interface StoredLabels {
   readonly sequence: number;
   readonly write: AddressLabels;
@@ -22,7 +22,7 @@ interface PendingLabels {
   readonly write: AddressLabels;
 }
 
-/** Labels of a document before and after something happened to them. */
+/** Labels of a document before and after a change. */
 export interface LabelChange extends DocumentRef {
   readonly before: readonly PlaceLabel[];
   readonly after: readonly PlaceLabel[];
@@ -32,29 +32,29 @@ const NOWHERE: readonly PlaceLabel[] = Object.freeze([]);
 
 export class DocumentLabels {
   #confirmed: readonly AddressLabels[] = [];
-  /** The last write to each place since the last load. Another load, which shows less, may be on its way. */
+  /** The last write to each place since the last load. A load with an older state may still arrive. */
   #since: readonly StoredLabels[] = [];
   #pending: readonly PendingLabels[] = [];
-  /** What the program has declared; joined to whatever is stored. */
+  /** Labels declared by the program; joined with the stored ones. */
   #declared: readonly AddressLabels[] = [];
-  /** What was derived for the whole document by its node's last run. */
+  /** The label of the whole document from its node's last run. */
   #derived: Label = PUBLIC;
   #places: readonly PlaceLabel[] = NOWHERE;
 
-  /** All of it together. */
+  /** All labels joined. */
   get places(): readonly PlaceLabel[] {
     return this.#places;
   }
 
-  /** Whether some of it is known only here: on its way to the store, or declared and not stored yet. */
+  /** Whether some labels exist only here: pending, or declared and not stored yet. */
   get isUnstored(): boolean {
     if (this.#pending.length > 0) return true;
     return this.#declared.some(({ path, labels }) => !isWithin(labelOf(labels), at(this.#confirmed, path)));
   }
 
   /**
-   * What a backend has said as of a sequence. What is known to have been stored since is on top of it, and on top of that what this replica
-   * has pending, but for commits that the answer contains.
+   * Labels loaded at a sequence. Later stored writes are kept on top, then the pending writes, except those of commits
+   * that the load includes.
    */
   loaded(labels: readonly AddressLabels[], sequence: number, keep: (commit: PendingCommit) => boolean): void {
     this.#since = this.#since.filter((one) => one.sequence > sequence);
@@ -63,7 +63,7 @@ export class DocumentLabels {
     this.#join();
   }
 
-  /** Somebody else's label write, stored with that sequence. */
+  /** Integrates a stored label write of another session. */
   integrate(write: LabelWrite, sequence: number): void {
     this.#store(write, sequence);
     this.#join();
@@ -71,7 +71,7 @@ export class DocumentLabels {
 
   #store(write: AddressLabels, sequence: number): void {
     const isSamePlace = (one: StoredLabels) => isSame(one.write.path, write.path);
-    // What was missed while the document was loading is told late.
+    // Writes missed during a load arrive late.
     if (this.#since.some((one) => isSamePlace(one) && one.sequence > sequence)) return;
     this.#confirmed = replace(this.#confirmed, write);
     this.#since = [...this.#since.filter((one) => !isSamePlace(one)), { sequence, write }];
@@ -82,7 +82,10 @@ export class DocumentLabels {
     this.#join();
   }
 
-  /** The commit's label writes are confirmed; nothing changes but what happens when others fall, or an older load comes. */
+  /**
+   * The commit's label writes are confirmed. The visible labels stay the same; later rollbacks and older loads see them
+   * as stored.
+   */
   confirm(commit: PendingCommit, sequence: number): void {
     for (const { commit: of, write } of this.#pending) if (of === commit) this.#store(write, sequence);
     this.#pending = this.#pending.filter((pending) => pending.commit !== commit);
@@ -99,7 +102,7 @@ export class DocumentLabels {
     this.#join();
   }
 
-  /** Takes names back that were declared. */
+  /** Withdraws declared names. */
   undeclare(path: Path, names: readonly string[]): void {
     const labels = at(this.#declared, path).filter((name) => !names.includes(name));
     this.#declared = replace(this.#declared, { path, labels });
@@ -115,7 +118,7 @@ export class DocumentLabels {
     return this.#derived;
   }
 
-  /** What is stored, or on its way, for exactly this place. */
+  /** The stored or pending label of exactly this place. */
   stored(path: Path): Label {
     return at(this.#stored(), path);
   }
@@ -134,7 +137,7 @@ export class DocumentLabels {
   }
 }
 
-/** A label write replaces what its place had; an empty one removes it. */
+/** A label write replaces the labels of its place; an empty one removes them. */
 function replace(labels: readonly AddressLabels[], { path, labels: names }: AddressLabels): readonly AddressLabels[] {
   const others = labels.filter((one) => !isSame(one.path, path));
   return names.length === 0 ? others : [...others, { path, labels: names }];

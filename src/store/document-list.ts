@@ -1,10 +1,10 @@
 /**
- * Lists of documents by a prefix of their ids. SPEC: S122-S126. Ids are ordered by their UTF-8 bytes, which is the order of their code
- * points: SQLite (`BINARY`) and Postgres (`COLLATE "C"`) have it as an index, and JavaScript's own order of texts differs from it.
+ * Lists of documents by a prefix of their ids. SPEC: S122-S126. Ids are ordered by UTF-8 bytes, which is the order of
+ * code points. SQLite (`BINARY`) and Postgres (`COLLATE "C"`) index it; the order of JavaScript strings differs.
  */
 import type { PathOperation } from "./path-operation.ts";
 
-/** Less than 0 when `a` comes first. */
+/** Negative if `a` comes first. */
 export function compareIds(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let at = 0; at < length; at++) {
@@ -14,7 +14,7 @@ export function compareIds(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Half of a character above U+FFFF comes after every character below. */
+/** A surrogate (half of a character above U+FFFF) sorts after every character below. */
 function rank(unit: number): number {
   return unit >= SURROGATES_FROM && unit <= SURROGATES_TO ? unit + 0x1_0000 : unit;
 }
@@ -23,7 +23,7 @@ const SURROGATES_FROM = 0xd800;
 const SURROGATES_TO = 0xdfff;
 const LAST_POINT = 0x10_ffff;
 
-/** The least text that comes after every text with the prefix; undefined when there is none. */
+/** The least text after every text with the prefix; undefined if there is none. */
 export function prefixEnd(prefix: string): string | undefined {
   const points = [...prefix];
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
@@ -35,7 +35,7 @@ export function prefixEnd(prefix: string): string | undefined {
   return undefined;
 }
 
-/** Whether operations leave a document with a value or without one; undefined when they leave that as it was. */
+/** Whether a document has a value after the operations; undefined if they do not decide it. */
 export function presenceAfter(operations: readonly PathOperation[]): boolean | undefined {
   for (let at = operations.length - 1; at >= 0; at--) {
     const { op, path } = operations[at] as PathOperation;

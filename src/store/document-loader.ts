@@ -1,7 +1,7 @@
 /**
- * Loading documents for a replica: reads of one turn become one request. Every request starts a new generation, so that a
- * caller who needs what he just read can wait until the loads that he started, and those they led to, are over. What could not be
- * loaded and is still held then is tried again after a while: whoever rests on it may never read again by himself. SPEC: S63, S64.
+ * Loads documents for a replica: reads of one turn become one request. Every request starts a new generation, so that a
+ * caller can wait for the loads that its reads started. A failed load of a held document is retried later, because its
+ * holder may never read it again. SPEC: S63, S64.
  */
 import { LOAD_RETRY_MAX_MS, LOAD_RETRY_MS } from "../limits.ts";
 import { type LoadHome, type LoadSource, loadApart } from "./load-apart.ts";
@@ -10,16 +10,16 @@ import { RetryTimer } from "./retry-timer.ts";
 import type { LoadResult } from "./store.ts";
 
 export class DocumentLoader implements LoadHome {
-  /** Grows with every request for a document that was not here. */
+  /** Increases with every request for a document that is not in memory. */
   generation = 0;
   readonly #source: LoadSource;
   readonly #home: Pick<LoadHome, "arrived">;
-  /** Asked for in this turn. */
+  /** Requested in this turn. */
   #wanted: ReplicaDocument[] = [];
   /** Requests whose answer is outstanding. */
   #inFlight = 0;
   #waiting: (() => void)[] = [];
-  /** Documents whose last load failed, until the next try. */
+  /** Documents whose last load failed, until the next attempt. */
   readonly #failed = new Set<ReplicaDocument>();
   readonly #retry: RetryTimer;
 
@@ -41,13 +41,13 @@ export class DocumentLoader implements LoadHome {
     if (this.#wanted.length === 1) this.#source.host.microtask(() => void this.#send());
   }
 
-  /** Resolves when no load is outstanding; never rejects: a failed load leaves its reason on the document. */
+  /** Resolves when no load is outstanding. Never rejects: a failed load leaves its error on the document. */
   settled(): Promise<void> {
     if (this.idle) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** What has failed is not tried again any more. */
+  /** Ends the retries of failed loads. */
   close(): void {
     this.#retry.close();
     this.#failed.clear();
@@ -87,7 +87,7 @@ export class DocumentLoader implements LoadHome {
     this.#failed.add(document);
   }
 
-  /** One that was here could not be loaded anew. */
+  /** A loaded document could not be loaded again. */
   lost(document: ReplicaDocument, error: unknown): void {
     this.#failed.add(document);
     this.#retry.failed(error);

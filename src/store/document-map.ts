@@ -1,17 +1,17 @@
 /**
- * Something for each document of a space. By scope, then by id: two look-ups of names whose hashes are known are cheaper than making one
- * name of both, which would have to be hashed anew for every look-up. Whoever works on a document asks for it several times in a row, so
- * what was found last is remembered.
+ * A map from documents to values, by scope and then by id: two lookups with cached string hashes are cheaper than
+ * hashing a combined key each time. Callers often look up one document several times in a row, so the last result is
+ * cached.
  */
 import type { DocumentRef } from "./document.ts";
 
 export class DocumentMap<T> {
   readonly #scopes = new Map<string, Map<string, T>>();
   #size = 0;
-  /** The ids of the scope that was asked for last; nearly all documents are in one. */
+  /** The ids of the last scope; almost all documents share one. */
   #scope = "";
   #ids: Map<string, T> | undefined;
-  /** Found last, in that scope. */
+  /** The last result in that scope. */
   #id = "";
   #found: T | undefined;
 
@@ -29,7 +29,7 @@ export class DocumentMap<T> {
     return found;
   }
 
-  /** Adds what is not there yet. */
+  /** Adds an entry that must not exist yet. */
   add({ scope, id }: DocumentRef, value: T): void {
     if (scope !== this.#scope) this.#enter(scope);
     if (this.#ids === undefined) {

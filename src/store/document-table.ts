@@ -1,10 +1,11 @@
 /**
- * The documents of a replica: which are here, which are being loaded, which may be dropped, and what was written to them since
- * the oldest open transaction began. Bounded: beyond its maximum it drops documents that nobody holds and nothing pends on,
- * those not touched since the last sweep first. SPEC: S60-S66.
+ * The documents of a replica: loaded, loading, evictable, and their writes since the oldest open transaction began.
+ * Bounded: above the maximum it drops documents without holders and pending commits, those not touched since the last
+ * sweep first. SPEC: S60-S66.
  *
- * Nothing is dropped under the feet of code that runs: a sweep has a microtask of its own, before which every turn is sealed. So whoever
- * looks a document up may use it until he lets go of the thread, and after that looks it up again or has held it.
+ * Eviction never happens under running code: a sweep has its own microtask and first seals every turn. A looked-up
+ * document may be used until the caller yields the thread; afterwards the caller looks it up again, or must have held
+ * it.
  */
 import type { Host } from "../host/host.ts";
 import { isCleanText } from "../message/json.ts";
@@ -23,38 +24,38 @@ import { ReplicaDocument } from "./replica-document.ts";
 import { type LoadedDocument, type LoadResult, type Store, StoreError } from "./store.ts";
 import type { DocumentPart } from "./transaction.ts";
 
-/** Changes that were made to documents in place and are not a commit yet. */
+/** Changes made in place that are not a commit yet. */
 export interface OpenTurn {
-  /** Makes them one (`Replica.adopt`). */
+  /** Commits them (`Replica.adopt`). */
   seal(): void;
 }
 
-/** Hears of documents that are met for the first time. */
+/** Notified when a document is first created in memory. */
 export interface Newcomers {
   met(document: ReplicaDocument): void;
 }
 
 export class DocumentTable {
   readonly loader: DocumentLoader;
-  /** Sealed before anything else happens to the documents, so that every change lies in its commit's place. */
+  /** Sealed before any other change to the documents, so that changes keep their order in the commits. */
   turn: OpenTurn | undefined;
   newcomers: Newcomers | undefined;
-  /** Loads of an older state than this come too late: the feed has no more of what lies between. */
+  /** Loads of an older state are ignored: the feed no longer has the commits in between. */
   loadsFrom = 0;
-  /** Something of the space is labelled, or may be. */
+  /** The space has labels, or may have. */
   isLabelled = false;
   readonly #documents = new DocumentMap<ReplicaDocument>();
   readonly #absentHolds = new AbsentHolds();
   readonly #residentMax: number;
-  /** The size at which to look again for what can be dropped. */
+  /** The size at which the next sweep runs. */
   #sweepAt: number;
   #isSweepDue = false;
   readonly #host: Host;
   readonly #notifier: Notifier;
-  /** Counts what was applied here, by whomever; reads remember it. */
+  /** Counts the changes applied here, from any source; reads record it. */
   #tick = 1;
   #openTransactions = 0;
-  /** Documents that remember writes for the open transactions. */
+  /** Documents that record writes for the open transactions. */
   readonly #remembering = new Set<ReplicaDocument>();
 
   constructor(options: { store: Store; space: string; host: Host; residentMax: number; notifier: Notifier }) {
@@ -73,19 +74,19 @@ export class DocumentTable {
     return this.#documents.size;
   }
 
-  /** The document if it is known here; asks for no load. */
+  /** The document if it is in memory; does not start a load. */
   find(ref: DocumentRef): ReplicaDocument | undefined {
     return this.#documents.get(ref);
   }
 
-  /** The document, after asking for its load if it is not here. */
+  /** The document; starts its load if it is not in memory. */
   touch(ref: DocumentRef): ReplicaDocument {
     const document = this.place(ref);
     if (document.state === "absent") this.loader.request(document);
     return document;
   }
 
-  /** The document as far as it is known, for whoever replaces it whole without reading it. */
+  /** The document in its current state; for a write that replaces it whole without a read. */
   place(ref: DocumentRef): ReplicaDocument {
     const document = this.find(ref) ?? this.#add(ref);
     document.touched = true;
@@ -104,7 +105,10 @@ export class DocumentTable {
     return document;
   }
 
-  /** Keeps a document in memory once it is here, and has it looked at again when others write it; makes none. Gives it if it is here. */
+  /**
+   * Keeps a document in memory once it is loaded, and re-checks it when another session writes it; does not create it.
+   * Returns it if it is in memory.
+   */
   hold(ref: DocumentRef): ReplicaDocument | undefined {
     const document = this.find(ref);
     if (document === undefined) this.#absentHolds.hold(ref);
@@ -122,32 +126,32 @@ export class DocumentTable {
     return this.#documents.values();
   }
 
-  /** Nobody can tell what others have stored in place of what is computed here. */
+  /** Marks all derived documents as possibly overwritten by other sessions. */
   doubtDerived(): void {
     for (const document of this.all()) if (document.derived) document.overwritten = true;
   }
 
-  /** Others have written a document: whoever rests on it without having it here is told what it is now, by a load. */
+  /** Another session has written a document: if it is held but not loaded, load it for its holders. */
   lookAgain(ref: DocumentRef): void {
     const document = this.find(ref);
     if (document === undefined) this.#absentHolds.moved(ref);
     else if (document.isRestedOn) this.touch(document);
   }
 
-  /** Others may have written any document. */
+  /** Other sessions may have written any document. */
   lookAgainAtAll(): void {
     this.#absentHolds.allMoved();
     for (const document of this.all()) if (document.isRestedOn) this.touch(document);
   }
 
-  /** Documents that are here as they were stored before that sequence, or as a commit has put them that may be as old. */
+  /** Documents loaded before that sequence, or written whole by a commit that may be older. */
   behind(sequence: number): ReplicaDocument[] {
     const isHere = ({ state, pending, loadError }: ReplicaDocument) =>
       state === "loaded" || (state === "absent" && pending.length > 0 && loadError === undefined);
     return [...this.all()].filter((document) => document.loadedAt < sequence && !document.derived && isHere(document));
   }
 
-  // Writes that open transactions have to know of ----------------------------------------------------------------------
+  // Writes recorded for open transactions -----------------------------------------------------------------------------
 
   transactionOpened(): void {
     this.#openTransactions++;
@@ -161,7 +165,7 @@ export class DocumentTable {
     this.#remembering.clear();
   }
 
-  /** Every change of a document's value passes here. */
+  /** Called for every change of a document's value. */
   written(changes: readonly Change[]): void {
     if (changes.length === 0) return;
     this.#tick++;
@@ -212,9 +216,9 @@ export class DocumentTable {
     this.#notifier.tell({ kind: "pull", changes, labels, unchanged });
   }
 
-  /** Puts the labels that a backend has said under the pending ones; before the value, which has taken what was missed then. */
+  /** Puts loaded labels under the pending ones. Runs before `rebaseOn`, which clears the missed commits. */
   relabelOn(document: ReplicaDocument, loaded: LoadedDocument, sequence: number): readonly LabelChange[] {
-    // A load that was asked for earlier may come later.
+    // An earlier load may arrive later.
     if (sequence < document.labelsAt) return NO_LABELS;
     document.labelsAt = sequence;
     const missed = document.missed.filter((commit) => commit.labels.length > 0);
@@ -226,7 +230,7 @@ export class DocumentTable {
     return change ? [change] : NO_LABELS;
   }
 
-  /** Puts what a backend has said under the pending commits of a document. */
+  /** Puts the loaded value under the pending commits of a document. */
   rebaseOn(document: ReplicaDocument, loaded: LoadedDocument, sequence: number): Change[] {
     const missed = document.missed.filter((commit) => commit.sequence > sequence);
     document.missed = [];
@@ -239,11 +243,11 @@ export class DocumentTable {
       const next = applyOperations(loaded.value, operations);
       document.value = next === undefined || document.value === undefined ? next : admit(next, document.value);
     };
-    // What was answered with an earlier sequence is in what was loaded, even if the feed has not come to it yet.
+    // The load includes commits answered with an earlier sequence, even if the feed has not reached them yet.
     return document.rebase(rebase, [[]], isAfter(sequence));
   }
 
-  /** It was here, and nobody can tell any more what it is. */
+  /** Marks a loaded document as lost: its current value is unknown. */
   lose(document: ReplicaDocument, error: unknown): Change[] {
     this.loader.lost(document, error);
     return document.lost(error);
@@ -251,10 +255,10 @@ export class DocumentTable {
 
   // Memory -----------------------------------------------------------------------------------------------------------
 
-  /** Calls back when no code is under way that may have looked something up. */
+  /** Calls back when no running code can hold a looked-up document. */
   whenUnused(work: () => void): void {
     this.#host.microtask(() => {
-      // What was written in place is pending from here on, so that it stays.
+      // Writes made in place become pending, so that their documents are not dropped.
       this.turn?.seal();
       work();
     });
@@ -268,7 +272,10 @@ export class DocumentTable {
     });
   }
 
-  /** Drops what is above the maximum and a tenth: one sweep spares what was touched since the last, a second does not. */
+  /**
+   * Drops documents down to the maximum minus a tenth. The first sweep spares those touched since the last one, the
+   * second does not.
+   */
   #dropSome(): void {
     const step = Math.max(1, Math.floor(this.#residentMax / 10));
     const target = this.#residentMax - step;
@@ -279,7 +286,7 @@ export class DocumentTable {
         else if (isDroppable(document)) this.#drop(document);
       }
     }
-    // What cannot be dropped now is not looked at again for every single document that is added.
+    // Documents that cannot be dropped now are not checked again for every added document.
     this.#sweepAt = Math.max(this.#residentMax, this.size + step);
   }
 
@@ -292,7 +299,7 @@ export class DocumentTable {
 const NO_LABELS: readonly LabelChange[] = Object.freeze([]);
 const NO_COMMITS: readonly never[] = Object.freeze([]);
 
-/** Whether a commit is not yet part of what a backend has said as of a sequence. */
+/** Whether a commit is not yet included in the state at a sequence. */
 export function isAfter(sequence: number): (commit: PendingCommit) => boolean {
   return ({ answer }) => answer === undefined || answer.sequence > sequence;
 }

@@ -1,5 +1,5 @@
 /**
- * What a document is called. A document lives at `(space, scope, id)`; an address adds a path; a link is a value that
+ * Names of documents. A document has the key `(space, scope, id)`; an address adds a path; a link is a value that
  * points to an address. Names are compared as text and used as keys, never as identifiers, paths or patterns.
  */
 import type { Json, JsonObject } from "../message/json.ts";
@@ -7,7 +7,7 @@ import type { Path } from "../message/path.ts";
 
 /** A document inside a known space. */
 export interface DocumentRef {
-  /** Whose instance of the document this is: `"space"` for everyone's, `"user:…"`, `"session:…"`. */
+  /** The owner of this instance: `"space"` for all users, `"user:…"`, `"session:…"`. */
   readonly scope: string;
   readonly id: string;
 }
@@ -17,7 +17,7 @@ export interface Address extends DocumentRef {
   readonly path: Path;
 }
 
-/** The scope that everyone who sees the space shares. */
+/** The scope shared by all users of the space. */
 export const SHARED_SCOPE = "space";
 
 /** The map key of a document: unique because a NUL can be in neither part (`checkName`). */
@@ -25,7 +25,7 @@ export function documentKey(ref: DocumentRef): string {
   return `${ref.scope}\0${ref.id}`;
 }
 
-/** A link as it is stored: an object with this one key, so that any JSON reader can see what it is. */
+/** A link is stored as an object with this single key, so that any JSON reader recognizes it. */
 export const LINK_KEY = "$link";
 
 export interface Link {
@@ -41,10 +41,10 @@ export function linkTo(link: Link): Json {
   return { [LINK_KEY]: space === undefined ? { scope, id, path: [...path] } : { space, scope, id, path: [...path] } };
 }
 
-/** The link that a value is, or undefined where it is anything else. */
+/** The link if the value is one. */
 export function asLink(value: Json | undefined): Link | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  // Almost no value is a link: wide objects are told by one look.
+  // Almost no value is a link; this rejects wide objects without listing their keys.
   if (!Object.hasOwn(value, LINK_KEY) || Object.keys(value).length !== 1) return undefined;
   const target = (value as JsonObject)[LINK_KEY];
   if (typeof target !== "object" || target === null || Array.isArray(target)) return undefined;

@@ -1,9 +1,9 @@
 /**
- * What one open transaction has written to one document, and how its own reads see it.
+ * The writes of one open transaction to one document, and how its own reads see them.
  *
- * Few writes stay a list that reads look through: writing a few keys of a wide document copies nothing. With more writes, or
- * when a read needs a container that was written into, the document is materialised once: containers along the
- * written paths are copied (each once, and again after a reader was handed them) and further writes go there directly.
+ * A few writes stay a list that reads scan, so that writing some keys of a wide document copies no container. With more
+ * writes, or when a read needs a container that was written into, the document is materialised once: containers along
+ * the written paths are copied (once each, and again after a reader got them) and later writes go there directly.
  */
 import type { Json } from "../message/json.ts";
 import { getAt, type Path } from "../message/path.ts";
@@ -12,21 +12,21 @@ import { applyOperation, type Container, copyOnce, PatchError } from "./patch.ts
 import { isPrefix, overlap, type PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
 
-/** Writes that are looked through one by one before the document is materialised. */
+/** Up to this many writes are scanned linearly before the document is materialised. */
 const LISTED_MAX = 8;
 
 const NONE: readonly PathOperation[] = [];
 
-/** What a draft is written over. */
+/** The value below the draft. */
 export interface DraftBase {
   readonly value: Json | undefined;
 }
 
 export class Draft {
-  /** In the order written; a second write to the path of the last one replaces it. */
+  /** In order of writing; a second write to the path of the last one replaces it. */
   operations: readonly PathOperation[] = NONE;
   readonly #base: DraftBase;
-  /** The replica's tick at the only write; undefined once there was another, which was compared with the first. */
+  /** The replica's tick at the only write; undefined after a second write, which was compared with the first. */
   #writtenAt: number | undefined;
   /** Exists once the document is materialised. */
   #view: View | undefined;
@@ -36,19 +36,22 @@ export class Draft {
   }
 
   /**
-   * The replica's tick as of which the document is seen through this draft. A view stays where it was made, in parts: what is
-   * written to the document afterwards may or may not show in it.
+   * The replica's tick at which the document is seen through this draft. A view stays at its tick: later writes to the
+   * document may or may not show in it.
    */
   seenAt(now: number): number {
     return this.#view ? this.#view.tick : now;
   }
 
-  /** Whether it was written to once, and nothing was applied to the replica since: then what was written was compared with what is there. */
+  /**
+   * Whether there was one write and no change to the replica since: then the written value was compared with the
+   * current one.
+   */
   isFresh(now: number): boolean {
     return this.#writtenAt === now;
   }
 
-  /** Whether what lies at the path is the transaction's own doing, whatever the document holds. */
+  /** Whether the value at the path was written by the transaction, independent of the document. */
   covers(path: Path): boolean {
     if (this.#view) return this.#view.covers(path);
     return this.operations.some((operation) => operation.op !== "splice" && isPrefix(operation.path, path));
@@ -65,8 +68,8 @@ export class Draft {
   }
 
   /**
-   * The container at the path, for whoever writes into it: an object as it was before what is written below it, an array with
-   * its present length. So two writes to one wide object do not materialise it.
+   * The container at the path for a write into it: an object without the writes below it, an array with its current
+   * length. So two writes to one wide object do not materialise it.
    */
   container(path: Path, now: number): Json | undefined {
     if (this.#view) return at(this.#view.value, path);
@@ -94,7 +97,7 @@ export class Draft {
     else if (this.operations.length > LISTED_MAX) this.#materialised(now);
   }
 
-  /** It holds what it held when these were its operations. */
+  /** Restores an earlier list of operations. */
   backTo(operations: readonly PathOperation[]): void {
     this.operations = operations;
     this.#view = undefined;
@@ -102,7 +105,7 @@ export class Draft {
   }
 
   #list(operation: PathOperation): void {
-    // A list that begins with its first element has room for that alone; most stay so.
+    // An array that is created with one element reserves no further room; most stay that small.
     if (this.operations === NONE) {
       this.operations = [operation];
       return;
@@ -122,11 +125,11 @@ export class Draft {
   }
 }
 
-/** The document as the transaction sees it, once that takes more than looking through a list. */
+/** The document as the transaction sees it, once a scan of the list is not enough. */
 class View {
   value: Json | undefined;
   readonly tick: number;
-  /** Containers that were copied for this view and may be written into, until a reader is handed them. */
+  /** Containers copied for this view that may be written until a reader gets them. */
   readonly #fresh = new Set<Container>();
   /** The paths that were set or deleted. */
   readonly #covered = new Set<string>();

@@ -1,7 +1,7 @@
 /**
- * Follows what others commit to a space: looks into the feed whenever the store tells of a write there. A look that fails is made again a
- * while later: whoever wrote may have been the last, and nobody would tell again. A feed that is damaged does not mend itself, and is told
- * of, once until it can be read again. SPEC: S67, S69.
+ * Follows the commits of other sessions to a space: reads the feed whenever the store reports a write. A failed read is
+ * retried later, because no further write may come to trigger one. A damaged feed does not recover by itself and is
+ * reported once until it can be read again. SPEC: S67, S69.
  */
 import type { Host } from "../host/host.ts";
 import { FEED_RETRY_MAX_MS, FEED_RETRY_MS } from "../limits.ts";
@@ -9,10 +9,10 @@ import { isDamage } from "./load-apart.ts";
 import { RetryTimer } from "./retry-timer.ts";
 import type { Store } from "./store.ts";
 
-/** Whoever follows the feed. */
+/** Reads the feed. */
 export interface FeedFollower {
   catchUp(): Promise<void>;
-  /** Told of what goes wrong where nobody waits for it. */
+  /** Receives errors that no caller waits for. */
   tell(trouble: unknown): void;
 }
 

@@ -1,12 +1,12 @@
 /**
- * Lists that mostly hold nothing or one thing; every commit makes half a dozen of them. An array that begins empty gets room for 17 with
- * its first element, one that begins with it has room for that alone.
+ * Small lists that mostly hold zero or one element; every commit makes half a dozen. V8 gives an array that begins
+ * empty room for 17 elements with its first push; one created with an element has room for that only.
  */
 
-/** What such a list is while there is nothing in it. Not frozen: loops over frozen arrays take the slow way. */
+/** The shared empty list. Not frozen: loops over frozen arrays are slow. */
 export const NONE: readonly never[] = [];
 
-/** The list with one more element: the same list, or the first of its own. */
+/** Appends an element: to the same list, or to a new one if the list is empty. */
 export function withOne<T>(list: readonly T[], item: T): readonly T[] {
   if (list.length === 0) return [item];
   (list as T[]).push(item);

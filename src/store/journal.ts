@@ -1,6 +1,6 @@
 /**
- * The journal as its users see it: queue and audit log at once. Rows are appended, claimed under a lease, settled per
- * subscriber, and kept until retention removes what is settled. States and columns: `docs/decisions/0002-the-store.md`.
+ * Types of the journal: queue and audit log in one. Rows are appended, claimed under a lease, settled per subscriber,
+ * and stay until retention removes settled ones. States and columns: `docs/decisions/0002-the-store.md`.
  */
 import type { Message } from "../message/envelope.ts";
 
@@ -23,16 +23,16 @@ export interface Ending {
   readonly reason: string;
 }
 
-/** What is appended. */
+/** A message to append. */
 export interface JournalEntry {
   readonly message: Message;
-  /** The literal topic; for a message that was not published under one, its type. */
+  /** The literal topic; the type if the message was not published under a topic. */
   readonly topic: string;
-  /** Who published it: an extension's or capability's id. */
+  /** The publisher: id of an extension or capability. */
   readonly source: string;
   /**
-   * How the row starts: `pending` waits for a claim; `claimed` is already held by `lease` (the publisher's own dispatcher
-   * has room); `done` and `failed` are outcomes recorded with the handling itself.
+   * Initial state. `pending` waits for a claim. `claimed` is held by `lease`, because the publisher's own dispatcher
+   * has room. `done` and `failed` are outcomes that are recorded in the same commit as the handling.
    */
   readonly as:
     | { readonly status: "pending" }
@@ -46,48 +46,51 @@ export interface JournalRow {
   readonly id: number;
   readonly topic: string;
   readonly source: string;
-  /** The envelope, rebuilt from its columns. Undefined when the row cannot be parsed; `unreadable` then says why. */
+  /**
+   * The envelope, rebuilt from its columns. Undefined if the row cannot be parsed; `unreadable` then has the reason.
+   */
   readonly message: Message | undefined;
   readonly unreadable?: string;
   readonly status: JournalStatus;
   readonly createdAtMs: number;
   readonly processedAtMs?: number;
-  /** Why it failed, or will be retried. */
+  /** The error of a failure or of a pending retry. */
   readonly error?: string;
-  /** Of a done row: how it ended, if it was not simply handled, and why. */
+  /** Of a done row that was not simply handled: its outcome and the reason. */
   readonly outcome?: DoneOutcome;
   readonly reason?: string;
   /** How often it was claimed. */
   readonly attempts: number;
   /**
-   * How often its holder's lease ended under it since it was last settled or requeued; absent for never. Of a suspect only those count under which
-   * its handling had begun. Holders that left it in good order count for one in all, and only where nobody else does.
+   * How often a lease ended while it held the row, since the row was last settled or requeued; absent for 0. For a
+   * suspect, only leases count under which handling had begun. Graceful shutdowns count once in total, and only if no
+   * crash counts.
    */
   readonly deaths?: number;
   /** A pending row is not claimable before this time. Absent for a row that only waits for consumers. */
   readonly nextAttemptAtMs?: number;
-  /** Who holds it while it is processing. */
+  /** The holder while the row is processing. */
   readonly lease?: number;
-  /** Where subscribers differ; empty when the row's status says it all. */
+  /** Deliveries that differ from the row's status; often empty. */
   readonly deliveries: readonly Delivery[];
 }
 
 export interface Delivery {
   readonly subscriber: string;
   /**
-   * `waiting`: its consumer runs in no process that has had the event. `removing`: the consumer was removed while the event waited for
-   * it; once the event is settled the delivery is `removed`.
+   * `waiting`: no process that had the event runs the consumer. `removing`: the consumer was removed while the event
+   * waited for it; once the event is settled the delivery is `removed`.
    */
   readonly status: "done" | "failed" | "retry" | "waiting" | "removing" | "removed";
   readonly attempts: number;
   readonly error?: string;
-  /** Of a `retry`: not before this time. */
+  /** Earliest time of a `retry`. */
   readonly nextAttemptAtMs?: number;
-  /** Of `waiting`: the key of the consumer. */
+  /** The key of the consumer, for `waiting`. */
   readonly awaits?: string;
 }
 
-/** A row handed to a dispatcher. Settling it names all three of id, lease and attempt. */
+/** A row handed to a dispatcher. A settlement names its id, lease and attempt (fencing). */
 export interface Claim {
   readonly row: JournalRow;
   readonly lease: number;
@@ -97,11 +100,13 @@ export interface Claim {
 export interface ClaimRequest {
   readonly lease: number;
   readonly limit: number;
-  /** Which kinds of message to hand out; the bus takes events, the loop commands. */
+  /** Kinds of message to claim: the bus takes events, the loop commands. */
   readonly kinds: readonly ("event" | "command")[];
-  /** Keys of consumers that run here: rows that wait for them are handed out too. */
+  /** Keys of consumers that run here: rows that wait for them are claimed too. */
   readonly consumers?: readonly string[];
-  /** Of the rows with `deaths` of at least `from`, hand out no more than `limit`: one of them may bring its holder down. */
+  /** Rows of these topics are not claimed. */
+  readonly exceptTopics?: readonly string[];
+  /** Limits how many rows with at least `from` deaths are claimed: each may crash its holder (poison messages). */
   readonly suspects?: { readonly from: number; readonly limit: number };
 }
 
@@ -111,21 +116,27 @@ export interface Settlement {
   readonly attempt: number;
   readonly outcome: /** Only these subscribers' shares are settled; the row stays with its claimant. */
     | { readonly kind: "partial" }
-    /** The handling of a suspect begins; the row stays with its claimant. */
+    /** Handling of a suspect begins; the row stays with its claimant. */
     | { readonly kind: "begun" }
-    /** Its claimant stops in good order and leaves a handler behind; the row stays his until his lease has ended, and he has not died of it. */
+    /**
+     * Graceful shutdown while a handler still runs. The row stays with its claimant until the lease ends, and the end
+     * of that lease does not count as a crash.
+     */
     | { readonly kind: "left" }
     | { readonly kind: "done"; readonly ending?: Ending }
     | { readonly kind: "failed"; readonly error: string }
     /** Back to pending, not before `atMs`. */
     | { readonly kind: "retry"; readonly atMs: number; readonly error: string }
-    /** Back to pending, for consumers that its deliveries name; for every claimant from `atMs` on, if that is given. */
+    /** Back to pending, for the consumers that its deliveries name; from `atMs` on for every claimant, if given. */
     | { readonly kind: "waits"; readonly atMs?: number; readonly error: string }
     /** Back to pending at once, as if it had not been claimed (graceful stop). */
     | { readonly kind: "release" };
-  /** The version of the consumer table by which it was decided. The store refuses it if the table has another. */
+  /**
+   * The version of the consumer table that the decision used. The store refuses the settlement if the table has
+   * another.
+   */
   readonly consumers?: number | undefined;
-  /** Upserted by subscriber. */
+  /** Inserted or updated by subscriber. */
   readonly deliveries?: readonly Delivery[];
 }
 
@@ -134,7 +145,7 @@ export interface JournalQuery {
   readonly messageId?: string;
   readonly status?: JournalStatus;
   readonly topic?: string;
-  /** Rows of this topic, or of this message type: people know an event by either. */
+  /** Rows of this topic or of this message type, because users know an event by either. */
   readonly named?: string;
   readonly kind?: Message["kind"];
   readonly correlation?: string;
@@ -147,24 +158,24 @@ export interface JournalQuery {
   readonly limit: number;
 }
 
-/** Unsettled rows that are closed without being handled: dead letters that an operator gives up, or messages that are taken back. */
+/** Closes unsettled rows without handling: discarded dead letters, or cancelled messages. */
 export interface Conclusion {
-  /** Rows in another state are left as they are. */
+  /** Rows in another state are unchanged. */
   readonly from: "failed" | "pending";
   readonly ending: Ending;
 }
 
-/** Which done rows may go. A row goes when it is over either bound. Dead letters (`failed`) and unsettled rows never go. */
+/** Which done rows may be removed: those over either limit. Dead letters (`failed`) and unsettled rows always stay. */
 export interface Retention {
   /** Rows processed before this time. */
   readonly settledBeforeMs?: number;
-  /** Keep at most this many done rows, the newest. */
+  /** Keeps at most this many done rows, the newest. */
   readonly keepSettled?: number;
-  /** At most this many rows in one step. */
+  /** Limit of rows per step. */
   readonly limit: number;
 }
 
-/** Ids of journal rows that are missing. */
+/** Ids of missing journal rows. */
 export interface RemovedRange {
   readonly first: number;
   readonly last: number;
@@ -173,11 +184,11 @@ export interface RemovedRange {
 export interface VerifyReport {
   readonly ok: boolean;
   readonly rows: number;
-  /** Rows that were inserted by hand and carry no hash. */
+  /** Rows without a hash, inserted by hand. */
   readonly unsigned: number;
   readonly documents: number;
-  /** The file is as it was written, and its last commits may be missing. */
+  /** The file is intact, but its last commits may be missing. */
   readonly isIncomplete?: true;
-  /** What is wrong, one sentence each; at most a hundred. */
+  /** Problems found, one sentence each; at most a hundred. */
   readonly problems: readonly string[];
 }

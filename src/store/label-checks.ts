@@ -1,6 +1,6 @@
 /**
- * What labels allow (decision 0010): the label of what may be written somewhere, the check of a whole transaction, the two refusals, and
- * events that carry what their transaction knew. SPEC: F4, F5, F11.
+ * Rules of taint labels (decision 0010): the label accepted at a place, the check of a whole transaction, the two
+ * refusals, and the labels of published events. SPEC: F4, F5, F11.
  */
 import { type Path, placeText } from "../message/path.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -19,12 +19,14 @@ import type { Transaction } from "./transaction.ts";
 
 const NOWHERE: readonly PlaceLabel[] = Object.freeze([]);
 
-/** The label of what may be written there. */
+/** The label accepted at the place. */
 export function labelTaken({ labels }: ReplicaDocument, path: Path): Label {
   return labelOfWrite(labels?.places ?? NOWHERE, path);
 }
 
-/** Throws unless whoever may read where a transaction writes may know what is labelled so; labels that it writes itself count. */
+/**
+ * Throws if a transaction with this label writes to a place whose readers lack it. Labels that it writes itself count.
+ */
 export function requireTransactionWritable(label: Label, { parts, extras }: Transaction, who: string): void {
   if (label.length === 0) return;
   for (const { document, draft } of parts) {
@@ -37,7 +39,7 @@ export function requireTransactionWritable(label: Label, { parts, extras }: Tran
   }
 }
 
-/** Events that a transaction publishes carry what it knew when it committed. Rows that are done already are no news of its. */
+/** Adds the transaction's label to the events that it publishes. Rows that are already done are not published. */
 export function labelEvents(label: Label, entries: JournalEntry[]): void {
   if (label.length === 0) return;
   for (const [at, entry] of entries.entries()) {

@@ -1,53 +1,54 @@
 /**
- * Labels for information flow: a small lattice of sets of names, ordered by inclusion, joined by union. A label says who may
- * know: whoever has all of its names in his clearance. Kept sorted and frozen, so that equal ones are mostly the same
- * object and a join that adds nothing allocates nothing. SPEC: F8.
+ * Taint labels: sets of names, ordered by inclusion and joined by union. A reader needs all names of a label in its
+ * clearance. Labels are sorted and frozen, so that equal ones are mostly the same object and a join without a new name
+ * allocates no memory. SPEC: F8.
  */
-import { CodedError } from "../message/coded-error.ts";
+
 import type { Message } from "../message/envelope.ts";
 import { isCleanText, type Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Path } from "../message/path.ts";
 import { isPrefix } from "./path-operation.ts";
 
-/** Sorted, without repetitions, frozen. */
+/** Sorted, without duplicates, frozen. */
 export type Label = readonly string[];
 
-/** What is not labelled: everybody may know it. */
+/** The empty label: readable by all. */
 export const PUBLIC: Label = Object.freeze([]);
 
-/** What one place of a document is labelled with. */
+/** The label of one place in a document. */
 export interface PlaceLabel {
   readonly path: Path;
   readonly label: Label;
 }
 
 export type LabelErrorCode =
-  /** A read of what lies above the reader's clearance. */
+  /** A read above the reader's clearance. */
   | "LABEL_REFUSED"
-  /** A write of what must not be known into a place where it could be read. */
+  /** A write of labelled data to a place with a lower label. */
   | "LABEL_LEAK"
-  /** Labels that are none, or an act that is not the way to do it. */
+  /** Invalid labels, or a wrong call. */
   | "LABEL_MISUSE";
 
 /**
- * A refusal in place of data. The message names the place and what to do, and never the labels: what a value is labelled with can depend
- * on what it was made of.
+ * Refuses data. The message names the place and the remedy but never the labels: a label can reveal the data it was
+ * derived from.
  */
-export class LabelError extends CodedError<LabelErrorCode> {
+export class LabelError extends MillraceError<LabelErrorCode> {
   override readonly name = "LabelError";
 }
 
-/** A refusal is an answer, not a fault: whoever asked has it. */
+/** A refusal is an answer for its caller, not a fault. */
 export function isRefusal(error: unknown): error is LabelError {
   try {
     return error instanceof LabelError && error.code === "LABEL_REFUSED";
   } catch {
-    // A revoked proxy cannot be asked for its class.
+    // `instanceof` throws for a revoked proxy.
     return false;
   }
 }
 
-/** The label of these names; throws for what is no name. */
+/** The label with these names; throws if one is not a valid name. */
 export function labelOf(names: readonly string[]): Label {
   for (const name of names) {
     if (isName(name)) continue;
@@ -56,7 +57,7 @@ export function labelOf(names: readonly string[]): Label {
   return names.length === 0 ? PUBLIC : Object.freeze([...new Set(names)].sort());
 }
 
-/** What a message was made of is labelled with (F11). Senders may write there what they like, and what is no label is none. */
+/** The label of a message (F11). Senders may write any value there; an invalid label counts as none. */
 export function labelOfMessage({ metadata }: Pick<Message<unknown>, "metadata">): Label {
   const label: Json | undefined = metadata.label;
   return Array.isArray(label) && label.every(isName) ? labelOf(label) : PUBLIC;
@@ -66,7 +67,7 @@ function isName(name: unknown): name is string {
   return typeof name === "string" && name !== "" && isCleanText(name);
 }
 
-/** Whether somebody with this clearance may know what is labelled so. */
+/** Whether a reader with this clearance may read data with this label. */
 export function isWithin(label: Label, clearance: Label): boolean {
   return label === clearance || label.every((name) => clearance.includes(name));
 }
@@ -78,8 +79,8 @@ export function join(a: Label, b: Label): Label {
 }
 
 /**
- * The label of what a read at this path sees: of the places above it and of itself; a deep read sees what is below, a shallow one the
- * keys, and so the places one step down.
+ * The label of a read at this path: of the places above it and itself. A deep read includes all places below, a shallow
+ * one (keys) the places one step below.
  */
 export function labelOfRead(places: readonly PlaceLabel[], path: Path, shallow: boolean): Label {
   let label = PUBLIC;
@@ -91,7 +92,7 @@ export function labelOfRead(places: readonly PlaceLabel[], path: Path, shallow: 
   return label;
 }
 
-/** The label of what may be written at this path: of the places above it and of itself. What is labelled below only adds to it. */
+/** The label accepted for a write at this path: of the places above it and itself. Labels below do not widen it. */
 export function labelOfWrite(places: readonly PlaceLabel[], path: Path): Label {
   let label = PUBLIC;
   for (const place of places) if (isPrefix(place.path, path)) label = join(label, place.label);

@@ -1,8 +1,10 @@
-/** The answer to an append of which some entries were left out. SPEC: J12. */
+/**
+ * The answer to an append with entries left out. SPEC: J12.
+ */
 import type { Rejection } from "./rejection.ts";
 import type { AppendOutcome } from "./store.ts";
 
-/** The answer for all of them, from the one for those that were not left out. `leftOut` has its places in order. */
+/** Extends the answer for the appended entries to all entries. `leftOut` is ordered by index. */
 export function withLeftOut(outcome: AppendOutcome, leftOut: ReadonlyMap<number, Rejection>): AppendOutcome {
   if (outcome.kind === "rejected") return outcome;
   const ids = [...outcome.ids];

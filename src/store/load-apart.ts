@@ -1,14 +1,14 @@
 /**
- * Loading several documents so that one that is damaged fails alone: a request that meets stored bytes which have changed is made again in
- * halves. At most two requests for each document, few of them where few are damaged; others get in between. SPEC: S64, S68.
+ * Loads several documents so that a damaged one fails alone: a request that finds damaged bytes is repeated in halves.
+ * At most two requests per document, few if little is damaged, and other work runs in between. SPEC: S64, S68.
  *
- * Any other error is one of the store, whatever it is asked for: all that was asked for in that request has failed.
+ * Any other error concerns the store: all documents of that request have failed.
  */
 import type { Host } from "../host/host.ts";
 import type { ReplicaDocument } from "./replica-document.ts";
 import { type LoadResult, type Store, StoreError } from "./store.ts";
 
-/** Where documents are loaded from. */
+/** The source of loads. */
 export interface LoadSource {
   readonly store: Store;
   readonly space: string;
@@ -18,7 +18,7 @@ export interface LoadSource {
 export interface LoadHome {
   /** In the order of the result. */
   arrived(documents: readonly ReplicaDocument[], result: LoadResult): void;
-  /** One that is damaged, or all of a request. What is thrown here ends the loading. */
+  /** A damaged document, or all documents of a request. An exception here ends the loading. */
   failed(documents: readonly ReplicaDocument[], error: unknown): void;
 }
 
@@ -43,7 +43,7 @@ export async function loadApart(
   home.arrived(documents, result);
 }
 
-/** Of a document, or of what it is read with. */
+/** Damage of a document, or of the data it is read with. */
 export function isDamage(error: unknown): boolean {
   return error instanceof StoreError && error.code === "STORE_CORRUPT";
 }

@@ -1,7 +1,6 @@
 /**
- * Replacing a large container by one that differs in few places: the differences, so that the durable write costs what the
- * change is worth. Relies on `admit`, which keeps the identity of equal subtrees: only where references differ is there
- * anything to find.
+ * Replaces the write of a large container by its few differences, so that the durable write is as small as the change.
+ * Relies on `admit`, which keeps the identity of equal subtrees: only different references need a comparison.
  */
 import { DOCUMENT_VALUES_MAX, NARROW_FROM_CHILDREN, NARROW_OPERATIONS_MAX } from "../limits.ts";
 import { isCleanText, isJsonObject, type Json, type JsonArray, type JsonObject } from "../message/json.ts";
@@ -12,24 +11,24 @@ import { childOf } from "./patch.ts";
 import type { PathOperation } from "./path-operation.ts";
 import { StoreError } from "./store.ts";
 
-/** The operations that turn `before` into `after` at the path, or undefined where putting `after` whole is as good. */
+/** The operations that turn `before` into `after` at the path, or undefined if writing `after` whole is as good. */
 export function narrow(path: Path, before: Json | undefined, after: Json): PathOperation[] | undefined {
-  // Where there was no such container before, nothing is left out that somebody could have changed.
+  // Without an earlier container of this kind, no part can be left out.
   if (!isWide(after) || !isSameKind(before, after)) return undefined;
   const operations: PathOperation[] = [];
   return collect(path, before, after, operations) ? operations : undefined;
 }
 
 /**
- * The same for a wide object that has not been admitted yet, in one walk that copies nothing but what differs. Undefined also where
- * something is wrong with it: `admit` finds the same and says what.
+ * The same for a wide object before `admit`, in one walk that copies only the differences. Also undefined for an
+ * invalid value; `admit` then reports the problem.
  */
 export function narrowIncoming(path: Path, before: Json | undefined, value: unknown): PathOperation[] | undefined {
   if (!isJsonObject(before) || typeof value !== "object" || value === null) return undefined;
   if (Object.getPrototypeOf(value) !== Object.prototype || keyCount(before) < NARROW_FROM_CHILDREN) return undefined;
   const operations: PathOperation[] = [];
   let [keys, met] = [0, 0];
-  // Listing the keys of a wide object and looking them up is the whole cost; going through them like this, a sixth of it is saved.
+  // Listing and looking up the keys is the whole cost for a wide object; this loop saves a sixth of it.
   for (const key in value) {
     if (++keys > DOCUMENT_VALUES_MAX) return undefined;
     const now: unknown = (value as { readonly [key: string]: unknown })[key];
@@ -43,7 +42,7 @@ export function narrowIncoming(path: Path, before: Json | undefined, value: unkn
   return collectGone(path, before, value, operations) ? operations : undefined;
 }
 
-/** False where there is too much, or something wrong. */
+/** False if there are too many differences or an invalid value. */
 function collectIncoming(path: Path, old: Json | undefined, now: unknown, out: PathOperation[]): boolean {
   let admitted: Json;
   try {
@@ -55,7 +54,7 @@ function collectIncoming(path: Path, old: Json | undefined, now: unknown, out: P
   return Object.is(admitted, old) || collect(path, old, admitted, out);
 }
 
-/** Whether it may be worth listing what differs in it. */
+/** Whether listing the differences may be worthwhile. */
 export function isWide(value: Json): boolean {
   if (Array.isArray(value)) return value.length >= NARROW_FROM_CHILDREN;
   return isJsonObject(value) && Object.keys(value).length >= NARROW_FROM_CHILDREN;
@@ -65,7 +64,7 @@ function isSameKind(before: Json | undefined, after: Json): boolean {
   return Array.isArray(after) ? Array.isArray(before) : isJsonObject(before);
 }
 
-/** False when there are more differences than are worth listing. */
+/** False if there are too many differences to list. */
 function collect(path: Path, before: Json | undefined, after: Json, out: PathOperation[]): boolean {
   if (Array.isArray(before) && Array.isArray(after)) return collectArray(path, before, after, out);
   if (isJsonObject(before) && isJsonObject(after)) return collectObject(path, before, after, out);
@@ -106,7 +105,7 @@ function collectArray(path: Path, before: JsonArray, after: JsonArray, out: Path
   while (end < shorter - start && Object.is(before.at(-1 - end), after.at(-1 - end))) end++;
   const insert = after.slice(start, after.length - end);
   const remove = before.length - end - start;
-  // A splice that moves most of the array is no smaller than the array.
+  // A splice that inserts most of the array is no smaller than the array.
   if (insert.length > after.length / 2) return false;
   out.push({ op: "splice", path, index: start, remove, insert });
   return out.length <= NARROW_OPERATIONS_MAX;

@@ -1,7 +1,7 @@
 /**
- * Tells listeners what changed, synchronously and in order. A listener may commit: what that changes is told after the
- * present notification has reached everybody. What a listener throws goes to the host: whoever made the change has no part in it.
- * Whoever subscribes hears of what happens afterwards, not of what is still being told. SPEC: S48, H20.
+ * Notifies listeners of changes, synchronously and in order. A listener may commit: its changes are announced after the
+ * current notification has reached all listeners. Errors of a listener go to the host and not to the code that made the
+ * change. A new subscriber gets only later notifications, not one under way. SPEC: S48, H20.
  */
 import { guarded } from "../host/hook.ts";
 import type { Host } from "../host/host.ts";
@@ -10,14 +10,14 @@ import { NONE } from "./few.ts";
 
 interface Subscription {
   readonly listener: NotificationListener;
-  /** Calls the listener, whatever it throws. */
+  /** Calls the listener and catches its errors. */
   readonly tell: NotificationListener;
-  /** The ordinal of the first notification it is to hear. */
+  /** The ordinal of its first notification. */
   readonly from: number;
   isOver: boolean;
 }
 
-/** What waits until the present notification has reached everybody. */
+/** Waits until the current notification has reached all listeners. */
 interface Queued {
   readonly notification: Notification;
   readonly ordinal: number;
@@ -26,7 +26,7 @@ interface Queued {
 
 export class Notifier {
   readonly #host: Host;
-  /** Another list with every change of it: the present one may be being gone through. */
+  /** Copied on every change: the current list may be in iteration. */
   #subscriptions: readonly Subscription[] = [];
   readonly #queue: Queued[] = [];
   #nextOrdinal = 0;
@@ -46,7 +46,7 @@ export class Notifier {
     };
   }
 
-  /** Tells everybody but one listener who knows already; makes the notification only if there is anybody else. */
+  /** Notifies all listeners except one that already knows; creates the notification only if there are others. */
   tellOthers(except: NotificationListener, make: () => Notification): void {
     if (this.#subscriptions.some(({ listener }) => listener !== except)) this.tell(make(), except);
   }

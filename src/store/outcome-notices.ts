@@ -1,6 +1,6 @@
 /**
- * Tells whoever made a commit what became of it, in a microtask of the host. Commits that are over by then are told together, in the order
- * in which they ended: a burst of commits costs one microtask, where a promise for each would cost two objects and a microtask more.
+ * Reports outcomes of commits to their listeners in a microtask of the host, in the order in which they ended. A burst
+ * of commits costs one microtask; a promise for each would cost two objects and another microtask.
  */
 import type { Host } from "../host/host.ts";
 import type { PendingCommit } from "./pending-commit.ts";
@@ -24,7 +24,7 @@ export class OutcomeNotices {
     try {
       while (told < due.length) due[told++]?.tell();
     } finally {
-      // Somebody threw: that is his affair and his host's, and the others hear of theirs.
+      // A listener threw. The host handles the error; the remaining commits are reported in the next microtask.
       for (const commit of due.slice(told)) this.add(commit);
     }
   };

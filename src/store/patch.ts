@@ -1,17 +1,17 @@
 /**
- * Applying path operations to values. One implementation for everybody: a replica that writes in place and may have to undo, a
- * backend that loads or compacts a document, a tool that reads a file. They differ only in which containers they may change
- * (`Own`). An operation that does not fit its document means that bytes were lost or changed, and says so.
+ * Applies path operations to values, for all users: a replica that writes in place and may undo, a backend that loads
+ * or compacts a document, a tool that reads a file. They differ only in which containers they may change (`Own`). An
+ * operation that does not fit its document means damaged data and throws `PatchError`.
  */
 import type { Json, JsonArray, JsonObject } from "../message/json.ts";
 import { arrayIndex, type Path, pathText } from "../message/path.ts";
 import { keyCameOrWent } from "./key-count.ts";
 import type { PathOperation } from "./path-operation.ts";
 
-/** A container that may be written into, unlike the read-only ones of `Json`. */
+/** A mutable container, unlike the read-only ones of `Json`. */
 export type Container = Json[] | { [key: string]: Json };
 
-/** Gives a container that may be changed in place of this one: itself, or a copy that shares its children. */
+/** Returns a container that may be changed in place of this one: itself, or a copy that shares its children. */
 export type Own = (container: Container) => Container;
 
 /** A patch that does not fit the document it belongs to. */
@@ -20,16 +20,16 @@ export class PatchError extends Error {
 }
 
 export interface Applied {
-  /** The whole value afterwards; undefined stands for no document. */
+  /** The whole value afterwards; undefined if the document is absent. */
   readonly root: Json | undefined;
-  /** Takes the operation back. */
+  /** Undoes the operation. */
   readonly inverse: PathOperation;
 }
 
-/** The value after the operations. Never changes `value`: containers along the paths are copied, once each. */
+/** The value after the operations. `value` is not changed: containers along the paths are copied once each. */
 export function applyOperations(value: Json | undefined, operations: readonly PathOperation[]): Json | undefined {
   const only = operations[0];
-  // Most replace a small document whole.
+  // Most commits replace a small document whole.
   if (operations.length === 1 && only?.op === "set" && only.path.length === 0) return only.value;
   const fresh = new Set<Container>();
   let root = value;
@@ -39,7 +39,7 @@ export function applyOperations(value: Json | undefined, operations: readonly Pa
   return root;
 }
 
-/** A way of owning: each container is copied when it is first written into; the copies are in `fresh`. */
+/** An ownership rule: each container is copied when it is first written; `fresh` has the copies. */
 export function copyOnce(container: Container, fresh: Set<Container>): Container {
   if (fresh.has(container)) return container;
   const copy = shallowCopy(container);
@@ -90,7 +90,7 @@ function splice(container: Container, operation: PathOperation & { op: "splice" 
   const { path, index, remove, insert } = operation;
   if (!Array.isArray(container) || !isRange(index, remove, container.length)) throw doesNotFit(operation);
   const removed = container.slice(index, index + remove);
-  // Not by spreading `insert` into the call: a hundred thousand arguments overflow the stack.
+  // Spreading `insert` into the call would overflow the stack with a hundred thousand arguments.
   const tail = container.slice(index + remove);
   container.length = index;
   for (const item of insert) container.push(item);
@@ -98,14 +98,14 @@ function splice(container: Container, operation: PathOperation & { op: "splice" 
   return { op: "splice", path, index, remove: insert.length, insert: removed };
 }
 
-/** Whether there are so many elements from there on. */
+/** Whether the array has `count` elements from `index` on. */
 export function isRange(index: number, count: number, length: number): boolean {
   return (
     Number.isSafeInteger(index) && Number.isSafeInteger(count) && index >= 0 && count >= 0 && index + count <= length
   );
 }
 
-/** Owns the containers along the first `depth` steps, from the root down, and gives the last of them. */
+/** Owns the containers along the first `depth` steps, from the root down, and returns the last of them. */
 function ownedAlong(root: Json | undefined, path: Path, depth: number, own: Own): { root: Json; container: Container } {
   const newRoot = own(requireContainer(root, path));
   let container = newRoot;
@@ -130,7 +130,7 @@ export function childOf(container: JsonArray | JsonObject, step: string): Json |
     return index === undefined ? undefined : container[index];
   }
   const value: unknown = (container as JsonObject)[step];
-  // What every object inherits are functions, and `__proto__`; one look suffices for anything else.
+  // Inherited properties are functions and `__proto__`; any other value is an own one.
   if (typeof value !== "function" && step !== "__proto__") return value as Json | undefined;
   return Object.hasOwn(container, step) ? (value as Json) : undefined;
 }
@@ -140,13 +140,13 @@ function setChild(container: Container, step: string, value: Json): void {
   else setOwn(container, step, value);
 }
 
-/** A copy of the container that shares its children. Copies a `__proto__` key as the data it is. */
+/** A copy of the container that shares its children. Copies a `__proto__` key as data. */
 export function shallowCopy(container: Container): Container {
-  // Spreading a frozen array is a copy of memory in V8; `slice` goes element by element, a hundred times slower.
+  // V8 copies a frozen array by memory when it is spread; `slice` copies element by element, a hundred times slower.
   return Array.isArray(container) ? [...container] : { ...container };
 }
 
-/** Assigns an own property, whatever its name. */
+/** Assigns an own property of any name. */
 export function setOwn(target: { [key: string]: Json }, key: string, value: Json): void {
   if (key === "__proto__") {
     Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });

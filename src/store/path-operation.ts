@@ -1,15 +1,15 @@
 /**
- * Path operations: the unit of change of a document, on disk, in the feed and in conflict detection.
- * Paths are compared step by step, so `["a","b"]` and `["a/b"]` never meet.
+ * Path operations: the unit of change of a document on disk, in the feed and in conflict detection. Paths are compared
+ * step by step, so `["a","b"]` and `["a/b"]` never conflict.
  */
 import type { Json } from "../message/json.ts";
 import type { Path } from "../message/path.ts";
 import type { ReadDepth } from "./commit.ts";
 
 export type PathOperation =
-  /** Puts a value at the path. Its parent is there; at the empty path it makes the whole document. */
+  /** Sets the value at the path. Its parent exists; the empty path sets the whole document. */
   | { readonly op: "set"; readonly path: Path; readonly value: Json }
-  /** Removes an object's key; at the empty path it leaves a tombstone. */
+  /** Removes a key of an object; at the empty path it leaves a tombstone. */
   | { readonly op: "delete"; readonly path: Path }
   /** Replaces `remove` elements of the array at the path, from `index` on, by `insert`. */
   | {
@@ -22,14 +22,15 @@ export type PathOperation =
 
 const WHOLE: Path = [];
 
-/** A path that is kept: whoever gave it may go on from there with his own. */
+/** Copies a path that is stored, because the caller may reuse its own. */
 export function ownPath(path: Path): Path {
   return path.length === 0 ? WHOLE : path.slice();
 }
 
 /**
- * Whether a splice moves what it neither removes nor inserts. Whoever reads or writes below the array afterwards names elements by where they are now, and the
- * backend compares paths as they were: so such a splice rests on the whole array. One at the end moves nothing, and rests on where the end is.
+ * Whether a splice moves elements that it neither removes nor inserts. Later reads and writes use the new indexes, but
+ * the backend compares paths with the old ones, so such a splice depends on the whole array. A splice at the end moves
+ * no element and depends only on the length.
  */
 export function movesElements(
   array: readonly unknown[],
@@ -46,7 +47,7 @@ export function isPrefix(prefix: Path, path: Path): boolean {
   return true;
 }
 
-/** Whether a write at `written` can have changed what a read of that depth at `read` saw. */
+/** Whether a write at `written` can have changed the result of a read of that depth at `read`. */
 export function writeTouchesRead(written: Path, read: Path, depth: ReadDepth): boolean {
   if (isPrefix(written, read)) return true;
   if (depth === "reach" || !isPrefix(read, written)) return false;

@@ -1,7 +1,6 @@
 /**
- * A 64-bit digest of what a commit carries. It tells a repeated commit from another that wrongly carries the same identity,
- * which only a mistake can make; nothing here has to withstand an adversary, and every commit pays for it. So it walks the
- * values instead of writing them out as text first.
+ * A 64-bit digest of a commit's payload. It detects a reused commit identity, which only a programming mistake can
+ * cause, so it need not be cryptographic. Every commit pays for it, so it walks the values instead of serializing them.
  */
 import type { Json } from "../message/json.ts";
 import type { DocumentPatch } from "./commit.ts";
@@ -9,14 +8,14 @@ import type { JournalEntry, Settlement } from "./journal.ts";
 import type { PathOperation } from "./path-operation.ts";
 import type { CommitExtras } from "./transaction.ts";
 
-/** Anything that JSON could hold, with the optional fields of our own records. */
+/** Any JSON value, with the optional fields of our own records. */
 type Digestible = Json | undefined | object;
 
 export class PayloadDigest {
   #a = 0xdeadbeef;
   #b = 0x41c6ce57;
 
-  /** Without listing the keys of records whose shape is known. */
+  /** Avoids listing the keys of records with a known shape. */
   addPatches(patches: readonly DocumentPatch[]): void {
     this.#mix(patches.length, 6);
     for (const { scope, id, operations } of patches) {
@@ -27,7 +26,7 @@ export class PayloadDigest {
     }
   }
 
-  /** Each list by its place; most are empty. */
+  /** Lists are digested by position; most are empty. */
   addExtras(extras: Readonly<CommitExtras>): void {
     this.#list(extras.preconditions);
     this.#mix(extras.entries.length, 6);
@@ -40,7 +39,7 @@ export class PayloadDigest {
     this.#list(extras.labels);
   }
 
-  /** A message by its id: the journal takes no other under it. */
+  /** A message is identified by its id: the journal accepts no second message with it. */
   #entry({ message, topic, source, as }: JournalEntry): void {
     this.#text(message.metadata.id);
     this.#text(topic);
@@ -54,7 +53,7 @@ export class PayloadDigest {
     this.add(lease);
     this.add(attempt);
     this.#text(outcome.kind);
-    // Most say no more than that it is done.
+    // Most settlements are a plain `done`.
     if (outcome.kind !== "done" || outcome.ending !== undefined || deliveries !== undefined) this.add(settlement);
   }
 
@@ -66,7 +65,7 @@ export class PayloadDigest {
   #operation(operation: PathOperation): void {
     this.#text(operation.op);
     this.#mix(operation.path.length, 6);
-    // By index: a loop over a frozen array takes the slow way, and most paths are.
+    // By index: iterating a frozen array is slow, and most paths are frozen.
     for (let i = 0; i < operation.path.length; i++) this.#text(operation.path[i] as string);
     if (operation.op === "set") {
       this.add(operation.value);
@@ -113,7 +112,7 @@ export class PayloadDigest {
 
   #text(text: string): void {
     this.#mix(text.length, 1);
-    // The same steps as `#mix`, without going through the fields for each character: names make up most of a small commit.
+    // The same steps as `#mix` with local variables: names are most of a small commit.
     let a = this.#a;
     let b = this.#b;
     for (let i = 0; i < text.length; i++) {
@@ -135,7 +134,7 @@ export class PayloadDigest {
     let b = this.#b;
     a = Math.imul(a ^ (a >>> 16), 2_246_822_507) ^ Math.imul(b ^ (b >>> 13), 3_266_489_909);
     b = Math.imul(b ^ (b >>> 16), 2_246_822_507) ^ Math.imul(a ^ (a >>> 13), 3_266_489_909);
-    // Written at once: put together from two numbers it takes four texts, and other ways to write a number cost a microsecond.
+    // Built in one call: joining two numbers takes four strings, and other number formats cost a microsecond.
     // biome-ignore format: a word on a line.
     return String.fromCharCode(
       digit(a, 0), digit(a, 5), digit(a, 10), digit(a, 15), digit(a, 20), digit(a, 25), digit(a, 30),
@@ -144,7 +143,7 @@ export class PayloadDigest {
   }
 }
 
-/** Five bits of a word, as one of the 32 characters from "0" on, none of which means anything in JSON. */
+/** Five bits of a word as one of the 32 characters from "0" on; none needs escaping in JSON. */
 function digit(word: number, shift: number): number {
   return 0x30 + ((word >>> shift) & 31);
 }

@@ -1,10 +1,10 @@
 /**
- * A commit that a replica has applied and whose fate is not known yet.
+ * A commit that a replica has applied and whose outcome is unknown.
  *
  * ```
- *   pending ──committed, everything before it is integrated──> confirmed
- *      │  └──seen in the feed before the answer came──> integrated ──answer──> confirmed
- *      └──rejected, or a commit it stands on is──> fallen
+ *   pending ──committed, all earlier commits integrated──> confirmed
+ *      │  └──seen in the feed before the answer──> integrated ──answer──> confirmed
+ *      └──rejected, or a commit that it depends on is──> fallen
  * ```
  */
 import type { CommitIdentity, CommitOutcome, CommitRequest, Committed } from "./commit.ts";
@@ -16,13 +16,13 @@ import type { Commit } from "./transaction.ts";
 
 type OutcomeListener = (outcome: CommitOutcome) => void;
 
-/** What a commit did to one document, and how to take it back. */
+/** The operations of a commit on one document, and their inverses. */
 export interface DocumentShare {
-  /** Undefined until it is made. */
+  /** Undefined until the commit object exists. */
   commit: PendingCommit | undefined;
   readonly document: ReplicaDocument;
   readonly operations: readonly PathOperation[];
-  /** Take the operations back, last first; made anew whenever the share is applied again over another base. */
+  /** Undo the operations, last first; replaced whenever the share is applied again on another base. */
   inverses: PathOperation[];
 }
 
@@ -35,18 +35,18 @@ export class PendingCommit implements CommitIdentity {
   readonly session: string;
   readonly localSequence: number;
   readonly request: CommitRequest;
-  /** What it did to the documents it changed. */
+  /** Its operations on each changed document. */
   shares: readonly PendingShare[];
-  /** What it leaves that is not a document of this replica, as far as that is so. */
+  /** Its receipt, unless the receipt is a document in memory. */
   receipt: Receipt | undefined;
   state: "pending" | "integrated" | "confirmed" | "fallen" = "pending";
-  /** Of the foundation that counted it last; see `Foundation`. */
+  /** Mark of the last `Foundation` that counted it. */
   mark = 0;
   /** The backend's answer, while it waits for the feed to reach it. */
   answer: Committed | undefined;
-  /** What became of it; undefined until then. */
+  /** The final outcome; undefined until then. */
   #result: CommitOutcome | undefined;
-  /** Made when first asked for: most commits are never waited for one by one. */
+  /** Created on first use: most commits have no waiter. */
   #outcome: Promise<CommitOutcome> | undefined;
   #resolve: ((outcome: CommitOutcome) => void) | undefined;
   #listener: OutcomeListener | undefined;
@@ -60,7 +60,7 @@ export class PendingCommit implements CommitIdentity {
     this.shares = shares as readonly PendingShare[];
   }
 
-  /** Its receipt has become a document of this replica: what it did there, as if it had been written so. */
+  /** Its receipt was created as a document in memory: adds a share for it, as if it had been written normally. */
   shareReceipt(document: ReplicaDocument, receipt: Receipt): void {
     const { operations } = receipt;
     const share = { commit: this, document, operations, inverses: [document.apply(operations[0]).inverse] };
@@ -69,12 +69,12 @@ export class PendingCommit implements CommitIdentity {
     document.addPending(share);
   }
 
-  /** Whether it moves the space's sequence, and so has a place in the feed. */
+  /** Whether it increases the space's sequence and so has a place in the feed. */
   get movesSpace(): boolean {
     return this.request.patches.length > 0 || this.request.labels.length > 0;
   }
 
-  /** Resolves when the commit is durable and integrated, or has fallen. Never rejects. */
+  /** Resolves when the commit is durable and integrated, or rolled back. Never rejects. */
   get outcome(): Promise<CommitOutcome> {
     this.#outcome ??= this.#result
       ? Promise.resolve(this.#result)
@@ -84,7 +84,7 @@ export class PendingCommit implements CommitIdentity {
     return this.#outcome;
   }
 
-  /** Calls back as a promise would. */
+  /** Calls back like a promise. */
   whenOver(listener: OutcomeListener): void {
     if (this.#listener === undefined && this.#result === undefined) this.#listener = listener;
     else this.outcome.then(listener);
@@ -92,20 +92,20 @@ export class PendingCommit implements CommitIdentity {
 
   finish(state: "confirmed" | "fallen", result: CommitOutcome, notices: OutcomeNotices): void {
     this.state = state;
-    // It was known to be durable before the feed could be read, which has come to it now.
+    // Its outcome was reported before the feed could be read; the feed has reached it now.
     if (this.#result !== undefined) return;
     this.#result = result;
     this.#resolve?.(result);
     if (this.#listener !== undefined) notices.add(this);
   }
 
-  /** Calls whoever waits for it; it is over. */
+  /** Reports the outcome to the listener. */
   tell(): void {
     if (this.#result !== undefined) this.#listener?.(this.#result);
   }
 }
 
-/** Calls back, later, with what became of a commit; for those who make very many, and would need a promise for each. */
+/** Calls back later with the outcome of a commit; saves a promise for callers with very many commits. */
 export function whenOver(commit: Commit, listener: OutcomeListener): void {
   if (commit instanceof PendingCommit) commit.whenOver(listener);
   else commit.outcome.then(listener);

@@ -1,8 +1,8 @@
 /**
- * Finds the pending shares of one document that a path stands on, without looking at all of them: by the first step of the paths
- * they write. A document has one only while many shares are pending on it.
+ * Finds the pending shares of one document that a path depends on, by the first step of their paths. Exists only while
+ * many shares are pending on the document.
  *
- * A share that replaces the whole document hides the older ones: whoever stands on it stands on them by itself.
+ * A share that replaces the whole document hides older ones: a dependency on it includes them.
  */
 import type { Path } from "../message/path.ts";
 import type { ReadDepth } from "./commit.ts";
@@ -10,14 +10,14 @@ import { NONE, withOne } from "./few.ts";
 import { isPrefix, writeTouchesRead } from "./path-operation.ts";
 import type { PendingCommit, PendingShare } from "./pending-commit.ts";
 
-/** The commits that one commit stands on, each once; made anew for every commit. */
+/** The commits that one commit depends on, each once; a new object for every commit. */
 export class Foundation {
   static #count = 0;
   #found: readonly number[] = NONE;
   readonly #mark = ++Foundation.#count;
 
   add(commit: PendingCommit): void {
-    // A mark instead of a set: every commit over a pending one pays for this.
+    // A mark instead of a set, because every commit over a pending one pays for this.
     if (commit.mark === this.#mark) return;
     commit.mark = this.#mark;
     this.#found = withOne(this.#found, commit.localSequence);
@@ -28,7 +28,10 @@ export class Foundation {
   }
 }
 
-/** Empty lists are kept up to here: a map through which entries pass is dear to the garbage collector (`commit-list.ts`). */
+/**
+ * Up to this many empty lists stay: deleting and adding map entries is expensive for the garbage collector
+ * (`commit-list.ts`).
+ */
 const EMPTY_LISTS_MAX = 10_000;
 
 export class PendingIndex {
@@ -59,7 +62,7 @@ export class PendingIndex {
     }
   }
 
-  /** Adds the commits that a read of that depth at the path stands on. False when it takes a look at all shares instead. */
+  /** Adds the commits that a read of that depth at the path depends on. Returns false if all shares must be scanned. */
   addBeneath(path: Path, depth: ReadDepth, foundation: Foundation): boolean {
     const first = path[0];
     if (first === undefined && depth !== "reach") return false;
@@ -83,7 +86,7 @@ export class PendingIndex {
   }
 }
 
-/** Looks at shares after a local sequence, newest first; true when one was found that wrote all of what was read. */
+/** Scans shares after a local sequence, newest first; returns true at one that wrote the whole value that was read. */
 export function addBeneath(
   shares: readonly PendingShare[],
   path: Path,
@@ -97,7 +100,7 @@ export function addBeneath(
     for (const operation of operations) {
       if (!writeTouchesRead(operation.path, path, depth)) continue;
       foundation.add(commit);
-      // It wrote all of what was read, and itself stands on whatever was there before.
+      // It wrote the whole value that was read, and depends on the earlier writes itself.
       if (isPrefix(operation.path, path)) return true;
       break;
     }

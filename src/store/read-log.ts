@@ -1,7 +1,7 @@
 /**
- * What one transaction has read of one document: path, depth and the replica's tick at the first such read. The commit is
- * checked against it twice: here, against what this process has applied since, and by the backend, against other sessions. What is logged is
- * itself what the backend gets: a commit makes no other list of it.
+ * The reads of one transaction in one document: path, depth and the replica's tick at the first read. Validated twice
+ * at commit: against later changes of this process, and by the backend against other sessions. The backend receives the
+ * logged objects themselves, without a copy.
  */
 import type { Path } from "../message/path.ts";
 import type { ReadClaim, ReadDepth } from "./commit.ts";
@@ -14,9 +14,9 @@ export class LoggedRead implements ReadClaim {
   readonly id: string;
   readonly path: Path;
   readonly depth: ReadDepth;
-  /** The replica's tick when it was read; later writes that touch it make the transaction stale. */
+  /** The replica's tick at the read; a later write that touches it makes the transaction stale. */
   readonly tick: number;
-  /** Of the space, as of which it was read; known when the transaction commits. */
+  /** The space's sequence at the read; set when the transaction commits. */
   sequence = 0;
 
   constructor({ scope, id }: DocumentRef, path: Path, depth: ReadDepth, tick: number) {
@@ -28,11 +28,11 @@ export class LoggedRead implements ReadClaim {
   }
 }
 
-/** Reads that are looked through one by one; beyond, a set of their names tells whether one is known. */
+/** Up to this many reads are scanned linearly; beyond, a set of keys is used. */
 const LISTED_MAX = 16;
 
 export class ReadLog {
-  /** Each path and depth once: the first read counts, it saw the oldest state. */
+  /** Each path and depth once: the first read counts because it saw the oldest state. */
   reads: readonly LoggedRead[] = NONE;
   #names: Set<string> | undefined;
 

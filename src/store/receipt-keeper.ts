@@ -1,9 +1,9 @@
 /**
- * Moves the horizon of a store along behind the clock, and has the receipts removed that it has passed. SPEC: S106. Off unless somebody says how long
- * they are to be kept (decision 0014).
+ * Advances the horizon of a store with the clock and removes the receipts behind it. SPEC: S106. Off unless a retention
+ * time is configured (decision 0014).
  *
- * One small step at a time, each a job of its own in the store's queue, as the journal's retention does it. What fails is told and tried again next time:
- * nothing depends on when a receipt goes.
+ * It works in small steps, each a separate job in the store's queue, like the journal's retention. Failures are
+ * reported and retried in the next round.
  */
 import type { Host, Timer } from "../host/host.ts";
 import {
@@ -17,8 +17,9 @@ import { type Store, StoreError } from "./store.ts";
 
 export interface ReceiptPolicy {
   /**
-   * For how long what was handled is remembered, from when it was made: repeated within that time, it gets its first answer; after it, it is refused as too
-   * old. At least an hour. Counts for the whole store; of several who share it, the shortest time.
+   * How long receipts are kept, counted from the creation of the message. A repeat within that time gets the first
+   * answer; a later one is refused as too old. At least an hour. Applies to the whole store; the shortest time of all
+   * kernels wins.
    */
   readonly keepMs: number;
 }
@@ -49,7 +50,7 @@ export class ReceiptKeeper {
     this.#timer?.cancel();
   }
 
-  /** Removes everything that may go now; resolves with how many receipts that were. */
+  /** Removes all receipts that may go now and resolves with their number. */
   async sweep(): Promise<number> {
     const madeBeforeMs = this.#host.now() - this.#keepMs;
     let removed = 0;
@@ -76,7 +77,7 @@ export class ReceiptKeeper {
   }
 }
 
-/** Throws for one that cannot be. */
+/** Throws for an invalid policy. */
 export function requireReceiptPolicy({ keepMs }: ReceiptPolicy): void {
   if (keepMs >= RECEIPTS_KEEP_MS_MIN && Number.isFinite(keepMs)) return;
   const least = `receipts.keepMs must be at least ${RECEIPTS_KEEP_MS_MIN} ms, an hour, since clocks differ`;

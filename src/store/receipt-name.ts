@@ -1,13 +1,13 @@
 /**
- * Names of receipts: one document for each invocation, ever. The name says which invocation it is of and, if the id of the message carries a
- * time, when that was made. SPEC: U14.
+ * Names of receipts: one document per invocation. The name contains the invocation and, if the message id carries a
+ * time, the creation time. SPEC: U14.
  *
  *     receipt/<id>                                  a command
- *     receipt:stream:<id>                           a send; in another space that its handler wrote to: `:"<home space>"` follows
- *     receipt:event:<id> <subscriber> <length>      an event, and the subscriber that handled it; `length` is that of the id
+ *     receipt:stream:<id>                           a send; then `:"<home space>"` if written to another space
+ *     receipt:event:<id> <subscriber> <length>      an event and its subscriber; `length` is that of the id
  *
- * Ids come from clients and may hold any character. No two invocations share a name: each kind has its own prefix, and the length at
- * the end tells where the id of an event ends.
+ * Ids come from clients and may contain any character. Names are unique: each kind has its own prefix, and the length
+ * at the end marks where the id of an event ends.
  */
 import { firstIdAt, timeInId } from "../message/id-time.ts";
 import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
@@ -25,7 +25,7 @@ const OF_SEND = `${PREFIX}:stream:`;
 const OF_EVENT = `${PREFIX}:event:`;
 const PREFIXES = [OF_COMMAND, OF_SEND, OF_EVENT] as const;
 
-/** Where the receipt of an invocation is. */
+/** The document of an invocation's receipt. */
 export function receiptOf(invocation: Invocation): DocumentRef {
   return { scope: SHARED_SCOPE, id: receiptName(invocation) };
 }
@@ -42,12 +42,12 @@ function receiptName(invocation: Invocation): string {
   }
 }
 
-/** The id of the command that a document of this name is a receipt of. */
+/** The command id in a receipt's name, if any. */
 export function commandOf(name: string): string | undefined {
   return name.startsWith(OF_COMMAND) ? name.slice(OF_COMMAND.length) : undefined;
 }
 
-/** The event that a document of this name is a receipt of, and its subscriber. */
+/** The event and subscriber in a receipt's name, if any. */
 export function eventOf(name: string): (Invocation & { kind: "event" }) | undefined {
   if (!name.startsWith(OF_EVENT)) return undefined;
   const end = name.lastIndexOf(" ");
@@ -56,7 +56,7 @@ export function eventOf(name: string): (Invocation & { kind: "event" }) | undefi
   return { kind: "event", id: name.slice(OF_EVENT.length, idEnd), subscriber: name.slice(idEnd + 1, end) };
 }
 
-/** The invocation that a document of this name is a receipt of. */
+/** The invocation in a receipt's name, if any. */
 export function invocationOf(name: string): Invocation | undefined {
   if (name.startsWith(OF_COMMAND)) return { kind: "command", id: name.slice(OF_COMMAND.length) };
   if (name.startsWith(OF_SEND)) return { kind: "send", id: name.slice(OF_SEND.length) };
@@ -68,14 +68,14 @@ export function isReceiptName(name: string): boolean {
   return name.startsWith(PREFIX) && PREFIXES.some((prefix) => name.startsWith(prefix));
 }
 
-/** When the message was made that a document of this name is the receipt of; undefined if its id carries no time. */
+/** Creation time of the message, encoded in the receipt's name, if any. */
 export function madeAt(name: string): number | undefined {
   if (name.startsWith(OF_COMMAND)) return timeInId(name, OF_COMMAND.length);
   if (name.startsWith(OF_SEND)) return timeInId(name, OF_SEND.length);
   return name.startsWith(OF_EVENT) ? timeInId(name, OF_EVENT.length) : undefined;
 }
 
-/** Ranges of names, from the first text up to the second, that hold all receipts of messages made before a time. Other names may lie there. */
+/** Name ranges (from, to) that contain all receipts of messages made before a time. Other names may lie in them. */
 export function namesMadeBefore(timeMs: number): readonly (readonly [from: string, to: string])[] {
   const first = firstIdAt(timeMs);
   return PREFIXES.map((prefix) => [`${prefix}0`, `${prefix}${first}`]);

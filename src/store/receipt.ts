@@ -1,13 +1,13 @@
 /**
- * A receipt: the document that a commit leaves as the witness of what was done, once. It must be absent, and its value is what a later
- * comer gets (rules I11, J57, L32, S77).
+ * A receipt (deduplication record): a document that a commit writes as proof that a message was handled. It must be
+ * absent before, and its value is the answer to a repeated request (rules I11, J57, L32, S77).
  *
- * Most receipts are never read by the process that leaves them. So a receipt goes to the backend with its commit and is not made a document of
- * the replica, unless it is one already. Whoever meets the document while the commit is pending gets it as if it had been written
- * here (`Confirmation.met`), which is why the names of receipts begin alike: nobody else is looked for.
+ * Most receipts are never read by the process that writes them. So a receipt goes to the backend without becoming a
+ * document in memory, unless it is one already. If the document is requested while the commit is pending, it appears as
+ * if written normally (`Confirmation.met`). The common prefix of receipt names keeps that lookup cheap.
  *
- * A receipt whose name carries a time (`receipt-name.ts`) has an end (decision 0014): it may go when the store's horizon has passed that time,
- * since no older message is handled any more. SPEC: S100-S103.
+ * A receipt whose name carries a time (`receipt-name.ts`) may be removed when the store's horizon has passed that time
+ * (decision 0014), because no older message is accepted. SPEC: S100-S103.
  */
 import type { Json } from "../message/json.ts";
 import { handOut } from "./admit.ts";
@@ -17,19 +17,21 @@ import type { PathOperation } from "./path-operation.ts";
 import { isReceiptName, madeAt } from "./receipt-name.ts";
 import { StoreError } from "./store.ts";
 
-/** What a receipt holds where there is nothing to say. Most do: they put this one, and all in the same way. */
+/** The value of a receipt without a result. Most receipts share it. */
 export const NO_RESULT: Json = Object.freeze({});
 
-/** Both what the commit writes and what it requires: one object, since every send has one. */
+/** Both the patch and the precondition of the commit: one object, because every send has one. */
 export class Receipt implements DocumentPatch {
   readonly kind = "absent";
   readonly scope: string;
   readonly id: string;
-  /** When what it witnesses was made, where that is known. */
+  /** Creation time of the message, if known. */
   readonly madeAtMs: number | undefined;
   readonly operations: readonly [PathOperation & { op: "set" }];
 
-  /** The value as `admit` has given it. Whoever makes many of one time says what `madeAt` says of their names. */
+  /**
+   * `value` must come from `admit`. `madeAtMs` must equal `madeAt(id)`; callers with many receipts of one time pass it.
+   */
   constructor({ scope, id }: DocumentRef, value: Json, madeAtMs: number | undefined = madeAt(id)) {
     if (!isReceiptName(id)) throw new StoreError("STORE_MISUSE", `"${id}" is not the name of a receipt`);
     this.scope = scope;
@@ -44,10 +46,10 @@ export class Receipt implements DocumentPatch {
 }
 
 const WHOLE: readonly string[] = Object.freeze([]);
-/** What those do that put it. */
+/** The shared operation of receipts without a result. */
 export const NO_RESULT_LEFT: Receipt["operations"] = [{ op: "set", path: WHOLE, value: NO_RESULT }];
 
-/** For a commit that leaves no receipt, and is made only if none is there. */
+/** Precondition of a commit that writes no receipt and requires that none exists. */
 export function requireAbsent({ scope, id }: DocumentRef): Precondition {
   return { kind: "absent", scope, id, madeAtMs: madeAt(id) };
 }

@@ -1,18 +1,18 @@
 /**
- * Why a commit did not land, and what its author may do about it: one class, one rule, all of them here.
+ * Why a commit was rejected, and the one retry rule of each class.
  *
- * | class     | meaning                                                  | rule |
- * |-----------|----------------------------------------------------------|------|
- * | stale     | something it read has moved                              | catch up, run again, within a time window with jittered backoff |
- * | permanent | a precondition failed; it can never hold again           | never retried |
- * | refused   | a rule refused the data                                  | never retried; the data has to change |
- * | failed    | the backend could not write (disk, transport)            | surfaced; the author may send the same commit again |
- * | unknown   | sent, and no answer                                      | ask again with the same identity: the replay check tells |
+ * | class     | meaning                                     | rule                                                        |
+ * |-----------|---------------------------------------------|-------------------------------------------------------------|
+ * | stale     | a value that it read has changed            | catch up and run again, with jittered backoff, for a time   |
+ * | permanent | a precondition failed for good              | never retried                                               |
+ * | refused   | a rule refused the data                     | never retried; the data must change                         |
+ * | failed    | the backend could not write (disk, queue)   | reported; the caller may send the same commit again         |
+ * | unknown   | sent, but not answered                      | send it again: the replay check finds it by its identity    |
  */
 
 export type RejectionClass = "stale" | "permanent" | "refused" | "failed" | "unknown";
 
-/** What the author of a rejected commit does next. */
+/** The next step after a rejection. */
 export type RetryRule = "run-again" | "never" | "send-again";
 
 export const RETRY_RULES: Readonly<Record<RejectionClass, RetryRule>> = {
@@ -23,24 +23,24 @@ export const RETRY_RULES: Readonly<Record<RejectionClass, RetryRule>> = {
   unknown: "send-again",
 };
 
-/** Closed list of reasons, so that callers can tell them apart without reading prose. */
+/** Closed list of reasons, so that callers need not parse messages. */
 export type RejectionReason =
-  | "read-moved" // stale: another session wrote what this commit had read
+  | "read-moved" // stale: another session wrote a value that this commit had read
   | "fell-with" // same class as the commit it was stacked on
   | "document-exists" // permanent: absent(document) did not hold; for a receipt: handled elsewhere
-  | "too-old" // permanent: made before the store's horizon, and so perhaps handled already
+  | "too-old" // permanent: the message is older than the store's horizon, so it may have been handled already
   | "origin-not-committed" // permanent: originCommitted(commit) did not hold
-  | "due-row-gone" // permanent: the due row was taken or cancelled by somebody else
-  | "due-row-there" // permanent: the due row was set by somebody else
+  | "due-row-gone" // permanent: the due row was taken or cancelled by another commit
+  | "due-row-there" // permanent: the due row was set by another commit
   | "message-exists" // permanent: a message of that id is in the journal with other content
   | "lease-lost" // permanent: a settled claim is no longer held
   | "consumers-moved" // stale: a consumer was declared or removed since the event's outcome was decided
   | "protocol" // refused: same identity, other payload
   | "too-large" // refused: over a limit
   | "store-full" // failed: no space on the device
-  | "store-busy" // failed: too much queued, or the lock was not to be had in time
+  | "store-busy" // failed: the queue is full, or the lock was not free in time
   | "store-stopped" // failed: the store was closed or stopped after an I/O error
-  | "io-error" // unknown when it struck the commit itself, failed before
+  | "io-error" // unknown if it struck the commit itself, failed before
   | "no-answer"; // unknown
 
 export interface Rejection {

@@ -1,13 +1,13 @@
 /**
- * What a replica does when the feed no longer reaches back to its position: every document that is here is read anew, so many at a time,
- * and the thread is given back between. SPEC: S68.
+ * Reloads all documents in memory in batches when the feed no longer reaches back to the replica's position. The thread
+ * is yielded between batches. SPEC: S68.
  *
- * Each batch is as of its own sequence, none before the position that is the result: the feed goes on from there, and passes over what a
- * document has seen already. Until all have come they are of different moments, as documents are that are loaded one by one; a commit that read
- * such is stale, because what it claims is dated document by document, and the old ones before the feed's horizon.
+ * Each batch has its own sequence, at or after the resulting position. The feed continues there and skips commits that
+ * a document already includes. Until all batches have arrived, documents are from different moments, like documents
+ * loaded one by one; a commit that read outdated ones is stale, because each read claim has its own sequence.
  *
- * A document that is damaged is here no longer (`ReplicaDocument.lost`): what was known of it is as of a moment that nobody can tell any more.
- * That is told once for each reload, and the loader tries again where somebody holds it. Any other error ends the reload; whoever looked into the feed looks again.
+ * A damaged document is dropped (`ReplicaDocument.lost`) because its current value is unknown. That is reported once
+ * per reload, and the loader retries held ones. Any other error ends the reload, and the feed is read again later.
  */
 import { RELOAD_BATCH_DOCUMENTS } from "../limits.ts";
 import { thrownText } from "../message/error-data.ts";
@@ -23,10 +23,10 @@ export class Reload implements LoadHome {
   readonly #source: LoadSource;
   readonly #documents: DocumentTable;
   readonly #notifier: Notifier;
-  /** From which the feed goes on. */
+  /** The feed continues after this sequence. */
   #position = 0;
   #lost = 0;
-  /** The first of them, and why. */
+  /** The first lost document and its error. */
   #firstLost: string | undefined;
 
   constructor(source: LoadSource, documents: DocumentTable, notifier: Notifier) {
@@ -35,7 +35,7 @@ export class Reload implements LoadHome {
     this.#notifier = notifier;
   }
 
-  /** Resolves with the position from which the feed goes on. */
+  /** Resolves with the position from which the feed continues. */
   async run(): Promise<number> {
     const { store, space, host } = this.#source;
     const documents = this.#documents;
@@ -44,9 +44,9 @@ export class Reload implements LoadHome {
     const { sequence: position, isLabelled } = await store.load(space, []);
     if (isLabelled) documents.isLabelled = true;
     this.#position = position;
-    // What is on its way must not be older.
+    // Loads under way must not be older.
     documents.loadsFrom = position;
-    // What is loaded meanwhile may have been asked for before, so look until there is none of that.
+    // Documents that arrive meanwhile may come from an older request, so check until none is behind.
     for (let left = documents.behind(position); left.length > 0; left = documents.behind(position)) {
       for (let from = 0; from < left.length; from += RELOAD_BATCH_DOCUMENTS) {
         await loadApart(this.#source, left.slice(from, from + RELOAD_BATCH_DOCUMENTS), this);
@@ -56,7 +56,7 @@ export class Reload implements LoadHome {
     return position;
   }
 
-  /** What has become unreadable, for people; undefined where nothing has. */
+  /** Report about unreadable documents; undefined if there are none. */
   get trouble(): StoreError | undefined {
     if (this.#firstLost === undefined) return undefined;
     const others = this.#lost === 1 ? "" : `, and ${this.#lost - 1} more`;
@@ -80,7 +80,7 @@ export class Reload implements LoadHome {
     this.#notifier.tell({ kind: "integrate", changes, labels });
   }
 
-  /** Those that are damaged; any other error is that of the store, and ends the reload. */
+  /** Damaged documents; any other error concerns the store and ends the reload. */
   failed(documents: readonly ReplicaDocument[], error: unknown): void {
     if (!isDamage(error)) throw error;
     this.#documents.turn?.seal();
@@ -92,7 +92,7 @@ export class Reload implements LoadHome {
     this.#notifier.tell({ kind: "integrate", changes });
   }
 
-  /** It may have been dropped meanwhile, be on its way by somebody else's wish or have come so, newer, or be computed here from now on. */
+  /** Meanwhile it may have been dropped, loaded anew by another caller, or become derived. */
   #isStillBehind({ state, derived, loadedAt }: ReplicaDocument): boolean {
     return (state === "loaded" || state === "absent") && !derived && loadedAt < this.#position;
   }

@@ -1,17 +1,17 @@
 /**
- * One document in a replica: its current value (confirmed state with this replica's pending commits applied), what is pending
- * on it, and what was written to it lately.
+ * One document in a replica: its current value (confirmed state plus pending commits), its pending commits, and its
+ * recent writes.
  *
  * ```
- *   absent ──first read──> loading ──arrives──> loaded ──nobody holds it, memory is short──> dropped
- *     │                       │└──load fails──> absent (`loadError` says why; the next read tries again, or the loader if it is held)
- *     ├──replaced whole by an own commit that is confirmed──> loaded
- *     └<──is damaged, and the feed does not tell what became of it──── loaded (`lost`)
+ *   absent ──first read──> loading ──arrives──> loaded ──unobserved, memory limit──> dropped
+ *     │                       │└──load fails──> absent (`loadError`; retried by the next read, or the loader if held)
+ *     ├──own commit replaces the whole document and is confirmed──> loaded
+ *     └<──damaged, and its changes are not in the feed──── loaded (`lost`)
  * ```
  *
- * Before it is loaded, the first thing pending on it replaces it whole, since nothing else can be written to it. Where that is no longer so (it is
- * lost, or what was put is confirmed and may be overwritten), what is pending shows nothing until it is loaded again. A dropped one is dead: whoever comes next gets another object for the document, and whoever still has
- * this one has to look it up again.
+ * Before the document is loaded, the first pending commit must replace it whole. After `lost`, or once that commit is
+ * confirmed and may be overwritten, pending commits are not visible until the document is loaded again. A dropped
+ * object is not reused: look the document up again.
  */
 import { RECENT_WRITES_MAX } from "../limits.ts";
 import { equal } from "../message/equality.ts";
@@ -28,66 +28,69 @@ import type { PendingCommit, PendingShare } from "./pending-commit.ts";
 import { addBeneath, type Foundation, PendingIndex } from "./pending-index.ts";
 import type { LoggedRead } from "./read-log.ts";
 
-/** A value that readers hold, and where it stood. */
+/** A value that readers hold, and its path. */
 interface Held {
   readonly path: Path;
   readonly value: Json | undefined;
 }
 
-/** A commit of somebody else that arrived while a document was loading. */
+/** A commit of another session that arrived while a document was loading. */
 interface Missed {
   readonly sequence: number;
   readonly operations: readonly PathOperation[];
   readonly labels: readonly LabelWrite[];
 }
 
-/** What a list of a document is while there is nothing in it, shared by all: most documents are at rest. */
+/** Shared empty list: most documents have no pending commits. */
 const NONE: readonly never[] = Object.freeze([]);
 
-/** Pending shares that are looked through one by one. */
+/** Up to this many pending shares are scanned linearly. */
 const LISTED_MAX = 8;
 
-/** What somebody keeps beside a document. */
+/** Data that another component attaches to a document. */
 export interface Attachment {
-  /** The document is dropped: it leads nowhere any more. */
+  /** The document is dropped; this object is no longer updated. */
   dropped(): void;
 }
 
 export class ReplicaDocument implements DocumentRef {
-  // First what every read looks at.
+  // The fields that every read uses come first.
   state: "absent" | "loading" | "loaded" | "dropped" = "absent";
   value: Json | undefined;
-  /** Undefined where nothing of it is labelled and nothing ever was. */
+  /** Undefined if the document never had labels. */
   labels: DocumentLabels | undefined;
   readonly scope: string;
   readonly id: string;
-  /** Why the last load failed; cleared by one that succeeds. */
+  /** The error of the last load; cleared by a successful one. */
   loadError: unknown;
-  /** The sequence as of which the document was loaded; commits up to it are in the value already. */
+  /** The sequence of the load; the value includes all commits up to it. */
   loadedAt = 0;
-  /** The sequence of the last commit that changed the value which was loaded; not kept up to date afterwards. */
+  /** The sequence of the last commit that changed the loaded value; not updated afterwards. */
   changedAt = 0;
-  /** The sequence as of which its labels were loaded; below zero if they never were. */
+  /** The sequence at which labels were loaded; negative if they never were. */
   labelsAt = -1;
   /** Pending shares in commit order; their operations are applied to `value`. Changed only here. */
   pending: readonly PendingShare[] = NONE;
-  /** Others' commits that arrived while it was loading, to be applied where the load did not see them; labels alone, once it is here otherwise. */
+  /**
+   * Commits of other sessions that arrived during the load; applied if the load does not include them. Only their
+   * labels remain once the document is known by other means.
+   */
   missed: readonly Missed[] = NONE;
-  /** How many hold on to it (observers, open transactions); while above zero it is not dropped. */
+  /** Number of holders (observers, open transactions). While above zero, the document is not dropped. */
   observers = 0;
-  /** What the scheduler keeps beside the document; the store never looks into it. */
+  /** Data of the scheduler; opaque to the store. */
   attachment: Attachment | undefined;
   /** Read or written since the last sweep of the eviction clock. */
   touched = true;
-  /** Computed here: what others have stored of it comes too late. */
+  /** Computed here, so stored values of other sessions are ignored. */
   derived = false;
-  /** Others have stored something else than what is here, since that was last asked. */
+  /** Another session has stored a different value since this flag was last checked. */
   overwritten = false;
-  /** Exists while much is pending. */
+  /** Exists while many shares are pending. */
   #pendingIndex: PendingIndex | undefined;
   /** Writes since the oldest open transaction began, as (tick, path). */
   #recent: { readonly tick: number; readonly path: Path }[] | undefined;
-  /** Reads up to this tick can no longer be checked: writes after it were dropped from `recent`. */
+  /** Reads up to this tick cannot be checked: later writes were dropped from `recent`. */
   #recentFrom = 0;
 
   constructor(ref: DocumentRef) {
@@ -99,32 +102,32 @@ export class ReplicaDocument implements DocumentRef {
     return at(this.value, path);
   }
 
-  /** Whether the value is all there is to know: loaded, or replaced whole by a pending commit. */
+  /** Whether the value is complete: loaded, or replaced whole by a pending commit. */
   get isKnown(): boolean {
     return this.state === "loaded" || (this.pending.length > 0 && this.pending.some(isWhole));
   }
 
-  /** Whether a read gives the value: it is known, or code whose turn is still open has put the document whole. */
+  /** Whether a read returns the value: it is known, or an open turn has written the whole document. */
   get isReadable(): boolean {
     return this.state === "loaded" || (this.value !== undefined && !this.derived) || this.isKnown;
   }
 
-  /** Whether somebody needs to hear of changes though it is not here: a node that was taken up again has not loaded its inputs. */
+  /** Whether changes must be reported although it is not loaded: a resumed node has not loaded its inputs. */
   get isRestedOn(): boolean {
     return this.isHeldAbsent && !this.derived;
   }
 
-  /** Held and not here. That of a resumed node is derived, and still only stored. */
+  /** Held but not loaded. The output of a resumed node is derived and only stored. */
   get isHeldAbsent(): boolean {
     return this.state === "absent" && this.observers > 0 && !this.isKnown;
   }
 
-  /** Put here without having been loaded: what others write to it may be labelled as nobody here knows. */
+  /** Created here without a load: writes of other sessions may carry labels that this replica does not know. */
   get isUnseen(): boolean {
     return this.state === "loaded" && this.labelsAt < 0 && !this.derived;
   }
 
-  /** Applies one operation in place; says what changed, and what takes it back. */
+  /** Applies one operation in place and returns the change and its inverse. */
   apply(operation: PathOperation): { readonly change: Change; readonly inverse: PathOperation } {
     const { path } = operation;
     const before = handOut(this.read(path));
@@ -132,7 +135,7 @@ export class ReplicaDocument implements DocumentRef {
     return { change: this.#change(path, before, handOut(this.read(path))), inverse };
   }
 
-  /** Others' operations, confirmed with that sequence. They go beneath what is pending; the net changes come back. */
+  /** Integrates confirmed operations of another session beneath the pending commits. Returns the net changes. */
   integrate(operations: readonly PathOperation[], sequence: number): Change[] {
     if (this.state === "loading") this.missed = [...this.missed, { sequence, operations, labels: NONE }];
     if (this.state !== "loaded" || sequence <= this.loadedAt) return [];
@@ -144,7 +147,7 @@ export class ReplicaDocument implements DocumentRef {
     const isPendingAbove = this.pending.some((share) =>
       share.operations.some((own) => foreign.some((path) => overlap(path, own.path))),
     );
-    // Of writes to one place, or to places within each other, only the net change is told.
+    // For writes to overlapping paths, only the net change is reported.
     const isNested = operations.length > 1 && outermost(foreign).length < foreign.length;
     const changes: Change[] = [];
     const take = () => {
@@ -155,7 +158,7 @@ export class ReplicaDocument implements DocumentRef {
     return changes;
   }
 
-  /** Does something to the document's labels, and says what has become of them; undefined where they are what they were. */
+  /** Changes the labels of the document. Returns the difference, or undefined if there is none. */
   relabel(change: (labels: DocumentLabels) => void): LabelChange | undefined {
     this.labels ??= new DocumentLabels();
     const before = this.labels.places;
@@ -165,18 +168,18 @@ export class ReplicaDocument implements DocumentRef {
     return equal(before as never, after as never) ? undefined : { scope: this.scope, id: this.id, before, after };
   }
 
-  /** Somebody else's label write, confirmed with that sequence. */
+  /** Integrates a confirmed label write of another session. */
   integrateLabels(write: LabelWrite, sequence: number): LabelChange | undefined {
     if (this.state === "loading") this.missed = [...this.missed, { sequence, operations: NONE, labels: [write] }];
     if (this.state !== "loaded" || sequence <= Math.max(this.loadedAt, this.labelsAt)) return undefined;
     return this.relabel((labels) => labels.integrate(write, sequence));
   }
 
-  /** Applies an operation from elsewhere, with the identities of what is here already. */
+  /** Applies a foreign operation; equal subtrees keep their identity. */
   #take(operation: PathOperation, changes: Change[]): void {
     if (operation.op !== "set") {
       const { change } = this.apply(operation);
-      // A splice may put the elements that are there already.
+      // A splice may insert elements equal to those it removes.
       if (isDifferent(change)) changes.push(change);
       return;
     }
@@ -187,8 +190,8 @@ export class ReplicaDocument implements DocumentRef {
   }
 
   /**
-   * Takes back all pending shares, lets `change` alter what lies beneath, and applies the shares in `keep` again. Returns the net
-   * changes; whatever is equal afterwards keeps its identity. A share that no longer fits loses its effect here; the backend will
+   * Undoes all pending shares, lets `change` alter the confirmed state, and applies the shares in `keep` again. Returns
+   * the net changes; equal values keep their identity. A share that no longer fits has no effect here; the backend will
    * reject its commit for the same reason.
    */
   rebase(change: () => void, foreignPaths: readonly Path[], keep: (commit: PendingCommit) => boolean): Change[] {
@@ -206,7 +209,7 @@ export class ReplicaDocument implements DocumentRef {
     for (const share of shares) if (keep(share.commit)) this.#redo(share);
     for (const one of held) this.#keepIdentity(one);
     const changes = paths.map((path, i) => this.#change(path, befores[i], handOut(this.read(path))));
-    // What went goes last first, so that an array loses its elements from the end.
+    // Report removals last first, so that an array loses its elements from the end.
     const gone = changes.filter((change) => change.after === undefined).reverse();
     return [...gone, ...changes.filter((change) => change.after !== undefined)].filter(isDifferent);
   }
@@ -216,7 +219,7 @@ export class ReplicaDocument implements DocumentRef {
     share.inverses = [];
   }
 
-  /** A commit was applied that is pending from now on. */
+  /** Registers the share of a newly applied commit as pending. */
   addPending(share: PendingShare): void {
     this.touched = true;
     if (this.pending.length === 0) this.pending = [share];
@@ -240,7 +243,7 @@ export class ReplicaDocument implements DocumentRef {
     }
   }
 
-  /** The shortest part of the path at which a reader was handed what lies there. */
+  /** The shortest prefix of the path whose value a reader holds. */
   #heldAlong(path: Path): Path {
     let value = this.value;
     for (let depth = 0; depth < path.length; depth++) {
@@ -250,7 +253,7 @@ export class ReplicaDocument implements DocumentRef {
     return path;
   }
 
-  /** What is equal to what readers hold becomes that again. */
+  /** Restores the identity of a value that readers hold if it is equal again. */
   #keepIdentity({ path, value }: Held): void {
     const now = this.read(path);
     if (now === undefined || Object.is(now, value)) return;
@@ -265,14 +268,14 @@ export class ReplicaDocument implements DocumentRef {
     return applied;
   }
 
-  /** The replica has let go of it. Labels stay: whoever still has it must not take it for public. */
+  /** The replica has unloaded it. Labels stay, so that remaining holders do not treat it as public. */
   dropped(): void {
     this.state = "dropped";
     this.value = undefined;
     this.attachment?.dropped();
   }
 
-  /** The load came back with nothing; the next read asks again, and that load will show what is missed until then. */
+  /** The load failed. The next read loads again, and that load includes the missed commits. */
   loadFailed(error: unknown): void {
     this.state = "absent";
     this.loadError = error;
@@ -280,8 +283,8 @@ export class ReplicaDocument implements DocumentRef {
   }
 
   /**
-   * It was loaded, and what is here is as of a moment that nobody can tell any more. What is pending stays, and is applied when it is loaded
-   * again; where that replaces it whole, it shows.
+   * The loaded value is outdated and the missing changes are unknown. Pending commits stay and are applied after the
+   * next load; a pending whole replacement is visible.
    */
   lost(error: unknown): Change[] {
     const before = () => {
@@ -292,17 +295,17 @@ export class ReplicaDocument implements DocumentRef {
     return changes;
   }
 
-  /** Its value is computed: there is nothing to load, a load on its way comes too late, and one that has failed does not matter. */
+  /** The value is computed: no load is needed, and one under way or failed is ignored. */
   madeHere(): void {
     this.state = "loaded";
     this.loadError = undefined;
     this.missed = NONE;
   }
 
-  /** A pending share became part of the confirmed state, with that sequence. */
+  /** A pending share became part of the confirmed state at this sequence. */
   confirm(share: PendingShare, sequence: number): void {
     const index = this.pending.indexOf(share);
-    // A load that saw the commit has taken the share away already.
+    // A load that included the commit has removed the share already.
     if (index < 0) return;
     if (this.pending.length === 1) this.#clearPending();
     else {
@@ -312,20 +315,20 @@ export class ReplicaDocument implements DocumentRef {
     }
     if (this.state === "loaded") return;
     if (!isWhole(share)) {
-      // It was written before the document was lost. A load on its way may not have seen it.
+      // Written before the document was lost. A load under way may not include it.
       if (this.state === "loading")
         this.missed = [...this.missed, { sequence, operations: share.operations, labels: NONE }];
       return;
     }
-    // Made or replaced whole without having been read: it is exactly what we wrote, nobody has to load it.
+    // Created or replaced whole without a read: the confirmed write is the value, no load is needed.
     this.state = "loaded";
     this.loadError = undefined;
     this.loadedAt = sequence;
-    // How it is labelled is still on its way, where it was being loaded.
+    // Labels are still unknown if a load is under way.
     if (this.missed.length > 0) this.missed = this.missed.filter(({ labels }) => labels.length > 0);
   }
 
-  /** What a share that has just been applied changed, outermost paths only; made from its inverses and the present value. */
+  /** The changes of a share that has just been applied, outermost paths only; computed from its inverses. */
   changesOf({
     operations,
     inverses,
@@ -349,7 +352,7 @@ export class ReplicaDocument implements DocumentRef {
     return { scope: this.scope, id: this.id, path, before, after };
   }
 
-  /** Remembers a write for the transactions that are open now. */
+  /** Records a write for the open transactions. */
   remember(tick: number, path: Path): void {
     this.#recent ??= [];
     this.#recent.push({ tick, path });
@@ -358,13 +361,13 @@ export class ReplicaDocument implements DocumentRef {
     this.#recent = this.#recent.slice((RECENT_WRITES_MAX >> 1) + 1);
   }
 
-  /** Forgets the writes, as no transaction is open. */
+  /** Drops the recorded writes; no transaction is open. */
   forget(): void {
     this.#recent = undefined;
     this.#recentFrom = 0;
   }
 
-  /** Whether something read then has been written since. */
+  /** Whether the read value has been written since. */
   hasMoved(read: LoggedRead): boolean {
     if (read.tick < this.#recentFrom) return true;
     if (this.#recent === undefined) return false;
@@ -374,7 +377,7 @@ export class ReplicaDocument implements DocumentRef {
     return false;
   }
 
-  /** Adds the pending commits whose writes a read (or a write) at this path stands on. */
+  /** Adds the pending commits that a read or write at this path depends on. */
   addPendingBeneath(path: Path, depth: ReadDepth, foundation: Foundation): void {
     if (this.pending.length > LISTED_MAX) {
       this.#pendingIndex ??= new PendingIndex(this.pending);
@@ -388,17 +391,17 @@ function at(value: Json | undefined, path: Path): Json | undefined {
   return value === undefined ? undefined : getAt(value, path);
 }
 
-/** Whether what was there before does not matter to what it leaves. */
+/** Whether the result is independent of the earlier value. */
 function isWhole({ operations }: { readonly operations: readonly PathOperation[] }): boolean {
   return operations.some(({ op, path }) => op === "set" && path.length === 0);
 }
 
-/** Not by identity: an element of a list that has become shorter may be what an equal one was. */
+/** Compared by value: when a list gets shorter, an element may be replaced by an equal one. */
 function isDifferent({ before, after }: Change): boolean {
   return !equal(before, after);
 }
 
-/** The paths without those that lie beneath another of them. */
+/** The paths without those below another of them. */
 function outermost(paths: readonly Path[]): Path[] {
   const result: Path[] = [];
   for (const path of paths.toSorted((a, b) => a.length - b.length)) {

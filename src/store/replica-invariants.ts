@@ -1,6 +1,6 @@
 /**
- * What is true of a replica whenever nothing of it is running: `Replica.checkInvariants` for tests and the simulator. Walks
- * everything, so it is no check for production.
+ * Invariants of a replica at rest: `Replica.checkInvariants` for tests and the simulator. Too slow for production
+ * because it walks all documents.
  */
 import { equal } from "../message/equality.ts";
 import type { Json } from "../message/json.ts";
@@ -65,7 +65,7 @@ function applyWhatFits(value: Json | undefined, operations: readonly PathOperati
     try {
       result = applyOperations(result, [operation]);
     } catch (error) {
-      // A share that no longer fits has no effect until the backend has rejected its commit.
+      // A share that no longer fits has no effect until the backend rejects its commit.
       if (!(error instanceof PatchError)) throw error;
     }
   }

@@ -1,10 +1,10 @@
 /**
- * A replica of one space: confirmed state plus this process's pending commits, in memory. Readers never wait for a disk;
- * a commit is applied here at once and goes to the backend, whose word (confirmed, rejected) comes later. Everything that
- * changes what readers see is announced (`change.ts`).
+ * A replica of one space in memory: confirmed state plus the pending commits of this process. Reads never wait for a
+ * disk. A commit is applied at once and sent to the backend, which confirms or rejects it later. Every change of
+ * visible state is announced (`change.ts`).
  *
- * Composes `document-table` (what is here), `confirmation` (what becomes of commits) and `notifier` (who is told).
- * SPEC: S40-S75. Not here: which rows a commit becomes (backends), who runs a stale transaction again (its author).
+ * Composes `document-table` (documents in memory), `confirmation` (outcomes of commits) and `notifier` (listeners).
+ * SPEC: S40-S75. Not here: the rows of a commit (backends) and the retry of stale transactions (their callers).
  */
 import type { Grace } from "../host/grace.ts";
 import type { Host } from "../host/host.ts";
@@ -54,7 +54,7 @@ import {
   type TransactionOptions,
 } from "./transaction.ts";
 
-/** What was done in place to one document, and how to take it back. */
+/** The operations applied in place to one document, and their inverses. */
 export interface Share {
   readonly operations: PathOperation[];
   readonly inverses: PathOperation[];
@@ -63,13 +63,13 @@ export interface Share {
 export interface ReplicaOptions {
   readonly store: Store;
   readonly space: string;
-  /** Time and chance; those of the process unless given. */
+  /** Clock and randomness; defaults to those of the process. */
   readonly host?: Host;
-  /** Documents kept in memory; those that nobody observes go first. */
+  /** Limit of documents in memory; unobserved ones are dropped first. */
   readonly residentDocumentsMax?: number;
 }
 
-/** Derived values on their way to the store. */
+/** Derived values to be stored. */
 export interface DerivedRows {
   readonly patches: readonly DocumentPatch[];
   readonly basis: NodeBasis[];
@@ -79,9 +79,9 @@ export interface DerivedRows {
 
 export interface AdoptOptions extends TransactionOptions {
   readonly reads: readonly ReadClaim[];
-  /** What the commit carries besides; labels are told to everybody. */
+  /** Further parts of the commit. All listeners are notified of its labels. */
   readonly extras?: Readonly<CommitExtras>;
-  /** Knows of the changes already. */
+  /** This listener already knows the changes. */
   readonly except: NotificationListener;
 }
 
@@ -95,7 +95,7 @@ export class Replica implements AsyncDisposable {
   #localSequence = 0;
   #closed = false;
 
-  /** Opens a replica at the space's present sequence. Documents are loaded as they are read. */
+  /** Opens a replica at the current sequence of the space. Documents are loaded when they are read. */
   static async open(options: ReplicaOptions): Promise<Replica> {
     const { sequence, isLabelled = false } = await options.store.load(options.space, []);
     return new Replica(options, sequence, isLabelled);
@@ -120,27 +120,27 @@ export class Replica implements AsyncDisposable {
     return handOut(this.touch(ref).read(path));
   }
 
-  /** The document, after asking for its load if it is not here. */
+  /** The document; starts its load if it is not in memory. */
   touch(ref: DocumentRef): ReplicaDocument {
     return this.#documents.touch(ref);
   }
 
-  /** The document as far as it is known here; asks for no load. */
+  /** The document in its current state; does not start a load. */
   place(ref: DocumentRef): ReplicaDocument {
     return this.#documents.place(ref);
   }
 
-  /** The document if it is known here. */
+  /** The document if it is in memory. */
   find(ref: DocumentRef): ReplicaDocument | undefined {
     return this.#documents.find(ref);
   }
 
-  /** A page of documents by a prefix of their ids, as the store has them: without commits that are still pending here. */
+  /** A page of documents by a prefix of their ids, as stored: without commits that are pending here. */
   list(request: ListRequest): Promise<ListPage> {
     return this.#store.list(this.space, request);
   }
 
-  /** Loads documents and waits for them; throws when one of them cannot be loaded. */
+  /** Loads documents and waits for them; throws if one of them cannot be loaded. */
   async load(refs: readonly DocumentRef[]): Promise<void> {
     const documents = refs.map((ref) => this.touch(ref));
     for (const document of documents) document.observers++;
@@ -150,35 +150,35 @@ export class Replica implements AsyncDisposable {
     if (failed) throw failed.loadError;
   }
 
-  /** Values as the store has them, past the documents in memory. */
+  /** Stored values, bypassing the documents in memory. */
   loadStored(refs: readonly DocumentRef[]): Promise<LoadResult> {
     return this.#store.load(this.space, refs);
   }
 
-  /** The first stored id of a scope after this one, among those that begin with a prefix. */
+  /** The first stored id of a scope after `after` that begins with the prefix. */
   async firstStoredAfter(scope: string, prefix: string, after: string): Promise<string | undefined> {
     const { documents } = await this.#store.list(this.space, { scope, prefix, after, limit: 1 });
     return documents[0]?.id;
   }
 
-  /** A commit of this replica that has no answer yet and leaves this receipt. */
+  /** The pending commit of this replica that carries this receipt. */
   pendingReceipt({ scope, id }: DocumentRef): Commit | undefined {
     for (const commit of this.#confirmation.pending)
       if (commit.receipt?.id === id && commit.receipt.scope === scope) return commit;
     return this.find({ scope, id })?.pending[0]?.commit;
   }
 
-  /** Told of receipts that others leave, by name, and of a gap in the feed in which some may have been missed. */
+  /** Notified of receipts in commits of other sessions, by name, and of a gap in the feed that may hide some. */
   set foreignReceipts(listener: ReceiptListener) {
     this.#confirmation.foreignReceipts = listener;
   }
 
-  /** Grows whenever a read starts a load, so that a caller can tell whether what he did started one. */
+  /** Increases with every load that a read starts, so that a caller can detect whether its reads started one. */
   get loadGeneration(): number {
     return this.#documents.loader.generation;
   }
 
-  /** Resolves when no load is outstanding. A load that failed leaves its reason on the document and is tried again. */
+  /** Resolves when no load is outstanding. A failed load leaves its error on the document and is retried. */
   loadsSettled(): Promise<void> {
     return this.#documents.loader.settled();
   }
@@ -194,7 +194,10 @@ export class Replica implements AsyncDisposable {
     };
   }
 
-  /** Holds a document without making it: it stays once it is here, and what others write to it is looked at. Gives it if it is here. */
+  /**
+   * Keeps a document in memory once it is loaded, without loading it now. It is re-checked when another session writes
+   * it. Returns the document if it is in memory.
+   */
   hold(ref: DocumentRef): ReplicaDocument | undefined {
     return this.#documents.hold(ref);
   }
@@ -203,17 +206,17 @@ export class Replica implements AsyncDisposable {
     this.#documents.letGo(ref);
   }
 
-  /** Counts what was applied to the replica, by whomever. */
+  /** Counts the changes applied to the replica, from any source. */
   get tick(): number {
     return this.#documents.tick;
   }
 
-  /** The commit sequence up to which everything is integrated. */
+  /** All commits up to this sequence are integrated. */
   get position(): number {
     return this.#confirmation.position;
   }
 
-  /** Identifies the commits that are made now; new for every replica, and after a commit whose fate is unknown. */
+  /** Identifies new commits. Changes with every replica, and after a commit with unknown outcome. */
   get session(): string {
     return this.#confirmation.session;
   }
@@ -222,7 +225,7 @@ export class Replica implements AsyncDisposable {
     return this.#confirmation.pending.size;
   }
 
-  /** Grows whenever a commit falls, so that a caller can tell whether what he has read may have been taken back. */
+  /** Increases with every rollback, so that a caller can detect whether its reads may have been rolled back. */
   get reverts(): number {
     return this.#confirmation.reverts;
   }
@@ -231,17 +234,17 @@ export class Replica implements AsyncDisposable {
     return this.#documents.size;
   }
 
-  /** Tells of every change, synchronously; the listener takes no part in it, whatever it throws. */
+  /** Notifies the listener of every change, synchronously. An error of the listener does not affect the change. */
   subscribe(listener: NotificationListener): () => void {
     return this.#notifier.subscribe(listener);
   }
 
-  /** Who is told of what goes wrong where nobody waits for it; the host, unless somebody is given. */
+  /** Receives errors that no caller waits for; defaults to the host. */
   set onTrouble(tell: (trouble: unknown) => void) {
     this.#confirmation.tell = tell;
   }
 
-  /** Integrates what others have committed by now. */
+  /** Integrates the commits of other sessions made so far. */
   catchUp(): Promise<void> {
     return this.#confirmation.catchUp();
   }
@@ -254,12 +257,12 @@ export class Replica implements AsyncDisposable {
     return new Transaction(this, options);
   }
 
-  /** Called by a transaction that gives up. */
+  /** Called when a transaction is aborted. */
   abandon({ parts }: Transaction): void {
     this.#documents.transactionEnded(parts);
   }
 
-  /** Applies a transaction and sends it on its way. Called by the transaction itself. */
+  /** Applies a transaction and sends it to the backend. Called by the transaction itself. */
   commit({ parts, extras, options, receipt }: Transaction): Commit {
     this.#documents.turn?.seal();
     const rejection = firstMoved(parts);
@@ -282,7 +285,10 @@ export class Replica implements AsyncDisposable {
     return pending;
   }
 
-  /** Whether what was read by code that has written nothing stands, once that is known; undefined where the store has it all. */
+  /**
+   * Resolves once it is known whether reads of code without writes stand; undefined if they rest only on stored
+   * commits.
+   */
   standingOf(reads: readonly ReadClaim[]): Promise<CommitOutcome> | undefined {
     const { localSequences } = this.#beneath(reads);
     return localSequences.length === 0 ? undefined : this.#confirmation.outcomeOfReading(NONE, localSequences);
@@ -295,8 +301,8 @@ export class Replica implements AsyncDisposable {
   }
 
   /**
-   * Makes one commit of changes that were already made in place to documents of this replica (`ReplicaDocument.value`), by
-   * synchronous code that nothing came between. Values in the operations are frozen by now.
+   * Commits changes that synchronous code has already made in place to documents of this replica
+   * (`ReplicaDocument.value`). The values in the operations are frozen.
    */
   adopt(done: ReadonlyMap<ReplicaDocument, Share>, { except, reads, extras, ...options }: AdoptOptions): Commit {
     const identity = { session: this.session, localSequence: ++this.#localSequence };
@@ -322,7 +328,7 @@ export class Replica implements AsyncDisposable {
     return pending;
   }
 
-  /** Puts the labels that a commit writes on the documents; they are as pending as what it wrote. */
+  /** Adds the label writes of a commit to the documents; they are pending like its other writes. */
   #label(pending: PendingCommit): readonly LabelChange[] {
     if (pending.request.labels.length === 0) return NONE;
     this.#documents.isLabelled = true;
@@ -332,8 +338,8 @@ export class Replica implements AsyncDisposable {
   }
 
   /**
-   * Sends what is here already and is not to be taken back: derived values, with what they rest on. The documents stay as they are
-   * whatever the answer is.
+   * Stores derived values that are already in memory, with their basis. They stay in memory even if the store rejects
+   * them.
    */
   record({ patches, reads, ...rows }: DerivedRows): Commit {
     this.requireOpen();
@@ -343,22 +349,22 @@ export class Replica implements AsyncDisposable {
     return this.#send(buildRequest(this.space, identity, { reads, patches, dependsOn: [] }, extras), []);
   }
 
-  /** The recorded basis of nodes, and whether what they read has moved since. */
+  /** The recorded basis of nodes, and whether their inputs have changed since. */
   basis(nodes: readonly string[]): Promise<readonly RecordedBasis[]> {
     return this.#store.basis(this.space, nodes);
   }
 
-  /** Calls back when no code is under way that may have looked a document up, or anything that is kept beside one. */
+  /** Calls `work` when no running code can hold a looked-up document or its attachment. */
   whenUnused(work: () => void): void {
     this.#documents.whenUnused(work);
   }
 
-  /** Whoever changes documents in place; asked to seal before anything else happens to them. */
+  /** The code that changes documents in place. It is asked to seal before any other change is made to them. */
   set turn(turn: OpenTurn | undefined) {
     this.#documents.turn = turn;
   }
 
-  /** Sent before it is told: what a listener commits upon it comes after it. */
+  /** The commit is sent before listeners are notified, so that commits of listeners come after it. */
   #send(request: CommitRequest, shares: readonly DocumentShare[], receipt?: Receipt): PendingCommit {
     const commit = new PendingCommit(request, shares, receipt);
     for (const share of commit.shares) share.document.addPending(share);
@@ -366,7 +372,7 @@ export class Replica implements AsyncDisposable {
     return commit;
   }
 
-  /** Applies the drafts in place; documents that nothing happened to are left out. */
+  /** Applies the drafts in place; unchanged documents are left out. */
   #apply(parts: readonly DocumentPart[], application: Application): readonly DocumentShare[] {
     let shares: readonly DocumentShare[] = NONE;
     for (const { document, draft } of parts) {
@@ -380,7 +386,7 @@ export class Replica implements AsyncDisposable {
 
   // Life -------------------------------------------------------------------------------------------------------------
 
-  /** Resolves when every commit made so far is confirmed or has fallen. */
+  /** Resolves when every commit made so far is confirmed or rolled back. */
   async settled(): Promise<void> {
     await Promise.all([...this.#confirmation.pending].map((pending) => pending.outcome));
   }
@@ -392,8 +398,8 @@ export class Replica implements AsyncDisposable {
   }
 
   /**
-   * Waits for the pending commits, as long as the grace lasts where one is given, then stops listening. Nothing can be committed any more.
-   * Gives how many commits the store has not answered: they have fallen here, and may be there.
+   * Waits for the pending commits, at most for the grace period if given, then closes. Returns the number of commits
+   * that the store has not answered: they are rolled back here but may be stored.
    */
   async close(grace?: Grace): Promise<number> {
     this.#documents.turn?.seal();
@@ -406,7 +412,7 @@ export class Replica implements AsyncDisposable {
     return this.#confirmation.giveUp(why);
   }
 
-  /** Throws if the replica contradicts itself. */
+  /** Throws if the replica is inconsistent. */
   checkInvariants(): void {
     checkPending(this.#confirmation.pending);
     for (const document of this.#documents.all()) checkDocument(document, this.#confirmation.pending);
@@ -416,7 +422,7 @@ export class Replica implements AsyncDisposable {
     await this.close();
   }
 
-  /** Throws once it is closed. */
+  /** Throws after `close`. */
   requireOpen(): void {
     if (this.#closed) throw new StoreError("STORE_CLOSED", `the replica of space "${this.space}" is closed`);
   }

@@ -1,6 +1,6 @@
 /**
- * The checks on what comes in through the seam: text that every backend can hold, values that are JSON, numbers that count. A
- * failed check is misuse by the layer above and throws. SPEC: S15. What data is allowed to *be* is not decided here.
+ * Checks of store calls: text that every backend can hold, values that are JSON, valid numbers. A failed check is
+ * misuse by the caller and throws. SPEC: S15. The content of data is checked elsewhere, where it enters the system.
  */
 import { CONSUMERS_MAX, DEPTH_MAX, LIST_DOCUMENTS_MAX, PAYLOAD_BYTES_MAX } from "../limits.ts";
 import { ID_TIME_MS_MAX } from "../message/id-time.ts";
@@ -16,10 +16,12 @@ import { Receipt } from "./receipt.ts";
 import { madeAt } from "./receipt-name.ts";
 import { type ForgetRequest, type ListRequest, StoreError } from "./store.ts";
 
-/** What the seam wraps around a value: lists, operations, rows. */
+/** Levels that a request adds around a value: lists, operations, rows. */
 const WRAPPING_DEPTH = 4;
 
-/** Sizes are bounded where data enters the system; depth is here too, because everybody who walks a value recurses. */
+/**
+ * Sizes are limited where data enters the system. Depth is also limited here, because every walk over a value recurses.
+ */
 const LIMITS: JsonLimits = {
   bytesMax: Number.POSITIVE_INFINITY,
   depthMax: DEPTH_MAX + WRAPPING_DEPTH,
@@ -42,7 +44,9 @@ export function checkCount(what: string, count: number): void {
   throw new StoreError("STORE_MISUSE", `${what} must be a whole number of at least 0, got ${count}`);
 }
 
-/** What an operator allows for one message of the journal; more than `PAYLOAD_BYTES_MAX` nothing else would let through. */
+/**
+ * The operator's limit for one journal message. `PAYLOAD_BYTES_MAX` is the upper bound because other parts refuse more.
+ */
 export function checkPayloadBound(bytes: number): void {
   if (Number.isSafeInteger(bytes) && bytes >= 1 && bytes <= PAYLOAD_BYTES_MAX) return;
   const range = `a whole number of bytes from 1 to ${PAYLOAD_BYTES_MAX}`;
@@ -81,7 +85,7 @@ export function checkPreconditions(preconditions: readonly Precondition[]): void
     if (condition.kind === "members") checkMembers(condition);
     if (condition.kind !== "absent") continue;
     checkRef(condition);
-    // Receipts are found again by what their names say; one that was made here has asked its own.
+    // Retention finds receipts by the time in their names. A `Receipt` instance has derived its time already.
     if (condition instanceof Receipt || condition.madeAtMs === undefined) continue;
     if (condition.madeAtMs === madeAt(condition.id)) continue;
     throw new StoreError("STORE_MISUSE", "madeAtMs of a receipt must be the time that the id in its name carries");
@@ -106,14 +110,14 @@ export function checkList({ scope, prefix, after, limit }: ListRequest): void {
   );
 }
 
-/** Without a walk through what has a known shape; most put a leaf, and need none. */
+/** Avoids a walk over the known shape; most operations set a leaf. */
 function checkOperation(operation: PathOperation): void {
   if (operation.op !== "set") return checkJson("a path operation", operation);
   for (let i = 0; i < operation.path.length; i++) checkName("a step of a path", operation.path[i] as string);
   if (!isPlain(operation.value)) checkJson("the value of a path operation", operation.value);
 }
 
-/** What needs no further look; most values are a number, most receipts `{}`. */
+/** Values that need no further check. Most values are a number, most receipts `{}`. */
 function isPlain(value: Json): boolean {
   if (typeof value !== "object" || value === null)
     return typeof value === "boolean" || value === null || (Number.isInteger(value) && !Object.is(value, -0));
@@ -137,7 +141,7 @@ export function checkEnding({ outcome, reason }: Ending): void {
 
 export function checkSettlements(settlements: readonly Settlement[]): void {
   for (const { outcome, deliveries } of settlements) {
-    // Most say no more than that it is done.
+    // Most settlements are a plain `done`.
     if (outcome.kind !== "done" || outcome.ending !== undefined) checkJson("an outcome", outcome);
     if (outcome.kind === "waits" && outcome.atMs !== undefined) checkTime("the time of a retry", outcome.atMs);
     if (outcome.kind === "retry") checkTime("the time of a retry", outcome.atMs);
@@ -170,12 +174,12 @@ export function checkForget({ madeBeforeMs, limit }: ForgetRequest): void {
   const what = "the time before which receipts are forgotten";
   checkTime(what, madeBeforeMs);
   checkCount("a limit", limit);
-  // The horizon never moves back, and nothing could be made after this one.
+  // The horizon never moves back, so a time beyond all ids would refuse every message from then on.
   if (madeBeforeMs <= ID_TIME_MS_MAX) return;
   throw new StoreError("STORE_MISUSE", `${what} must be one that an id can carry, got ${madeBeforeMs}`);
 }
 
-/** Keys and text of everything inside, at once. */
+/** Checks keys and texts of the whole value in one walk. */
 function checkJson(what: string, value: unknown): void {
   const problem = findImpurity(value, LIMITS);
   if (problem !== undefined) throw new StoreError("STORE_MISUSE", `${what}: ${problemText(problem)}`);

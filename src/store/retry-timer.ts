@@ -1,8 +1,8 @@
 /**
- * Does something again a while after it has failed. However often it fails meanwhile it is done once, and each time in a row it is waited
- * twice as long, up to a maximum. Nobody is kept alive by it. SPEC: S64, S69.
+ * Repeats failed work after a delay. Several failures during the delay cause one retry, and the delay doubles with each
+ * failure in a row up to a maximum. The timer does not keep the process alive. SPEC: S64, S69.
  *
- * Not here: what failed, and whether it is still of use to anybody; whoever does it knows.
+ * The caller decides whether the work is still needed.
  */
 import type { Host, Timer } from "../host/host.ts";
 import { StoreError } from "./store.ts";
@@ -24,7 +24,7 @@ export class RetryTimer {
     this.#nextMs = startMs;
   }
 
-  /** Nothing to do again where the store will say nothing any more. */
+  /** No retry after the store has closed or stopped. */
   failed(error: unknown): void {
     if (this.#closed || this.#timer !== undefined || hasEnded(error)) return;
     const work = () => {

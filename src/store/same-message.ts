@@ -1,8 +1,8 @@
 /**
- * Whether a message that is appended is the one that is in the journal under its id. SPEC: J11.
+ * Whether an appended message equals the one stored under its id. SPEC: J11.
  *
- * An event is what it says, with its time and its causes. A command is what is asked for, whoever asks and whenever: who did not hear the answer
- * asks again under the same id, and may do so at another time or for another reason.
+ * Events are compared with time and causes. Commands are compared by type and data only: a client that missed the
+ * answer may repeat the request at another time or for another reason.
  */
 import type { Message } from "../message/envelope.ts";
 import { equal } from "../message/equality.ts";
@@ -14,7 +14,7 @@ export function sameMessage(stored: Message, other: Message): boolean {
   return equal(asJson(stored), asJson(other));
 }
 
-/** A message is JSON; its interface cannot say so because optional metadata may be written as `undefined`. */
+/** A message is JSON, but its type allows optional metadata to be `undefined`. */
 function asJson(message: Message): Json {
   return JSON.parse(JSON.stringify(message));
 }

@@ -1,16 +1,17 @@
 /**
- * The seam: the only door to durable data. Private to Millrace and allowed to change; every backend passes one conformance
- * suite (`test/store/conformance`). Nothing above this file knows which backend it is on.
+ * The store interface: all durable data goes through it. It is private to Millrace and may change. Every backend passes
+ * one conformance suite (`test/store/conformance`), and callers do not depend on a particular backend.
  *
- * Rules of the house for a backend:
- * - What resolved is durable, under the durability the store was opened with.
- * - Expected outcomes are values (`rejection.ts`). A method throws `StoreError` for misuse and when the store has stopped.
+ * Rules for a backend:
+ * - A resolved write is durable, under the durability that the store was opened with.
+ * - Expected outcomes are values (`rejection.ts`). A method throws `StoreError` for misuse and after the store has
+ *   stopped.
  * - A method never calls back synchronously: outcomes arrive in a later microtask or task.
- * - Writes are applied in the order in which they were asked for, and answered in that order. An answer that shows a
- *   commit (a load, a page of the feed) comes after the answer to that commit.
+ * - Writes are applied and answered in the order of the calls. An answer that shows a commit (a load, a page of the
+ *   feed) comes after the answer to that commit.
  */
-import { CodedError } from "../message/coded-error.ts";
 import type { Json } from "../message/json.ts";
+import { MillraceError } from "../message/millrace-error.ts";
 import type { Path } from "../message/path.ts";
 import type { BasisInput, CommitOutcome, CommitRequest, DocumentPatch, LabelWrite, NodeBasis } from "./commit.ts";
 import type { ConsumerDeclaration, ConsumerRemoval, ConsumerTable, RemovalResult } from "./consumer.ts";
@@ -40,93 +41,109 @@ export interface Store extends AsyncDisposable {
   load(space: string, refs: readonly DocumentRef[]): Promise<LoadResult>;
 
   /**
-   * A page of the documents that have a value, of one scope, with ids that begin with a prefix; in order of their ids as UTF-8. A page with
-   * fewer than `limit` is the last. A commit can claim that the set is still the same (`MembershipClaim`).
+   * A page of the documents that have a value, in one scope, with ids that begin with a prefix, in UTF-8 order of ids.
+   * The last page has fewer than `limit`. A commit can claim that the set has not changed (`MembershipClaim`).
    */
   list(space: string, request: ListRequest): Promise<ListPage>;
 
-  /** One atomic unit of change; see `commit-rules.ts` for the order in which it is decided. */
+  /** One atomic change. `commit-rules.ts` has the order of the checks. */
   commit(request: CommitRequest): Promise<CommitOutcome>;
 
-  /** The same for whoever makes very many: a backend may call him back, later, and then gives no promise. */
+  /** Variant without a promise for frequent callers: a backend may call `listener` later and return undefined. */
   commit(request: CommitRequest, listener: CommitListener): Promise<CommitOutcome> | undefined;
 
   /** Commits of a space after a sequence, oldest first, at most `limit`. */
   changesSince(space: string, sequence: number, limit: number): Promise<FeedPage>;
 
   /**
-   * Calls the listener with the names of spaces that may have moved through somebody else (another process, another replica
-   * of this store object). May call for nothing; never fails to call within 50 ms on one machine.
+   * Calls the listener with the names of spaces that may have been changed by another process or another replica of
+   * this store object, within 50 ms on one machine. Some calls are false alarms.
    */
   watch(listener: (change: StoreChange) => void): () => void;
 
-  /** The recorded basis of nodes in the order asked, and whether what they read has moved since. Missing nodes are left out. */
+  /**
+   * The recorded basis of nodes, in the order of `nodes`, and whether their inputs have changed since. Missing nodes
+   * are left out.
+   */
   basis(space: string, nodes: readonly string[]): Promise<readonly RecordedBasis[]>;
 
   // Journal ----------------------------------------------------------------------------------------------------------
 
   /**
-   * Appends messages in order, outside any space's commit. Ids are contiguous and increasing. All or none; but whoever has gathered what has nothing to
-   * do with each other may have those left out that are too large, if others are left.
+   * Appends messages in order, outside of a space's commit: all or none. Ids are contiguous and increasing. With
+   * `"too-large"`, oversized entries are left out if others remain; pass it when the entries are unrelated.
    */
   append(entries: readonly JournalEntry[], leaveOut?: "too-large"): Promise<AppendOutcome>;
 
-  /** A new lease for this process incarnation; its number is greater than every earlier one. `running` are keys of consumers. */
+  /**
+   * Opens a lease for this process incarnation. Its number is greater than all earlier ones. `running` has keys of
+   * consumers.
+   */
   openLease(durationMs: number, running?: readonly string[]): Promise<Lease>;
 
-  /** Extends a lease from now; false when it had expired and somebody recovered its rows: open a new one. */
+  /** Extends a lease from now. Resolves with false if it has expired and its rows were recovered: open a new one. */
   renewLease(lease: number, durationMs: number): Promise<boolean>;
 
-  /** Ends a lease; its rows go back to pending. Resolves with how many. */
+  /** Ends a lease; its rows go back to pending. Resolves with their number. */
   closeLease(lease: number): Promise<number>;
 
-  /** Hands out pending rows in order of id and marks them processing, in one transaction. */
+  /** Marks pending rows as processing, in order of id and in one transaction, and returns them. */
   claim(request: ClaimRequest): Promise<readonly Claim[]>;
 
-  /** Settles claims. The result says, claim by claim, whether it was still held. */
+  /** Settles claims. The result says for each claim whether it was still held. */
   settle(settlements: readonly Settlement[], urgency?: Urgency): Promise<readonly SettleResult[]>;
 
-  /** Sends rows whose lease is not live back to pending; resolves with how many. Never touches a live process's rows. */
+  /**
+   * Sends rows whose lease has ended back to pending and resolves with their number. Rows of live leases are
+   * unaffected.
+   */
   recover(): Promise<number>;
 
   /**
-   * Puts rows back to pending: those that failed, and those that are done as `unheard`. Deliveries
-   * that succeeded stay. Resolves with the ids that were put back. With `onlyFor`, rows that are done go back for one consumer alone.
+   * Puts failed rows and `unheard` done rows back to pending, and resolves with their ids. Successful deliveries stay
+   * done. With `onlyFor`, done rows go back for one consumer only.
    */
   requeue(ids: readonly number[], onlyFor?: RequeueTarget): Promise<readonly number[]>;
 
-  /** Closes rows without handling them, and keeps the reason; resolves with the ids that were in the state of the conclusion. */
+  /**
+   * Closes rows without handling them and stores the reason. Resolves with the ids that were in the state of the
+   * conclusion.
+   */
   conclude(ids: readonly number[], conclusion: Conclusion): Promise<readonly number[]>;
 
-  /** Makes rows claimable whose `nextAttemptAt` has come; resolves with how many, and when the next one comes. */
+  /** Makes rows claimable whose `nextAttemptAt` has come. Resolves with their number and the time of the next one. */
   releaseRetries(nowMs: number): Promise<{ readonly released: number; readonly nextAtMs: number | undefined }>;
 
   query(query: JournalQuery): Promise<readonly JournalRow[]>;
 
-  /** The id that was given last, whether its row is still there or not; 0 where none was. */
+  /** The last assigned id, even if its row was removed; 0 if there is none. */
   lastId(): Promise<number>;
 
-  /** How many rows stand at each status. */
+  /** The number of rows per status. */
   count(): Promise<Readonly<Record<JournalStatus, number>>>;
 
-  /** Removes done rows, at most `limit`; resolves with how many went. Dead letters stay. */
+  /** Removes done rows, at most `limit`, and resolves with their number. Dead letters stay. */
   retain(retention: Retention): Promise<number>;
 
   /**
-   * Moves the horizon up to a time, if it is not beyond: receipts of what was made before may go, and what was made before and has none is taken no
-   * more (`too-old`). Removes such receipts of commits that the feed no longer reaches, at most `limit`.
+   * Moves the horizon up to a time; it never moves back. Receipts of messages made before the horizon may be removed,
+   * and such a message without a receipt is refused (`too-old`). Removes at most `limit` receipts, of commits that the
+   * feed no longer reaches.
    */
   forgetReceipts(request: ForgetRequest): Promise<Forgotten>;
 
-  /** Takes note of journal rows that were removed by hand: `verify` reports them no more. Resolves with their ranges. */
+  /**
+   * Records journal rows that were removed by hand, so that `verify` no longer reports them. Resolves with their
+   * ranges.
+   */
   acceptRemoved(): Promise<readonly RemovedRange[]>;
 
-  /** Checks the hash chain, the documents' checksums and the backend's own structure. Reads everything. */
+  /** Checks the hash chain, the checksums of documents and the backend's own structure. Reads the whole store. */
   verify(): Promise<VerifyReport>;
 
   // Consumers --------------------------------------------------------------------------------------------------------
 
-  /** Declares consumers and names those that run; resolves with the table after it. */
+  /** Declares consumers and names those that run. Resolves with the resulting table. */
   declareConsumers(declaration: ConsumerDeclaration): Promise<ConsumerTable>;
 
   /** Every declared consumer. */
@@ -138,18 +155,22 @@ export interface Store extends AsyncDisposable {
   // Due table --------------------------------------------------------------------------------------------------------
 
   /**
-   * Changes due rows outside any space's commit. Each answers whether it was done: the row of a `take` or `cancel` was there, that
-   * of an `add` was not. After a `take` or `add` that was not done nothing more is changed, and the rest is answered with false.
+   * Changes due rows outside of a space's commit. The result says for each change whether it was made: `take` and
+   * `cancel` need an existing row, `add` a missing one. A failed `take` or `add` stops the list; all later changes
+   * answer false.
    */
   changeDue(changes: readonly DueChange[]): Promise<readonly boolean[]>;
 
-  /** Rows due at or before `nowMs`, of one kind or of all, earliest first, equal deadlines in the order they were set. They stay until taken. */
+  /**
+   * Rows due at or before `nowMs`, of one kind or of all, earliest first; equal deadlines in the order they were set.
+   * They stay until they are taken.
+   */
   dueRows(nowMs: number, limit: number, kind?: string): Promise<readonly DueRow[]>;
 
   /** One row; undefined if there is none. */
   dueRow(kind: string, key: string): Promise<DueRow | undefined>;
 
-  /** The earliest deadline, of one kind or of all, or undefined when nothing is due ever. */
+  /** The earliest deadline, of one kind or of all; undefined if there is no row. */
   earliestDue(kind?: string): Promise<number | undefined>;
 
   // Life -------------------------------------------------------------------------------------------------------------
@@ -157,33 +178,33 @@ export interface Store extends AsyncDisposable {
   /** Why the store has stopped, in one sentence; undefined while it works. */
   readonly trouble: string | undefined;
 
-  /** Counted work since the store was opened. */
+  /** Work counted since the store was opened. */
   stats(): StoreStats;
 
-  /** Writes what is queued, then closes. Later calls are refused. Closing twice is fine. */
+  /** Writes the queued jobs, then closes. Later calls are refused. Closing twice is harmless. */
   close(): Promise<void>;
 }
 
-/** Hears what became of a commit; an error stands for a promise that is rejected with it. */
+/** Receives the outcome of a commit. An `Error` replaces the rejection of a promise. */
 export type CommitListener = (answer: CommitOutcome | Error) => void;
 
 export interface LoadResult {
   /** The space's sequence as of which the documents were read. */
   readonly sequence: number;
   readonly documents: readonly LoadedDocument[];
-  /** Whether anything is labelled, in this space or in another; told to whoever asks for no document. */
+  /** Whether this or another space has labels. Present only if no document was requested. */
   readonly isLabelled?: boolean;
 }
 
 export interface LoadedDocument extends DocumentRef {
-  /** Undefined when there is none, and when only a tombstone is left. */
+  /** Undefined if the document does not exist or only its tombstone is left. */
   readonly value: Json | undefined;
-  /** The sequence of the last commit that changed it; 0 when there never was one. */
+  /** The sequence of the last commit that changed it; 0 if there was none. */
   readonly sequence: number;
   readonly labels: readonly AddressLabels[];
 }
 
-/** What one address of a document is labelled with. */
+/** The labels of one address of a document. */
 export interface AddressLabels {
   readonly path: Path;
   readonly labels: readonly string[];
@@ -191,9 +212,9 @@ export interface AddressLabels {
 
 export interface ListRequest {
   readonly scope: string;
-  /** The empty text for all documents of the scope. */
+  /** An empty text lists all documents of the scope. */
   readonly prefix: string;
-  /** Only ids after this one: the last id of the page before. */
+  /** Only ids after this one: the last id of the previous page. */
   readonly after?: string | undefined;
   /** At most `LIST_DOCUMENTS_MAX`. */
   readonly limit: number;
@@ -207,7 +228,7 @@ export interface ListPage {
 
 export interface ListedDocument {
   readonly id: string;
-  /** Of the last commit that changed it. */
+  /** Sequence of the last commit that changed it. */
   readonly sequence: number;
   readonly labels: readonly AddressLabels[];
 }
@@ -216,7 +237,7 @@ export interface FeedPage {
   readonly commits: readonly FeedCommit[];
   /** The space's head sequence when the page was read. */
   readonly head: number;
-  /** True when commits after the asked sequence have been compacted away: reload instead. */
+  /** True if commits after the requested sequence have been compacted away: reload instead. */
   readonly gap: boolean;
 }
 
@@ -225,14 +246,14 @@ export interface FeedCommit {
   readonly session: string;
   readonly localSequence: number;
   readonly patches: readonly DocumentPatch[];
-  /** As they were made; each replaces the labels of its address. */
+  /** As written; each replaces the labels of its address. */
   readonly labels: readonly LabelWrite[];
 }
 
 export interface StoreChange {
-  /** Spaces that may have moved; undefined when it is not known which. */
+  /** Spaces that may have changed; undefined if unknown. */
   readonly spaces: readonly string[] | undefined;
-  /** Whether journal or due rows may have come from somebody else. */
+  /** Whether another process may have added journal or due rows. */
   readonly journal: boolean;
 }
 
@@ -243,13 +264,13 @@ export interface ForgetRequest {
 
 export interface Forgotten {
   readonly removed: number;
-  /** As it stands now. */
+  /** The horizon after the call. */
   readonly horizonMs: number;
 }
 
 export interface RecordedBasis extends Omit<NodeBasis, "inputs"> {
   readonly inputs: readonly (BasisInput & {
-    /** True when something the node read has changed since, when the document is labelled, or when it can no longer be told. */
+    /** True if an input has changed since, if the document is labelled, or if the change log no longer reaches back. */
     readonly moved: boolean;
   })[];
 }
@@ -259,21 +280,21 @@ export interface Lease {
   readonly expiresAtMs: number;
 }
 
-/** Rows that are done go back for these deliveries alone; the deliveries of `others` count as done. */
+/** Done rows go back for these deliveries only; the deliveries of `others` count as done. */
 export interface RequeueTarget {
   readonly subscribers: readonly string[];
   readonly others: readonly string[];
 }
 
-/** Same message id and same content: the stored id again, so that a repeated publish is harmless. */
+/** A repeated message id with the same content gets the stored id, so a repeated publish is harmless. */
 export type AppendOutcome =
   | {
       readonly kind: "appended";
-      /** 0 for one that was left out. */
+      /** 0 for an entry that was left out. */
       readonly ids: readonly number[];
-      /** Why, by its place. */
+      /** The reason for each entry that was left out, by its index. */
       readonly leftOut?: ReadonlyMap<number, Rejection>;
-      /** Some of them were there already; their rows are as they were. */
+      /** Some entries were stored before; their rows are unchanged. */
       readonly repeated?: true;
     }
   | Rejection;
@@ -281,19 +302,19 @@ export type AppendOutcome =
 /** `consumers-moved`: decided by another version of the consumer table; the claim is still held. */
 export type SettleResult = "settled" | "lease-lost" | "consumers-moved";
 
-/** `soon`: nobody waits for it, so that it may go with whatever is written next, if that comes within milliseconds. `now` unless given. */
+/** `soon`: no caller waits, so the write may join the next batch if one comes within milliseconds. Default: `now`. */
 export type Urgency = "now" | "soon";
 
 export interface StoreStats {
   /** Group commits that reached the disk. */
   readonly batches: number;
-  /** Jobs (commits, appends, claims, settles, …) in them. */
+  /** Jobs (commits, appends, claims, settles, …) in these batches. */
   readonly jobs: number;
-  /** SQL statements run, where there are any. */
+  /** SQL statements run, if the backend has any. */
   readonly statements: number;
   /** Bytes of payload, patch and snapshot text written. */
   readonly bytesWritten: number;
-  /** The most bytes of documents that one job of the store's own upkeep has read or written. */
+  /** The most bytes of documents that one upkeep job has read or written. */
   readonly upkeepBytesMax: number;
 }
 
@@ -310,11 +331,11 @@ export type StoreErrorCode =
   | "STORE_ENGINE_TOO_OLD"
   | "STORE_CORRUPT"
   | "STORE_OPEN_FAILED"
-  /** An open transaction cannot go on: what it wrote into has been replaced. Run it again. */
+  /** An open transaction cannot continue because a document that it wrote to was replaced. Run it again. */
   | "STORE_STALE"
   | "STORE_MISUSE";
 
-/** Misuse, or a store that cannot go on. The message says what to do. */
-export class StoreError extends CodedError<StoreErrorCode> {
+/** Misuse, or a store that cannot go on. The message has the remedy. */
+export class StoreError extends MillraceError<StoreErrorCode> {
   override readonly name = "StoreError";
 }

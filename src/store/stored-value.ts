@@ -1,9 +1,11 @@
-/** What the store has of a document, as a replica learns it: nothing tentative. */
+/**
+ * Reads the stored value of a document through a replica, without pending commits.
+ */
 import type { Json } from "../message/json.ts";
 import type { DocumentRef } from "./document.ts";
 import type { Replica } from "./replica.ts";
 
-/** The value of a document that the store has: not before what is pending on it here is confirmed or has fallen. */
+/** The stored value of a document; waits until its pending commits are confirmed or rolled back. */
 export async function pullStored(replica: Replica, ref: DocumentRef): Promise<Json | undefined> {
   const letGo = replica.observe(ref);
   try {
@@ -12,7 +14,7 @@ export async function pullStored(replica: Replica, ref: DocumentRef): Promise<Js
       const { pending } = replica.touch(ref);
       if (pending.length === 0) return replica.peek(ref);
       await Promise.all(pending.map(({ commit }) => commit.outcome));
-      // Answered, and not yet seen in the feed.
+      // Answered, but not yet seen in the feed.
       if (replica.touch(ref).pending.length > 0) await replica.catchUp();
     }
   } finally {

@@ -1,17 +1,17 @@
 /**
- * One unit of work on a replica. Reads are logged with their depth, own reads see own writes, writes are buffered until
- * `commit` applies them all at once. Lives until it is committed or aborted, across awaits if need be; what it read may
- * move meanwhile, and then its commit is stale. SPEC: S40, S43-S45, S56.
+ * One unit of work on a replica. Reads are logged with their depth, own writes are visible to own reads, and writes are
+ * buffered until `commit` applies them at once. A transaction may live across awaits; if its reads change meanwhile,
+ * its commit is stale. SPEC: S40, S43-S45, S56.
  *
- * Every patch must fit the document it meets in the backend, so a write also reads: that the container it goes into is still
- * there (`reach`), that what it removes is, how long the array is that it appends to. What the transaction itself has put there
- * it need not read.
+ * Every patch must fit the document in the backend, so a write also logs reads: the container exists (`reach`), a
+ * removed value exists, the length of an array before an append. Values written by the transaction itself are not
+ * logged.
  */
 import { isCleanText, type Json } from "../message/json.ts";
 import { arrayIndex, type Path, placeText } from "../message/path.ts";
 import { admit, handOut, notAdmitted } from "./admit.ts";
 import type { CommitIdentity, CommitOutcome, LabelWrite, NodeBasis, Precondition, ReadDepth } from "./commit.ts";
-import type { DocumentRef } from "./document.ts";
+import { type DocumentRef, SHARED_SCOPE } from "./document.ts";
 import { Draft } from "./draft.ts";
 import type { DueChange } from "./due.ts";
 import { NONE, withOne } from "./few.ts";
@@ -25,20 +25,20 @@ import type { ReplicaDocument } from "./replica-document.ts";
 import { StoreError } from "./store.ts";
 
 export interface TransactionOptions {
-  /** Who runs it (a node); rides on the notification so that it does not wake itself. */
+  /** The node that runs it; included in the notification so that the node does not wake itself. */
   readonly source?: object;
-  /** Rides on the notification, for subscribers that filter their own edits. */
+  /** Included in the notification, for subscribers that filter their own edits. */
   readonly changeGroup?: string;
 }
 
-/** A commit that was applied to the replica; `outcome` says later whether it lasted. */
+/** A commit that was applied to the replica; `outcome` resolves when it is confirmed or rejected. */
 export interface Commit extends CommitIdentity {
-  /** Why it was not even applied, known at once. */
+  /** Set if it was not applied; known at once. */
   readonly rejection?: Rejection;
   readonly outcome: Promise<CommitOutcome>;
 }
 
-/** What a commit may carry besides what it read and wrote. */
+/** Optional parts of a commit besides reads and writes. */
 export interface CommitExtras {
   preconditions: Precondition[];
   entries: JournalEntry[];
@@ -49,28 +49,28 @@ export interface CommitExtras {
   labels: LabelWrite[];
 }
 
-/** What a transaction did with one document. */
+/** The reads and writes of a transaction in one document. */
 export interface DocumentPart {
   readonly document: ReplicaDocument;
   readonly log: ReadLog;
   draft: Draft | undefined;
 }
 
-/** What a transaction had written at one moment. */
+/** Snapshot of the writes of a transaction. */
 export interface TransactionMark {
   readonly operations: readonly (readonly PathOperation[] | undefined)[];
   readonly extras: CommitExtras | undefined;
 }
 
-/** What a transaction needs of its replica. */
+/** The operations that a transaction needs from its replica. */
 export interface TransactionHome {
-  /** The document, after asking for its load if it is not here. */
+  /** The document; starts its load if it is not in memory. */
   touch(ref: DocumentRef): ReplicaDocument;
-  /** The document as far as it is known, for whoever replaces it whole. */
+  /** The document in its current state; for a write that replaces it whole. */
   place(ref: DocumentRef): ReplicaDocument;
-  /** The document if it is known. */
+  /** The document if it is in memory. */
   find(ref: DocumentRef): ReplicaDocument | undefined;
-  /** Counts what was applied to the replica. */
+  /** Counts the changes applied to the replica. */
   readonly tick: number;
   commit(transaction: Transaction): Commit;
   abandon(transaction: Transaction): void;
@@ -78,15 +78,15 @@ export interface TransactionHome {
 
 export class Transaction {
   readonly options: TransactionOptions;
-  /** Documents in the order they were first met; each is held in memory until the transaction ends. */
+  /** Documents in order of first use; each stays in memory until the transaction ends. */
   parts: readonly DocumentPart[] = NONE;
   state: "open" | "committed" | "aborted" = "open";
-  /** Made when first asked for: most transactions carry nothing but reads and writes. */
+  /** Created on first use: most transactions have only reads and writes. */
   extras: CommitExtras | undefined;
-  /** What it leaves as the witness of its commit. */
+  /** The receipt written with the commit. */
   receipt: Receipt | undefined;
   readonly #home: TransactionHome;
-  /** Finds a part once there are many. */
+  /** Created once there are many parts. */
   #index: Map<DocumentRef, DocumentPart> | undefined;
 
   constructor(home: TransactionHome, options: TransactionOptions) {
@@ -94,36 +94,36 @@ export class Transaction {
     this.options = options;
   }
 
-  /** The value at the path, frozen; undefined where there is none or where the document is still loading. */
+  /** The frozen value at the path; undefined if it does not exist or the document is still loading. */
   read(ref: DocumentRef, path: Path = [], depth: "deep" | "shallow" = "deep"): Json | undefined {
     const part = this.#reading(ref, path, depth);
     return handOut(this.#peek(part, path));
   }
 
-  /** Depends on what lies there without looking at it. */
+  /** Logs a read without reading the value. */
   claim(ref: DocumentRef, path: Path, depth: "deep" | "shallow"): void {
     this.#reading(ref, path, depth);
   }
 
-  /** Depends on a set of documents, as `Replica.list` gave it. */
+  /** Depends on a set of documents, as returned by `Replica.list`. */
   claimMembers(scope: string, prefix: string, sequence: number): void {
     this.preconditions.push({ kind: "members", scope, prefix, sequence });
   }
 
-  /** The document itself, as the replica knows it. */
+  /** The document object of the replica. */
   document(ref: DocumentRef): ReplicaDocument {
     return this.#place(ref);
   }
 
   /**
-   * The value as the transaction sees it, without depending on it: to look where a link leads before reading there. It is looked at
-   * and let go, for it may change: handing it out would have the next write copy every container on its way.
+   * The value as the transaction sees it, without logging a read: used to follow links. It is not frozen, because
+   * freezing would make the next write copy every container on its path. Do not keep it.
    */
   glance(ref: DocumentRef, path: Path): Json | undefined {
     return this.#peek(this.#part(this.#home.touch(ref)), path);
   }
 
-  /** Puts a value. Its parent must be there; the empty path makes or replaces the document. */
+  /** Writes a value. Its parent must exist; the empty path creates or replaces the document. */
   write(ref: DocumentRef, path: Path, value: unknown): void {
     const part = path.length === 0 ? this.#partOf(ref) : this.#writingInto(ref, path, "write");
     let admitted: Json;
@@ -135,10 +135,13 @@ export class Transaction {
     this.#draft(part).write({ op: "set", path: ownPath(path), value: admitted }, this.#home.tick);
   }
 
-  /** Removes an object's key, or with the empty path the document (a tombstone stays). Removing what is not there is fine. */
+  /**
+   * Removes a key of an object, or the document if the path is empty (a tombstone stays). A missing value is not an
+   * error.
+   */
   remove(ref: DocumentRef, path: Path): void {
     if (path.length > 0) this.#writingInto(ref, path, "remove");
-    // That it is there, or is not: somebody else may remove or make it meanwhile.
+    // Log its presence or absence: another session may create or remove it meanwhile.
     const part = this.#reading(ref, path, "reach");
     if (this.#peek(part, path) === undefined) return;
     this.#draft(part).write({ op: "delete", path: ownPath(path) }, this.#home.tick);
@@ -160,7 +163,7 @@ export class Transaction {
         throw notAdmitted(error, show(ref, [...path, String(index + i)]));
       }
     };
-    // A hole is no value, and `map` would pass over it.
+    // `Array.from` visits holes, which `map` would skip; `admit` then refuses them.
     const items = Array.from(insert, admitItem);
     this.#draft(part).write({ op: "splice", path: ownPath(path), index, remove, insert: items }, this.#home.tick);
   }
@@ -197,13 +200,13 @@ export class Transaction {
     return this.#list("labels");
   }
 
-  /** What it has written so far, for `backTo`. */
+  /** Snapshot of the writes so far, for `backTo`. */
   mark(): TransactionMark {
     const { parts, extras } = this;
     return { operations: parts.map(({ draft }) => draft?.operations.slice()), extras: extras && copyOf(extras) };
   }
 
-  /** Takes back what was written since then; what was read since it still rests on. */
+  /** Discards the writes made since the snapshot. The reads stay logged. */
   backTo({ operations, extras }: TransactionMark): void {
     this.parts.forEach((part, at) => {
       const before = operations[at];
@@ -213,13 +216,13 @@ export class Transaction {
     this.extras = extras;
   }
 
-  /** Leaves a receipt: a document that must not be there yet and that nobody here needs to hold. One for each transaction. */
+  /** Adds a receipt: a document that must be absent and is not kept in memory. At most one per transaction. */
   leave(receipt: Receipt): void {
     this.#requireOpen();
     this.receipt = receipt;
   }
 
-  /** Applies everything to the replica now; the backend's word comes with `outcome`. */
+  /** Applies all writes to the replica now; `outcome` has the backend's answer. */
   commit(): Commit {
     this.#requireOpen();
     if (this.receipt !== undefined && this.#home.find(this.receipt) !== undefined) this.#write(this.receipt);
@@ -228,8 +231,8 @@ export class Transaction {
   }
 
   /**
-   * Nothing of it happens. The commit stands where what it has read stands and the receipt is not there: whoever threw upon it has failed
-   * then. Otherwise it may not throw when it runs again, or was done before.
+   * Discards all writes and commits only the reads. If they validate and the receipt is absent, the handler's throw
+   * counts as a failure. Otherwise the handler runs again, or was done before.
    */
   commitReads(...conditions: readonly Precondition[]): Commit {
     for (const part of this.parts) part.draft = undefined;
@@ -240,7 +243,7 @@ export class Transaction {
     return this.commit();
   }
 
-  /** Gives up; nothing of it happens. Harmless when it is over already. */
+  /** Discards the transaction. No effect if it has ended. */
   abort(): void {
     if (this.state !== "open") return;
     this.state = "aborted";
@@ -251,7 +254,7 @@ export class Transaction {
     this.abort();
   }
 
-  /** Somebody here knows the receipt's document: it is written like any other, so that he hears of it. */
+  /** The receipt's document is in memory here: write it normally, so that its observers are notified. */
   #write(receipt: Receipt): void {
     const { kind, scope, id, madeAtMs, value } = receipt;
     this.preconditions.push({ kind, scope, id, madeAtMs });
@@ -274,7 +277,7 @@ export class Transaction {
     return this.extras;
   }
 
-  /** A list of its own, made when first asked for. */
+  /** Creates the list on first use. */
   #list<Name extends keyof CommitExtras>(name: Name): CommitExtras[Name] {
     const extras = this.#extras();
     if (extras[name] === NOTHING) extras[name] = [];
@@ -288,7 +291,7 @@ export class Transaction {
 
   #partOf(ref: DocumentRef): DocumentPart {
     this.#requireOpen();
-    // A document that it has met is held: whoever has that in his hand need not have it looked up.
+    // A known document is held by its part, so no lookup is needed.
     return this.#known(ref) ?? this.#part(this.#home.place(ref));
   }
 
@@ -311,7 +314,7 @@ export class Transaction {
     return this.#index.get(document);
   }
 
-  /** The part of a document, after logging a read of what is not the transaction's own. */
+  /** Logs a read unless the transaction has written the value itself, and returns the part. */
   #reading(ref: DocumentRef, path: Path, depth: ReadDepth): DocumentPart {
     const part = this.#partOf(ref);
     if (part.draft?.covers(path)) return part;
@@ -325,7 +328,7 @@ export class Transaction {
     return part.draft ? part.draft.seenAt(tick) : tick;
   }
 
-  /** Checks that the path can be written, and reads that the container around it is there. */
+  /** Checks that the path can be written, and logs that its container exists. */
   #writingInto(ref: DocumentRef, path: Path, verb: "write" | "remove"): DocumentPart {
     const parentPath = path.slice(0, -1);
     const key = path[path.length - 1] as string;
@@ -339,7 +342,7 @@ export class Transaction {
     if (Array.isArray(parent)) {
       if (verb === "remove") throw misuse(`cannot remove ${show(ref, path)}: it is an array element; use splice`);
       const index = arrayIndex(key) ?? Number.POSITIVE_INFINITY;
-      // Appending depends on where the end is.
+      // An append depends on the length.
       if (index >= parent.length) this.#reading(ref, parentPath, "shallow");
       if (index > parent.length) {
         throw misuse(`cannot write ${show(ref, path)}: the array takes the indexes 0 to ${parent.length}`);
@@ -355,10 +358,10 @@ export class Transaction {
   }
 }
 
-/** Documents of a transaction that are looked through one by one. */
+/** Up to this many documents of a transaction are scanned linearly. */
 const LISTED_PARTS_MAX = 8;
 
-/** Stands for a list that nobody has asked for. */
+/** Placeholder for a list that was not created yet. */
 const NOTHING: never[] = [];
 
 function noExtras(): CommitExtras {
@@ -386,7 +389,7 @@ function copyOf(extras: CommitExtras): CommitExtras {
 }
 
 function show(ref: DocumentRef, path: Path): string {
-  return placeText(`${ref.scope}/${ref.id}`, path);
+  return placeText(ref.scope === SHARED_SCOPE ? ref.id : `${ref.scope}:${ref.id}`, path);
 }
 
 function misuse(message: string): StoreError {

@@ -1,8 +1,8 @@
 /**
- * How documents are labelled that were put here without ever having been loaded. As long as only this replica writes them, it has nothing of
- * anybody else's to hide. Before what others have written to one of them is taken in, its labels are loaded. SPEC: S76.
+ * Labels of documents that were created here without a load. While only this replica writes them, they hold no labelled
+ * data of other sessions. Before foreign writes to one of them are integrated, its labels are loaded. SPEC: S76.
  *
- * Not asked for where nothing of the store is labelled: then nothing can be missed.
+ * Skipped if the store has no labels at all.
  */
 import type { DocumentTable } from "./document-table.ts";
 import { isDamage, type LoadHome, type LoadSource, loadApart } from "./load-apart.ts";
@@ -21,7 +21,7 @@ export class UnseenLabels implements LoadHome {
     this.#notifier = notifier;
   }
 
-  /** Loads what has to be known before these commits of others are taken in; undefined where that is nothing, which it mostly is. */
+  /** Loads the labels needed before these foreign commits are integrated; undefined if none are needed, as is usual. */
   before(commits: readonly FeedCommit[]): Promise<void> | undefined {
     const written = commits.flatMap(({ patches }) => patches.map((patch) => this.#documents.find(patch)));
     const unseen = new Set(written.filter((document) => document?.isUnseen === true) as ReplicaDocument[]);
@@ -35,7 +35,7 @@ export class UnseenLabels implements LoadHome {
     this.#notifier.tell({ kind: "pull", changes: [], labels: documents.flatMap(relabel) });
   }
 
-  /** What is damaged nobody knows any more. Any other error is that of the store; whoever looked into the feed looks again. */
+  /** Damaged documents are lost. Any other error concerns the store, and the feed is read again later. */
   failed(documents: readonly ReplicaDocument[], error: unknown): void {
     if (!isDamage(error)) throw error;
     this.#documents.turn?.seal();

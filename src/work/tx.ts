@@ -34,7 +34,7 @@ export class Tx {
   }
 
   /** The value as this transaction sees it, its own writes included. */
-  get get(): <T>(cell: TxCell<T>) => T | undefined {
+  get get(): <T>(cell: TxCell<T>) => T {
     return (cell) => this.#attempt.within(() => cell.get());
   }
 

@@ -51,7 +51,10 @@ describe.each(STORES)("an app on %s", (store) => {
     await kernel.command("Shop.Order", { price: 1 });
     await kernel.command("Shop.Order", { price: 2 });
     const refused = await kernel.safeCommand("Shop.Order", { price: 3 });
-    expect(refused).toMatchObject({ ok: false, failure: { code: 409, message: "nothing is left" } });
+    expect(refused).toMatchObject({
+      ok: false,
+      failure: { code: 409, reason: "SOLD_OUT", data: { asked: 3 }, message: "nothing is left" },
+    });
     expect(await kernel.query("Shop.Prices")).toEqual([1, 2]);
     const rows = await kernel.kernel.bus.query({ topic: "Order.Placed", limit: 9 });
     expect(rows.map(({ message }) => message?.data)).toEqual([{ price: 1 }, { price: 2 }]);

@@ -20,7 +20,10 @@ describe("connect", () => {
     expect(await client.command("Shop.Order", { price: 30 }, { id: "one" })).toEqual({ orders: 1 });
     expect(await client.command("Shop.Order", { price: 30 }, { id: "one" })).toEqual({ orders: 1 });
     expect(await client.query("Shop.Sum")).toBe(30);
-    expect(await client.safeCommand("Shop.Order", { price: 300 })).toMatchObject({ ok: false, failure: { code: 409 } });
+    expect(await client.safeCommand("Shop.Order", { price: 300 })).toMatchObject({
+      ok: false,
+      failure: { reason: "TOO_DEAR", data: { most: 100 } },
+    });
     for await (const { type, data } of heard) {
       expect([type, data]).toEqual(["Order.Placed", { price: 30 }]);
       break;

@@ -130,7 +130,7 @@ describe("on with run, commit and failed", () => {
     expect(told).toEqual(["the card is blocked"]);
     expect(await machine.run(() => kernel.query("Shop.Log"))).toEqual(["failed 5"]);
     const { rows } = await machine.run(() => kernel.kernel.bus.failures());
-    expect(rows).toMatchObject([{ topic: "Order.Placed", error: "the card is blocked" }]);
+    expect(rows).toMatchObject([{ topic: "Order.Placed", error: expect.stringContaining("the card is blocked") }]);
   });
 
   test("[A19] [A18] a run that takes too long has failed, and its signal is aborted", async () => {

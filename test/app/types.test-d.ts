@@ -247,6 +247,15 @@ function calls(kernel: Caller<typeof shop>): void {
       expectTypeOf(result.value).toEqualTypeOf<{ orders: number }>();
       return;
     }
+    const { failure } = result;
+    if (failure.reason === "TOO_DEAR") expectTypeOf(failure.data).toEqualTypeOf<{ most: number }>();
+    if (failure.reason === "NO_PRICE") expectTypeOf(failure.data).toEqualTypeOf<undefined>();
+    if (failure.reason === "TIMED_OUT") expectTypeOf(failure.code).toEqualTypeOf<number>();
+    // @ts-expect-error No such reason.
+    if (failure.reason === "TOO_CHEAP") return;
+    const other = await kernel.safeCommand("Shop.Ping");
+    // @ts-expect-error A reason of another command.
+    if (!other.ok && other.failure.reason === "TOO_DEAR") return;
   });
 
   rule("[A28] a live query has the type of the query", () => {

@@ -6,6 +6,7 @@ import {
   EVENTS_WAITING_MAX,
   POLL_INTERVAL_MS,
   SETTLE_PAUSE_MS,
+  SUBSCRIPTION_LINE_MAX,
 } from "../../src/limits.ts";
 import { event as eventMessage } from "../../src/message/lineage.ts";
 import type { Settlement } from "../../src/store/journal.ts";
@@ -237,7 +238,7 @@ describe("dispatching", () => {
     const events = Array.from({ length: 1_000 }, (_, payload) => ({ topic: "tick", source: "clock", payload }));
     for (let i = 0; i < 10; i++) await act(() => bus.publishMany(events));
     const counts = await store.count();
-    expect(counts.processing).toBe(EVENTS_WAITING_MAX + DISPATCH_CONCURRENCY_MAX);
+    expect(counts.processing).toBe(SUBSCRIPTION_LINE_MAX + DISPATCH_CONCURRENCY_MAX);
     expect(counts.pending > 0).toBe(true);
     await act(async () => gate.resolve());
     await host.advance(1_000);

@@ -123,9 +123,10 @@ describe("gates", () => {
     const { host, store } = setup();
     const parts = { host, store, subscriptions: new Subscriptions(), observe: () => undefined };
     const held = new HeldEvents({ host, serial: new SerialOrder(parts), concurrency: 1 });
-    const slots = new Slots(held, 1);
+    const slots = new Slots({ host, held, concurrency: 1 });
+    const defaults = { timeoutMs: 1_000, concurrency: 1, board: undefined };
     const plain = { kind: "plain", handler: () => undefined } as const;
-    const subscription = new Subscription("tick", plain, { subscriberId: "s", concurrency: 1 }, 1_000);
+    const subscription = new Subscription("tick", plain, { subscriberId: "s" }, defaults);
     const step = { subscription, subscriber: "s" };
     const message: Message = { kind: "event", type: "Topic.Tick", data: 1, metadata: { id: "m", timestamp: 0 } };
     subscription.running = 1;
@@ -140,10 +141,10 @@ describe("gates", () => {
       });
       held.receive(runs);
       for (const run of runs) {
-        expect(slots.admits(step, run)).toBe(false);
+        expect(slots.admits(step, run)).toBe("line");
         held.park(run, "at-slot");
       }
-      expect(subscription.waiting.map(({ id }) => id)).toEqual(runs.map(({ id }) => id));
+      expect([...subscription.line].map(({ id }) => id)).toEqual(runs.map(({ id }) => id));
       for (const run of held.takeBackAll()) held.over(run, "given-back");
     }
   });

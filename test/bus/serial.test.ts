@@ -251,7 +251,8 @@ describe("serial keys", () => {
     const { act, host, store } = setup();
     const subscriptions = new Subscriptions();
     const plain = { kind: "plain", handler: () => undefined } as const;
-    subscriptions.add(new Subscription("step", plain, { subscriberId: "s", serialBy }, 1_000));
+    const defaults = { timeoutMs: 1_000, concurrency: 10, board: undefined };
+    subscriptions.add(new Subscription("step", plain, { subscriberId: "s", serialBy }, defaults));
     const order = new SerialOrder({ host, store, subscriptions, observe: () => undefined });
     const publisher = new EventBus({ host, store });
     const others = Array.from({ length: BLOCKERS_UNASKED_MAX }, (_, n) => {

@@ -72,14 +72,21 @@ describe("subscribing", () => {
     expect(calls).toEqual(["first", "second"]);
   });
 
-  test("[J44] bad options are refused with a sentence", () => {
+  test("[J44] [U100] bad options are refused with a sentence", () => {
     const { bus } = setup();
     const refused: [object, string][] = [
       [{ subscriberId: "" }, "subscriberId"],
       [{ subscriberId: "two words" }, "without blanks"],
       [{ subscriberId: "s", retry: { attempts: 0 } }, "at least 1"],
       [{ subscriberId: "s", retry: { attempts: 2, backoff: { factor: 0.5 } } }, "backoff"],
-      [{ subscriberId: "s", timeoutMs: 0 }, "timeoutMs"],
+      [{ subscriberId: "s", retry: 0 }, "at least 1"],
+      [{ subscriberId: "s", retry: "often" }, "retry is a number of attempts in all"],
+      [{ subscriberId: "s", retry: { attempts: 2, backof: {} } }, 'retry: the option "backof" is not known'],
+      [{ subscriberId: "s", retry: { attempts: 2, backoff: { start: 5 } } }, 'retry: the option "start" is not known'],
+      [{ subscriberId: "s", timeoutMs: -1 }, "timeoutMs"],
+      [{ subscriberId: "s", serialBy: "key" }, "serialBy"],
+      [{ subscriberId: "s", onFailed: true }, "onFailed"],
+      [{ subscriberId: "s", retries: 3 }, 'the option "retries" is not known'],
       [{ subscriberId: "s", concurrency: 0.5 }, "concurrency"],
     ];
     for (const [options, message] of refused) {

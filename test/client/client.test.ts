@@ -6,7 +6,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Client } from "../../src/client/client.ts";
 import { systemHost } from "../../src/host/system-host.ts";
 import { Kernel } from "../../src/kernel/kernel.ts";
+import { capability } from "../../src/loop/define-capability.ts";
 import type { Message } from "../../src/message/envelope.ts";
+import { Failure } from "../../src/message/error-data.ts";
 import { command } from "../../src/message/lineage.ts";
 import { memoryStore } from "../../src/store/memory/memory-store.ts";
 import { serve } from "../adapters/socket-setup.ts";
@@ -45,6 +47,30 @@ function answerTo(request: Message, kind: "reply" | "error", data: unknown, more
 }
 
 describe("requests", () => {
+  test("[M43] a failure comes over the socket, and through an actor that passes it on, with all its keys", async () => {
+    const socketPath = join(scratchFolder(), "k.sock");
+    const refuse = () => {
+      const cause = new Failure(404, "no shelf", { reason: "NO_SHELF", data: [1] });
+      throw new Failure(409, "sold out", { reason: "SOLD_OUT", data: { left: 0 }, retryable: true, cause });
+    };
+    const shop = capability({ description: "shop", queries: { "Shop.Order": { handle: refuse } } });
+    const relay = capability({
+      description: "relay",
+      sends: { "Shop.Order": "query" },
+      queries: { "Relay.Order": { handle: (_data, context) => context.query("Shop.Order", null) } },
+    });
+    await using kernel = await Kernel.open({ store: memoryStore(), capabilities: { shop, relay }, socketPath });
+    await using client = await Client.connect({ path: socketPath });
+    const told = {
+      ...{ name: "Failure", code: 409, message: "sold out", reason: "SOLD_OUT", data: { left: 0 }, retryable: true },
+      cause: { name: "Failure", code: 404, message: "no shelf", reason: "NO_SHELF", data: [1] },
+    };
+    for (const type of ["Shop.Order", "Relay.Order"]) {
+      await expect(client.query(type, null)).rejects.toMatchObject(told);
+      await expect(kernel.query(type, null)).rejects.toMatchObject(told);
+    }
+  });
+
   test("[K30] get their answers, error answers as failures, in whatever order they come", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     await using client = await kernel.connect();
@@ -84,7 +110,8 @@ describe("requests", () => {
   test("[K31] where no kernel is, connecting fails at once", async () => {
     const path = join(scratchFolder(), "kernel.sock");
     await expect(Client.connect({ path })).rejects.toMatchObject({
-      code: "NOT_REACHABLE",
+      code: 503,
+      reason: "NOT_REACHABLE",
       message: `no kernel on ${path}; start one with: npm start, or millrace start app.ts`,
     });
     expect(existsSync(path)).toBe(false);
@@ -93,7 +120,10 @@ describe("requests", () => {
   test("[K32] end by their time or their signal, and the client goes on", async () => {
     const kernel = await KernelProcess.start(scratchFolder(), LEDGER_APP);
     await using client = await kernel.connect();
-    await expect(client.command("Gate.Hold", null, { timeoutMs: 20 })).rejects.toMatchObject({ code: "TIMED_OUT" });
+    await expect(client.command("Gate.Hold", null, { timeoutMs: 20 })).rejects.toMatchObject({
+      code: 504,
+      reason: "TIMED_OUT",
+    });
     const stop = new AbortController();
     const waiting = client.query("Gate.Open", null, { signal: stop.signal }).catch((error: unknown) => error);
     const reason = new Error("no longer wanted");
@@ -106,7 +136,10 @@ describe("requests", () => {
   test("[K32] one that does not fit a line is refused, and the next is answered", async () => {
     const kernel = await KernelProcess.start(scratchFolder());
     await using client = await kernel.connect();
-    await expect(client.query("Syscall.Ping", "ü".repeat(600_000))).rejects.toMatchObject({ code: "TOO_LONG" });
+    await expect(client.query("Syscall.Ping", "ü".repeat(600_000))).rejects.toMatchObject({
+      code: 413,
+      reason: "TOO_LARGE",
+    });
     expect(await client.query("Syscall.Ping", "u".repeat(600_000))).toHaveLength(600_000);
   });
 
@@ -118,10 +151,10 @@ describe("requests", () => {
     await Promise.all([
       client.close(),
       client.close(),
-      expect(waiting).rejects.toMatchObject({ code: "CLOSED", message: named }),
+      expect(waiting).rejects.toMatchObject({ code: 503, reason: "CLOSED", retryable: false, message: named }),
     ]);
     await expect(client.query("Syscall.Ping", 1)).rejects.toMatchObject({
-      ...{ code: "CLOSED", message: "the client is closed; connect a new one" },
+      ...{ reason: "CLOSED", message: "the client is closed; connect a new one" },
     });
   });
 });
@@ -159,7 +192,10 @@ describe("a lost connection", () => {
     await using client = await first.connect();
     await client.query("Syscall.Ping", 1);
     await first.kill();
-    await expect(client.query("Syscall.Ping", 2, { timeoutMs: 30 })).rejects.toMatchObject({ code: "TIMED_OUT" });
+    await expect(client.query("Syscall.Ping", 2, { timeoutMs: 30 })).rejects.toMatchObject({
+      code: 504,
+      reason: "TIMED_OUT",
+    });
     const waiting = client.query("Syscall.Ping", 3);
     await KernelProcess.start(folder, LEDGER_APP);
     expect(await waiting).toBe(3);

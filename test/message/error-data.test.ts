@@ -5,7 +5,7 @@ import {
   type ErrorData,
   errorData,
   Failure,
-  failureOf,
+  failureFrom,
   fromError,
   thrownText,
 } from "../../src/message/error-data.ts";
@@ -55,7 +55,7 @@ describe("error data", () => {
   test("[M13] every code of the system makes valid data with its meaning", () => {
     for (const code of [400, 404, 409, 413, 422, 500, 502, 503, 504] as const) {
       expect(errorData(code)).toEqual({ code, message: ERROR_MEANINGS[code] });
-      expect(problem(errorData(code, "why", errorData(502)))).toBe(undefined);
+      expect(problem(errorData(code, "why", { cause: errorData(502) }))).toBe(undefined);
     }
     expect(errorData(504).message).toBe("Request timed out");
   });
@@ -165,6 +165,6 @@ describe("the text of something thrown", () => {
 
   test("[M37] a failure made of error data keeps its code and its causes", () => {
     const data = { code: 502, message: "outer", cause: { code: 404, message: "inner" } };
-    expect(fromError(failureOf(data))).toEqual(data);
+    expect(fromError(failureFrom(data))).toEqual(data);
   });
 });

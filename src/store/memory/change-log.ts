@@ -1,9 +1,9 @@
 /**
- * The last commits of a space, oldest first: what the feed answers from, and how far back a conflict can be told. Older commits
- * are forgotten: whoever is behind the horizon reloads. SPEC: S10, S20, S21.
+ * The last commits of a space, oldest first: the source of the feed and of conflict detection. Older commits are
+ * dropped, and a reader behind the horizon reloads. SPEC: S10, S20, S21.
  *
- * What was written to one document is a chain through the patches of the commits themselves, newest first, which begins at the document.
- * So a commit costs no entry in any index, and none has to be taken out when it is forgotten.
+ * The writes to one document form a linked list through the patches of the commits, newest first, starting at the
+ * document. So a commit needs no index entry, and none must be removed when it is dropped.
  */
 import type { Path } from "../../message/path.ts";
 import type { DocumentPatch, LabelWrite } from "../commit.ts";
@@ -12,9 +12,9 @@ import type { PathOperation } from "../path-operation.ts";
 import type { FeedCommit } from "../store.ts";
 import { copyJson, copyOperations } from "./json-copy.ts";
 
-/** Where the writes to one document are found. */
+/** Head of the list of writes to one document. */
 export interface WriteTrail {
-  /** The newest; undefined some time after that is forgotten. */
+  /** The newest write; undefined some time after that is dropped. */
   newest: LoggedPatch | undefined;
 }
 
@@ -22,23 +22,23 @@ export interface LoggedCommit {
   readonly sequence: number;
   readonly session: string;
   readonly localSequence: number;
-  /** Nothing some time after it is forgotten, as are the labels. */
+  /** Cleared some time after the commit is dropped, like the labels. */
   patches: readonly LoggedPatch[];
   labels: readonly LabelWrite[];
 }
 
-/** One document's share of a commit, after those before it. */
+/** The patch of one document in a commit, linked to earlier ones. */
 export class LoggedPatch implements DocumentPatch {
   readonly scope: string;
   readonly id: string;
   readonly operations: readonly PathOperation[];
-  /** Undefined before it is logged, and some time after it is forgotten: the trail ends before it. */
+  /** Undefined before it is logged and some time after it is dropped: the list ends before it. */
   commit: LoggedCommit | undefined;
   trail: WriteTrail | undefined;
   earlier: LoggedPatch | undefined;
-  /** The nearest earlier one by another session: a burst of one writer is passed over in one step. */
+  /** The nearest earlier write of another session, to skip a burst of one writer in one step. */
   earlierByOther: LoggedPatch | undefined;
-  /** Whether it gives the document a value that had none, or takes it away. */
+  /** Whether it creates or removes the document's value. */
   turns = false;
 
   constructor(scope: string, id: string, operations: readonly PathOperation[], trail?: WriteTrail) {
@@ -50,31 +50,30 @@ export class LoggedPatch implements DocumentPatch {
 }
 
 /**
- * What forgotten commits refer to is let go of for so many at once. It has not been touched for long and lies far apart in memory: one by
- * one, whoever commits waits for each, which took 4 to 9 % of a send.
+ * References of dropped commits are cleared in batches of this size. They are cold in the cache: cleared one by one
+ * they took 4 to 9 % of a send.
  */
 const CLEARED_TOGETHER = 256;
 
 export class ChangeLog {
   readonly #keptMax: number;
-  /** From `#first` on, without holes in their sequences: what is forgotten is cut off now and then, not one by one. */
+  /** From `#first` on, with contiguous sequences. Dropped commits are cut off in bulk. */
   #commits: LoggedCommit[] = [];
   #first = 0;
-  /** Those before it refer to nothing any more; from here up to `#first` they still do, and nobody looks at them. */
+  /** Commits before this index are cleared; those up to `#first` are dropped and not cleared yet. */
   #cleared = 0;
-  /** The newest sequence that is forgotten; 0 while none is. */
+  /** The newest dropped sequence; 0 if none is. */
   #horizon = 0;
 
   constructor(keptMax: number) {
     this.#keptMax = keptMax;
   }
 
-  /** Commits up to this sequence are forgotten. */
+  /** Commits up to this sequence are dropped. */
   get start(): number {
     return this.#horizon;
   }
 
-  /** Adds a commit. */
   add(commit: LoggedCommit): void {
     this.#commits.push(commit);
     if (this.#size <= this.#keptMax) return;
@@ -83,7 +82,7 @@ export class ChangeLog {
     if (this.#first - this.#cleared >= CLEARED_TOGETHER) this.#clearForgotten();
   }
 
-  /** Puts a patch of a commit at the end of its document's trail. */
+  /** Appends a patch to its document's list of writes. */
   follow(trail: WriteTrail, patch: LoggedPatch, commit: LoggedCommit): void {
     const earlier = trail.newest;
     patch.commit = commit;
@@ -94,7 +93,7 @@ export class ChangeLog {
     patch.earlierByOther = earlier.commit?.session === commit.session ? earlier.earlierByOther : earlier;
   }
 
-  /** At most `limit` commits after the sequence; undefined when some of them are forgotten. */
+  /** At most `limit` commits after the sequence; undefined if some of them are dropped. */
   after(sequence: number, limit: number): FeedCommit[] | undefined {
     if (sequence < this.#horizon) return undefined;
     const from = this.#first + sequence - this.#horizon;
@@ -107,7 +106,7 @@ export class ChangeLog {
     }));
   }
 
-  /** The paths written to a document after the sequence by others than the session; undefined when that is forgotten. */
+  /** The paths that other sessions wrote to a document after the sequence; undefined if the log does not reach back. */
   writtenSince(
     trail: WriteTrail | undefined,
     sequence: number,
@@ -115,7 +114,7 @@ export class ChangeLog {
   ): readonly Path[] | undefined {
     if (sequence < this.#horizon) return undefined;
     const paths: Path[] = [];
-    // Newest first: a reader is seldom far behind what others wrote, and the trail may be long.
+    // Newest first: a reader is rarely far behind, and the list may be long.
     let patch = trail?.newest;
     while (patch?.commit !== undefined && patch.commit.sequence > sequence) {
       const isExcepted = patch.commit.session === exceptSession;
@@ -125,7 +124,10 @@ export class ChangeLog {
     return paths;
   }
 
-  /** Whether a commit after the sequence created or removed a document of the set; undefined when some of them are forgotten. */
+  /**
+   * Whether a commit after the sequence created or removed a document of the set; undefined if the log does not reach
+   * back.
+   */
   membersChanged(scope: string, prefix: string, sequence: number): boolean | undefined {
     if (sequence < this.#horizon) return undefined;
     for (let at = this.#first + sequence - this.#horizon; at < this.#commits.length; at++) {
@@ -153,7 +155,10 @@ export class ChangeLog {
   }
 }
 
-/** What is forgotten holds on to nothing: later ones lead to it, and the collector takes what it refers to for alive. */
+/**
+ * Removes the references of a dropped commit: later patches link to it, so the garbage collector would keep its
+ * referents.
+ */
 function clear(commit: LoggedCommit): void {
   for (const patch of commit.patches) {
     if (patch.trail?.newest === patch) patch.trail.newest = undefined;

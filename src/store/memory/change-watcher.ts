@@ -1,8 +1,8 @@
 /**
- * Tells one listener, in a microtask of its host, that something has changed; changes until then are told together. SPEC: S23.
+ * Notifies one listener of changes in a microtask of its host; changes until then are merged. SPEC: S23.
  *
- * One microtask later than need be: then the answers to the writes of one breath have come before, and a replica that made them is not
- * told to read what it knows already.
+ * Delayed by one extra microtask, so that the answers to writes of the current task arrive first and the replica that
+ * made them need not read the feed.
  */
 import { guarded } from "../../host/hook.ts";
 import type { Host } from "../../host/host.ts";
@@ -12,7 +12,7 @@ import type { Watcher } from "./memory-disk.ts";
 export class ChangeWatcher implements Watcher {
   readonly #host: Host;
   readonly #listener: (change: StoreChange) => void;
-  /** What the listener has not been told of. */
+  /** Spaces that the listener has not been notified of. */
   readonly #spaces = new Set<string>();
   #journal = false;
   #state: "idle" | "scheduled" | "stopped" = "idle";

@@ -1,6 +1,6 @@
 /**
- * A commit as a memory store keeps it: for long, what a repeated one is compared with; for as long as the log reaches back to it, also what it
- * changed. One object for both, since every commit has one.
+ * A stored commit of the memory backend: the replay check uses it for long, the change log for as long as it reaches
+ * back. One object for both, because every commit has one.
  */
 import type { CommitIdentity, LabelWrite } from "../commit.ts";
 import type { StoredCommit } from "../commit-rules.ts";
@@ -11,7 +11,7 @@ export class CommitRecord implements StoredCommit, LoggedCommit {
   readonly session: string;
   readonly localSequence: number;
   readonly digest: string;
-  /** Of the space after it. */
+  /** Sequence of the space after it. */
   sequence = 0;
   journalIds: readonly number[] = NONE;
   patches: readonly LoggedPatch[] = NONE;

@@ -1,6 +1,6 @@
 /**
- * Declared consumers in memory, and which of them run under which lease. The version rises with every declaration and removal.
- * SPEC: S150-S154.
+ * Declared consumers in memory, and the leases under which they run. The version rises with every declaration and
+ * removal. SPEC: S150-S154.
  */
 import { CONSUMERS_MAX } from "../../limits.ts";
 import {
@@ -15,7 +15,7 @@ import type { LeaseTable } from "./lease-table.ts";
 
 export class ConsumerRows {
   readonly #leases: LeaseTable;
-  /** When each was declared, by key. */
+  /** Declaration times, by key. */
   readonly #declaredAtMs = new Map<string, number>();
   version = 0;
 

@@ -1,6 +1,6 @@
 /**
- * Due rows by deadline, equal deadlines by the order of setting: a binary heap in an array. Each entry knows its position, so a
- * cancelled row leaves in O(log n). `first` reads the earliest rows in order and leaves them in the heap. SPEC: S30, S31.
+ * Due rows ordered by deadline, then by insertion: a binary heap in an array. Each entry knows its position, so a
+ * cancelled row leaves in O(log n). `first` reads the earliest rows in order without removing them. SPEC: S30, S31.
  */
 import type { DueRow } from "../due.ts";
 
@@ -61,7 +61,7 @@ export class DueHeap {
     return rows;
   }
 
-  /** Throws if the structure contradicts itself. */
+  /** Throws if the structure is inconsistent. */
   checkInvariants(): void {
     for (const [index, entry] of this.#entries.entries()) {
       if (entry.position !== index) throw new Error(`due heap: the entry at ${index} has position ${entry.position}`);

@@ -1,6 +1,6 @@
 /**
- * The due table in memory. SPEC: S30-S33. Rows stay until they are taken or cancelled; a passed deadline does not change them. Each kind
- * has a heap of its own, so that setting, cancelling and finding the earliest row cost O(log n).
+ * The due table in memory. SPEC: S30-S33. Rows stay until they are taken or cancelled; a passed deadline does not
+ * change them. Each kind has its own heap, so that inserting, cancelling and finding the earliest row cost O(log n).
  */
 
 import { equal } from "../../message/equality.ts";
@@ -16,10 +16,10 @@ interface Kind {
 
 export class DueTable {
   readonly #kinds = new Map<string, Kind>();
-  /** The order given last; setting a row again takes a new one. */
+  /** The last assigned order; a row that is set again gets a new one. */
   #lastOrder = 0;
 
-  /** How many rows of a kind there are. */
+  /** The number of rows of a kind. */
   size(kind: string): number {
     return this.#kinds.get(kind)?.byKey.size ?? 0;
   }
@@ -35,7 +35,7 @@ export class DueTable {
     return row && { ...row, data: copyJson(row.data) };
   }
 
-  /** Whether it was done: the row of a `take` or `cancel` existed, that of an `add` did not. */
+  /** Whether it was done: `take` and `cancel` need an existing row, `add` a missing one. */
   change(change: DueChange): boolean {
     const { kind, key } = change;
     if (change.op === "take" && !this.has(kind, key, change.was)) return false;

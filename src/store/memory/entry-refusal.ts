@@ -1,4 +1,6 @@
-/** Why messages cannot be appended, whether alone or with a commit. SPEC: J11, J12, S102. */
+/**
+ * Reasons to refuse messages, appended alone or with a commit. SPEC: J11, J12, S102.
+ */
 import { outlivedEntry } from "../commit-rules.ts";
 import type { JournalEntry } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";

@@ -1,4 +1,6 @@
-/** Whether a journal row answers a query: every field that is given must hold. SPEC: J29. */
+/**
+ * Whether a journal row matches a query: every given field must match. SPEC: J29.
+ */
 import type { JournalQuery } from "../journal.ts";
 import type { JournalRecord } from "./journal-record.ts";
 

@@ -1,31 +1,40 @@
 /**
- * One journal row in memory: what never changes, and its state. The states and the moves between them are drawn in
- * `docs/decisions/0002-the-store.md`; each move is one function here that gives the state after it. SPEC: J13, J17, J22-J27.
+ * One journal row in memory: its constant fields and its state. `docs/decisions/0002-the-store.md` has the state
+ * diagram; each transition is one function here that returns the next state. SPEC: J13, J17, J22-J27.
  */
 import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { causationOf, type Message } from "../../message/envelope.ts";
 import type { Conclusion, Delivery, Ending, JournalEntry, JournalRow, JournalStatus, Settlement } from "../journal.ts";
 
-/** No time comes to this: the row waits for consumers. */
+/** Never reached: the row waits for consumers. */
 export const PARKED_MS = Number.POSITIVE_INFINITY;
 
 export interface JournalState {
   readonly status: JournalStatus;
-  /** How often the row was claimed; a release takes its claim back. */
+  /** Number of claims; a release subtracts its own. */
   readonly attempts: number;
-  /** How often its holder's lease ran out under it since it was last settled or requeued; of a suspect, after its handling had begun. */
+  /**
+   * How often a lease expired while it held the row, since it was last settled or requeued; for a suspect, only after
+   * its handling had begun.
+   */
   readonly deaths: number;
-  /** What its holder has said: that the handling of a suspect begins, or that he stops and leaves a handler behind. */
+  /**
+   * Reported by its holder: handling of a suspect begins (`begun`), or graceful shutdown with a running handler
+   * (`left`).
+   */
   readonly said: "nothing" | "begun" | "left";
   /** Set while `processing`. */
   readonly lease: number | undefined;
-  /** Set while `pending` after a retry; not claimable until it is released. `PARKED_MS`: only for consumers that its deliveries name. */
+  /**
+   * Set while `pending` after a retry; not claimable until it is released. `PARKED_MS`: only for consumers in its
+   * deliveries.
+   */
   readonly nextAttemptAtMs: number | undefined;
   /** Set while `done` or `failed`. */
   readonly processedAtMs: number | undefined;
-  /** Why it failed, or will be retried. */
+  /** The error of a failure or of a pending retry. */
   readonly error: string | undefined;
-  /** Of a done row that was not simply handled. */
+  /** Set for a done row that was not simply handled. */
   readonly ending: Ending | undefined;
 }
 
@@ -46,7 +55,7 @@ export interface JournalRecord {
   readonly deliveries: Map<string, Delivery>;
 }
 
-/** Whether a row was settled although a consumer may not have heard it: it failed, or it is done as unheard. */
+/** Whether a settled row may have missed a consumer: it failed, or it is done as unheard. */
 export function isRequeueable({ status, ending }: JournalState, even: "done" | undefined): boolean {
   return status === "failed" || (status === "done" && (ending?.outcome === "unheard" || even === "done"));
 }
@@ -134,19 +143,19 @@ export function claimed(state: JournalState, lease: number): JournalState {
   };
 }
 
-/** Back to pending because its holder has given it up. The attempt counts: it may have been what brought the holder down. */
+/** Back to pending because its holder gave it up. The attempt counts, because it may have crashed the holder. */
 export function abandoned(state: JournalState): JournalState {
   return { ...state, status: "pending", lease: undefined };
 }
 
-/** Back to pending because its holder's lease has run out. */
+/** Back to pending because its holder's lease expired. */
 export function orphaned(state: JournalState): JournalState {
   return { ...abandoned(state), deaths: deathsAfter(state) };
 }
 
 /**
- * What is a suspect already may be innocent until its handling has begun. A holder that stopped in good order has not died of it; but whoever gets it next
- * is to know that a handler may have begun.
+ * A suspect counts a further death only if its handling had begun. A graceful shutdown is no crash, but the next holder
+ * must know that a handler may have begun.
  */
 function deathsAfter({ said, deaths }: JournalState): number {
   if (said === "left") return Math.max(deaths, 1);
@@ -157,15 +166,15 @@ export function requeued(state: JournalState): JournalState {
   return { ...PENDING, attempts: state.attempts };
 }
 
-/** A dead letter keeps the error with which it failed. */
+/** A dead letter keeps its error. */
 export function concluded(state: JournalState, { from, ending }: Conclusion, nowMs: number): JournalState {
   const error = from === "failed" ? state.error : undefined;
   return { ...PENDING, status: "done", attempts: state.attempts, processedAtMs: nowMs, error, ending };
 }
 
 /**
- * The state of a row after its message was appended again. A success makes up for a failure or a refusal; a refusal or failure replaces a refusal.
- * All other entries leave the row as it is.
+ * The state after the message of the row was appended again. A success replaces a failure or refusal; a refusal or
+ * failure replaces a refusal. All other entries leave the row unchanged.
  */
 export function repeated(state: JournalState, as: JournalEntry["as"], nowMs: number): JournalState | undefined {
   const isRefused = state.status === "done" && state.ending?.outcome === "refused";
@@ -194,7 +203,7 @@ export function settled(state: JournalState, outcome: Settlement["outcome"], now
     case "retry":
       return { ...PENDING, attempts, nextAttemptAtMs: outcome.atMs, error: outcome.error };
     case "waits": {
-      // Whoever puts it back may not have handled it: the deaths of others stay.
+      // The holder may not have handled it, so the deaths counted so far stay.
       const { deaths } = state;
       return { ...PENDING, attempts, deaths, nextAttemptAtMs: outcome.atMs ?? PARKED_MS, error: outcome.error };
     }

@@ -1,6 +1,6 @@
 /**
- * The journal in memory: rows by id, and what is needed to find them by state without reading them all. A row's state is
- * changed by `#move` alone, which keeps every index true. SPEC: J10-J18, J22-J30.
+ * The journal in memory: rows by id, with indexes by state. `#enter` and `#leave` around each state change keep the
+ * indexes consistent. SPEC: J10-J18, J22-J30.
  */
 import type {
   Claim,
@@ -40,17 +40,17 @@ import type { LeaseTable } from "./lease-table.ts";
 
 export class JournalTable {
   readonly #leases: LeaseTable;
-  /** By id, which is also the order of insertion. */
+  /** By id, which is the order of insertion. */
   readonly #records = new Map<number, JournalRecord>();
   readonly #byMessageId = new Map<string, JournalRecord>();
-  /** The id given last. Ids of removed rows do not come back. */
+  /** The last assigned id. Ids of removed rows are not reused. */
   #lastId = 0;
   readonly #counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
   /** Ids of processing rows, by lease. */
   readonly #held = new Map<number, Set<number>>();
   /** Ids of pending rows that wait for their next attempt. */
   readonly #waiting = new Set<number>();
-  /** No row of the kind with a smaller id is claimable: where a claim starts to look. */
+  /** No row of the kind with a smaller id is claimable: the start of the next claim's scan. */
   readonly #claimableFrom = { event: 1, command: 1 };
   /** Ids of pending rows that wait for a consumer, by its key. */
   readonly #awaited = new Map<string, Set<number>>();
@@ -78,13 +78,13 @@ export class JournalTable {
     return this.#byMessageId.has(messageId);
   }
 
-  /** Whether it is there and may be handed out, now or when it is requeued. */
+  /** Whether it exists and may still be claimed, now or after a requeue. */
   isUnsettled(messageId: string): boolean {
     const record = this.#byMessageId.get(messageId);
     return record !== undefined && record.state.status !== "done";
   }
 
-  /** Appends what is not there yet. Callers have asked `findOtherContent`. */
+  /** Appends new messages. The caller has checked `findOtherContent`. */
   append(entries: readonly JournalEntry[], nowMs: number): number[] {
     return entries.map((given) => {
       const entry = this.#decided(given);
@@ -102,7 +102,7 @@ export class JournalTable {
     });
   }
 
-  /** An entry that was decided by an old version of the consumer table is pending. */
+  /** An entry decided by an old version of the consumer table starts as pending. */
   #decided(entry: JournalEntry): JournalEntry {
     const { as } = entry;
     if (as.status !== "done" || as.consumers === undefined || as.consumers === this.#consumers.version) return entry;
@@ -110,11 +110,12 @@ export class JournalTable {
   }
 
   claim(request: ClaimRequest, nowMs: number): Claim[] {
-    const { lease, limit, kinds, suspects, consumers = [] } = request;
+    const { lease, limit, kinds, suspects, consumers = [], exceptTopics = [] } = request;
     if (!this.#leases.isLive(lease, nowMs)) return [];
     const claims: Claim[] = [];
     const isWanted = (record: JournalRecord | undefined) => kinds.some((kind) => kind === record?.kind);
     const awaited = this.#awaitedBy(consumers).filter((id) => isWanted(this.#records.get(id)));
+    const passedOver = new Set(exceptTopics);
     let suspectsLeft = suspects?.limit ?? 0;
     let firstPassedOver = Number.POSITIVE_INFINITY;
     let from = Math.min(...kinds.map((kind) => this.#claimableFrom[kind]));
@@ -125,7 +126,10 @@ export class JournalTable {
       if (awaited[0] === id) awaited.shift();
       if (from === id) from++;
       const record = this.#records.get(id)!;
-      if (suspects !== undefined && record.state.deaths >= suspects.from && suspectsLeft-- <= 0) {
+      const isPassedOver =
+        passedOver.has(record.topic) ||
+        (suspects !== undefined && record.state.deaths >= suspects.from && suspectsLeft-- <= 0);
+      if (isPassedOver) {
         firstPassedOver = Math.min(firstPassedOver, id);
         continue;
       }
@@ -137,7 +141,7 @@ export class JournalTable {
     return claims;
   }
 
-  /** The first id from `from` on whose row every claim may get; one more than the last id if there is none. */
+  /** The first claimable id from `from` on; one more than the last id if there is none. */
   #nextClaimable(from: number, isWanted: (record: JournalRecord) => boolean): number {
     for (let id = from; id <= this.#lastId; id++) {
       const record = this.#records.get(id);
@@ -154,18 +158,18 @@ export class JournalTable {
     this.#enter(record);
   }
 
-  /** Ids of rows that wait for one of the consumers, in order. */
+  /** Ids of rows that wait for one of the consumers, sorted. */
   #awaitedBy(consumers: readonly string[]): number[] {
     const ids = new Set(consumers.flatMap((key) => [...(this.#awaited.get(key) ?? [])]));
     return [...ids].sort((a, b) => a - b);
   }
 
-  /** How many rows wait for a consumer. */
+  /** The number of rows that wait for a consumer. */
   waiting(key: string): number {
     return this.#awaited.get(key)?.size ?? 0;
   }
 
-  /** Ends the waiting of up to `limit` rows for a consumer; says how many there were. */
+  /** Ends the waiting of up to `limit` rows for a consumer and returns their number. */
   stopWaiting(key: string, limit: number): number {
     const ids = [...(this.#awaited.get(key) ?? [])].slice(0, limit);
     for (const id of ids) {
@@ -185,7 +189,7 @@ export class JournalTable {
     return state?.status === "processing" && state.lease === lease && state.attempts === attempt;
   }
 
-  /** False, and nothing changed, when the claim is no longer held. */
+  /** False without a change if the claim is no longer held. */
   settle(settlement: Settlement, nowMs: number): boolean {
     const record = this.#records.get(settlement.id);
     if (record === undefined || !this.holdsClaim(settlement)) return false;
@@ -282,7 +286,7 @@ export class JournalTable {
         this.#remove(record);
         removed++;
       }
-      // Counted from the oldest on, so that what stays is the newest, whatever goes for its age.
+      // Counted from the oldest on, so that the newest rows stay, independent of removals by age.
       overCount--;
     }
     return removed;
@@ -296,7 +300,7 @@ export class JournalTable {
     return this.#records.size;
   }
 
-  /** What contradicts itself, one sentence each. */
+  /** Inconsistencies, one sentence each. */
   problems(): string[] {
     const problems: string[] = [];
     const counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
@@ -315,7 +319,7 @@ export class JournalTable {
     return problems;
   }
 
-  /** Every row that can match, in the order asked for. */
+  /** Every row that can match, in the requested order. */
   *#candidates({ id, messageId, cursor, order }: JournalQuery): Generator<JournalRecord> {
     if (id !== undefined || messageId !== undefined) {
       const record = id === undefined ? this.#byMessageId.get(messageId!) : this.#records.get(id);
@@ -379,17 +383,17 @@ function awaitedKeys({ deliveries }: JournalRecord): string[] {
   return [...deliveries.values()].flatMap(({ awaits }) => awaits ?? []);
 }
 
-/** The delivery of a consumer that was removed. */
+/** The delivery of a removed consumer. */
 function removedOf({ awaits: _, ...delivery }: Delivery): Delivery {
   return { ...delivery, status: "removing" };
 }
 
-/** Content is the message, its topic and its source; how the row starts is not. */
+/** The content is the message, topic and source, without the initial state. */
 function sameContent(a: Omit<JournalEntry, "as">, b: JournalEntry): boolean {
   return a.topic === b.topic && a.source === b.source && sameMessage(a.message, b.message);
 }
 
-/** The row waits for no consumer any more. */
+/** The row no longer waits for consumers. */
 function dropAwaits({ deliveries }: JournalRecord): void {
   for (const { awaits, ...delivery } of deliveries.values()) {
     if (awaits !== undefined) deliveries.set(delivery.subscriber, delivery);

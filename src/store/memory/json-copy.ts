@@ -1,6 +1,6 @@
 /**
- * Copies of plain data. What comes in and goes out is copied, as a file would, so that nobody can change what is stored by changing
- * an object he once gave or got (rule S16). Value by value: through JSON text it took three times as long for small commits.
+ * Copies of plain data. Values are copied in and out, as with a file, so that callers cannot change stored data through
+ * an object that they passed or received (S16). Copying through JSON text took three times as long for small commits.
  */
 
 import type { Json } from "../../message/json.ts";
@@ -11,14 +11,14 @@ import type { PathOperation } from "../path-operation.ts";
 const encoder = new TextEncoder();
 /** Up to this many characters, counting bytes one by one is faster than encoding. */
 const COUNTED_MAX = 256;
-/** The path of a whole document, which most operations have: one for all. */
+/** The path of a whole document, shared by most operations. */
 const WHOLE: Path = Object.freeze([]);
 
 export function copyJson<T>(value: T): T {
   return copyPure(value as Json) as T;
 }
 
-/** Without listing the keys of records whose shape is known. */
+/** Avoids listing the keys of records with a known shape. */
 export function copyOperations(operations: readonly PathOperation[]): PathOperation[] {
   return operations.length === 1 ? [copyOperation(operations[0] as PathOperation)] : operations.map(copyOperation);
 }
@@ -46,7 +46,7 @@ export function jsonBytes(value: unknown): number {
   return utf8Bytes(JSON.stringify(value));
 }
 
-/** Bytes of the path and of what is put there, without making a text of the small ones. */
+/** Bytes of the path and the written value; small values are not serialized. */
 export function operationBytes(operation: PathOperation): number {
   let bytes = 0;
   for (let i = 0; i < operation.path.length; i++) bytes += utf8Bytes(operation.path[i] as string);
@@ -59,7 +59,7 @@ function valueBytes(value: Json): number {
   return isEmptyObject(value) ? 2 : jsonBytes(value);
 }
 
-/** Digits and a sign, counted without a text where there are few. */
+/** Digits and sign, counted without a string for small numbers. */
 function integerBytes(value: number): number {
   if (value < 0 || value > 999_999) return String(value).length;
   let bytes = 1;
@@ -67,7 +67,7 @@ function integerBytes(value: number): number {
   return bytes;
 }
 
-/** Most receipts are. */
+/** Most receipts are empty objects. */
 function isEmptyObject(value: Json): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   for (const _ in value) return false;

@@ -1,12 +1,12 @@
 /**
- * Leases in memory: who may hold journal rows, and until when. A lease is open, then ended (closed, or found expired by
- * `recover`); an open one is live while the clock has not reached its expiry. Numbers only go up, so that a number is also
- * the fencing epoch. SPEC: J20-J22. It knows nothing of rows; the journal asks it who is live.
+ * Leases in memory: which holders may keep journal rows, and until when. A lease is open, then ended (closed, or
+ * expired and found by `recover`); an open one is live until its expiry. Numbers only increase, so the number is also
+ * the fencing token. SPEC: J20-J22.
  */
 import type { Lease } from "../store.ts";
 
 export class LeaseTable {
-  /** The number given last, ended or not. */
+  /** The last assigned number. */
   #lastLease = 0;
   /** Open leases by number. */
   readonly #expiresAtMs = new Map<number, number>();
@@ -21,7 +21,7 @@ export class LeaseTable {
     return { lease, expiresAtMs };
   }
 
-  /** Names the consumers that run under a lease, instead of those named before. */
+  /** Sets the consumers that run under a lease; replaces the earlier set. */
   run(lease: number, keys: readonly string[]): void {
     if (this.#expiresAtMs.has(lease)) this.#running.set(lease, new Set(keys));
   }
@@ -31,7 +31,7 @@ export class LeaseTable {
     return [...this.#running].filter(([lease, keys]) => keys.has(key) && this.isLive(lease, nowMs)).map(([one]) => one);
   }
 
-  /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
+  /** False if the lease has ended. An expired lease that was not recovered yet becomes live again. */
   renew(lease: number, nowMs: number, durationMs: number): boolean {
     if (!this.#expiresAtMs.has(lease)) return false;
     this.#expiresAtMs.set(lease, nowMs + durationMs);

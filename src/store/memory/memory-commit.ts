@@ -1,6 +1,6 @@
 /**
- * A commit in memory: decided by the common rules, prepared without touching anything, then stored as a whole. Nothing between
- * the first and the last store can fail, which is what makes it atomic. SPEC: S5-S13.
+ * A commit in memory: decided by the common rules, prepared without side effects, then stored. No step of the store
+ * phase can fail, which makes it atomic. SPEC: S5-S13.
  */
 import type { Host } from "../../host/host.ts";
 import type { Json } from "../../message/json.ts";
@@ -55,7 +55,7 @@ export function commitTo(
 
 const NO_IDS: readonly number[] = Object.freeze([]);
 
-/** What is known inside a commit; a class, since every commit makes one. */
+/** The facts for one commit; a class because every commit creates one. */
 class MemoryFacts implements CommitFacts {
   readonly #disk: MemoryDisk;
   readonly #space: SpaceTable;

@@ -1,6 +1,6 @@
 /**
- * What a memory store keeps between one opening and the next: the tables, and who watches them. Store objects that share a
- * disk see each other's writes as processes on one file do. It is gone with the process. SPEC: S22, S24.
+ * The data of memory stores: the tables and their watchers. Store objects that share a disk see each other's writes,
+ * like processes on one file. It ends with the process. SPEC: S22, S24.
  */
 import { CHANGES_KEPT_MAX, COMMITS_REMEMBERED_MAX, PAYLOAD_BYTES_MAX } from "../../limits.ts";
 import type { CommitIdentity } from "../commit.ts";
@@ -19,15 +19,15 @@ import { SpaceTable } from "./space-table.ts";
 export interface MemoryDiskOptions {
   /** Commits of a space that the feed and conflict detection reach back to. */
   readonly changesKept?: number;
-  /** Commits, over all spaces, whose results are remembered for replay and as origins. */
+  /** Commits over all spaces whose results are kept for the replay check and as origins. */
   readonly commitsRemembered?: number;
-  /** Bytes of one message's data in the journal; a larger one is refused. At most, and unless given, 1 MiB. */
+  /** Limit of bytes of a journal message's data; larger ones are refused. Default and maximum: 1 MiB. */
   readonly payloadBytesMax?: number;
 }
 
-/** Someone who is told of changes; `MemoryStore` makes one for each `watch`. */
+/** Receives change notices; `MemoryStore` creates one per `watch`. */
 export interface Watcher {
-  /** The space that has moved, if one has; whether the journal or the due table has. */
+  /** The changed space, if any, and whether the journal or the due table changed. */
   note(space: string | undefined, journal: boolean): void;
 }
 
@@ -37,13 +37,13 @@ export class MemoryDisk {
   readonly consumers = new ConsumerRows(this.leases);
   readonly journal = new JournalTable(this.leases, this.consumers);
   readonly due = new DueTable();
-  /** Another list with every change of it: every commit goes through it. */
+  /** Copied on every change, because every commit iterates it. */
   #watchers: readonly Watcher[] = [];
-  /** Of what was made before, receipts may have been removed. */
+  /** Receipts of messages made before this time may have been removed. */
   horizonMs = 0;
   /** Commits by session and local sequence. */
   readonly #sessions = new Map<string, CommitList<CommitRecord>>();
-  /** All of them, oldest first, from `#first` on. */
+  /** All commits, oldest first, from `#first` on. */
   #remembered: CommitRecord[] = [];
   #first = 0;
   readonly #changesKept: number;
@@ -78,13 +78,13 @@ export class MemoryDisk {
     const commits = this.#sessions.get(session);
     commits?.delete(localSequence);
     if (commits?.size === 0) this.#sessions.delete(session);
-    // Cut off when it is more than what is kept: each is moved once at most.
+    // Compacted when more than half is empty, so each entry is moved at most once on average.
     if (this.#first <= this.#commitsRemembered) return;
     this.#remembered = this.#remembered.slice(this.#first);
     this.#first = 0;
   }
 
-  /** Raises the horizon, and removes what it has passed; resolves with how many went. */
+  /** Raises the horizon, removes receipts behind it, and returns their number. */
   forgetReceipts({ madeBeforeMs, limit }: ForgetRequest): number {
     this.horizonMs = Math.max(this.horizonMs, madeBeforeMs);
     const isNeeded = (name: string) => {
@@ -97,7 +97,7 @@ export class MemoryDisk {
     return removed;
   }
 
-  /** The space, which need not have been written to yet. */
+  /** The space, or an empty one if it was never written. */
   space(name: string): SpaceTable {
     return this.spaces.get(name) ?? new SpaceTable(this.#changesKept);
   }

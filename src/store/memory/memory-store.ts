@@ -1,9 +1,10 @@
 /**
- * The memory backend: the whole `Store` on maps, for tests, browsers and the simulator. SPEC: S1, and every rule of the seam
- * except those about a disk. Durable means here: as long as the `MemoryDisk`, which a store object can be opened on again.
+ * The memory backend: the whole `Store` on maps, for tests, browsers and the simulator. SPEC: S1, and every rule of the
+ * store interface except those about a disk. Data live as long as the `MemoryDisk`, on which a store can be opened
+ * again.
  *
- * A method does its work when it is called and answers through its promise, so writes are applied in the order they were
- * asked for and outcomes arrive in that order, each in a later microtask (rule S13).
+ * A method works when it is called and answers through its promise, so writes are applied and answered in the order of
+ * the calls, each answer in a later microtask (S13).
  */
 import type { Host } from "../../host/host.ts";
 import { systemHost } from "../../host/system-host.ts";
@@ -70,9 +71,9 @@ import { commitTo } from "./memory-commit.ts";
 import { MemoryDisk } from "./memory-disk.ts";
 
 export interface MemoryStoreOptions {
-  /** Time and chance; those of the process unless given. */
+  /** Clock and randomness; defaults to those of the process. */
   readonly host?: Host;
-  /** Where the data is; a new, empty one unless given. */
+  /** The data; defaults to a new, empty disk. */
   readonly disk?: MemoryDisk;
 }
 
@@ -87,7 +88,7 @@ class MemoryStore implements Store {
   readonly #disk: MemoryDisk;
   readonly #watchers = new Set<ChangeWatcher>();
   #closed = false;
-  /** Writes asked of this store object. */
+  /** Writes requested from this store object. */
   #jobs = 0;
   readonly #work = { bytesWritten: 0 };
 
@@ -110,7 +111,7 @@ class MemoryStore implements Store {
     return this.#disk.space(space).list(request);
   }
 
-  /** Not an `async` function, though it answers like one: every commit would pay for the frame that it keeps. */
+  /** Not `async`: every commit would pay for the frame of an async function. */
   commit(request: CommitRequest): Promise<CommitOutcome> {
     try {
       return Promise.resolve(this.#commit(request));
@@ -229,7 +230,7 @@ class MemoryStore implements Store {
     return results;
   }
 
-  /** Whether a settlement whose claim is held was decided by another version of the consumer table. */
+  /** Whether a settlement with a held claim was decided by another version of the consumer table. */
   #isOutdated(settlement: Settlement): boolean {
     const { consumers, journal } = this.#disk;
     if (settlement.consumers === undefined || settlement.consumers === consumers.version) return false;
@@ -307,7 +308,7 @@ class MemoryStore implements Store {
     return { removed, horizonMs: this.#disk.horizonMs };
   }
 
-  /** No row of memory is removed by hand. */
+  /** Rows in memory cannot be removed by hand. */
   async acceptRemoved(): Promise<readonly RemovedRange[]> {
     this.#requireOpen();
     return [];

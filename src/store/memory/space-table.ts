@@ -1,6 +1,6 @@
 /**
- * One space in memory: its sequence, documents, labels, node basis rows and change log. Values are kept evaluated, since there
- * is no disk whose cost would have to follow the size of the change. SPEC: S2-S5, S14, S17-S21.
+ * One space in memory: its sequence, documents, labels, basis rows of nodes and change log. Documents are stored as
+ * values, not as patches. SPEC: S2-S5, S14, S17-S21.
  */
 import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
@@ -46,25 +46,25 @@ interface EndingReceipts {
 }
 
 interface StoredDocument extends WriteTrail {
-  /** Undefined in a tombstone. */
+  /** Undefined for a tombstone. */
   value: Json | undefined;
   /** Sequence of the last commit that changed it; 0 before the first. */
   sequence: number;
-  /** No fewer than its text has: those of the patches since it was last measured are added. */
+  /** Upper bound of the text size: sizes of later patches are added to the last measurement. */
   bytes: number;
 }
 
-/** The share of a commit in one document, and its size. */
+/** The patch of a commit for one document, and its size. */
 export interface SizedPatch extends DocumentPatch {
-  /** Of the values and the paths. */
+  /** Bytes of the values and paths. */
   readonly bytes: number;
-  /** No fewer than it can add to the text of the document: keys are escaped there, and stand between quotes and commas. */
+  /** Upper bound of the growth of the document's text, including escaped keys, quotes and commas. */
   readonly growth: number;
 }
 
-/** What a commit makes of a document that it changes: made before anything is stored, so that a bad patch leaves no trace. */
+/** The result of a commit for one document, computed before any write, so that a bad patch leaves no trace. */
 export class PreparedPatch extends LoggedPatch {
-  /** The document; undefined for one that was not there before. */
+  /** The document; undefined if it is new. */
   declare trail: StoredDocument | undefined;
   value: Json | undefined;
   readonly bytes: number;
@@ -82,17 +82,20 @@ export class PreparedPatch extends LoggedPatch {
 }
 
 export class SpaceTable {
-  /** Of the last commit that changed a document or a label. */
+  /** Sequence of the last commit that changed a document or a label. */
   #sequence = 0;
-  /** Tombstones included. */
+  /** Including tombstones. */
   readonly #documents = new DocumentMap<StoredDocument>();
   /** By path as JSON text. */
   readonly #labels = new DocumentMap<Map<string, AddressLabels>>();
   readonly #basis = new Map<string, NodeBasis>();
   readonly #log: ChangeLog;
-  /** Ids of documents with a value, in order, by scope; made when asked for and dropped when a document comes or goes. */
+  /**
+   * Sorted ids of documents with a value, by scope; created on demand and dropped when a document is created or
+   * removed.
+   */
   readonly #listed = new Map<string, readonly string[]>();
-  /** Receipts with an end, by the hour in which what they are of was made, and by scope. */
+  /** Receipts that can expire, by the hour of their message's creation and by scope. */
   #ending: EndingReceipts[] = [];
 
   constructor(changesKept: number) {
@@ -119,7 +122,7 @@ export class SpaceTable {
     return this.#log.membersChanged(scope, prefix, sequence);
   }
 
-  /** The first of the patches that makes its document too large. */
+  /** The first patch that makes its document too large. */
   oversized(patches: readonly SizedPatch[]): OversizedDocument | undefined {
     for (const { scope, id, operations, growth } of patches) {
       if (isWhole(operations)) {
@@ -176,17 +179,17 @@ export class SpaceTable {
     });
   }
 
-  /** Throws `PatchError` when a patch does not fit its document. */
+  /** Throws `PatchError` if a patch does not fit its document. */
   prepare(patches: readonly SizedPatch[], { preconditions, admitted }: CommitRequest): readonly PreparedPatch[] {
     return patches.map((patch) => {
-      // What must be absent has just been looked for.
+      // The precondition has just established that it is absent.
       const document = isRequiredAbsent(patch, preconditions) ? undefined : this.#documents.get(patch);
       const operations = admitted === ADMITTED ? patch.operations : copyOperations(patch.operations);
       return new PreparedPatch(patch, operations, document);
     });
   }
 
-  /** Stores the space's share of a commit that was decided and prepared; the record says of it what it came to. */
+  /** Stores the space's part of a decided and prepared commit, and completes the record. */
   apply(request: CommitRequest, patches: readonly PreparedPatch[], record: CommitRecord): void {
     if (patches.length > 0 || request.labels.length > 0) this.#applyChanges(request, patches, record);
     record.sequence = this.#sequence;
@@ -208,7 +211,7 @@ export class SpaceTable {
   #put(patch: PreparedPatch): StoredDocument {
     const sequence = this.#sequence;
     const { trail: document, value, bytes } = patch;
-    // The log keeps what was written, not what came of it.
+    // The log keeps operations, not values.
     patch.value = undefined;
     if (patch.turns) this.#listed.delete(patch.scope);
     if (document === undefined) {
@@ -222,7 +225,7 @@ export class SpaceTable {
     return document;
   }
 
-  /** Removes receipts of what was made before a time, at most `limit`; resolves with how many went. */
+  /** Removes at most `limit` receipts of messages made before a time, and returns their number. */
   forgetReceipts(madeBeforeMs: number, limit: number, isNeeded: (name: string) => boolean): number {
     const removed = new Set<string>();
     const mayGo = ({ scope, id }: DocumentRef) => {
@@ -247,13 +250,13 @@ export class SpaceTable {
     return removed.size;
   }
 
-  /** What a node has read of a document that is not there any more cannot be compared with anything. */
+  /** An input that was removed can no longer be compared, so the basis rows that use it are dropped. */
   #dropBasisOf(removed: ReadonlySet<string>): void {
     for (const [node, { inputs }] of this.#basis)
       if (inputs.some((input) => removed.has(documentKey(input)))) this.#basis.delete(node);
   }
 
-  /** Of receipts that the commit leaves: that one is not there says nothing of who may make it later. */
+  /** Only for receipts that the commit writes: an absence claim alone creates no document. */
   #noteEnds({ preconditions, patches }: CommitRequest): void {
     for (const condition of preconditions) {
       if (condition.kind !== "absent" || condition.madeAtMs === undefined) continue;
@@ -264,7 +267,7 @@ export class SpaceTable {
 
   #noteEnd({ scope, id }: DocumentRef, madeAtMs: number): void {
     const hour = Math.floor(madeAtMs / HOUR_MS);
-    // The last one first: nearly all are of this hour.
+    // Last entry first: almost all receipts are of the current hour.
     for (let at = this.#ending.length - 1; at >= 0; at--) {
       const receipts = this.#ending[at] as EndingReceipts;
       if (receipts.hour !== hour || receipts.scope !== scope) continue;
@@ -327,7 +330,7 @@ function isWhole([first]: readonly PathOperation[]): boolean {
   return first !== undefined && first.path.length === 0 && first.op !== "splice";
 }
 
-/** Of the first id that does not come before. */
+/** Index of the first id at or after `text`. */
 function placeOf(ids: readonly string[], text: string): number {
   let [from, to] = [0, ids.length];
   while (from < to) {
@@ -360,9 +363,9 @@ export function sizedPatches(patches: readonly DocumentPatch[]): readonly SizedP
   });
 }
 
-/** A commit has one patch for each document it changes: the operations of all that name it, in order (rule S20). */
+/** Merges the patches of each document, in order (S20). */
 function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
-  // A replica makes them so; most commits are one or two.
+  // A replica never repeats a document; most commits have one or two patches.
   if (patches.length < 2 || (patches.length === 2 && !isSame(patches[0] as DocumentRef, patches[1] as DocumentRef)))
     return patches;
   const merged = new DocumentMap<{ scope: string; id: string; operations: PathOperation[] }>();

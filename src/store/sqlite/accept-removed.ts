@@ -1,14 +1,14 @@
 /**
- * Takes note of journal rows that were removed by hand, so that `verify` does not report them again. Each missing range gets a gap row, as retention
- * leaves one. The hash of the last removed row is not known, so the chain begins anew behind the gap (`UNKNOWN_HASH`): that rows were removed
- * there without retention stays visible in `journal_gap`.
+ * Records journal rows that were removed by hand, so that `verify` no longer reports them. Each missing range gets a
+ * gap row, as with retention. The hash of the last removed row is unknown, so the chain restarts after the gap
+ * (`UNKNOWN_HASH`). `journal_gap` shows that these rows were not removed by retention.
  */
 import type { RemovedRange } from "../journal.ts";
 import type { Connection } from "./connection.ts";
 import { UNKNOWN_HASH } from "./journal-hash.ts";
 import { READ_HEAD } from "./journal-statements.ts";
 
-/** Inside a transaction. Answers the ranges that were missing. */
+/** Runs inside a transaction. Returns the ranges that were missing. */
 export function acceptRemoved(connection: Connection): RemovedRange[] {
   const head = connection.prepare(READ_HEAD).get();
   const lastId = Number(head?.["last_id"] ?? 0);

@@ -1,25 +1,25 @@
 /**
- * The turn of the event loop in which a batch has answered its only caller. Whoever asks again in it is that caller, and nobody else can
- * have come in between: what he asks for need not wait for a task, which costs a lone event as much as a twelfth of its way.
+ * The period of the event loop after a batch has answered its only caller. A new job in it comes from the same caller,
+ * so it need not wait for a task. That wait costs a single event a twelfth of its latency.
  *
- *   over ──a batch answers one caller──> lasting ──so many promise jobs without another batch──> over
+ *   over ──a batch answers one caller──> lasting ──TURN_JOBS promise jobs without another batch──> over
  *
- * Turns that follow each other without a task in between are bounded in time, so that timers and sockets get in. SPEC: S89.
+ * Periods that follow each other without a task are limited in time, so that timers and sockets get in. SPEC: S89.
  */
 import type { Host } from "../../host/host.ts";
 
-/** Promise jobs that a caller may take from his answer to what he asks for next. */
+/** Promise jobs that a caller may take from its answer to its next call. */
 const TURN_JOBS = 32;
-/** Without a task in between. */
+/** Time limit without a task in between. */
 const TURNS_MS = 5;
 
 export class AnswerTurn {
   readonly #host: Host;
-  /** Promise jobs that it still lasts; 0 when it is over. */
+  /** Promise jobs left in the period; 0 when it is over. */
   #jobsLeft = 0;
-  /** Whether a promise job is queued that counts. */
+  /** Whether a counting promise job is queued. */
   #isCounting = false;
-  /** By then others must have had a task. By the monotonic clock. */
+  /** A task must run before this time, by the monotonic clock. */
   #untilMs = 0;
 
   constructor(host: Host) {
@@ -35,7 +35,7 @@ export class AnswerTurn {
     this.#untilMs = nowMs + TURNS_MS;
   }
 
-  /** A batch has answered so many callers. */
+  /** A batch has answered this many callers. */
   answered(callers: number): void {
     this.#jobsLeft = callers === 1 ? TURN_JOBS : 0;
     if (this.#jobsLeft > 0 && !this.#isCounting) this.#count();

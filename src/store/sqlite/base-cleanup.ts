@@ -1,6 +1,6 @@
 /**
- * Removes the rest of a base that another one has replaced: parts of its snapshot, and patches that only loading has kept. In slices, since a
- * large document has many of both. If the process ends before, they stay in the file and are not looked at again.
+ * Removes the remains of a replaced base: parts of its snapshot, and patches that were kept only for loading. Works in
+ * slices, because a large document has many of both. If the process ends first, they stay in the file unused.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { DocumentRef } from "../document.ts";
@@ -12,18 +12,18 @@ import type { Space } from "./space-table.ts";
 
 /** Cost of finding one patch, in bytes: a block is about a page. */
 export const PATCH_LOOK_BYTES = 512;
-/** Cost of dropping one patch: its block is written anew. */
+/** Cost of dropping one patch: its block is rewritten. */
 const PATCH_DROP_BYTES = 4_096;
-/** Parts removed by one slice: each of their pages is looked at. */
+/** Parts removed per slice: each of their pages is read. */
 export const PARTS_REMOVED_MAX = 4;
 
 export interface LeftBase {
-  /** The document as it was: its newest patch before the new base. */
+  /** The document before the new base, with its newest patch of that time. */
   readonly document: ChangedDocument;
   readonly ref: DocumentRef;
   /** Name of its space. */
   readonly space: string;
-  /** The sequence after which its patches lie. */
+  /** Its patches come after this sequence. */
   readonly after: number;
 }
 
@@ -44,13 +44,13 @@ export class BaseCleanup implements SlicedWork {
   }
 
   advance(space: Space): number {
-    // Read for each slice: a commit may have given the document another snapshot since the base was replaced.
+    // Read for each slice: a commit may have given the document another snapshot meanwhile.
     const inForce = { row: this.row, sequence: this.#documents.snapshotInForce(space, this.#left.ref) };
     if (this.#documents.snapshots.removeOthers(inForce, PARTS_REMOVED_MAX)) return PARTS_REMOVED_MAX * PATCH_LOOK_BYTES;
     try {
       return this.#dropPatches(space);
     } catch (error) {
-      // A damaged block stays, for `verify` to find.
+      // A damaged block stays for `verify` to find.
       if (!(error instanceof StoreError && error.code === "STORE_CORRUPT")) throw error;
       this.isDone = true;
       return 0;

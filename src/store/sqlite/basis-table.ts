@@ -1,7 +1,7 @@
 /**
- * What nodes read in their last run. SPEC: S18, S19. One row per node, with three numbers for each input: the document, the sequence seen,
- * and what was read of the document, which is a set of paths that many nodes share. So taking up thousands of nodes is reading
- * as many rows and, once each, the documents that they have read.
+ * The inputs of each node's last run. SPEC: S18, S19. One row per node, with three numbers per input: the document, the
+ * sequence seen, and a set of paths read, which many nodes share. Resuming thousands of nodes reads as many rows, and
+ * each input document once.
  */
 import { isJsonObject, type Json } from "../../message/json.ts";
 import { type BasisInput, type NodeBasis, THIS_COMMIT } from "../commit.ts";
@@ -32,16 +32,16 @@ export interface EncodedInput {
 type RecordedInput = RecordedBasis["inputs"][number];
 type Reads = BasisInput["reads"];
 
-/** A document that nodes have read, as it stands now. */
+/** The current state of an input document. */
 interface InputDocument {
   readonly scope: string;
   readonly id: string;
   readonly head: number;
-  /** As the node before has read it: most have seen the same of it. */
+  /** The previous result for this document: most nodes have seen the same of it. */
   last: RecordedInput | undefined;
 }
 
-/** What one answer needs beside the rows, each once. */
+/** Lookups shared by all nodes of one answer. */
 interface Shared {
   readonly documents: ReadonlyMap<unknown, InputDocument | undefined>;
   readonly pathSets: Map<unknown, Reads | undefined>;
@@ -66,7 +66,7 @@ function encodeInput(input: BasisInput): EncodedInput {
   return { scope, id, sequence, reads: jsonText("a read", reads) };
 }
 
-/** Numbers of one input in a row: its document, the sequence seen, the set of paths. */
+/** Numbers per input in a row: document, sequence seen, path set. */
 const NUMBERS = 3;
 const PATH_SET = 2;
 
@@ -81,7 +81,7 @@ export class BasisTable implements TableCache {
     this.#sql = statements(connection);
   }
 
-  /** Replaces the node's basis; `documentOf` gives the row of an input's document. */
+  /** Replaces the node's basis; `documentOf` returns the row of an input's document. */
   write(space: Space, basis: EncodedBasis, documentOf: (input: EncodedInput) => number): void {
     const { node, fingerprint, settings } = basis;
     const dated = (sequence: number) => (sequence === THIS_COMMIT ? space.sequence : sequence);
@@ -105,8 +105,8 @@ export class BasisTable implements TableCache {
   }
 
   /**
-   * The basis of nodes, in the order asked; those without one, or with one that cannot be read, are left out. `hasMoved` tells of an input
-   * whose document others have written since whether they wrote what was read.
+   * The basis of nodes in the order of `names`; missing or unreadable ones are left out. `hasMoved` decides whether
+   * later writes to an input's document touch the values that were read.
    */
   read(space: Space, names: readonly string[], hasMoved: Shared["hasMoved"]): readonly RecordedBasis[] {
     const rows = this.#sql.read.all(JSON.stringify(names), space.id);
@@ -132,10 +132,10 @@ export class BasisTable implements TableCache {
     return found;
   }
 
-  /** Undefined where the numbers are not those of inputs, or lead nowhere. */
+  /** Undefined if the numbers are malformed or refer to missing rows. */
   #inputs(numbers: unknown, { documents, pathSets, hasMoved }: Shared): readonly RecordedInput[] | undefined {
     if (!Array.isArray(numbers) || numbers.length % NUMBERS !== 0) return undefined;
-    // With room for no more than there are: thousands of these lists stay for long.
+    // Exact capacity: thousands of these lists are long-lived.
     const inputs = new Array<RecordedInput>(numbers.length / NUMBERS);
     for (let input = 0, at = 0; at < numbers.length; input++, at += NUMBERS) {
       const document = documents.get(numbers[at]);
@@ -154,7 +154,7 @@ export class BasisTable implements TableCache {
     return inputs;
   }
 
-  /** The documents that rows name, by their numbers; undefined for one that is not there. */
+  /** The documents that rows refer to, by row number; undefined for a missing one. */
   #documentsIn(rows: readonly unknown[]): Shared["documents"] {
     const documents = new Map<unknown, InputDocument | undefined>();
     for (const numbers of rows)
@@ -174,7 +174,7 @@ export class BasisTable implements TableCache {
     return isReads(reads) ? reads : undefined;
   }
 
-  /** Nothing is held back. */
+  /** There are no buffered writes. */
   flush(): void {
     if (this.#pathSets.size > PATH_SETS_REMEMBERED_MAX) this.#pathSets.clear();
   }
@@ -183,7 +183,7 @@ export class BasisTable implements TableCache {
     this.#pathSets.clear();
   }
 
-  /** A row names other sets than before. */
+  /** Updates the use counts when a row changes its path sets. */
   #recount(before: readonly number[], after: readonly number[]): void {
     if (String(before) === String(after)) return;
     for (const set of after) this.#sql.use.run(set);
@@ -199,7 +199,7 @@ export class BasisTable implements TableCache {
     return id;
   }
 
-  /** A set that no row names any more goes, and so must what was remembered of it. */
+  /** Removes a path set that no row uses, and its cache entry. */
   #release(pathSet: number): void {
     this.#sql.unuse.run(pathSet);
     const gone = this.#sql.dropPathSet.get(pathSet);
@@ -207,7 +207,10 @@ export class BasisTable implements TableCache {
   }
 }
 
-/** Of `statements().read` and `documents`. By place: taking a list apart by its iterator costs more than reading it. */
+/**
+ * Column indexes of `statements().read` and `documents`. Access by index is faster than destructuring with the
+ * iterator.
+ */
 const COLUMN = { asked: 0, fingerprint: 1, settings: 2, inputs: 3, output: 4 } as const;
 const DOCUMENT_COLUMN = { row: 0, scope: 1, name: 2, head: 3 } as const;
 
@@ -225,9 +228,9 @@ function isReads(json: Json | undefined): json is Json & Reads {
   });
 }
 
-/** Each undefined that is not JSON: a row that cannot be read counts as none, for its node alone. */
+/** Undefined for a text that is not JSON: an unreadable row counts as missing, for its node only. */
 function parsedAll(texts: readonly unknown[]): readonly (Json | undefined)[] {
-  // All at once in a third of the time. One that is broken breaks all of them, or is several, and then they are looked at one by one.
+  // Parsing all texts at once takes a third of the time. If that fails or the count differs, each text is parsed alone.
   const all = parsed(`[${texts.join(",")}]`);
   return Array.isArray(all) && all.length === texts.length ? all : texts.map(parsed);
 }
@@ -246,13 +249,13 @@ function statements(connection: Connection) {
     node: prepare("SELECT fingerprint, settings, inputs, output FROM node WHERE space = ? AND name = ?"),
     put: prepare("REPLACE INTO node (space, name, fingerprint, settings, inputs, output) VALUES (?, ?, ?, ?, ?, ?)"),
     drop: prepare("DELETE FROM node WHERE space = ? AND name = ? RETURNING inputs"),
-    // `CROSS` fixes the order of the look-ups: the planner may otherwise compare every node of the space with every name. So names come in
-    // the order asked, without sorting them again.
+    // `CROSS` fixes the join order: the planner might compare every node of the space with every name. So names keep
+    // their order without a sort.
     read: connection.prepareLists(
       "SELECT asked.key, fingerprint, settings, inputs, output FROM json_each(?) AS asked " +
         "CROSS JOIN node ON node.space = ? AND node.name = asked.value",
     ),
-    // No text is made of the shared scope, which nearly all have.
+    // Avoids creating a string for the shared scope, which almost all documents have.
     documents: connection.prepareLists(
       `SELECT document.id, nullif(scope, '${SHARED_SCOPE}'), name, sequence FROM json_each(?) AS asked ` +
         "CROSS JOIN document ON document.id = asked.value",

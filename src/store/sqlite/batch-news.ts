@@ -1,6 +1,6 @@
 /**
- * What the jobs of a batch have touched, and who hears of it: watchers once the batch is durable, of other processes' writes once they are
- * noticed, and the upkeep, which has more to do after commits. SPEC: S23. It decides nothing about what is written.
+ * Records which spaces and tables the jobs of a batch have changed. Watchers are notified when the batch is durable,
+ * and of writes by other processes when they are noticed; the upkeep is notified of commits. SPEC: S23.
  */
 import type { CommitOutcome } from "../commit.ts";
 import type { EncodedCommit } from "./commit-writer.ts";
@@ -11,11 +11,11 @@ import type { ChangeWatch } from "./watch.ts";
 export class BatchNews implements WriterEvents {
   readonly #tables: Tables;
   readonly #watch: ChangeWatch;
-  /** Is told in which spaces a batch has made how many commits. */
+  /** Receives the changed spaces and the number of commits of a batch. */
   readonly #committed: (spaces: Iterable<string>, commits: number) => void;
-  /** Of the batch under way. `isMeasured`: a document was refused for its size, and is due for a snapshot. */
+  /** Of the current batch. `isMeasured`: a document was refused for its size and is due for a snapshot. */
   #touched = { spaces: new Set<string>(), journal: false, isMeasured: false, commits: 0 };
-  /** Of so many commits watchers have been told. */
+  /** Watchers have been notified of this many commits. */
   #commitsTold: number;
 
   constructor(tables: Tables, watch: ChangeWatch, committed: (spaces: Iterable<string>, commits: number) => void) {

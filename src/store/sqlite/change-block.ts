@@ -1,21 +1,24 @@
 /**
- * The text of a block of changes: commits of one space that follow each other, a line for each, and below it a line for each
- * document that the commit changed, with the sequence of that document's change before (0: it is the first) and its operations.
+ * Text format of a block of changes: consecutive commits of one space, one line each. Below it is a line for each
+ * changed document, with the sequence of that document's previous change (0 for the first) and the operations.
  *
  *   @17 3 1204                        sequence, session row, local sequence, and the label writes if there are any
- *   12 9 [{"op":"set",…}]             document row, sequence of its change before, operations
- *   13 +0 [{"op":"set",…}]            the same; the plus marks a patch that gives a document a value or takes it away
+ *   12 9 [{"op":"set",…}]             document row, sequence of its previous change, operations
+ *   13 +0 [{"op":"set",…}]            the same; `+` marks a patch that creates or removes the document's value
  *
- * JSON has no line breaks outside of its structure, so that a patch is found by searching for the beginning of its line, without
- * parsing what lies around it. Every line begins with the break, the first one too.
+ * Our JSON has no line breaks, so a patch is found by a search for the start of its line, without parsing the rest.
+ * Every line begins with the break, the first one too.
  */
 
-/** A base up to this size is kept in the document's row: several of them fit a page. `schema.ts` has the same number. */
+/**
+ * A base up to this size is also stored in the document's row: several of them fit a page. `schema.ts` has the same
+ * number.
+ */
 export const ROW_BASE_BYTES_MAX = 512;
-/** How the text of a patch begins that sets its document as a whole. */
+/** The start of a patch that sets its whole document. */
 const WHOLE_SET = '[{"op":"set","path":[],';
 
-/** A commit as its line gives it. */
+/** A parsed commit line. */
 export interface CommitLine {
   readonly sequence: number;
   readonly session: number;
@@ -27,7 +30,7 @@ export interface CommitLine {
 export interface PatchLine {
   readonly document: number;
   readonly previous: number;
-  /** Whether it gives the document a value that had none, or takes it away. */
+  /** Whether it creates or removes the document's value. */
   readonly turns: boolean;
   /** JSON of the operations. */
   readonly text: string;
@@ -53,7 +56,7 @@ export function patchLine({ document, previous, turns, text }: PatchLine): strin
   return `\n${document} ${turns ? "+" : ""}${previous} ${text}`;
 }
 
-/** What one commit did to one document; undefined when it is not there. */
+/** The patch of one commit for one document; undefined if it is not in the block. */
 export function findPatch(text: string, sequence: number, document: number): FoundPatch | undefined {
   const from = text.indexOf(`\n@${sequence} `);
   if (from < 0) return undefined;
@@ -64,7 +67,7 @@ export function findPatch(text: string, sequence: number, document: number): Fou
   return { session: readCommit(lineAt(text, from)).session, previous: patch.previous, text: patch.text };
 }
 
-/** Everything in a block, in order. */
+/** All commits of a block, in order. */
 export function commitsIn(text: string): CommitLines[] {
   const commits: (CommitLine & { readonly patches: PatchLine[] })[] = [];
   for (const line of text.slice(1).split("\n")) {
@@ -80,8 +83,8 @@ export interface PatchPlace {
 }
 
 /**
- * The patches that loading may need when the feed has left them behind: all but small bases, which lie in the rows of their documents.
- * Told by how their lines begin, since most commits leave a receipt, and what is one need not be looked up.
+ * The patches that a load may need after the feed has passed them: all but small bases, which are in the rows of their
+ * documents. Decided by the start of the line, because most commits write a receipt, which needs no lookup.
  */
 export function lastingIn(text: string): PatchPlace[] {
   const lasting: PatchPlace[] = [];
@@ -93,13 +96,13 @@ export function lastingIn(text: string): PatchPlace[] {
   return lasting;
 }
 
-/** Whether a patch line is of a base that its document's row has as well; false where it does not look like one. */
+/** Whether a patch line is a base that is also in its document's row; false if unsure. */
 function isRowBase(line: string): boolean {
   const start = line.indexOf(" ", line.indexOf(" ") + 1) + 1;
   return line.startsWith(WHOLE_SET, start) && Buffer.byteLength(line) - start <= ROW_BASE_BYTES_MAX;
 }
 
-/** Rows of the documents to which commits after a sequence gave a value, or from which they took it. */
+/** Rows of the documents that commits after a sequence created or removed. */
 export function turnedIn(text: string, after: number): number[] {
   const turned: number[] = [];
   let sequence = 0;
@@ -114,7 +117,7 @@ export function blockText(commits: readonly CommitLines[]): string {
   return commits.map((commit) => commitLine(commit) + commit.patches.map(patchLine).join("")).join("");
 }
 
-/** Without the break before it. */
+/** Without the leading break. */
 function lineAt(text: string, at: number): string {
   const end = text.indexOf("\n", at + 1);
   return end < 0 ? text.slice(at + 1) : text.slice(at + 1, end);
@@ -130,7 +133,7 @@ function readPatch(line: string): PatchLine {
   return { document: Number(document), previous: Number(previous), turns: previous?.startsWith("+") === true, text };
 }
 
-/** The first words of a line, so many of them, and what follows. */
+/** The first `words` words of a line, and the rest. */
 function parts(line: string, words: number): (string | undefined)[] {
   const found: string[] = [];
   let at = 0;

@@ -1,13 +1,12 @@
 /**
- * What commits did to documents, in the order of commits: blocks of several commits of one space (`change-block.ts` is their
- * text). SPEC: S20, S21, S87, S92.
+ * The change log: patches in the order of commits, in blocks of several commits of one space (format:
+ * `change-block.ts`). SPEC: S20, S21, S87, S92.
  *
- * A batch writes its commits together, a row for about a page of them: a row for each patch made a handling of a message cost two
- * rows here and one in the log of commits. What a document's own order needs is in the lines: each names the change before it, so that
- * a document is read by walking back from its newest change. A block is checked when it is read; one that is missing or was
- * altered ends the walk with an error.
+ * A batch writes its commits together, about a page per row: one row per patch cost two rows here and one in the commit
+ * log for each message. Each line names the document's previous change, so that a document is read by walking back from
+ * its newest change. A block is verified when it is read; a missing or altered block ends the walk with an error.
  *
- *   open ──full, batch ends, or the feed is read or left behind──> written ──the feed leaves it behind──> less of it, or gone
+ *   open ──full, end of batch, or the feed is read or trimmed──> written ──the feed passes it──> shortened or removed
  */
 import type { PathOperation } from "../path-operation.ts";
 import {
@@ -29,11 +28,11 @@ import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import { damaged } from "./damage.ts";
 import type { TableCache } from "./table-cache.ts";
 
-/** Where a document's changes are. */
+/** The location of a document's changes. */
 export interface ChangedDocument {
   readonly space: number;
   readonly row: number;
-  /** Of its newest change. */
+  /** Sequence of its newest change. */
   readonly sequence: number;
 }
 
@@ -43,11 +42,11 @@ export interface Patch {
   readonly operations: readonly PathOperation[];
 }
 
-/** A longer text would not fit a page with the row's other columns, and take a second one. */
+/** A longer text would not fit a page with the row's other columns. */
 const BLOCK_TEXT_MAX = 4_000;
-/** About what the beginning of a line takes. */
+/** Approximate length of the start of a line. */
 const LINE_START = 16;
-/** Bounds how far before a sequence the block that holds it can begin. */
+/** Limits how far before a sequence its block can begin. */
 const BLOCK_COMMITS_MAX = 100;
 /** Blocks read at a time for the feed. */
 const FEED_BLOCKS = 64;
@@ -55,7 +54,7 @@ const FEED_BLOCKS = 64;
 interface OpenBlock {
   readonly first: number;
   last: number;
-  /** Patches that loading may need once the feed has left them behind. */
+  /** Patches that a load may need after the feed has passed them. */
   needed: number;
   text: string;
 }
@@ -69,9 +68,9 @@ interface StoredBlock {
 }
 
 export class ChangeTable implements TableCache {
-  /** Blocks of the batch under way, by the row of their space. */
+  /** Blocks of the current batch, by the row of their space. */
   readonly #open = new Map<number, OpenBlock>();
-  /** The block that was read last: changes that are read together lie together. */
+  /** The last block read: changes that are read together are stored together. */
   #read: StoredBlock | undefined;
   readonly #sql;
 
@@ -79,7 +78,7 @@ export class ChangeTable implements TableCache {
     this.#sql = statements(connection);
   }
 
-  /** Adds a commit; `add` adds the patches that are announced here. */
+  /** Begins a commit; `add` adds the patches that are announced here. */
   begin(space: number, commit: CommitLine, patches: readonly { readonly text: string }[]): void {
     const open = this.#open.get(space);
     const line = commitLine(commit);
@@ -94,7 +93,7 @@ export class ChangeTable implements TableCache {
     this.#open.set(space, { first: commit.sequence, last: commit.sequence, needed: 0, text: line });
   }
 
-  /** Adds to the commit that was begun last. `isNeeded`: loading the document may need it for longer than the feed does. */
+  /** Adds a patch to the commit begun last. `isNeeded`: a load may need it for longer than the feed does. */
   add(space: number, patch: PatchLine, isNeeded: boolean): void {
     const open = this.#open.get(space)!;
     open.text += patchLine(patch);
@@ -112,10 +111,10 @@ export class ChangeTable implements TableCache {
     return patches.reverse();
   }
 
-  /** The change that one commit made. */
+  /** The change made by one commit. */
   patchAt({ space, row }: Pick<ChangedDocument, "space" | "row">, sequence: number): FoundPatch {
     const found = findPatch(this.#textAt(space, sequence), sequence, row);
-    // One that names a change after it must not lead a walk round in a circle.
+    // A damaged link forward must not cause an endless walk.
     if (!found || found.previous >= sequence) throw damaged(`document row ${row}, sequence ${sequence}`);
     return found;
   }
@@ -131,7 +130,7 @@ export class ChangeTable implements TableCache {
         const block = readBlock(row);
         for (const commit of commitsIn(block.text)) {
           if (commit.sequence <= sequence) continue;
-          // A reader of the feed would go on without what is missing.
+          // A reader of the feed must not skip a missing commit.
           if (commit.sequence !== sequence + commits.length + 1)
             throw damaged(`sequence ${commit.sequence - 1} is missing`);
           commits.push(commit);
@@ -143,7 +142,7 @@ export class ChangeTable implements TableCache {
     return commits.slice(0, limit);
   }
 
-  /** Rows of the documents that came or went by commits after a sequence. */
+  /** Rows of the documents that commits after a sequence created or removed. */
   turnedAfter(space: number, sequence: number): Set<number> {
     const turned = new Set<number>();
     let after = sequence;
@@ -161,19 +160,22 @@ export class ChangeTable implements TableCache {
     return turned;
   }
 
-  /** Drops one change of a document, which the feed has left behind: it begins after `floor`. */
+  /** Drops one change of a document that the feed has passed; the feed begins after `floor`. */
   drop({ space, row }: ChangedDocument, sequence: number, floor: number): void {
     const block = this.#blockAt(space, sequence);
     if (block) this.#keep(block, (commit, { document }) => commit.sequence !== sequence || document !== row, floor);
   }
 
-  /** Drops the changes of commits after one sequence and up to another, but for those that loading a document, as it stands in its table, needs. */
+  /**
+   * Drops the changes of commits in a range, except those that a load of a document needs, according to the document
+   * table.
+   */
   dropUnneeded(space: number, after: number, upTo: number): void {
     this.#writeOpen();
     this.#read = undefined;
     const range = [space, after - BLOCK_COMMITS_MAX, after, upTo] as const;
     this.#sql.dropFree.run(...range);
-    // What is damaged stays, for `verify` to find.
+    // Damaged blocks stay for `verify` to find.
     const blocks = this.#sql.leftBehind
       .all(...range)
       .filter(isSound)
@@ -197,7 +199,7 @@ export class ChangeTable implements TableCache {
     this.#read = undefined;
   }
 
-  /** The sequences after which documents need their changes; all of them, where a document has lost its row. */
+  /** The sequences after which documents need their changes; 0 (all changes) if a document's row is missing. */
   #startsOf(places: readonly PatchPlace[]): ReadonlyMap<number, number> {
     const starts = new Map<number, number>(places.map(({ document }) => [document, 0]));
     const rows = JSON.stringify([...starts.keys()]);
@@ -205,7 +207,7 @@ export class ChangeTable implements TableCache {
     return starts;
   }
 
-  /** What is in the feed stays, also a commit that has labelled and changed nothing. */
+  /** Commits within the feed stay, even those with only labels. */
   #keep(
     block: StoredBlock,
     stays: (commit: CommitLine, patch: PatchLine) => boolean,
@@ -224,7 +226,9 @@ export class ChangeTable implements TableCache {
     this.#sql.rewrite.run(needed, text, checksum(text, block.space, block.first), block.id);
   }
 
-  /** The text that holds a commit. An open block is looked at as it is: the commit under way, which looks too, is still adding to it. */
+  /**
+   * The text that contains a commit. An open block is read without being written: the current commit still adds to it.
+   */
   #textAt(space: number, sequence: number): string {
     const open = this.#open.get(space);
     return (open && open.first <= sequence ? open : this.#blockAt(space, sequence))?.text ?? "";
@@ -250,7 +254,7 @@ export class ChangeTable implements TableCache {
   }
 }
 
-/** Throws when its bytes, or its place, are not those that were written. */
+/** Throws if the bytes or the location differ from those written. */
 export function readBlock(row: Row): StoredBlock {
   if (!isSound(row)) throw damaged(`sequences ${row["first"]} to ${row["last"]}`);
   return blockOf(row);
@@ -269,7 +273,7 @@ export const BLOCK_COLUMNS = "id, space, first, last, commits, sum";
 
 function statements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
-  // A block that holds sequence s begins after s less the most that a block can hold.
+  // A block that contains sequence s begins after s minus the maximum size of a block.
   const inRange = "space = ?1 AND first > ?2 AND last > ?3 AND first <= ?4 AND last <= ?4";
   return {
     insert: prepare("INSERT INTO change (space, first, last, needed, commits, sum) VALUES (?, ?, ?, ?, ?, ?)"),

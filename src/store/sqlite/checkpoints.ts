@@ -1,6 +1,6 @@
 /**
- * Copying the write-ahead log into the database, once it is long. The engine would do it inside a COMMIT, where it delays
- * everybody who waits for that COMMIT, and would hide its errors; so it is done beside the batches, and decided here.
+ * Copies the write-ahead log into the database when it is long. The engine would do it inside a COMMIT, which delays
+ * all waiting callers and hides errors; so it runs beside the batches and is decided here.
  *
  *   idle ──pagesMax not copied──> copying ──> idle          in a thread (`log-copier.ts`), while batches are written
  *                                    │ the log is LENGTH_MAX times as long
@@ -8,11 +8,11 @@
  *                                ending ──copied once more──> turning ──batch has the lock, rest copied──> idle
  *                              no batch begins meanwhile
  *
- * It is passive: it copies what no reader still needs and waits for nobody. When all of the log was copied, the next write
- * starts the log anew; beside a writer who never rests that would never be so. Where little was written beside a copy, that is copied here at once, so that the
- * log stays short; where much was, the end comes when the log is long. Other processes write on meanwhile, and with two that never rest there would be no moment in which all of
- * it is copied: so the first batch after the end copies the rest in its own turn, when nobody else may write. Without a thread
- * (`checkpointThread: false`, or none can be had) the copy is made between two batches, and is its own end beside no other process.
+ * Copies are passive: they copy the pages that no reader needs, and do not wait. After a complete copy the next write
+ * restarts the log. Beside a constant writer a copy is never complete, so a small rest is copied here at once; after a
+ * large rest, the log grows until `ending`. Other processes may still write then, so the first batch after `ending`
+ * copies the rest while it holds the write lock. Without a thread (`checkpointThread: false`, or none available) the
+ * copy runs between two batches.
  */
 import { pathToFileURL } from "node:url";
 import type { Host } from "../../host/host.ts";
@@ -21,15 +21,15 @@ import { LogCopier } from "./log-copier.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { engineError } from "./sqlite-error.ts";
 
-/** How much is written between two looks at the log's length: each takes as long as a tenth of a single publish. */
+/** Amount written between two checks of the log's length: a check costs a tenth of a single publish. */
 const LOOK_AFTER_STATEMENTS = 64;
 const LOOK_AFTER_BYTES = 262_144;
-/** How many times as long as the pages after which it is copied the log becomes before the writer waits for its end. */
+/** The log may grow to this multiple of `pagesMax` before the writer waits for a complete copy. */
 const LENGTH_MAX = 4;
-/** Which part of those pages is little: copying it takes a millisecond, most of it for the flush. */
+/** A rest up to this fraction of `pagesMax` is small: its copy takes a millisecond, mostly for the flush. */
 const LITTLE = 1 / 4;
 
-/** How long the turn of the log waits for reads that are under way in other processes: they take a fraction of it, if they have a core. */
+/** How long the turn of the log waits for reads of other processes, which normally take a fraction of it. */
 const READERS_MS = 20;
 
 type State = "idle" | "copying" | "ending" | "turning" | "closed";
@@ -41,23 +41,23 @@ export class Checkpoints {
   readonly #host: Host;
   readonly #work: WorkCount;
   readonly #pagesMax: number;
-  /** Is told of what the engine could not do. */
+  /** Receives errors of the engine. */
   readonly #failed: (error: unknown) => void;
   readonly #look: Statement;
   readonly #copy: Statement;
   readonly #turn: Statement;
   #state: State = "idle";
-  /** Undefined before the log has been long for the first time; null where there is none to be had. */
+  /** Undefined before the log has been long for the first time; null if no thread is available. */
   #copier: LogCopier | null | undefined;
-  /** What is under way in the thread; resolves, whatever comes of it. */
+  /** The current work of the thread; resolves even on failure. */
   #underWay: Promise<void> = Promise.resolve();
-  /** Frames of the log from which on it is brought to its end. */
+  /** Log length in frames from which `ending` begins. */
   #endFrom: number;
-  /** Frames of the log at the last look. Fewer at the next one: the log has begun anew. */
+  /** Log length in frames at the last check. A smaller value at the next check means that the log was restarted. */
   #logSeen = 0;
-  /** Whoever waits for the end. */
+  /** Called when `ending` is over. */
   #go: (() => void) | undefined;
-  /** Of `#work`, at the last look. */
+  /** Values of `#work` at the last check. */
   #statementsSeen = 0;
   #bytesSeen = 0;
 
@@ -76,7 +76,7 @@ export class Checkpoints {
     this.#turn = connection.prepare("PRAGMA wal_checkpoint(RESTART)");
   }
 
-  /** After a batch: looks whether the log has become long, and has it copied. */
+  /** After a batch: checks whether the log is long, and starts a copy. */
   look(): void {
     const { statements, bytesWritten } = this.#work;
     const isLittle =
@@ -93,33 +93,33 @@ export class Checkpoints {
     else if (isLong && this.#state === "idle") this.#underWay = this.#start();
   }
 
-  /** Whether the next batch has to wait until the log has come to its end; `go` is called when it has. */
+  /** Whether the next batch must wait for the end of `ending`; `go` is called then. */
   holdsUp(go: () => void): boolean {
     if (this.#state !== "ending") return false;
     this.#go = go;
     return true;
   }
 
-  /** Whether the batch that has the write lock should first let go of it for `turn`. */
+  /** Whether the batch that has the write lock should first release it for `turn`. */
   get wantsTurn(): boolean {
     return this.#state === "turning";
   }
 
   /**
-   * Copies what other processes have written since the end, and has the next write start the log anew. Called outside of a transaction, right
-   * after the lock was ours: whoever else writes would have to come between two statements.
+   * Copies the writes of other processes since `ending`, so that the next write restarts the log. Called outside of a
+   * transaction, right after the lock was held: another writer would have to get in between two statements.
    */
   turn(): void {
     this.#connection.exec(`PRAGMA busy_timeout = ${READERS_MS}`);
     const found = this.#run(this.#turn);
     this.#connection.exec("PRAGMA busy_timeout = 0");
-    // No reader was in the way: the next write starts the log anew, so the length that ends it is the first one again.
+    // No reader was in the way: the next write restarts the log, so the length limit is the first one again.
     if (found?.["busy"] === 0) this.#endFrom = LENGTH_MAX * this.#pagesMax;
-    // Another process copies at this moment, for which the engine waits in no case: the next batch tries again.
+    // Another process is copying now, for which the engine never waits: the next batch tries again.
     if (this.#state === "turning" && found?.["log"] !== -1) this.#state = "idle";
   }
 
-  /** Lets a copy in the thread end, and the thread with it; afterwards nothing is copied any more. */
+  /** Waits for a copy in the thread and ends the thread; no copy starts afterwards. */
   async close(): Promise<void> {
     this.#state = "closed";
     await this.#copier?.close();
@@ -133,16 +133,16 @@ export class Checkpoints {
     if (this.#copier) this.#copyLittle();
   }
 
-  /** What little was written while the thread copied: with that, the next write starts the log anew. */
+  /** Copies the few pages written during the thread's copy, so that the next write restarts the log. */
   #copyLittle(): void {
     const found = this.#look.get();
     const rest = Number(found?.["log"]) - Number(found?.["checkpointed"]);
     if (rest > 0 && rest <= this.#pagesMax * LITTLE) this.#copyNow();
   }
 
-  /** What was written beside the copy that is under way is copied while nothing is. */
+  /** Copies the pages written beside the current copy, while no batch runs. */
   async #end(log: number): Promise<void> {
-    // Where a reader is in the way, not all of it can be copied: then it is tried again when the log is as much longer.
+    // A reader may prevent a complete copy: then try again when the log has grown by the same amount.
     this.#endFrom = log + LENGTH_MAX * this.#pagesMax;
     this.#state = "ending";
     await this.#underWay;
@@ -154,7 +154,7 @@ export class Checkpoints {
   }
 
   async #copyOnce(): Promise<void> {
-    // In a task of its own: it takes time, be it only to start the thread, and callers should have their answers first.
+    // In its own task: starting the thread takes time, and callers should get their answers first.
     await this.#host.yield();
     if (this.#state === "closed") return;
     if (this.#copier === undefined) this.#copier = this.#startCopier();
@@ -182,7 +182,7 @@ export class Checkpoints {
     }
   }
 
-  /** Null where the system has no thread to give: the log is then copied here, which is slower and nothing else. */
+  /** Null if the system cannot start a thread: the log is then copied here, only slower. */
   #startCopier(): LogCopier | null {
     try {
       return new LogCopier(this.#file, this.#options);

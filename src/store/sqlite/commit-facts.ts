@@ -1,6 +1,6 @@
 /**
- * What the tables say about a commit that is to be decided: the facts of `commit-rules.ts`, looked up inside its transaction.
- * One object for all commits, told of each in turn. SPEC: S6-S11.
+ * The facts of `commit-rules.ts` for a commit to be decided, looked up inside its transaction. One object serves all
+ * commits. SPEC: S6-S11.
  */
 import { DOCUMENT_BYTES_MAX } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
@@ -13,7 +13,7 @@ import type { EncodedPatch } from "./document-table.ts";
 import { feedStart, type Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
-/** A session row that there is not. */
+/** A session row that does not exist. */
 const NOBODY = 0;
 const NOTHING: readonly Path[] = [];
 
@@ -30,7 +30,7 @@ export class SqliteCommitFacts implements CommitFacts {
   #patches: readonly EncodedPatch[] = [];
   #births: readonly EncodedPatch[] = [];
   #nowMs = 0;
-  /** Whether asking for the claims settles them, because nothing after it can be refused. */
+  /** Whether `lostClaim` settles the claim, because no later check can refuse the commit. */
   #settles = false;
 
   constructor(tables: Tables, feedCommits: number) {
@@ -39,8 +39,8 @@ export class SqliteCommitFacts implements CommitFacts {
   }
 
   /**
-   * Turns to another commit. `births` are patches of documents that it must not find, and asking for their heads creates them.
-   * `settles`: `lostClaim` will be asked for a single claim, and is to settle it.
+   * Switches to another commit. `births` are patches of documents that must be absent; looking up their heads creates
+   * them. `settles`: `lostClaim` is asked for a single claim and settles it.
    */
   turnTo({ request, patches, births }: DecidedCommit, settles: boolean, nowMs: number): this {
     this.#space = this.#tables.spaces.find(request.space);
@@ -79,7 +79,7 @@ export class SqliteCommitFacts implements CommitFacts {
     const space = this.#space;
     const document = space && documents.find(space, ref);
     if (!space || !document) return NOTHING;
-    // Beyond the feed's reach nobody can tell, even where the rows are still there: every backend answers alike.
+    // Beyond the feed the answer is unknown, even if the rows still exist: all backends answer alike.
     if (sequence < feedStart(space, this.#feedCommits)) return undefined;
     return documents.writtenSince(document, sequence, commits.findSessionId(exceptSession) ?? NOBODY);
   }

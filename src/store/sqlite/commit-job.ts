@@ -1,6 +1,6 @@
 /**
- * A replica's commit on its way through the writer. Whoever made it is called back, without a promise: a burst of commits would make
- * thousands, all of which live until the disk has answered. SPEC: S13.
+ * A replica's commit in the writer's queue. Its listener is called without a promise: a burst of commits would create
+ * thousands of promises that live until the disk has answered. SPEC: S13.
  *
  *   asked ──the call returns──> queued ──written, or not──> told
  */
@@ -12,7 +12,7 @@ import type { Job } from "./job-queue.ts";
 
 export class CommitJob implements Job {
   readonly isUpkeep = false;
-  /** Whoever asks must not be told before his call has returned. */
+  /** The listener must not be called before the call has returned. */
   state: "asked" | "queued" = "asked";
   readonly #writer: CommitWriter;
   readonly #commit: EncodedCommit;
@@ -42,7 +42,7 @@ export class CommitJob implements Job {
     else this.#writer.host.microtask(() => this.#tell(cause));
   }
 
-  /** What a listener throws is the host's affair: others of the batch wait for their answers. */
+  /** Errors of a listener go to the host: others of the batch wait for their answers. */
   #tell(answer: CommitOutcome | Error): void {
     try {
       this.#listener(answer);
@@ -52,7 +52,7 @@ export class CommitJob implements Job {
   }
 }
 
-/** For whoever wants a promise. */
+/** Adapts the listener to a promise. */
 export function promised(
   commit: (listener: CommitListener) => Promise<CommitOutcome> | undefined,
 ): Promise<CommitOutcome> {

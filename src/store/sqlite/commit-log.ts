@@ -1,11 +1,11 @@
 /**
- * Which commits were made and what was answered to them, for the replay check. SPEC: S7, S8. What a commit changed is in
+ * The commits that were made and their answers, for the replay check. SPEC: S7, S8. Their changes are in
  * `change-table.ts`.
  *
- * Commits of one session are numbered in the order it made them, so those of a batch mostly follow each other and are one row: a
- * _run_. A run has no holes, and runs of a session do not overlap: whoever looks for a commit finds at most one that can hold it.
+ * Commits of one session are numbered consecutively, so those of a batch mostly form one row, a _run_. A run has no
+ * gaps and runs of a session do not overlap, so at most one run can contain a commit.
  *
- *   open ──full, another number or space, batch ends──> written ──a million commits later──> forgotten
+ *   open ──full, another number or space, end of batch──> written ──a million commits later──> removed
  */
 import type { CommitIdentity } from "../commit.ts";
 import type { StoredCommit } from "../commit-rules.ts";
@@ -14,11 +14,11 @@ import type { TableCache } from "./table-cache.ts";
 
 interface Session {
   readonly id: number;
-  /** The greatest local sequence of its commits: whatever is greater was never made. */
+  /** The greatest local sequence of its commits; greater ones were never made. */
   last: number;
-  /** Every local sequence from here to the last was made; a commit that stands on a recent one need not look it up. */
+  /** Every local sequence from here to the last was made, so a dependency on a recent one needs no lookup. */
   unbrokenFrom: number;
-  /** Commits of the batch under way that are still to be written. */
+  /** Commits of the current batch that are not written yet. */
   run: Run | undefined;
 }
 
@@ -28,31 +28,33 @@ interface Run {
   readonly first: number;
   /** The local sequence of its last answer. */
   last: number;
-  /** JSON of the answers, each with a comma behind it: made as they come, at half the cost of printing the list. */
+  /** JSON of the answers, each followed by a comma: built incrementally, at half the cost of serializing the list. */
   text: string;
-  /** Whether one of them moved the space's sequence. */
+  /** Whether one of them changed the space's sequence. */
   moves: boolean;
 }
 
-/** Digest, sequence, and journal ids where there are any. */
+/** Digest, sequence, and journal ids if there are any. */
 type Answer = readonly [digest: string, sequence: number, journalIds?: readonly number[]];
 
-/** What the log keeps of a commit. */
+/** The logged data of a commit. */
 export interface CommitRecord extends CommitIdentity, StoredCommit {
   readonly space: number;
   readonly moves: boolean;
 }
 
-/** Text of the answers in a row of the log, from which on it is full: with its other columns it is to fit a page. */
+/** Text length from which a run is full: with its other columns it should fit a page. */
 const RUN_TEXT_MAX = 3_800;
-/** Sessions are many over time and few at once. */
+/** There are many sessions over time and few at once. */
 const SESSIONS_REMEMBERED_MAX = 1_000;
 
 export class CommitLog implements TableCache {
   readonly #sessions = new Map<string, Session>();
-  /** Sessions that have a run to be written. */
+  /** Sessions with an unwritten run. */
   readonly #running = new Set<Session>();
-  /** How many commits were ever made: the id of a run is the number of its last one. Undefined when it has to be looked up. */
+  /**
+   * The number of commits ever made: the id of a run is the number of its last commit. Undefined if it must be read.
+   */
   #count: number | undefined;
   readonly #sql;
 
@@ -77,7 +79,7 @@ export class CommitLog implements TableCache {
     return identity.localSequence >= known.unbrokenFrom || this.commitOf(identity) !== undefined;
   }
 
-  /** The number by which changes name the session; undefined when it has made none. */
+  /** The number that changes use for the session; undefined if it has no commit. */
   findSessionId(name: string): number | undefined {
     return this.#findSession(name)?.id;
   }
@@ -104,23 +106,23 @@ export class CommitLog implements TableCache {
     session.last = Math.max(session.last, localSequence);
   }
 
-  /** How many commits were made; those after a number are what is new since then. */
+  /** The number of commits made. */
   count(): number {
     this.#count ??= Number(this.#sql.count.get()?.["count"] ?? 0);
     return this.#count;
   }
 
-  /** Names of the spaces that were moved by commits after so many. */
+  /** Names of the spaces changed by commits after this number. */
   movedAfter(count: number): string[] {
     return this.#sql.movedAfter.all(count).map(({ name }) => String(name));
   }
 
-  /** Up to which number no run has ended that is still there. */
+  /** No remaining run ends at or before this number. */
   forgottenTo(): number {
     return Number(this.#sql.oldest.get()?.["oldest"] ?? 1) - 1;
   }
 
-  /** Forgets runs that ended after one number of commits and before another. */
+  /** Removes runs that ended between two numbers of commits. */
   forgetCommits(from: number, before: number): void {
     this.#sql.forgetCommits.run(from, before);
   }

@@ -1,8 +1,9 @@
 /**
- * A commit in SQLite: encoded before the transaction, decided inside it by the common rules, written as a whole. SPEC: S4-S12.
+ * A commit in SQLite: encoded before the transaction, decided inside it by the common rules, written as a whole. SPEC:
+ * S4-S12.
  *
- * The only part that can still be refused after the decision is the journal's (a message id that is taken), so it goes first;
- * what follows cannot be refused, only fail, and then the writer rolls all of it back.
+ * After the decision only the journal can still refuse (duplicate message id), so it is written first. The later parts
+ * cannot be refused; if one fails, the writer rolls all of it back.
  */
 import type { Host } from "../../host/host.ts";
 import { ADMITTED, type CommitOutcome, type CommitRequest, type DocumentPatch, type Precondition } from "../commit.ts";
@@ -28,25 +29,25 @@ import type { ResolvedOptions } from "./options.ts";
 import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
-/** A request as text and columns: nothing of it can change any more, and its size is known. */
+/** A request as text and columns: immutable, with a known size. */
 export interface EncodedCommit {
   readonly kind: "commit";
   readonly request: CommitRequest;
   readonly patches: readonly EncodedPatch[];
-  /** Those that create a small document which must not be there. */
+  /** Patches that create a small document that must be absent. */
   readonly births: readonly EncodedPatch[];
   readonly entries: readonly EncodedEntry[];
   readonly due: readonly EncodedDueChange[];
   readonly basis: readonly EncodedBasis[];
   readonly labels: readonly EncodedLabelWrite[];
-  /** The label writes as the feed gives them; undefined when there are none. */
+  /** The label writes in the form of the feed; undefined if there are none. */
   readonly labelsText: string | undefined;
-  /** Whether the space's sequence moves. */
+  /** Whether the space's sequence changes. */
   readonly moves: boolean;
   readonly bytes: number;
 }
 
-/** Throws for what no backend could hold; answers a rejection for what is too large. */
+/** Throws for data that no backend could hold; returns a rejection if it is too large. */
 export function encodeCommit(request: CommitRequest, host: Host, payloadBytesMax: number): EncodedCommit | Rejection {
   checkGiven(request);
   const { entries: given } = request;
@@ -76,24 +77,24 @@ export function encodeCommit(request: CommitRequest, host: Host, payloadBytesMax
 
 const NO_ENTRIES: Encoded = { kind: "encoded", entries: NONE, bytes: 0 };
 
-/** What a list becomes. Most lists of a commit are empty. */
+/** Maps a list. Most lists of a commit are empty. */
 function each<Item, Made>(list: readonly Item[], make: (item: Item) => Made): readonly Made[] {
   return list.length === 0 ? NONE : list.map(make);
 }
 
-/** By which the commit is made only if the document is not there. */
+/** The precondition that requires the document to be absent. */
 function guardOf({ preconditions }: CommitRequest, ref: DocumentRef): (Precondition & { kind: "absent" }) | undefined {
   for (const one of preconditions) if (one.kind === "absent" && isSame(one, ref)) return one;
   return undefined;
 }
 
-/** What a replica of this process has made is checked, but for what others have put into it. */
+/** Requests of a replica of this process are checked already, except for preconditions added by other code. */
 function checkGiven(request: CommitRequest): void {
   if (request.admitted === ADMITTED) checkPreconditions(request.preconditions);
   else checkCommit(request);
 }
 
-/** What is decided by is kept as it was given, whatever the caller does with his lists; values are in the encoded parts. */
+/** Copies the lists used for the decision, because the caller may change them. Values are in the encoded parts. */
 function ownCopy(request: CommitRequest): CommitRequest {
   if (request.admitted === ADMITTED) {
     checkSettlements(request.settlements);
@@ -110,7 +111,7 @@ function ownCopy(request: CommitRequest): CommitRequest {
   };
 }
 
-/** A settlement that is the store's own; throws for text that no backend could hold. */
+/** Copies a settlement; throws for text that no backend could hold. */
 export function ownSettlement(settlement: Settlement): Settlement {
   checkSettlements([settlement]);
   const { deliveries, outcome } = settlement;
@@ -118,7 +119,7 @@ export function ownSettlement(settlement: Settlement): Settlement {
   return deliveries === undefined ? own : { ...own, deliveries: deliveries.map((delivery) => ({ ...delivery })) };
 }
 
-/** Several patches of one document are one: the patches of a commit are applied in order anyway. */
+/** Merges several patches of one document: the patches of a commit are applied in order anyway. */
 function onePerDocument(patches: readonly DocumentPatch[]): readonly DocumentPatch[] {
   if (patches.length < 2 || (patches.length === 2 && !isSame(patches[0]!, patches[1]!))) return patches;
   const byKey = new Map<string, DocumentPatch>();
@@ -147,7 +148,7 @@ function written(operations: readonly PathOperation[]): Pick<EncodedPatch, "text
   return { text, bytes: Buffer.byteLength(text), isBase, leaves };
 }
 
-/** Written out once: most receipts are no more than this. */
+/** Encoded once: most receipts have this value. */
 const NO_RESULT = written(NO_RESULT_LEFT);
 
 function setsWhole(operation: PathOperation | undefined): boolean {
@@ -176,7 +177,7 @@ export class CommitWriter {
 
   #decideAndWrite(commit: EncodedCommit, nowMs: number): CommitOutcome {
     const { request, moves } = commit;
-    // With nothing left that could be refused, settling is the look whether the claim is held: one statement less.
+    // If no later check can refuse, settling also tests whether the claim is held: one statement less.
     const settlesFirst = request.settlements.length === 1 && commit.entries.length === 0;
     const decision = decideCommit(request, this.#facts.turnTo(commit, settlesFirst, nowMs));
     if (decision.kind !== "apply") return decision;

@@ -1,8 +1,8 @@
 /**
  * One connection to the engine: its settings, each set and read back, and its prepared statements, each counted.
  *
- * The drivers' compiled defaults differ from release to release and a pragma that is misspelt or refused is silently
- * ignored, so a setting counts only when it was read back.
+ * Compiled defaults differ between releases, and SQLite silently ignores a misspelt or refused pragma. So a setting
+ * counts only after it was read back.
  */
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { SQLITE_VERSION_MIN } from "../../limits.ts";
@@ -12,8 +12,8 @@ import type { ResolvedOptions } from "./options.ts";
 export type Row = Record<string, SQLOutputValue>;
 
 /**
- * At most as many rows as is said when the statement is run. A bare parameter after LIMIT goes into the plan, so that the engine makes
- * the plan anew whenever it is bound: 30 to 100 us for a statement that finds nothing in 1 us.
+ * LIMIT with a bound value. A bare parameter after LIMIT becomes part of the plan, so that the engine replans on every
+ * bind: 30 to 100 us for a statement that otherwise takes 1 us.
  */
 export const AT_MOST = "LIMIT ? + 0";
 
@@ -36,7 +36,7 @@ export class Statement {
     this.#work = work;
   }
 
-  /** Runs it and returns how many rows changed. */
+  /** Runs it and returns the number of changed rows. */
   run(...values: SQLInputValue[]): number {
     this.#work.statements++;
     return Number(this.#statement.run(...values).changes);
@@ -53,7 +53,10 @@ export class Statement {
   }
 }
 
-/** A prepared statement for very many rows, or very often for one: as lists, which are made in two thirds of the time that objects take. */
+/**
+ * A prepared statement for very many rows, or very frequent single ones. It returns arrays, which take two thirds of
+ * the time of objects.
+ */
 export class ListStatement {
   readonly #statement: StatementSync;
   readonly #work: WorkCount;
@@ -93,7 +96,7 @@ export class Connection {
     return new ListStatement(this.#database.prepare(sql), this.work);
   }
 
-  /** A statement whose text depends on the question asked; the number of shapes is small and bounded by the caller. */
+  /** A statement whose text depends on the query; the caller keeps the number of shapes small. */
   cached(sql: string): Statement {
     const known = this.#byText.get(sql);
     if (known) return known;
@@ -111,7 +114,7 @@ export class Connection {
     return this.#database.isTransaction;
   }
 
-  /** Undoes whatever is open; the engine may have rolled back by itself already. */
+  /** Rolls back an open transaction; the engine may have done so already. */
   rollback(): void {
     if (this.#database.isTransaction) this.exec("ROLLBACK");
   }
@@ -121,8 +124,8 @@ export class Connection {
   }
 
   /**
-   * Keeps the handle open until the process ends. Closing it would copy the write-ahead log into the database, and after a
-   * failed flush the log as this process reads it may not be what the disk holds.
+   * Keeps the handle open until the process ends. Closing would copy the write-ahead log into the database, and after a
+   * failed flush the log that this process reads may differ from the disk.
    */
   abandon(): void {
     abandoned.add(this.#database);
@@ -135,7 +138,7 @@ export function openConnection(options: ResolvedOptions, readOnly: boolean): Con
   return new Connection(new DatabaseSync(options.path, { readOnly, timeout: 0 }));
 }
 
-/** Refuses an engine that is known to lose committed writes. */
+/** Refuses an engine version that can lose committed writes. */
 export function requireEngine(connection: Connection): void {
   const version = String(connection.prepare("SELECT sqlite_version() AS version").get()?.["version"]);
   if (compareVersions(version, SQLITE_VERSION_MIN) >= 0) return;
@@ -155,7 +158,7 @@ export function compareVersions(a: string, b: string): number {
   return 0;
 }
 
-/** Sets what a connection needs and checks that it took. */
+/** Applies the settings and checks each of them. */
 export function configure(connection: Connection, options: ResolvedOptions, readOnly: boolean): void {
   for (const [name, value] of settingsOf(options, readOnly)) {
     connection.exec(`PRAGMA ${name} = ${value}`);
@@ -171,10 +174,10 @@ export function configure(connection: Connection, options: ResolvedOptions, read
 
 type Setting = readonly [name: string, value: string | number];
 
-/** What is set on a connection, also on that of another thread. */
+/** The settings of a connection, also for another thread. */
 export function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: boolean): Setting[] {
   const settings: Setting[] = [
-    // A busy handler would sleep on the event loop; `group-commit.ts` waits with a timer instead.
+    // A busy handler would block the event loop; `group-commit.ts` waits with a timer instead.
     ["busy_timeout", 0],
     // FULL flushes the log at every COMMIT; NORMAL leaves that to the operating system.
     ["synchronous", durability === "power" ? 2 : 1],
@@ -182,12 +185,12 @@ export function settingsOf({ durability, tuning }: ResolvedOptions, readOnly: bo
     ["fullfsync", durability === "power" ? 1 : 0],
     ["checkpoint_fullfsync", 1],
     ["foreign_keys", 0],
-    // We copy the log ourselves, after callers were answered and where an error is seen: `checkpoints.ts`.
+    // We copy the log ourselves, after callers were answered and where errors are visible: `checkpoints.ts`.
     ["wal_autocheckpoint", 0],
     ["journal_size_limit", 64 * 1_048_576],
-    // A damaged page is reported when it is read instead of misread.
+    // A damaged page is reported when it is read.
     ["cell_size_check", 1],
-    // SQL functions hidden in a schema that somebody else wrote do not run.
+    // SQL functions hidden in a foreign schema do not run.
     ["trusted_schema", 0],
     ["temp_store", 2],
     ["cache_size", -Math.ceil(tuning.cacheBytes / 1_024)],

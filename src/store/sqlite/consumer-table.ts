@@ -1,6 +1,6 @@
 /**
- * Declared consumers in the file. The version is remembered while no other process writes, so a settlement is compared with an
- * integer in memory. Which consumers run under a lease is a column of the lease's row. SPEC: S150-S154.
+ * Declared consumers in the file. The version is cached while no other process writes, so a settlement is compared with
+ * an integer in memory. The consumers that run under a lease are a column of the lease's row. SPEC: S150-S154.
  */
 import { CONSUMERS_MAX } from "../../limits.ts";
 import {
@@ -17,7 +17,7 @@ import type { TableCache } from "./table-cache.ts";
 
 export class ConsumerTable implements TableCache {
   readonly #leases: LeaseTable;
-  /** Undefined when it has to be read. */
+  /** Undefined if it must be read. */
   #version: number | undefined;
   readonly #sql;
 
@@ -60,7 +60,7 @@ export class ConsumerTable implements TableCache {
     if (this.#sql.remove.run(name, pattern) > 0) this.#moved();
   }
 
-  /** Whether it runs under a live lease other than one. */
+  /** Whether it runs under a live lease other than `exceptLease`. */
   isRunning(consumer: Consumer, nowMs: number, exceptLease: number | undefined): boolean {
     const key = consumerKey(consumer);
     return this.#leases.running(nowMs).some(({ lease, keys }) => lease !== exceptLease && keys.has(key));
@@ -78,7 +78,7 @@ export class ConsumerTable implements TableCache {
     return { version: this.version, consumers: consumers.sort((a, b) => (consumerKey(a) < consumerKey(b) ? -1 : 1)) };
   }
 
-  /** Nothing is held back. */
+  /** There are no buffered writes. */
   flush(): void {}
 
   forget(): void {

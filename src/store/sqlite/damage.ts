@@ -1,4 +1,6 @@
-/** Stored bytes that are not as they were written. */
+/**
+ * Error for stored bytes that differ from those written.
+ */
 import { StoreError } from "../store.ts";
 
 export function damaged(where: string): StoreError {

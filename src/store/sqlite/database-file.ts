@@ -1,6 +1,6 @@
 /**
- * The file before it is opened: is it ours, can it be written, and what to say when not. Nothing is written to a file that
- * is refused: the verdict comes from its first hundred bytes and from a connection that can only read.
+ * Checks the file before it is opened: whether it is ours and writable, with a remedy if not. A refused file is not
+ * changed: the check reads its first hundred bytes and uses a read-only connection.
  */
 
 import {
@@ -22,15 +22,15 @@ import type { ResolvedOptions } from "./options.ts";
 import { APPLICATION_ID } from "./schema.ts";
 import { fileErrorCode } from "./sqlite-error.ts";
 
-/** Where the format keeps the application id (`https://sqlite.org/fileformat.html`, 1.3). */
+/** Offset of the application id in the file format (`https://sqlite.org/fileformat.html`, 1.3). */
 const APPLICATION_ID_OFFSET = 68;
 const HEADER_BYTES = 100;
 const MAGIC = "SQLite format 3\0";
 
-/** `empty` is a file to be filled: new, or left by a process that died while making it. */
+/** `empty` is a file to be initialized: new, or left by a process that died while creating it. */
 export type FileState = "empty" | "ours";
 
-/** Makes the file if it may be made, and says what it is. Throws for what cannot be used. */
+/** Creates the file if allowed and returns its state. Throws for an unusable file. */
 export function prepareFile(options: ResolvedOptions): FileState {
   const { path, readOnly } = options;
   const found = statOrUndefined(path);
@@ -44,7 +44,7 @@ export function prepareFile(options: ResolvedOptions): FileState {
   return state;
 }
 
-/** The name of a new file is durable only when its directory is. */
+/** The name of a new file is durable only after its directory is flushed. */
 export function flushDirectory(path: string): void {
   try {
     const directory = openSync(dirname(path), "r");
@@ -77,13 +77,13 @@ export function cannotWrite(what: string, cause?: unknown): StoreError {
 function inspect(path: string): FileState {
   const header = readHeader(path);
   if (header.toString("latin1", 0, MAGIC.length) !== MAGIC) {
-    // A process that died while it made the file leaves a rollback journal; the engine undoes what it had written.
+    // A process that died while creating the file leaves a rollback journal; the engine undoes its writes.
     if (hasRollbackJournal(path)) return "empty";
     throw notOurs(path, "is not a SQLite database");
   }
   const id = header.length >= HEADER_BYTES ? header.readInt32BE(APPLICATION_ID_OFFSET) : 0;
   if (id !== APPLICATION_ID) throw notOurs(path, "is a database of another program");
-  // Nothing but making a file uses a rollback journal, and a connection that can only read could not undo it.
+  // Only the creation of a file uses a rollback journal, and a read-only connection could not undo it.
   return hasRollbackJournal(path) ? "empty" : "ours";
 }
 
@@ -107,14 +107,17 @@ function readHeader(path: string): Buffer {
   }
 }
 
-/** With those above it, one by one: the runtime's own way never ends where one is there and none can be made in it, as in /proc. */
+/**
+ * Creates parents one by one: the runtime's recursive mode never ends if a parent exists but cannot hold directories,
+ * as in /proc.
+ */
 export function makeDirectory(path: string, mode: number): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
   if (dirname(path) !== path) makeDirectory(dirname(path), mode);
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    // Another process may have been faster.
+    // Another process may have created it.
     if (fileErrorCode(error) !== "EEXIST" || !statSync(path).isDirectory()) throw error;
   }
 }

@@ -1,11 +1,13 @@
-/** Documents that this process has looked up, found or not, for as long as nobody else has written. */
+/**
+ * Cache of documents that this process has looked up, found or not, valid until another process writes.
+ */
 import type { DocumentRef } from "../document.ts";
 import type { StoredDocument } from "./stored-document.ts";
 
 const DOCUMENTS_MAX = 50_000;
 
 export class DocumentMemory {
-  /** By space row, scope and id: three look-ups of texts that are there are cheaper than making one text of them. */
+  /** By space row, scope and id: three lookups of existing strings are cheaper than building one key. */
   readonly #documents = new Map<number, Map<string, Map<string, StoredDocument>>>();
   #count = 0;
 
@@ -25,7 +27,10 @@ export class DocumentMemory {
     if (this.#documents.get(space)?.get(scope)?.delete(id)) this.#count--;
   }
 
-  /** Bounds what is remembered: true when all was forgotten. Only between transactions: inside one, a document must be one object. */
+  /**
+   * Bounds the cache: returns true if it was cleared. Only between transactions: inside one, a document must be one
+   * object.
+   */
   trim(): boolean {
     if (this.#count <= DOCUMENTS_MAX) return false;
     this.clear();

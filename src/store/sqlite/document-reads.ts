@@ -1,4 +1,6 @@
-/** Reads of documents, the feed and node bases over the tables. SPEC: S2, S17-S21. Each is made inside one read transaction. */
+/**
+ * Reads of documents, the feed and node bases. SPEC: S2, S17-S21. Each runs inside one read transaction.
+ */
 import type { BasisInput, LabelWrite } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { writeTouchesRead } from "../path-operation.ts";
@@ -15,7 +17,7 @@ import type { CommitLines } from "./change-block.ts";
 import { feedStart, type Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
-/** No session has this row, so nobody's writes are left out. */
+/** No session has this row, so no session's writes are left out. */
 const NOBODY = 0;
 const NO_LABELS: readonly LabelWrite[] = Object.freeze([]);
 
@@ -54,7 +56,7 @@ export class DocumentReads {
     if (!space) return { commits: [], head: 0, gap: false };
     const head = space.sequence;
     if (sequence < feedStart(space, this.#feedLength)) return { commits: [], head, gap: true };
-    // Whoever made the last commits himself asks too, after each batch.
+    // Replicas with only own commits ask too, after each batch.
     if (sequence >= head) return { commits: [], head, gap: false };
     const commits = this.#tables.documents.changes.commitsAfter(space.id, sequence, limit);
     return { commits: this.#feedCommits(commits), head, gap: false };
@@ -67,7 +69,7 @@ export class DocumentReads {
     return this.#tables.labels.isAny ? found.map((basis) => this.#withLabelled(space, basis)) : found;
   }
 
-  /** A labelled input counts as moved. */
+  /** A labelled input counts as changed. */
   #withLabelled(space: Space, basis: RecordedBasis): RecordedBasis {
     const inputs = basis.inputs.map((input) => ({ ...input, moved: input.moved || this.#isLabelled(space, input) }));
     return { ...basis, inputs };

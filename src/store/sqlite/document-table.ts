@@ -1,12 +1,13 @@
 /**
- * Documents as logs of patches: where each begins and ends; the patches themselves are in `change-table.ts`. SPEC: S2, S3, S14, S17.
+ * Documents as logs of patches: where each begins and ends. The patches are in `change-table.ts`. SPEC: S2, S3, S14,
+ * S17.
  *
- * A document's value is what its _base_ gives plus the patches after it. The base is a snapshot, or a patch that begins by
- * setting or removing the whole document. So writing appends a patch and evaluates nothing; when the patches outgrow the base,
- * the document is due for a snapshot (`compact`). Patches at or before the base are kept only as long as the feed needs them.
+ * The value of a document is its _base_ plus the patches after it. The base is a snapshot, or a patch that begins by
+ * setting or removing the whole document. A write appends a patch and evaluates no value. When the patches outgrow the
+ * base, the document is due for a snapshot (`compact`). Older patches stay only as long as the feed needs them.
  *
- * A small patch that is a base is kept in the document's own row as well. Most documents are small and are written whole (a
- * receipt is written once and never again), and so need nothing of what the feed leaves behind.
+ * A small base is also stored in the document's row. Most documents are small and written whole (a receipt only once),
+ * so they need no patches that the feed has passed.
  */
 import type { Json } from "../../message/json.ts";
 import type { Path } from "../../message/path.ts";
@@ -40,21 +41,21 @@ import {
 } from "./stored-document.ts";
 import type { TableCache } from "./table-cache.ts";
 
-/** A patch with its operations as text, made before the transaction. */
+/** A patch with its operations as text, encoded before the transaction. */
 export interface EncodedPatch extends DocumentRef {
   readonly text: string;
   readonly bytes: number;
   /** Whether it begins by setting or removing the whole document. */
   readonly isBase: boolean;
-  /** Whether it leaves the document with a value; undefined when it leaves that as it was. */
+  /** Whether the document has a value afterwards; undefined if unchanged. */
   readonly leaves: boolean | undefined;
-  /** Whether it creates a small document that must not be there. */
+  /** Whether it creates a small document that must be absent. */
   readonly isBirth: boolean;
-  /** Where it creates a receipt with an end: when what that is of was made. */
+  /** For a receipt that can expire: the creation time of its message. */
   readonly madeAtMs: number | null;
 }
 
-/** A document whose row is written as the commit under way will leave it; that one may still be refused. */
+/** A document row inserted for the current commit, which may still be refused. */
 interface Birth {
   readonly row: number;
   readonly patch: EncodedPatch;
@@ -65,7 +66,7 @@ export interface Overgrown {
   readonly row: number;
   readonly ref: DocumentRef;
   readonly isLarge: boolean;
-  /** Of base and patches. */
+  /** Bytes of base and patches. */
   readonly bytes: number;
 }
 
@@ -75,15 +76,15 @@ export class DocumentTable implements TableCache {
   readonly #connection: Connection;
   readonly #memory = new DocumentMemory();
   readonly #recent = new RecentPatches();
-  /** Documents whose rows are to be written before the batch ends. */
+  /** Documents whose rows must be written before the batch ends. */
   readonly #moved = new Set<StoredDocument>();
-  /** Documents that the commit under way has brought into being, with the patch that did it. */
+  /** Documents created by the current commit, with their patches. */
   readonly #born: Birth[] = [];
-  /** The greatest row, given or in the table; undefined when it has to be looked up. */
+  /** The greatest row, assigned or in the table; undefined if it must be read. */
   #lastRow: number | undefined;
   /** Documents whose patches have outgrown their base, by row. */
   readonly #overgrown = new Map<number, Overgrown>();
-  /** Bases of large documents that were replaced. */
+  /** Replaced bases of large documents. */
   readonly #left: LeftBase[] = [];
   readonly #sql;
 
@@ -104,7 +105,7 @@ export class DocumentTable implements TableCache {
     return document.state === "absent" ? undefined : document;
   }
 
-  /** What documents are called, by their rows. */
+  /** Scopes and ids of documents, by their rows. */
   refsOf(rows: Iterable<number>): ReadonlyMap<number, DocumentRef> {
     const refs = new Map<number, DocumentRef>();
     for (const { id, scope, name } of this.#sql.names.all(JSON.stringify([...rows]))) {
@@ -113,14 +114,14 @@ export class DocumentTable implements TableCache {
     return refs;
   }
 
-  /** The row of a document, whose name need not have been seen before. */
+  /** The row of a document, created if its name is new. */
   rowOf(space: Space, ref: DocumentRef): number {
     return this.#birthOf(ref)?.row ?? this.#make(space, ref, null).row;
   }
 
   /**
-   * The head of a document that must not be there, and that the commit under way creates with this patch. Where nothing is
-   * remembered of it, writing its row is the look whether it is there: one statement instead of two.
+   * The head of a document that must be absent and that the current commit creates with this patch. If it is not
+   * cached, inserting its row also tests for its absence: one statement instead of two.
    */
   headOrBirth(space: Space, patch: EncodedPatch): DocumentHead | undefined {
     if (this.#birthOf(patch)) return undefined;
@@ -135,8 +136,8 @@ export class DocumentTable implements TableCache {
   }
 
   /**
-   * Whether the commit under way is made: if not, what it brought into being goes. Nothing of it is remembered, because its
-   * row says everything and hardly anybody asks for a receipt again.
+   * Ends the current commit: if it is not committed, the rows it created are removed. They are not cached, because
+   * their rows are complete and receipts are rarely read again.
    */
   endBirths(isCommitted: boolean): void {
     if (this.#born.length === 0) return;
@@ -144,7 +145,7 @@ export class DocumentTable implements TableCache {
     this.#born.length = 0;
   }
 
-  /** Adds a patch of the space's newest commit. A document that was born with it needs no more than its line among the changes. */
+  /** Adds a patch of the space's newest commit. A document created by it needs only a line in the changes. */
   write(space: Space, patch: EncodedPatch, session: number): void {
     const birth = patch.isBirth ? this.#birthOf(patch) : undefined;
     if (birth === undefined) this.#append(space, this.#make(space, patch, patch.madeAtMs), patch, session);
@@ -189,20 +190,20 @@ export class DocumentTable implements TableCache {
     if (sequence >= space.sequence) return false;
     const turned = this.changes.turnedAfter(space.id, sequence);
     if (turned.size === 0) return false;
-    // Names are in the table.
+    // `refsOf` reads names from the table.
     this.#writeMoved();
     for (const ref of this.refsOf(turned).values()) if (ref.scope === scope && ref.id.startsWith(prefix)) return true;
     return false;
   }
 
-  /** The bytes of a document with a patch, no fewer than its text will have: of its base and the patch, and of the patches between. */
+  /** Upper bound of the text size of a document with a patch: base and patch, and the patches between. */
   bytesWith(space: Space | undefined, patch: EncodedPatch): { measured: number; patches: number } {
     const document = patch.isBase || space === undefined ? undefined : this.find(space, patch);
     if (document === undefined) return { measured: patch.bytes, patches: 0 };
     return { measured: document.baseBytes + patch.bytes, patches: document.patchBytes };
   }
 
-  /** A document was refused for its size, in which patches count that a snapshot would take in. */
+  /** A document was refused for its size, counting patches that a snapshot would absorb. */
   measureSoon(space: Space, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (document && document.patchBytes > 0) this.#noteOvergrown(space, document);
@@ -216,7 +217,7 @@ export class DocumentTable implements TableCache {
 
   /** A page of documents with a value. */
   list(space: Space, { scope, prefix, after, limit }: ListRequest): { row: number; id: string; sequence: number }[] {
-    // A blob comes after every text.
+    // In SQLite a blob sorts after every text.
     const end = prefixEnd(prefix) ?? NO_TEXT;
     const rows =
       after === undefined
@@ -225,9 +226,9 @@ export class DocumentTable implements TableCache {
     return rows.map(({ id, name, sequence }) => ({ row: Number(id), id: String(name), sequence: Number(sequence) }));
   }
 
-  /** The paths that others wrote after the sequence. */
+  /** The paths that other sessions wrote after the sequence. */
   writtenSince(document: StoredDocument, sequence: number, exceptSession: number): Path[] {
-    // Commits of one session stacked on each other, the usual case, need not be looked through by each of them.
+    // Common case: stacked commits of one session need no scan.
     if (exceptSession === document.soleSession && sequence >= document.soleSince) return [];
     const paths: Path[] = [];
     for (const { session, operations } of this.changes.after(document, sequence)) {
@@ -253,18 +254,18 @@ export class DocumentTable implements TableCache {
     return documents;
   }
 
-  /** What is left of bases that were replaced, and too much to be removed at once. */
+  /** Cleanup work for replaced bases that are too large to remove at once. */
   takeLeft(): BaseCleanup[] {
     return this.#left.splice(0).map((left) => new BaseCleanup(this, left));
   }
 
-  /** The sequence of the snapshot that the document's value begins with; 0 if it begins elsewhere. */
+  /** The sequence of the current snapshot of the document; 0 if its base is not a snapshot. */
   snapshotInForce(space: Space, ref: DocumentRef): number {
     const document = this.find(space, ref);
     return document?.baseIn === "snapshot" ? document.baseSequence : 0;
   }
 
-  /** Writes a snapshot of a small document if it still is due for one, and drops what the snapshot makes superfluous. */
+  /** Writes a snapshot of a small document if it is still due for one, and drops the patches that become obsolete. */
   compact(space: Space, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document || !isOvergrown(document)) return;
@@ -276,13 +277,13 @@ export class DocumentTable implements TableCache {
     this.rebase(space, document, { sequence, bytes: Buffer.byteLength(text), patchBytes });
   }
 
-  /** A snapshot in slices of a large document; undefined when it is not due for one any more. */
+  /** A sliced snapshot of a large document; undefined if it is no longer due for one. */
   snapshotWork(space: Space, ref: DocumentRef): SnapshotWork | undefined {
     const document = this.find(space, ref);
     return document && document.patchBytes > 0 ? new SnapshotWork(this, document) : undefined;
   }
 
-  /** A snapshot as of a sequence becomes the base; `patchBytes` are those of the patches that are in it. */
+  /** Makes a snapshot at a sequence the base; `patchBytes` is the size of the patches that it includes. */
   rebase(
     space: Space,
     document: StoredDocument,
@@ -301,14 +302,14 @@ export class DocumentTable implements TableCache {
     this.#connection.work.bytesWritten += bytes;
   }
 
-  /** Drops the patches of commits up to a sequence that the feed leaves behind, but for those that loading still needs. */
+  /** Drops the patches of commits up to a sequence that the feed leaves behind, except those needed by loads. */
   dropChanges(space: Space, upTo: number): void {
-    // What is needed is told by rows of documents, which a commit of the same batch may have moved.
+    // The decision reads rows of documents, which a commit of the same batch may have changed.
     this.#writeMoved();
     this.changes.dropUnneeded(space.id, space.floor, upTo);
   }
 
-  /** Removes a document as if it had never been, of which the feed has left every change behind. */
+  /** Removes a document without a trace; the feed must have passed all its changes. */
   erase(space: Space, ref: DocumentRef): void {
     const document = this.find(space, ref);
     if (!document) return;
@@ -336,7 +337,7 @@ export class DocumentTable implements TableCache {
     this.#overgrown.clear();
   }
 
-  /** Bounds what is remembered. Only between transactions: inside one, a document must be one object. */
+  /** Bounds the cache. Only between transactions: inside one, a document must be one object. */
   trim(): void {
     if (this.#memory.trim()) this.#recent.clear();
   }
@@ -353,7 +354,7 @@ export class DocumentTable implements TableCache {
     return undefined;
   }
 
-  /** The document, which is there from now on. Its row is written with everything else of the batch. */
+  /** Creates the document if it is absent. Its row is written at the end of the batch. */
   #make(space: Space, ref: DocumentRef, madeAtMs: number | null): StoredDocument {
     const document = this.#lookUp(space, ref);
     if (document.state === "absent") {
@@ -362,7 +363,7 @@ export class DocumentTable implements TableCache {
       document.state = "new";
       this.#moved.add(document);
     }
-    // Its name was known, to a node that has read it or by a label, before it came.
+    // Its name was stored before it had a value, by a node that read it or by a label.
     else if (document.sequence === 0) document.madeAtMs = madeAtMs;
     return document;
   }
@@ -406,7 +407,7 @@ export class DocumentTable implements TableCache {
     this.#sql.insert.run(row, space, scope, id, ...head, Number(document.present), document.madeAtMs);
   }
 
-  /** How many rows were inserted: none when its name is taken. */
+  /** The number of inserted rows: 0 if the name is taken. */
   #insertBorn(space: Space, row: number, { scope, id, text, bytes, leaves, madeAtMs }: EncodedPatch): number {
     const sequence = space.sequence + 1;
     this.#connection.work.bytesWritten += bytes;
@@ -437,8 +438,8 @@ export class DocumentTable implements TableCache {
   }
 
   /**
-   * Another base takes over the patches up to a sequence: drops the old snapshot, and patches that only loading has kept from being dropped.
-   * `snapshotSequence` is that of the snapshot in force from now on, 0 if there is none.
+   * Replaces the base for patches up to a sequence: drops the old snapshot, and patches that were kept only for loads.
+   * `snapshotSequence` is that of the new snapshot, 0 if there is none.
    */
   #leaveBase(space: Space, document: StoredDocument, upTo: number, snapshotSequence: number): void {
     const { row, baseSequence, baseIn } = document;
@@ -456,7 +457,7 @@ export class DocumentTable implements TableCache {
     if (baseIn === "snapshot") this.snapshots.removeOthers({ row, sequence: snapshotSequence }, PARTS_REMOVED_MAX);
   }
 
-  /** None where one is damaged: a document can be put anew whatever became of it, and `verify` finds what is left of the old. */
+  /** Empty if a change is damaged: a damaged document can still be replaced, and `verify` reports the remains. */
   #soundChanges(document: StoredDocument): readonly Patch[] {
     try {
       return this.changes.after(document, lastBefore(document));
@@ -475,12 +476,12 @@ export class DocumentTable implements TableCache {
     }
   }
 
-  /** The patches that loading needs, oldest first. */
+  /** The patches that a load needs, oldest first. */
   #patchesOf(document: StoredDocument): readonly (readonly PathOperation[])[] {
     return this.changes.after(document, lastBefore(document)).map(({ operations }) => operations);
   }
 
-  /** The value at the base; undefined where the base is the first of the patches. */
+  /** The value of the base; undefined if the base is the first of the patches. */
   baseOf({ row, baseIn, baseText, baseSequence }: StoredDocument): Json | undefined {
     switch (baseIn) {
       case "changes":
@@ -506,7 +507,7 @@ export class DocumentTable implements TableCache {
 
 const NO_TEXT = new Uint8Array();
 
-/** Whether it is a base that is kept in the document's row. */
+/** Whether it is a base that is stored in the document's row. */
 function fitsRow({ isBase, bytes }: EncodedPatch): boolean {
   return isBase && bytes <= ROW_BASE_BYTES_MAX;
 }

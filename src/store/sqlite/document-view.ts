@@ -1,14 +1,15 @@
 /**
- * `document_json`: the documents as they stand, for any SQLite connection, without functions of our own. SPEC: S130, S132.
+ * `document_json`: the current documents for any SQLite connection, without custom functions. SPEC: S130, S132.
  *
  *     sqlite3 kernel.db "SELECT id, value FROM document_json WHERE space = 'kernel'"
  *
- * The view does in SQL the work of `document-table.ts`: `found` walks back over the patches of a document to its base, `operation` numbers the
- * operations of base and patches, `folded` applies them one after the other. A row of `folded` is one step on the path of one operation: a step
- * names a key or an element, as the value there is an object or an array. A document takes time in proportion to its operations
- * times its size: good for a look by a person, too slow for a program.
+ * The view repeats `document-table.ts` in SQL: `found` walks back over the patches of a document to its base,
+ * `operation` numbers the operations of base and patches, `folded` applies them in order. A row of `folded` is one path
+ * step of one operation. The cost per document is the number of operations times its size: fine for a person, too slow
+ * for a program.
  *
- * SQLite before 3.45 finds no keys with quotes, backslashes or control characters. If a patch names one of those, `value` is NULL there.
+ * SQLite before 3.45 finds no keys with quotes, backslashes or control characters. If a patch names one, `value` is
+ * NULL.
  */
 export const DOCUMENT_VIEW = `
 CREATE VIEW document_json (space, scope, id, sequence, value) AS

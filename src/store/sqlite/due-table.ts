@@ -1,4 +1,6 @@
-/** The due table. SPEC: S30-S33. The order of setting is the row's own number, so equal deadlines need no further column. */
+/**
+ * The due table. SPEC: S30-S33. The insertion order is the row's own number, so equal deadlines need no further column.
+ */
 
 import { equal } from "../../message/equality.ts";
 import type { Json } from "../../message/json.ts";
@@ -11,10 +13,10 @@ import { jsonText } from "./json-text.ts";
 /** Columns of a row, as `dueRow` reads them. */
 export const DUE_COLUMNS = "kind, key, due_at_ms, data, ord";
 
-/** What waits for no time has this deadline; whoever names it wants everything. */
+/** Deadline of rows without a time; a query with it requests all rows. */
 const NEVER_MS = Number.MAX_SAFE_INTEGER;
 
-/** A change with its data as text, made before the transaction. */
+/** A change with its data as text, encoded before the transaction. */
 export type EncodedDueChange = Exclude<DueChange, { op: "put" | "add" }> | EncodedSetting;
 interface EncodedSetting {
   readonly op: "put" | "add";
@@ -24,7 +26,7 @@ interface EncodedSetting {
   readonly text: string;
 }
 
-/** A change that stays as it was given, whatever the caller does with what he gave. */
+/** Copies a change, because the caller may modify its object. */
 export function ownDueChange<Change extends DueChange>(change: Change): Change {
   if (change.op !== "take" || change.was === undefined) return { ...change };
   return { ...change, was: JSON.parse(jsonText("what a due row was", change.was)) as Json };
@@ -52,11 +54,12 @@ export class DueTable {
       ),
       remove: connection.prepare("DELETE FROM due WHERE kind = ? AND key = ?"),
       due: connection.prepare(`SELECT ${DUE_COLUMNS} FROM due WHERE due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`),
-      // By deadline, which a few rows have reached. The engine would read all rows of the kind: 34 ms where 200,000 timers wait, and not 50 µs.
+      // Uses the index by deadline, because few rows are due. The planner would read all rows of the kind: 34 ms
+      // instead of 50 µs with 200,000 timers.
       dueOfKind: connection.prepare(
         `SELECT ${DUE_COLUMNS} FROM due WHERE +kind = ? AND due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
       ),
-      // By kind, for who wants all of them, whatever their deadlines are.
+      // Uses the index by kind, for queries of all rows.
       allOfKind: connection.prepare(
         `SELECT ${DUE_COLUMNS} FROM due WHERE kind = ? AND +due_at_ms <= ? ORDER BY due_at_ms, ord ${AT_MOST}`,
       ),
@@ -65,13 +68,13 @@ export class DueTable {
     };
   }
 
-  /** Whether the row is there, with these data where they are given. */
+  /** Whether the row exists, with these data if given. */
   has(kind: string, key: string, was?: Json): boolean {
     const row = this.#sql.data.get(kind, key);
     return row !== undefined && (was === undefined || equal(dataOf(`the ${kind} ${key}`, String(row["data"])), was));
   }
 
-  /** Whether it could be done: the row of a `take` or `cancel` was there, that of an `add` was not. */
+  /** Whether it was done: `take` and `cancel` need an existing row, `add` a missing one. */
   change(change: EncodedDueChange): boolean {
     const { kind, key } = change;
     if (change.op === "take" && change.was !== undefined && !this.has(kind, key, change.was)) return false;
@@ -97,7 +100,7 @@ export class DueTable {
   }
 }
 
-/** Throws where its data are no JSON any more. */
+/** Throws if its data are not valid JSON. */
 export function dueRow({ kind, key, due_at_ms, data, ord }: Row): DueRow {
   return {
     kind: String(kind),

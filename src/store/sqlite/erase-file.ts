@@ -1,16 +1,21 @@
-/** Opens a file by itself to erase a subject from it (`erase.ts`). */
+/**
+ * Opens a file exclusively to erase a subject from it (`erase.ts`).
+ */
 import { type Connection, configure, openConnection } from "./connection.ts";
 import { type Erased, eraseSubject, rebuild } from "./erase.ts";
 import { resolveOptions, type SqliteStoreOptions } from "./options.ts";
 
-/** `apply: false` only finds. The caller holds the lock of the data directory; a store that is open elsewhere makes it throw. */
+/**
+ * `apply: false` only reports matches. The caller holds the lock of the data directory; throws if the store is open
+ * elsewhere.
+ */
 export function eraseFromFile(options: SqliteStoreOptions, subject: string, apply: boolean): Erased {
   const resolved = resolveOptions(options);
   const connection = openConnection(resolved, !apply);
   try {
     configure(connection, resolved, !apply);
     if (!apply) return inTransaction(connection, "BEGIN", () => eraseSubject(connection, subject, false));
-    // Freed space is overwritten, also where the rebuild is cut short.
+    // Freed space is overwritten, even if the rebuild is interrupted.
     connection.exec("PRAGMA secure_delete = ON; PRAGMA locking_mode = EXCLUSIVE");
     const erased = inTransaction(connection, "BEGIN EXCLUSIVE", () => eraseSubject(connection, subject, true));
     rebuild(connection);

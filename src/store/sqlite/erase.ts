@@ -1,32 +1,29 @@
 /**
- * Erases the data of a subject from a store file, for good. SPEC: S134-S137. No other process may have the file open.
+ * Erases the data of a subject from a store file permanently. SPEC: S134-S137. No other process may have the file open.
  *
- * - Documents with the subject in their name go, as if they had never been.
- * - Handled and failed journal rows that mention the subject, and rows that they caused, keep their place in the hash chain and lose payload,
- *   metadata and error texts. Receipts of these messages lose their results.
- * - The feed of every space begins anew at its head, and every document with patches gets a new base: patches and snapshots hold values that were
- *   replaced or removed since.
- * - Freed pages are overwritten, the file is rebuilt, and the log is cut to nothing.
+ * - Documents with the subject in their name are removed without a trace.
+ * - Done and failed journal rows that mention the subject, and rows caused by them, keep their place in the hash chain
+ *   and lose payload, metadata and error texts. Receipts of these messages lose their results.
+ * - The feed of every space restarts at its head, and every document with patches gets a new base, because patches and
+ *   snapshots contain old values.
+ * - Freed pages are overwritten, the file is rebuilt, and the log is truncated.
  *
- * Rows that still wait, timers, and documents that mention the subject under another name stay, and are reported.
+ * Pending rows, timers, and documents that mention the subject only in their values stay and are reported.
  */
-import type { Json } from "../../message/json.ts";
 import { eventOf, isReceiptName } from "../receipt-name.ts";
-import { ROW_BASE_BYTES_MAX } from "./change-block.ts";
-import { checksum } from "./checksum.ts";
 import type { Connection, Row } from "./connection.ts";
+import { DocumentBase } from "./document-base.ts";
 import { DocumentTable } from "./document-table.ts";
 import { erasedDigest, mentions, tombstoneOf } from "./erased-text.ts";
-import { PartWriter } from "./snapshot-part.ts";
 
 export interface Erased {
-  /** Documents that are gone. */
+  /** Removed documents. */
   readonly documents: number;
-  /** Journal rows whose payload is a tombstone now. */
+  /** Journal rows whose payload is now a tombstone. */
   readonly rows: number;
   readonly receipts: number;
   readonly left: {
-    /** Journal rows that are not handled yet. */
+    /** Journal rows that are not settled yet. */
     readonly unsettled: number;
     readonly due: number;
     /** Names of documents that mention the subject in their values; at most a hundred. */
@@ -35,11 +32,9 @@ export interface Erased {
 }
 
 const LEFT_MAX = 100;
-/** Parts of the new bases, in bytes. */
-const PART_BYTES = 262_144;
-const ERASED_RESULT = '[{"op":"set","path":[],"value":{"$erased":true}}]';
+const ERASED_RESULT = { $erased: true };
 
-/** Finds, and erases if `apply` says so, in one transaction of the connection. The file is rebuilt by `rebuild`, after the commit. */
+/** Finds the data, and erases it if `apply` is true, in the caller's transaction. `rebuild` must follow the commit. */
 export function eraseSubject(connection: Connection, subject: string, apply: boolean): Erased {
   const erasure = new Erasure(connection, subject);
   const erased = erasure.find();
@@ -47,7 +42,7 @@ export function eraseSubject(connection: Connection, subject: string, apply: boo
   return erased;
 }
 
-/** Leaves no page behind that held erased text: neither in the file nor in its log. */
+/** Removes pages that held erased text, from the file and its log. */
 export function rebuild(connection: Connection): void {
   connection.exec("VACUUM");
   connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -57,6 +52,7 @@ class Erasure {
   readonly #connection: Connection;
   readonly #subject: string;
   readonly #documents: DocumentTable;
+  readonly #bases: DocumentBase;
   readonly #named: number[] = [];
   readonly #rows = new Map<number, Row>();
   readonly #messages = new Set<string>();
@@ -66,6 +62,7 @@ class Erasure {
     this.#connection = connection;
     this.#subject = subject;
     this.#documents = new DocumentTable(connection);
+    this.#bases = new DocumentBase(connection);
   }
 
   find(): Erased {
@@ -88,7 +85,7 @@ class Erasure {
     this.#connection.exec("DELETE FROM change; UPDATE space SET floor = sequence");
   }
 
-  /** Rows that mention the subject, and those that followed from them. Answers how many of them are not settled. */
+  /** Finds rows that mention the subject, and rows caused by them. Returns the number of unsettled ones. */
   #findRows(): number {
     let unsettled = 0;
     const columns = ["payload", "metadata", "correlation_id", "error", "reason"];
@@ -155,9 +152,10 @@ class Erasure {
     }
   }
 
-  /** A receipt stays as the witness that the request was handled; its answer is gone. */
+  /** A receipt stays as proof that the request was handled; its answer is removed. */
   #eraseReceipts(): void {
-    for (const row of this.#receipts) this.#putRowBase(row, ERASED_RESULT, true);
+    const sequence = this.#connection.prepare("SELECT sequence FROM document WHERE id = ?");
+    for (const row of this.#receipts) this.#bases.put(row, Number(sequence.get(row)?.["sequence"]), ERASED_RESULT);
   }
 
   #removeDocuments(): void {
@@ -181,7 +179,7 @@ class Erasure {
     this.#connection.exec("DELETE FROM path_set WHERE uses <= 0");
   }
 
-  /** Every document whose value is not in its base alone gets a base of its value. */
+  /** Every document whose value is not only in its base gets a new base. */
   #rebase(): void {
     const rows = this.#all(
       "SELECT document.id AS id, space.id AS space_id, space.name AS space, scope, document.name AS name FROM document " +
@@ -191,39 +189,12 @@ class Erasure {
     for (const { id, space_id, space, scope, name } of rows) {
       const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0 };
       const document = documents.find(of, { scope: String(scope), id: String(name) });
-      if (document) this.#putBase(Number(id), documents.value(document), document.sequence);
+      if (document) this.#bases.put(Number(id), document.sequence, documents.value(document));
       documents.trim();
     }
     this.#connection.exec(
       "DELETE FROM snapshot WHERE NOT EXISTS (SELECT 1 FROM document WHERE document.id = document AND snapshot_sequence = snapshot.sequence)",
     );
-  }
-
-  #putBase(row: number, value: Json | undefined, sequence: number): void {
-    const text = JSON.stringify([value === undefined ? { op: "delete", path: [] } : { op: "set", path: [], value }]);
-    if (Buffer.byteLength(text) <= ROW_BASE_BYTES_MAX || value === undefined)
-      return this.#putRowBase(row, text, value !== undefined);
-    const writer = new PartWriter(value, PART_BYTES);
-    let bytes = 0;
-    for (let part = 0; !writer.isDone; part++) {
-      const operations = JSON.stringify(writer.next());
-      bytes += Buffer.byteLength(operations);
-      this.#documents.snapshots.put({ row, sequence }, part, operations, writer.isDone);
-    }
-    this.#connection
-      .prepare(
-        "UPDATE document SET base_sequence = sequence, base_bytes = ?, patch_bytes = 0, snapshot_sequence = sequence, base = NULL, base_sum = NULL WHERE id = ?",
-      )
-      .run(bytes, row);
-  }
-
-  #putRowBase(row: number, text: string, present: boolean): void {
-    const { sequence } = this.#connection.prepare("SELECT sequence FROM document WHERE id = ?").get(row) ?? {};
-    this.#connection
-      .prepare(
-        "UPDATE document SET base_sequence = sequence, base_bytes = ?, patch_bytes = 0, snapshot_sequence = 0, base = ?, base_sum = ?, present = ? WHERE id = ?",
-      )
-      .run(Buffer.byteLength(text), text, checksum(text, row, Number(sequence)), present ? 1 : 0, row);
   }
 
   #isIn(row: Row, columns: readonly string[]): boolean {

@@ -1,6 +1,6 @@
 /**
- * The tombstone of an erased text. The hash of a journal row covers the digests of its payload and metadata, not their texts: a tombstone carries the
- * digest of the text that it replaces, so that the chain still verifies. SPEC: S134.
+ * The tombstone of an erased text. The hash of a journal row covers digests of payload and metadata, not their texts: a
+ * tombstone contains the digest of the replaced text, so that the chain still verifies. SPEC: S134.
  */
 import { hash } from "node:crypto";
 
@@ -9,7 +9,7 @@ const BEGIN = `{"${KEY}":"`;
 const END = '"}';
 const DIGEST_LENGTH = 43;
 
-/** SHA-256 of a text, or of the text that a tombstone stands for. */
+/** SHA-256 of a text, or of the text that a tombstone replaces. */
 export function digestOf(text: string): string {
   return erasedDigest(text) ?? hash("sha256", text, "base64url");
 }
@@ -24,7 +24,7 @@ export function erasedDigest(text: string): string | undefined {
   return text.slice(BEGIN.length, -END.length);
 }
 
-/** Whether a text names a subject as a whole word: no letter or digit stands before or behind. */
+/** Whether a text contains the subject as a whole word, without a letter or digit directly before or after it. */
 export function mentions(text: string, subject: string): boolean {
   for (let at = text.indexOf(subject); at >= 0; at = text.indexOf(subject, at + 1)) {
     const isWhole = !WORD.test(text[at - 1] ?? " ") && !WORD.test(text[at + subject.length] ?? " ");

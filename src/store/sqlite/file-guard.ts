@@ -1,6 +1,6 @@
 /**
- * Whether the store's files are still those that were opened. A file that was removed or replaced takes writes as before, and loses them when the
- * process ends: SQLite does not notice. So device and inode of the database and of its log are compared. SPEC: S129.
+ * Detects whether the store's files were removed or replaced. SQLite does not notice: writes then succeed and are lost
+ * when the process ends. So device and inode of the database and its log are compared. SPEC: S129.
  */
 import { type BigIntStats, statSync } from "node:fs";
 import { thrownText } from "../../message/error-data.ts";
@@ -14,7 +14,7 @@ interface Identity {
 export class FileGuard {
   readonly #files: readonly Identity[];
 
-  /** The files are open and have their names. */
+  /** Records the identity of the open files. */
   constructor(databasePath: string) {
     this.#files = [databasePath, `${databasePath}-wal`].flatMap((path) => {
       const { dev, ino } = look(path) ?? {};
@@ -22,7 +22,7 @@ export class FileGuard {
     });
   }
 
-  /** One sentence on what became of them; undefined while they are as they were. */
+  /** One sentence about a removed or replaced file; undefined if there is none. */
   trouble(): string | undefined {
     for (const { path, device, inode } of this.#files) {
       let found: BigIntStats | undefined;

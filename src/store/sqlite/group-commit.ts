@@ -1,6 +1,6 @@
 /**
- * The writer: jobs that arrive while a batch is on its way form the next; one transaction per batch; a job is answered after
- * its COMMIT, in the order of asking. SPEC: S13, S89-S94, S109, J1.
+ * The writer: jobs that arrive during a batch form the next one. Each batch is one transaction, and jobs are answered
+ * after its COMMIT in the order of submission. SPEC: S13, S89-S94, S109, J1.
  *
  *          submit                    BEGIN
  *   idle ─────────> scheduled (task) ─────> jobs, flush, COMMIT, answers ──> idle | scheduled
@@ -8,14 +8,14 @@
  *                      │    v                         v an I/O error in COMMIT, a failed flush, corruption, a newer format
  *                      waiting (timer, copy of the log)      stopped (for good)
  *
- * A batch starts in a task of its own, so that everybody whom the last batch woke has queued again before it does, and lets tasks go
- * first while each brings it more: a flush costs the same, however much is in it. It never waits for nothing to do. For a caller who was
- * answered alone and asks again in the same turn it starts in that turn (`answer-turn.ts`). A job that can
- * wait is left for a few milliseconds to the batch that another one starts. Batches run synchronously, so nobody sees a half-made
- * one, and are bounded in time, so that the event loop is not held.
+ * A batch starts in its own task, after the callers of the last batch have queued again, and is postponed while each
+ * task adds more: a flush costs the same for any number of jobs. A caller that was answered alone and asks again at
+ * once gets its batch in the same turn (`answer-turn.ts`). A job that can wait joins the next batch for a few
+ * milliseconds. Batches run synchronously, so no partial batch is visible, and are limited in time for the sake of the
+ * event loop.
  *
- * A job that throws unexpectedly rolls the batch back; its jobs then run again in one transaction with a savepoint each, so
- * that only the guilty one fails. Jobs are therefore run at least once and must have no effect but on the database.
+ * A job that throws unexpectedly rolls the batch back; its jobs then run again in one transaction with a savepoint
+ * each, so that only that job fails. Jobs may therefore run more than once and must only affect the database.
  */
 
 import type { Host, Timer } from "../../host/host.ts";
@@ -35,7 +35,7 @@ import type { TableCache } from "./table-cache.ts";
 import { type LockAnswer, WriteLock } from "./write-lock.ts";
 
 export interface WriterEvents {
-  /** Another process has written since the last look. Called inside the transaction. */
+  /** Another process has written since the last check. Called inside the transaction. */
   foreignWrite(): void;
   /** A batch is durable and its callers were answered. */
   written(): void;
@@ -45,11 +45,11 @@ type State =
   | { readonly kind: "idle" | "scheduled" | "waiting" | "closed" }
   | { readonly kind: "stopped"; readonly reason: string };
 
-/** How long a batch that still grows lets others go first. */
+/** How long a growing batch is postponed. */
 const GATHER_MS = 10;
-/** How long a job that can wait waits for another to share a flush with. */
+/** How long a job with urgency `soon` waits for another to share a flush with. */
 const SOON_MS = 5;
-/** Promise jobs that must have brought nothing before a batch starts in the turn of its caller. */
+/** Promise jobs without a new job before a batch starts in the turn of its caller. */
 const QUIET_JOBS = 4;
 
 export class GroupCommit {
@@ -62,14 +62,14 @@ export class GroupCommit {
   readonly #checkpoints: Checkpoints;
   readonly #queue: JobQueue;
   #state: State = { kind: "idle" };
-  /** Starts a batch for jobs that can wait, should nobody else have done it by then. */
+  /** Starts a batch for jobs that can wait, unless another job has done so. */
   #soon: Timer | undefined;
   readonly #turn: AnswerTurn;
   /** Jobs queued since the last batch began that cannot wait. */
   #callers = 0;
   #dataVersion: unknown;
   readonly #guard: FileGuard | undefined;
-  /** Whether each batch looks at the files before its callers are answered: a flush costs many times as much. */
+  /** Whether each batch checks the files before its callers are answered; a flush costs far more than the check. */
   readonly #guardsBatches: boolean;
   #fileLook: Timer | undefined;
   readonly #drained: (() => void)[] = [];
@@ -98,7 +98,7 @@ export class GroupCommit {
     this.#lookAtFiles();
   }
 
-  /** Stops the store if its files are not those that it opened. */
+  /** Stops the store if its files were removed or replaced. */
   #lookAtFiles(): void {
     if (this.#guard === undefined || this.#state.kind === "stopped" || this.#state.kind === "closed") return;
     const trouble = this.#guard.trouble();
@@ -114,14 +114,14 @@ export class GroupCommit {
     if (refusal) return job.fail(refusal);
     if (urgency === "soon") return this.#scheduleSoon();
     this.#callers++;
-    // The store's own work goes with what the caller asks for next, and must not come before he has his answer.
+    // Upkeep goes with the caller's next job and must not delay the caller's answer.
     if (this.#state.kind === "idle" && this.#turn.lasts && !job.isUpkeep) {
       this.#state = { kind: "scheduled" };
       this.#startInTurn(this.#queue.length, 1);
     } else this.#schedule();
   }
 
-  /** Runs a read as of one moment. The engine's own lock is never refused to a reader, but for a moment of recovery. */
+  /** Runs a read on one snapshot. The engine never refuses a reader, except during a short recovery. */
   read<T>(run: () => T): T {
     const stopped = this.#stopped();
     if (stopped) throw stopped;
@@ -138,7 +138,7 @@ export class GroupCommit {
     }
   }
 
-  /** Drops what is remembered if another process has written; says whether it has. */
+  /** Clears the caches if another process has written; returns whether it has. */
   noticeForeignWrites(): boolean {
     const version = this.#readVersion();
     if (version === this.#dataVersion) return false;
@@ -149,7 +149,7 @@ export class GroupCommit {
     return true;
   }
 
-  /** A newer version may have taken the file over, and gone by rules that are not known here. */
+  /** A newer version may have taken over the file with a format that is unknown here. */
   #requireOurFormat(): void {
     const format = Number(this.#format.value());
     if (format === SCHEMA_VERSION) return;
@@ -157,7 +157,7 @@ export class GroupCommit {
     throw this.#stop(`${why}. End this process, and start the newer one.`);
   }
 
-  /** Writes what is queued; afterwards nothing is taken any more. */
+  /** Writes the queued jobs; later ones are refused. */
   async drain(): Promise<void> {
     this.#schedule();
     if (this.#queue.length > 0) {
@@ -169,7 +169,7 @@ export class GroupCommit {
     if (this.#state.kind !== "stopped") this.#state = { kind: "closed" };
   }
 
-  /** Whether a batch is about to begin: it notices by itself what others have written. */
+  /** Whether a batch is about to begin, which will notice foreign writes itself. */
   get hasQueued(): boolean {
     return this.#queue.length > 0;
   }
@@ -178,7 +178,7 @@ export class GroupCommit {
     return this.#state.kind === "stopped";
   }
 
-  /** Why it has stopped, in one sentence; undefined while it has not. */
+  /** Why it has stopped, in one sentence; undefined if it has not. */
   get trouble(): string | undefined {
     return this.#state.kind === "stopped" ? this.#state.reason : undefined;
   }
@@ -193,16 +193,16 @@ export class GroupCommit {
     this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
   }
 
-  /** Leaves the queue to a batch that somebody else is about to need, if one comes in time. */
+  /** Leaves the queue to the next batch that another job starts, if one comes in time. */
   #scheduleSoon(): void {
-    // It keeps the process alive: what was asked for is written, whoever waits.
+    // The timer keeps the process alive, so that the job is written.
     this.#soon ??= this.#host.timer(SOON_MS, () => {
       this.#soon = undefined;
       this.#schedule();
     });
   }
 
-  /** Starts the batch in this turn, once promise jobs in a row have brought it nothing more; what they bring is of others. */
+  /** Starts the batch in this turn after some promise jobs without a new job; new jobs come from other callers. */
   #startInTurn(queued: number, quietJobs: number): void {
     this.#host.microtask(() => {
       if (this.#queue.length > queued) this.#gather(this.#queue.length, this.#host.monotonic() + GATHER_MS);
@@ -211,7 +211,7 @@ export class GroupCommit {
     });
   }
 
-  /** Starts the batch in the next task, or in a later one as long as the queue grows beyond what it was. */
+  /** Starts the batch in the next task, or in a later one as long as the queue grows. */
   #gather(queued: number, until: number): void {
     this.#host.task(() => {
       const grown = this.#queue.length;
@@ -251,7 +251,7 @@ export class GroupCommit {
     this.#rest();
   }
 
-  /** Whether a batch was written to the store's files; if not, its callers are told. */
+  /** Whether a batch was written to the store's files; if not, its jobs fail. */
   #isKept(jobs: readonly Job[]): boolean {
     const trouble = this.#guardsBatches ? this.#guard?.trouble() : undefined;
     if (trouble === undefined) return true;
@@ -268,7 +268,7 @@ export class GroupCommit {
     else for (const resolve of this.#drained.splice(0)) resolve();
   }
 
-  /** False when the lock is not ours yet: it is tried again, or everybody was told that it cannot be had. */
+  /** False if the lock is not held yet: it is retried, or all queued jobs have failed. */
   #takeLock(): boolean {
     let answer: LockAnswer;
     try {
@@ -287,7 +287,7 @@ export class GroupCommit {
     return answer.kind === "held";
   }
 
-  /** Has the log begin anew where that is due; false when the lock is no longer ours. */
+  /** Restarts the log if that is due; false if the lock is no longer held. */
   #turnLog(): boolean {
     if (!this.#checkpoints.wantsTurn) return true;
     this.#connection.rollback();
@@ -302,7 +302,7 @@ export class GroupCommit {
     });
   }
 
-  /** Runs as many jobs as fit; undefined when none is left to commit, with all of them answered. */
+  /** Runs as many jobs as fit; undefined if none is left to commit and all are answered. */
   #runJobs(): Job[] | undefined {
     const jobs: Job[] = [];
     try {
@@ -332,7 +332,7 @@ export class GroupCommit {
     return jobs >= batchJobsMax || bytes >= batchBytesMax || this.#host.monotonic() - startMs >= batchMs;
   }
 
-  /** The same jobs again, each in a savepoint: what throws is told so and undone by itself. */
+  /** Runs the jobs again, each in a savepoint: one that throws fails alone and is undone. */
   #runOneByOne(jobs: readonly Job[]): Job[] | undefined {
     const unanswered = new Set(jobs);
     try {
@@ -367,7 +367,7 @@ export class GroupCommit {
     }
   }
 
-  /** Makes the batch durable; false when that failed, with all its jobs answered. */
+  /** Makes the batch durable; false if that failed and all its jobs are answered. */
   #commitTransaction(jobs: readonly Job[]): boolean {
     try {
       this.#commit.run();
@@ -381,7 +381,7 @@ export class GroupCommit {
     }
   }
 
-  /** The log may or may not have reached the disk: nobody can tell from here, and asking this handle again proves nothing. */
+  /** The log may or may not have reached the disk. A read through this handle would prove neither. */
   #outcomeUnknown(jobs: readonly Job[], error: unknown): void {
     const message = `writing to disk failed while it was made durable (${thrownText(error)}); it may or may not be there`;
     for (const job of jobs) job.fail(rejected("unknown", "io-error", message));
@@ -410,7 +410,7 @@ export class GroupCommit {
     return new StoreError("STORE_STOPPED", reason);
   }
 
-  /** Back to before the batch: in the database, and in what the tables remember of it. */
+  /** Restores the state before the batch, in the database and in the caches of the tables. */
   #undo(): void {
     this.#tables.forget();
     try {
@@ -422,7 +422,7 @@ export class GroupCommit {
 
   #checkpointFailed(error: unknown): void {
     const trouble = engineTrouble(error);
-    // The log keeps what was committed; a full disk or a reader in the way only means that it stays longer.
+    // The log keeps the commits; with a full disk or a reader in the way it only stays longer.
     if (trouble !== "busy" && trouble !== "full") this.#stopFor(error);
   }
 

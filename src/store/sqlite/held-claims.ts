@@ -1,7 +1,7 @@
 /**
- * Claims that are known to be held because this process wrote them and nobody has written since, and which of them are done. A
- * settle of such a claim needs no look, and is written with all others of its batch: a row costs 1 us in a range of
- * neighbours and 3 us by itself.
+ * Claims that are known to be held because this process wrote them and no other process has written since, and those of
+ * them that are done. Settling such a claim needs no lookup and is written with the whole batch: a row costs 1 us in a
+ * range of neighbours and 3 us alone.
  *
  *   unknown ──hold──> held ──done──> to be written ──take──> unknown
  */
@@ -13,20 +13,20 @@ interface Claimed {
   readonly attempt: number;
 }
 
-/** Rows of one batch that were settled as done and ended alike. */
+/** Rows of one batch that were settled as done with the same ending. */
 export interface DoneRows {
-  /** When the first of them was: a batch counts as one moment. */
+  /** The time of the first one: a batch counts as one moment. */
   readonly atMs: number;
   readonly ending: Ending | undefined;
   readonly ids: number[];
 }
 
-/** More are in flight hardly ever; what is not known is looked up. */
+/** More are hardly ever in flight; unknown claims are looked up. */
 const HELD_MAX = 100_000;
 
 export class HeldClaims {
   readonly #held = new Map<number, Claimed>();
-  /** The claim that was added last: neighbours have the same lease and attempt and share it. */
+  /** The last claim: neighbours with the same lease and attempt share it. */
   #newest: Claimed = { lease: 0, attempt: 0 };
   #done: DoneRows[] = [];
 
@@ -36,13 +36,13 @@ export class HeldClaims {
     this.#held.set(id, this.#newest);
   }
 
-  /** False when that is not known. */
+  /** False if it is not known to be held. */
   isHeld({ id, lease, attempt }: Claimed & { readonly id: number }): boolean {
     const held = this.#held.get(id);
     return held !== undefined && held.lease === lease && held.attempt === attempt;
   }
 
-  /** Settles a claim that is held. */
+  /** Settles a held claim as done. */
   done(id: number, ending: Ending | undefined, atMs: number): void {
     this.#held.delete(id);
     const group = this.#done.at(-1);
@@ -50,7 +50,7 @@ export class HeldClaims {
     else this.#done.push({ atMs, ending, ids: [id] });
   }
 
-  /** What is to be written, in the order it was settled. */
+  /** The rows to write, in the order of settlement. */
   takeDone(): readonly DoneRows[] {
     const taken = this.#done;
     if (taken.length > 0) this.#done = [];
@@ -61,7 +61,7 @@ export class HeldClaims {
     this.#held.delete(id);
   }
 
-  /** Drops everything that is known; what is to be written was taken, or is not to be. */
+  /** Clears all state; unwritten rows were taken before, or are discarded. */
   forget(): void {
     this.#held.clear();
     this.#done = [];

@@ -1,6 +1,6 @@
 /**
- * Neighbours among journal rows. What a dispatcher claims and settles are mostly rows in a row, and one statement over a range
- * costs the engine about half of one statement for each.
+ * Ranges of journal rows. A dispatcher mostly claims and settles consecutive rows, and one statement over a range costs
+ * the engine about half of one statement per row.
  */
 import type { Ending, Settlement } from "../journal.ts";
 
@@ -20,7 +20,7 @@ export function rangesOf(ids: readonly number[]): IdRange[] {
   return ranges;
 }
 
-/** How many settlements from `start` on are done and differ in nothing but their ids, each greater than the one before. */
+/** How many settlements from `start` on are `done` and differ only in ascending ids. */
 export function equallyDoneFrom(settlements: readonly Settlement[], start: number): number {
   const first = settlements[start];
   if (!first || !isDone(first)) return 0;
@@ -32,7 +32,7 @@ export function equallyDoneFrom(settlements: readonly Settlement[], start: numbe
   return count;
 }
 
-/** Whether it says no more than that the event is done, and perhaps how it ended. */
+/** Whether it only reports that the event is done, possibly with an ending. */
 export function isDone({ outcome, deliveries }: Settlement): boolean {
   return outcome.kind === "done" && (deliveries === undefined || deliveries.length === 0);
 }
@@ -41,7 +41,7 @@ function isAlike(one: Settlement, other: Settlement): boolean {
   return one.lease === other.lease && one.attempt === other.attempt && isSameEnding(endingOf(one), endingOf(other));
 }
 
-/** How an event ended that is done. */
+/** The ending of a done event. */
 export function endingOf({ outcome }: Settlement): Ending | undefined {
   return outcome.kind === "done" ? outcome.ending : undefined;
 }

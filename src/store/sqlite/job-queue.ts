@@ -1,4 +1,6 @@
-/** Jobs that wait for a batch, in the order of asking, bounded in number and bytes. SPEC: S13, S94. */
+/**
+ * Jobs that wait for a batch, in the order of submission, limited in number and bytes. SPEC: S13, S94.
+ */
 import { type Rejection, rejected } from "../rejection.ts";
 import type { SqliteTuning } from "./options.ts";
 
@@ -7,10 +9,10 @@ export interface Job {
   run(): void;
   /** Called once, after COMMIT. */
   succeed(): void;
-  /** Called once instead: what kept the job from being written. An `Error` is what `run` itself threw. */
+  /** Called once instead, with the cause. An `Error` was thrown by `run` itself. */
   fail(cause: Rejection | Error): void;
   readonly bytes: number;
-  /** Upkeep is the store's own work: not counted, never refused. */
+  /** Upkeep is internal work of the store: not counted, never refused. */
   readonly isUpkeep: boolean;
 }
 
@@ -31,7 +33,7 @@ export class JobQueue implements Iterable<Job> {
     return this.#jobs[Symbol.iterator]();
   }
 
-  /** Why it is not taken; undefined when it is. */
+  /** The reason of a refusal; undefined if the job was queued. */
   push(job: Job): Rejection | undefined {
     const { queueJobsMax, queueBytesMax } = this.#tuning;
     const isFull = this.#jobs.length >= queueJobsMax || this.#bytes + job.bytes > queueBytesMax;

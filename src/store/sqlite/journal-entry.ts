@@ -1,7 +1,7 @@
 /**
- * A journal row in its two forms: the columns that an entry becomes, made once and before the transaction, and the message
- * that columns become again. Both directions keep every key of the envelope; a row that somebody wrote by hand with only the
- * ADR's columns becomes an event with a derived id.
+ * Conversion between messages and journal rows. An entry is encoded into columns once, before the transaction. Both
+ * directions keep every key of the envelope; a row inserted by hand with only the ADR's columns becomes an event with a
+ * derived id.
  */
 
 import { checkMessage, type Message, type Metadata } from "../../message/envelope.ts";
@@ -16,10 +16,12 @@ import type { Row } from "./connection.ts";
 import type { SignedColumns } from "./journal-hash.ts";
 import { jsonText } from "./json-text.ts";
 
-/** The `next_attempt_at` of a row that waits for consumers: no time comes to it. */
+/** The `next_attempt_at` of a row that waits for consumers; never reached. */
 export const PARKED_S = Number.POSITIVE_INFINITY;
 
-/** An entry as columns, but for what only the transaction knows: its id, its hash, and whether its lease still stands. */
+/**
+ * An entry as columns, except values known only in the transaction: its id, its hash, and whether its lease is live.
+ */
 export interface EncodedEntry extends SignedColumns {
   readonly as: JournalEntry["as"];
   /** Bytes of payload and metadata. */
@@ -31,7 +33,7 @@ export type Encoded =
       readonly kind: "encoded";
       readonly entries: readonly EncodedEntry[];
       readonly bytes: number;
-      /** Why some were left out, by their places. */
+      /** The reasons for entries that were left out, by index. */
       readonly leftOut?: ReadonlyMap<number, Rejection> | undefined;
     }
   | Rejection;
@@ -50,7 +52,7 @@ export function encodeEntries(
     if (one.bytes > payloadBytesMax) {
       const what = `message ${one.messageId} has ${one.bytes} bytes`;
       const refusal = rejected("refused", "too-large", `${what}; a journal row takes ${payloadBytesMax}`);
-      // One that is alone is refused, as it would be in any case.
+      // An entry that would leave an empty list is refused.
       if (leaveOut === undefined || (encoded.length === 0 && at === entries.length - 1)) return refusal;
       leftOut ??= new Map();
       leftOut.set(at, refusal);
@@ -91,10 +93,10 @@ function encodeEntry({ message, topic, source, as }: JournalEntry, nowMs: number
   };
 }
 
-/** What has no column of its own: unknown keys, and a causation that is `null` rather than absent. */
+/** Metadata without its own column: unknown keys, and a causation that is `null` rather than absent. */
 function furtherMetadata(metadata: Metadata): string | null {
   let further: [string, Json][] | undefined;
-  // Pure JSON inherits nothing enumerable, and this makes no list of keys.
+  // Pure JSON inherits no enumerable property, and this loop creates no list of keys.
   for (const key in metadata) {
     if (key === "id" || key === "timestamp" || key === "correlation") continue;
     const value = metadata[key];
@@ -105,7 +107,7 @@ function furtherMetadata(metadata: Metadata): string | null {
   return further === undefined ? null : jsonText("a message's metadata", Object.fromEntries(further));
 }
 
-/** A row as its users see it; `deliveries` are those of this row. */
+/** The public form of a row; `deliveries` are those of this row. */
 export function journalRow(row: Row, deliveries: readonly Delivery[]): JournalRow {
   const read = readMessage(row);
   const { processed_at, error, outcome, reason, next_attempt_at, lease } = row;
@@ -132,7 +134,7 @@ export function toMs(seconds: unknown): number {
   return Math.round(Number(seconds) * 1_000);
 }
 
-/** Whether a row holds the very message of an entry, under its topic and from its source. */
+/** Whether a row contains the message of an entry, with the same topic and source. */
 export function holdsSameContent(row: Row, entry: EncodedEntry): boolean {
   if (row["topic"] !== entry.topic || row["source"] !== entry.source) return false;
   const { message: stored } = readMessage(row);
@@ -159,7 +161,7 @@ function asRow(entry: EncodedEntry): Row {
 function readMessage(row: Row): { message: Message } | { message: undefined; unreadable: string } {
   try {
     const message = rebuild(row);
-    // What we wrote was checked before; what a hand wrote was not.
+    // Our own rows were checked before; rows inserted by hand were not.
     if (row["hash"] === null) {
       const checked = checkMessage(message);
       if (checked.kind === "refused") return { message: undefined, unreadable: checked.message };

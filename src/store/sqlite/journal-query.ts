@@ -1,6 +1,6 @@
 /**
- * Reading the journal: rows that answer a query, and how many stand at each status. SPEC: J28, J29. Conditions are fixed
- * fragments; what is asked for is only ever a bound value.
+ * Queries of the journal: matching rows, and the number of rows per status. SPEC: J28, J29. Conditions are fixed SQL
+ * fragments; values from the query are always bound.
  */
 import type { SQLInputValue } from "node:sqlite";
 import type { JournalQuery, JournalRow, JournalStatus } from "../journal.ts";
@@ -21,7 +21,7 @@ export function queryJournal(connection: Connection, query: JournalQuery): Journ
   return rows.map((row) => journalRow(row, deliveries.get(Number(row["id"])) ?? []));
 }
 
-/** The greatest id in the journal or ever removed from it, by whomever; as the writer counts on (`journal-table.ts`). */
+/** The greatest id ever in the journal, counted like the writer does (`journal-table.ts`). */
 export function lastJournalId(connection: Connection): number {
   const sql =
     "SELECT max((SELECT coalesce(max(id), 0) FROM event_journal), " +
@@ -31,7 +31,7 @@ export function lastJournalId(connection: Connection): number {
 
 export function countJournal(connection: Connection): Record<JournalStatus, number> {
   const counts: Record<JournalStatus, number> = { pending: 0, processing: 0, done: 0, failed: 0 };
-  // Other rows from their small indexes; the rest of the table is done.
+  // Unsettled rows are counted by their small indexes; the rest of the table is done.
   const total = connection.cached("SELECT count(*) AS n FROM event_journal").get();
   counts.done = Number(total?.["n"]);
   const unsettled = ["pending", "processing", "failed"]
@@ -44,7 +44,7 @@ export function countJournal(connection: Connection): Record<JournalStatus, numb
   return counts;
 }
 
-/** SQLite takes the index of a status only when its condition is written out. */
+/** SQLite uses the partial index of a status only if its condition is written out. */
 const WITH_STATUS: Readonly<Record<JournalStatus, string>> = {
   pending: "status = 'pending' AND status = ?",
   processing: "status = 'processing' AND status = ?",
@@ -62,7 +62,7 @@ function conditionsOf(query: JournalQuery): Condition[] {
   add("message_id = ?", query.messageId);
   if (query.status !== undefined) add(WITH_STATUS[query.status], query.status);
   add("topic = ?", query.topic);
-  // One value for both columns: a row without a type is known by its topic alone.
+  // One value for both columns: a row without a type is known by its topic only.
   add("? IN (topic, type)", query.named);
   add("kind = ?", query.kind);
   add("correlation_id = ?", query.correlation);

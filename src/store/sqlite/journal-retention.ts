@@ -1,34 +1,34 @@
 /**
- * Removing done rows; dead letters stay. SPEC: J30. A removed range leaves a _gap_ row that carries the hash across it, so that the chain can
- * still be walked from end to end; ranges that touch become one. It works in small steps, each a job of its own, so that a
- * journal of millions does not hold the event loop.
+ * Removes done rows; dead letters stay. SPEC: J30. A removed range leaves a _gap_ row with the hash, so that the chain
+ * can still be verified from end to end; adjacent ranges are merged. Works in small steps, each its own job, so that a
+ * journal of millions of rows does not block the event loop.
  */
 import type { Retention } from "../journal.ts";
 import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import { GENESIS } from "./journal-hash.ts";
 
-/** Rows looked at in one step, and steps in one job: a journal of ordinary size is done with in one. */
+/** Rows per step, and steps per job: a journal of ordinary size takes one job. */
 const STEP_ROWS = 500;
 const JOB_STEPS = 8;
 /**
- * Rows in a row that were created after the bound before the search for old ones ends: later ones were settled later still,
- * unless the clock was set back by more than it took to write this many.
+ * Consecutive rows created after the time limit before the search ends: later rows were settled later still, unless the
+ * clock was set back by more than the time of writing this many rows.
  */
 const YOUNG_ROWS_MAX = 2_000;
 
 /**
- * Where a retention run stands: it first counts backwards to the oldest row to keep for its number, then goes forward from the
- * oldest row and removes. A value, so that a job which is run again starts where the one before it ended.
+ * State of a retention run: it counts backwards to the oldest row to keep by number, then removes forward from the
+ * oldest row. Immutable, so that a repeated job starts where the last one ended.
  */
 export interface RetentionRun {
   readonly retention: Retention;
   readonly phase: "counting" | "removing" | "finished";
-  /** Counting: rows below this id are still to be looked at, and so many settled ones are still to be found. */
+  /** Counting: rows below this id are still to be checked, and this many settled ones still to be found. */
   readonly before: number;
   readonly missing: number;
-  /** Settled rows below this id are over the number to keep. */
+  /** Settled rows below this id exceed the number to keep. */
   readonly keepFrom: number;
-  /** Removing: the id to look at next, what has gone, and how many young rows were met in a row. */
+  /** Removing: the next id to check, the number removed, and the number of consecutive young rows. */
   readonly next: number;
   readonly removed: number;
   readonly young: number;
@@ -56,7 +56,7 @@ export class JournalRetention {
     this.#sql = statements(connection);
   }
 
-  /** As much as one job may do. */
+  /** The work of one job. */
   advance(run: RetentionRun): RetentionRun {
     let at = run;
     for (let step = 0; step < JOB_STEPS && at.phase !== "finished"; step++) {
@@ -71,7 +71,7 @@ export class JournalRetention {
     const oldestKept = done[run.missing - 1];
     if (oldestKept !== undefined) return { ...run, phase: "removing", keepFrom: Number(oldestKept["id"]) };
     const last = rows.at(-1);
-    // Fewer are there than may be kept.
+    // There are fewer rows than may be kept.
     if (last === undefined) return { ...run, phase: "removing" };
     return { ...run, before: Number(last["id"]), missing: run.missing - done.length };
   }
@@ -90,7 +90,7 @@ export class JournalRetention {
       const id = Number(row["id"]);
       next = id + 1;
       if (mayGo(row, run)) {
-        // A hole that no gap explains stays a hole: it is for `verify` to find.
+        // An unexplained hole stays a hole, for `verify` to find.
         if (Number(range.at(-1)?.["id"] ?? id - 1) !== id - 1) removeRange();
         range.push(row);
         removed++;
@@ -107,7 +107,7 @@ export class JournalRetention {
     return { ...run, phase: isThrough ? "finished" : "removing", next, removed, young };
   }
 
-  /** Removes rows whose ids follow each other. */
+  /** Removes rows with consecutive ids. */
   #remove(range: readonly Row[]): void {
     if (range.length === 0) return;
     const first = Number(range[0]?.["id"]);
@@ -146,7 +146,7 @@ function mayGo(row: Row, { retention, keepFrom }: RetentionRun): boolean {
   const { id, processed_at } = row;
   if (Number(id) < keepFrom) return true;
   const { settledBeforeMs } = retention;
-  // A row that was settled by hand may have no time; it counts as settled long ago.
+  // A row that was settled by hand may have no time; it counts as old.
   return settledBeforeMs !== undefined && Math.round(Number(processed_at) * 1_000) < settledBeforeMs;
 }
 

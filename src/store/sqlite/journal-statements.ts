@@ -1,11 +1,11 @@
 /**
- * The statements of the journal's writer, and the columns and the head that whoever reads the journal has in common with it. What they are for and in
- * which order they run: `journal-table.ts`.
+ * The SQL statements of the journal's writer, and the columns and the head that readers share with it.
+ * `journal-table.ts` uses them.
  */
 import { EVENT_SUSPECT_DEATHS } from "../../limits.ts";
 import { AT_MOST, type Connection } from "./connection.ts";
 
-/** Columns of a row that no statement but the insert writes, and those that change. */
+/** The columns that `journalRow` reads. */
 export const ROW_COLUMNS =
   "id, correlation_id, topic, source, payload, status, created_at, processed_at, error, outcome, reason, message_id, kind, " +
   "type, causation_id, timestamp, metadata, attempts, deaths, next_attempt_at, lease, hash";
@@ -20,6 +20,9 @@ export const READ_HEAD =
 
 /** Claimed by this lease for the attempt-th time and not settled since. */
 const HELD = "id = ? AND status = 'processing' AND lease = ? AND attempts = ?";
+
+/** Not of one of the topics, which are given as a JSON list. */
+const NOT_AMONG = "topic NOT IN (SELECT value FROM json_each(?))";
 
 export function journalStatements(connection: Connection) {
   const prepare = (sql: string) => connection.prepare(sql);
@@ -42,19 +45,19 @@ export function journalStatements(connection: Connection) {
     ),
     writeHead: prepare("UPDATE sqlite_sequence SET seq = ? || ' ' || ? WHERE name = 'journal_head'"),
     resetCounter: prepare("UPDATE sqlite_sequence SET seq = ? WHERE name = 'event_journal'"),
-    // SQLite takes a partial index only when its condition is written out.
+    // SQLite uses a partial index only if its condition is written out.
     claimable: prepare(
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND next_attempt_at IS NULL ` +
-        `AND kind = ? AND deaths < ? ORDER BY id ${AT_MOST}`,
+        `AND kind = ? AND deaths < ? AND ${NOT_AMONG} ORDER BY id ${AT_MOST}`,
     ),
     suspects: prepare(
       `SELECT ${ROW_COLUMNS} FROM event_journal WHERE status = 'pending' AND next_attempt_at IS NULL ` +
-        `AND kind = ? AND deaths >= ? ORDER BY id ${AT_MOST}`,
+        `AND kind = ? AND deaths >= ? AND ${NOT_AMONG} ORDER BY id ${AT_MOST}`,
     ),
-    // One consumer at a time: its rows stand in the index in the order of their ids.
+    // One consumer at a time: the index has its rows in the order of ids.
     awaited: prepare(
       `SELECT ${JOINED_COLUMNS} FROM delivery AS d CROSS JOIN event_journal AS j ON j.id = d.event WHERE d.awaits = ? ` +
-        `AND j.status = 'pending' AND j.kind = ? AND j.deaths >= ? AND j.deaths < ? ORDER BY d.event ${AT_MOST}`,
+        `AND j.status = 'pending' AND j.kind = ? AND j.deaths >= ? AND j.deaths < ? AND ${NOT_AMONG} ORDER BY d.event ${AT_MOST}`,
     ),
     awaitedKeys: prepare(
       "WITH RECURSIVE one(awaits) AS (SELECT min(awaits) FROM delivery WHERE awaits IS NOT NULL UNION ALL " +

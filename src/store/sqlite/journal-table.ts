@@ -1,6 +1,6 @@
 /**
- * The journal's rows: appending, claiming, settling, recovering. SPEC: J10-J27. Reading for people is `journal-query.ts`,
- * removing is `journal-retention.ts`.
+ * The journal's rows: append, claim, settle, recover. SPEC: J10-J27. `journal-query.ts` reads, `journal-retention.ts`
+ * removes.
  *
  *              claim                     settle done
  *   pending ──────────> processing ───────────────────> done
@@ -9,8 +9,8 @@
  *     ├────────────── recover / requeue ───────────────────┤
  *     └──conclude (cancelled)──> done <──conclude (discarded)┘
  *
- * Every method runs inside the writer's transaction. Ids and hashes are counted on in memory and the head is written once per
- * batch; a row costs one statement to append, and neighbours are claimed and settled by one statement together.
+ * Every method runs inside the writer's transaction. Ids and hashes are counted in memory, and the head is written once
+ * per batch. An append is one statement per row; consecutive rows are claimed and settled by one statement.
  */
 import type { Claim, ClaimRequest, Conclusion, Delivery, Settlement } from "../journal.ts";
 import { type Rejection, rejected } from "../rejection.ts";
@@ -27,9 +27,9 @@ import type { TableCache } from "./table-cache.ts";
 export type Appended = { readonly kind: "appended"; readonly ids: number[]; readonly repeated?: true } | Rejection;
 
 interface Head {
-  /** The greatest id in the journal or ever removed from it, by whomever. */
+  /** The greatest id ever in the journal. */
   lastId: number;
-  /** Of the last signed row. */
+  /** Hash of the last signed row. */
   hash: string;
   state: "written" | "moved";
 }
@@ -39,9 +39,9 @@ export class JournalTable implements TableCache {
   readonly #held = new HeldClaims();
   readonly #hasher = new RowHasher();
   #head: Head | undefined;
-  /** A skipped duplicate moves the engine's own id counter; ids that we never gave must not be skipped. */
+  /** A skipped duplicate advances the engine's id counter; unused ids must not be skipped. */
   #counterAhead = false;
-  /** Consumers that rows may wait for; undefined when they have to be read. */
+  /** Consumers that rows may wait for; undefined if they must be read. */
   #awaitedKeys: Set<string> | undefined;
   readonly #sql;
 
@@ -57,14 +57,15 @@ export class JournalTable implements TableCache {
     return outcome;
   }
 
-  claim({ lease, limit, kinds, suspects, consumers = [] }: ClaimRequest): Claim[] {
+  claim({ lease, limit, kinds, suspects, consumers = [], exceptTopics = [] }: ClaimRequest): Claim[] {
+    const except = JSON.stringify(exceptTopics);
     const offered = [...new Set(kinds)];
     const from = suspects?.from ?? Number.MAX_SAFE_INTEGER;
     const awaited = this.#awaitedAmong(consumers);
     const rows = firstById(
       offered.flatMap((kind) => [
-        this.#sql.claimable.all(kind, from, limit),
-        ...awaited.map((key) => this.#sql.awaited.all(key, kind, 0, from, limit)),
+        this.#sql.claimable.all(kind, from, except, limit),
+        ...awaited.map((key) => this.#sql.awaited.all(key, kind, 0, from, except, limit)),
       ]),
       limit,
     );
@@ -73,8 +74,8 @@ export class JournalTable implements TableCache {
       most === 0
         ? []
         : offered.flatMap((kind) => [
-            this.#sql.suspects.all(kind, from, most),
-            ...awaited.map((key) => this.#sql.awaited.all(key, kind, from, Number.MAX_SAFE_INTEGER, most)),
+            this.#sql.suspects.all(kind, from, except, most),
+            ...awaited.map((key) => this.#sql.awaited.all(key, kind, from, Number.MAX_SAFE_INTEGER, except, most)),
           ]);
     const claimed = firstById([rows, firstById(doubtful, most)], limit);
     const deliveries = this.#withoutAwaits(deliveriesOf(this.#connection, claimed));
@@ -85,7 +86,7 @@ export class JournalTable implements TableCache {
     return claims;
   }
 
-  /** The consumers that rows wait for, of those given. */
+  /** The given consumers that rows wait for. */
   #awaitedAmong(consumers: readonly string[]): readonly string[] {
     if (consumers.length === 0) return consumers;
     this.#awaitedKeys ??= new Set(this.#sql.awaitedKeys.all().map(({ awaits }) => String(awaits)));
@@ -104,7 +105,7 @@ export class JournalTable implements TableCache {
     return claimed;
   }
 
-  /** Ends the waiting of up to `limit` rows for a consumer; says how many there were. */
+  /** Ends the waiting of up to `limit` rows for a consumer and returns their number. */
   stopWaiting(key: string, limit: number): number {
     this.#writeDone();
     const ids = this.#sql.eventsAwaiting.all(key, limit).map(({ event }) => Number(event));
@@ -121,7 +122,7 @@ export class JournalTable implements TableCache {
     return this.#sql.held.get(id, lease, attempt) !== undefined;
   }
 
-  /** False, and nothing changed, when the claim is no longer held. */
+  /** False without a change if the claim is no longer held. */
   settle(settlement: Settlement, nowMs: number): boolean {
     if (isDone(settlement) && this.#held.isHeld(settlement)) {
       this.#held.done(settlement.id, endingOf(settlement), nowMs);
@@ -134,7 +135,7 @@ export class JournalTable implements TableCache {
     return true;
   }
 
-  /** Settles many, in order; says for each whether its claim was still held. */
+  /** Settles many claims in order; returns for each whether its claim was still held. */
   settleAll(settlements: readonly Settlement[], nowMs: number): boolean[] {
     if (settlements.every((one) => isDone(one) && this.#held.isHeld(one))) {
       return settlements.map((one) => this.settle(one, nowMs));
@@ -148,7 +149,7 @@ export class JournalTable implements TableCache {
       if (count > 1 && this.#settleTogether(settlements.slice(start, start + count), nowMs)) {
         for (let i = 0; i < count; i++) held.push(true);
       } else {
-        // One by one as far as the range went: at least one of it was lost.
+        // One by one within this range: at least one of its claims was lost.
         const end = start + Math.max(count, 1);
         for (const one of settlements.slice(start, end)) held.push(this.settle(one, nowMs));
       }
@@ -181,7 +182,7 @@ export class JournalTable implements TableCache {
     });
   }
 
-  /** Closes rows that stand at one status; gives the ids of those that did. */
+  /** Closes rows that have the status `from`; returns their ids. */
   conclude(ids: readonly number[], { from, ending }: Conclusion, nowMs: number): number[] {
     this.#writeDone();
     return ids.filter((id) => {
@@ -234,12 +235,12 @@ export class JournalTable implements TableCache {
       ids.push(id);
     }
     if (repeated.length === 0) return { kind: "appended", ids };
-    // When all of them are taken: what is refused changes nothing.
+    // Only when all entries are accepted: a refused append changes no row.
     for (const { id, entry } of repeated) this.#repeat(id, entry);
     return { kind: "appended", ids, repeated: true };
   }
 
-  /** A success makes up for a failure or a refusal; a refusal or failure replaces a refusal. Other rows stay as they are. */
+  /** A success replaces a failure or refusal; a refusal or failure replaces a refusal. Other rows are unchanged. */
   #repeat(id: number, { as, createdAt }: EncodedEntry): void {
     const ending = as.status === "done" ? as.ending : undefined;
     if (ending !== undefined) this.#sql.replaceRefusal.run("done", createdAt, null, ending.outcome, ending.reason, id);
@@ -247,7 +248,10 @@ export class JournalTable implements TableCache {
     else if (as.status === "failed") this.#sql.replaceRefusal.run("failed", createdAt, as.error, null, null, id);
   }
 
-  /** A later entry was refused, so the earlier ones go too. By their ids: a savepoint for every call would cost as much as a row. */
+  /**
+   * A later entry was refused, so the earlier ones are removed by id: a savepoint for every call would cost as much as
+   * a row.
+   */
   #takeBack(before: Head): void {
     for (let id = before.lastId + 1; id <= this.#readHead().lastId; id++) this.#held.release(id);
     this.#sql.removeAfter.run(before.lastId);
@@ -255,7 +259,7 @@ export class JournalTable implements TableCache {
     this.#counterAhead = true;
   }
 
-  /** The new row's id, or undefined when the message is there already. */
+  /** The new row's id, or undefined if the message id exists already. */
   #appendOne(entry: EncodedEntry): number | undefined {
     const head = this.#readHead();
     const id = head.lastId + 1;
@@ -296,7 +300,7 @@ export class JournalTable implements TableCache {
     return id;
   }
 
-  /** The id of the row that holds the same message, topic and source; undefined when the content differs. */
+  /** The id of the row with the same message, topic and source; undefined if the content differs. */
   #idOfSame(entry: EncodedEntry): number | undefined {
     const row = this.#sql.byMessageId.get(entry.messageId);
     return row !== undefined && holdsSameContent(row, entry) ? Number(row["id"]) : undefined;
@@ -331,7 +335,7 @@ export class JournalTable implements TableCache {
     }
   }
 
-  /** Settles rows of one lease, ids ascending, if all of their claims are held; otherwise changes nothing. */
+  /** Settles rows of one lease with ascending ids if all claims are held; otherwise changes no row. */
   #settleTogether(settlements: readonly Settlement[], nowMs: number): boolean {
     const first = settlements[0]!;
     const ids = settlements.map(({ id }) => id);
@@ -341,7 +345,7 @@ export class JournalTable implements TableCache {
     return true;
   }
 
-  /** Writes what was settled because its claim was known to be held; whoever looks at claims in the table asks for it first. */
+  /** Writes the settlements known to be valid. Called before claims are looked up in the table. */
   #writeDone(): void {
     for (const rows of this.#held.takeDone()) this.#settleRows(rows);
   }
@@ -351,7 +355,7 @@ export class JournalTable implements TableCache {
     const first = ids[0]!;
     const areNeighbours = ids.every((id, index) => id === first + index);
     if (areNeighbours) this.#sql.settleRange.run(at, outcome, reason, first, first + ids.length - 1);
-    // Rows of others lie in between: the commands that emitted them, for one.
+    // Other rows lie in between, for example the commands that emitted the events.
     else this.#sql.settleAmong.run(at, outcome, reason, JSON.stringify(ids));
   }
 
@@ -370,14 +374,14 @@ export class JournalTable implements TableCache {
     return this.#head;
   }
 
-  /** Somebody has emptied the engine's table of counters, as people do to count from 1 again: the head is what the rows say. */
+  /** The engine's table of counters was emptied by hand (to restart ids at 1): the head is rebuilt from the rows. */
   #foundHead(): Row {
     this.#sql.findHead.run();
     return this.#sql.readHead.get()!;
   }
 }
 
-/** The first rows of several lists, each of which is in order. A row may wait for several consumers, and counts once. */
+/** The first rows of several ordered lists. A row may wait for several consumers, and counts once. */
 function firstById(lists: readonly Row[][], limit: number): Row[] {
   const given = lists.filter((rows) => rows.length > 0);
   if (given.length < 2) return given[0]?.slice(0, limit) ?? [];
@@ -385,7 +389,7 @@ function firstById(lists: readonly Row[][], limit: number): Row[] {
   return [...byId.values()].sort((a, b) => Number(a["id"]) - Number(b["id"])).slice(0, limit);
 }
 
-/** The row as its claim left it. The row is ours and changed in place: copying it costs more than reading it did. */
+/** The row after its claim, changed in place: a copy costs more than the read did. */
 function claimOf(row: Row, lease: number, deliveries: ReadonlyMap<number, readonly Delivery[]>): Claim {
   const attempt = Number(row["attempts"]) + 1;
   row["status"] = "processing";

@@ -1,6 +1,6 @@
 /**
- * Values as text. `JSON.stringify` writes `\u` only for control characters and lone surrogates, so a text without it needs no
- * walk to know that no NUL and no lone surrogate is inside; one with it is looked at closely. SPEC: S15.
+ * Values as JSON text. `JSON.stringify` writes `\u` only for control characters and lone surrogates. A text without it
+ * needs no walk; one with it is checked for NUL and lone surrogates. SPEC: S15.
  */
 import { thrownText } from "../../message/error-data.ts";
 import { findImpurity, type JsonLimits } from "../../message/json.ts";

@@ -1,4 +1,6 @@
-/** The labels of addresses, for information flow. SPEC: S17. */
+/**
+ * The taint labels of addresses. SPEC: S17.
+ */
 import type { LabelWrite } from "../commit.ts";
 import type { DocumentRef } from "../document.ts";
 import { checkRef } from "../request-check.ts";
@@ -6,7 +8,7 @@ import type { LoadedDocument } from "../store.ts";
 import type { Connection } from "./connection.ts";
 import { jsonText } from "./json-text.ts";
 
-/** A label write as text; no labels remove those that are there. */
+/** A label write as text; an empty one removes the labels. */
 export interface EncodedLabelWrite extends DocumentRef {
   readonly path: string;
   readonly labels: string | undefined;
@@ -19,7 +21,7 @@ export function encodeLabelWrite(write: LabelWrite): EncodedLabelWrite {
   return { scope, id, path: jsonText("a path", path), labels: text };
 }
 
-/** Undefined for none. */
+/** Undefined if there are none. */
 export function labelWritesText(writes: readonly LabelWrite[]): string | undefined {
   if (writes.length === 0) return undefined;
   const plain = writes.map(({ scope, id, path, labels }) => ({ scope, id, path, labels }));
@@ -48,7 +50,7 @@ export class LabelTable {
     this.#sql.removeAll.run(document);
   }
 
-  /** Whether anything at all is labelled. */
+  /** Whether the store has any label. */
   get isAny(): boolean {
     return this.#sql.any.get() !== undefined;
   }

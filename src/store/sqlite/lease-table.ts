@@ -1,9 +1,9 @@
 /**
- * Leases: who may hold journal rows, and until when. A lease is a row until it ends (closed, or found expired by `recover`);
- * its number is never given again, so it is the fencing epoch too. SPEC: J20-J22.
+ * Leases: which holders may keep journal rows, and until when. A lease is a row until it ends (closed, or expired and
+ * found by `recover`). Its number is never reused, so it is also the fencing token. SPEC: J20-J22.
  *
- * `recover` also ends the lease of a process that is provably dead (`process-identity.ts`), so that the next start need not
- * wait for the expiry. The column `holder` has the name of the process, `running` the consumers that it runs.
+ * `recover` also ends the lease of a provably dead process (`process-identity.ts`), so that the next start need not
+ * wait for the expiry. The column `holder` identifies the process, `running` lists its consumers.
  */
 import type { Lease } from "../store.ts";
 import type { Connection } from "./connection.ts";
@@ -33,7 +33,7 @@ export class LeaseTable {
     return { lease: Number(row?.["id"]), expiresAtMs };
   }
 
-  /** Names the consumers that run under a lease, instead of those named before. */
+  /** Sets the consumers that run under a lease; replaces the earlier set. */
   run(lease: number, keys: readonly string[]): void {
     this.#sql.run.run(JSON.stringify(keys), lease);
   }
@@ -45,7 +45,7 @@ export class LeaseTable {
     });
   }
 
-  /** False when the lease has ended. One that expired and that nobody missed comes back to life. */
+  /** False if the lease has ended. An expired lease that was not recovered yet becomes live again. */
   renew(lease: number, nowMs: number, durationMs: number): boolean {
     return this.#sql.renew.run(nowMs + durationMs, lease) > 0;
   }
@@ -58,7 +58,7 @@ export class LeaseTable {
     this.#sql.end.run(lease);
   }
 
-  /** Ends every lease that is expired, or whose process no longer is. */
+  /** Ends every lease that is expired or whose process is dead. */
   endDead(nowMs: number): void {
     this.#sql.endExpired.run(nowMs);
     for (const { id, holder } of this.#sql.holders.all()) {

@@ -1,17 +1,17 @@
 /**
- * A thread with a connection of its own that copies the write-ahead log into the database, while the event loop goes on and other batches are
- * written. It does nothing unasked, and nothing of it keeps the process alive but a copy that is under way.
+ * A thread with its own connection that copies the write-ahead log into the database while batches are written. It acts
+ * only on request, and only a copy in progress keeps the process alive.
  *
  *   starting, idle ──copy()──> copying ──answer──> idle        any ──an error outside the engine, the end of the thread──> gone
  *
- * Its program is a text and not a file: a file would have to be found again in every bundle that this one ends up in. It holds what must be
- * done beside the event loop and nothing else; when to copy is decided in `checkpoints.ts`.
+ * Its program is a text, because a file would have to be located again in every bundle. It contains only the work
+ * outside the event loop; `checkpoints.ts` decides when to copy.
  */
 import { Worker } from "node:worker_threads";
 import { settingsOf } from "./connection.ts";
 import type { ResolvedOptions } from "./options.ts";
 
-/** What came of a copy. Frames of the log, and how many of them are in the database; or what the engine said instead. */
+/** The result of a copy: frames in the log and how many of them are in the database, or the engine's error. */
 export type Copied =
   | { readonly kind: "copied"; readonly log: number; readonly checkpointed: number }
   | { readonly kind: "failed"; readonly message: string; readonly errcode: number }
@@ -19,7 +19,7 @@ export type Copied =
 
 const GONE: Copied = { kind: "gone" };
 
-/** Whatever fails here without the engine's code ends the thread, which is an answer too. */
+/** An error without an engine code ends the thread, which also counts as an answer. */
 const PROGRAM = `
 const { parentPort, workerData } = require("node:worker_threads");
 const { DatabaseSync } = require("node:sqlite");
@@ -46,7 +46,7 @@ parentPort.on("message", (order) => {
 });
 `;
 
-/** It keeps a page of the database at a time and no objects to speak of; by itself it would take as much as a program may. */
+/** The thread holds one page at a time and few objects; the default limits are those of a whole program. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1 };
 
 export class LogCopier {
@@ -57,16 +57,16 @@ export class LogCopier {
   #copied: Promise<Copied> | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Throws where no thread can be had. `file` is the database, wherever the process is by now. */
+  /** Throws if no thread can be started. `file` is absolute, because the process may change its directory. */
   constructor(file: URL, options: ResolvedOptions) {
-    // A file that is gone is not to be made anew.
+    // A missing file must not be created.
     const workerData = { url: `${file}?mode=rw`, settings: settingsOf(options, false) };
     this.#worker = new Worker(PROGRAM, {
       eval: true,
       name: "millrace checkpoints",
       workerData,
       env: {},
-      // The event loop's own thread has said it already, on runtimes where the engine is called experimental.
+      // The main thread has printed this warning already, on runtimes where the engine is experimental.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       resourceLimits: RESOURCE_LIMITS,
     });
@@ -81,7 +81,7 @@ export class LogCopier {
     });
   }
 
-  /** One at a time. */
+  /** One copy at a time. */
   copy(): Promise<Copied> {
     if (this.#isGone) return Promise.resolve(GONE);
     this.#worker.ref();
@@ -92,7 +92,7 @@ export class LogCopier {
     return this.#copied;
   }
 
-  /** Lets a copy that is under way end, and the thread after it. */
+  /** Waits for a copy in progress, then ends the thread. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

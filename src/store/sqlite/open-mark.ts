@@ -1,6 +1,7 @@
 /**
- * A mark in the file while a process has it open for writing. The last commits are in the log beside the file then, and a copy of the file alone
- * lacks them, though it is whole in itself. SPEC: S133. Of several processes the last to open has the mark; a process that was killed leaves it.
+ * A mark in the file while a process has it open for writing. Then the last commits are in the log beside it, so a copy
+ * of the file alone lacks them although it is consistent. SPEC: S133. Of several processes, the last to open owns the
+ * mark; a killed process leaves it.
  */
 import { existsSync } from "node:fs";
 import type { Host } from "../../host/host.ts";
@@ -16,7 +17,9 @@ export class OpenMark {
     this.#name = host.id();
   }
 
-  /** The log is copied into the file after that, and the mark with it. A full disk can still be read: the file stays without a mark. */
+  /**
+   * The log with the mark is copied into the file afterwards. With a full disk the file stays readable, without a mark.
+   */
   set(): void {
     try {
       this.#connection.prepare("UPDATE store_file SET opened_by = ?").run(this.#name);
@@ -35,7 +38,7 @@ export function hasLog(path: string): boolean {
   return existsSync(`${path}-wal`);
 }
 
-/** One sentence on a file that was opened without a log beside it; undefined when it is complete. */
+/** One sentence about a file that was opened without its log; undefined if it is complete. */
 export function incomplete(connection: Connection): string | undefined {
   const { opened_by } = connection.prepare("SELECT opened_by FROM store_file").get() ?? {};
   if (opened_by === null || opened_by === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * Opening: what the file is, whether this engine and this version may use it, its settings, its schema. Everything that can be
- * wrong with a file is found here, before anything is written to it, and said in a sentence.
+ * Opens a store: checks the file, the engine version and the format, then applies settings and schema. All problems of
+ * a file are found here, before a write to it, and reported in one sentence.
  */
 
 import { pause } from "../../host/pause.ts";
@@ -14,10 +14,10 @@ import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from "./schema.ts";
 import { engineTrouble } from "./sqlite-error.ts";
 import { SqliteStore } from "./store.ts";
 
-/** Between two tries while another process makes or recovers the file. */
+/** Delay between attempts while another process creates or recovers the file. */
 const RETRY_MS = 2;
 
-/** Opens the store in a file, and makes the file if it is not there. */
+/** Opens the store in a file; creates the file if it does not exist. */
 export function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   return openWith(resolveOptions(options));
 }
@@ -59,29 +59,30 @@ function openOnce(options: ResolvedOptions): Store {
   }
 }
 
-/** The engine flushes the directory too when it has made its log, but does not look whether that worked. */
+/** The engine flushes the directory after creating its log, but ignores errors. */
 function flushNames(connection: Connection, options: ResolvedOptions): void {
-  // Any read makes the log.
+  // Any read creates the log.
   readPragma(connection, "user_version");
   flushDirectory(options.path);
 }
 
 /**
- * A log that a dead process left may end with a commit whose flush had failed: it is in the system's memory, and a later flush
- * succeeds without writing it. What is added behind it would be lost with it, so the log is copied into the database and
- * begun anew. Where that is refused another process is alive, and the engine's index of the log still knows where it ended.
+ * The log of a dead process may end with a commit whose flush failed: it is in the system's memory, and a later flush
+ * succeeds without writing it. Commits appended after it would be lost with it, so the log is copied into the database
+ * and restarted. If that is refused, another process is alive, and the engine's shared index still knows the end of the
+ * log.
  */
 function copyLeftLog(connection: Connection): void {
   try {
     connection.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
-    // A full disk can still be read.
+    // A store on a full disk can still be read.
     const trouble = engineTrouble(error);
     if (trouble !== "busy" && trouble !== "full") throw error;
   }
 }
 
-/** A look through a connection that can only read: the first bytes of the file may be older than its log. */
+/** Checks with a read-only connection: the first bytes of the file may be older than its log. */
 function inspect(options: ResolvedOptions): void {
   const connection = openConnection(options, true);
   try {
@@ -118,7 +119,7 @@ function createSchema(connection: Connection, options: ResolvedOptions): void {
   connection.exec("PRAGMA synchronous = FULL");
   connection.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have created them between the first look and the lock.
+    // Another process may have created them before this one got the lock.
     if (requireKnownVersion(connection, options) === 0) {
       connection.exec(SCHEMA);
       connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`);

@@ -7,23 +7,23 @@ import { checkPayloadBound } from "../request-check.ts";
 import { StoreError } from "../store.ts";
 
 export interface SqliteStoreOptions {
-  /** The database file. Made if it is not there, with its directory; both readable by their owner only. */
+  /** The database file. It and its directory are created if missing, readable only by their owner. */
   readonly path: string;
   /**
-   * What an acknowledged write survives: `"power"` (default) a power failure, `"process"` only the end of the process, at
-   * a fraction of the cost.
+   * The failures that an acknowledged write survives: `"power"` (default) a power failure, `"process"` only the end of
+   * the process, at a fraction of the cost.
    */
   readonly durability?: "power" | "process";
-  /** Time, chance and tasks. Default: those of the runtime. */
+  /** Clock, randomness and tasks. Default: those of the runtime. */
   readonly host?: Host;
-  /** Opens an existing file for reading only: every write fails, nothing is created. */
+  /** Opens an existing file for reading only: every write fails, and no file is created. */
   readonly readOnly?: boolean;
   readonly tuning?: Partial<SqliteTuning>;
 }
 
-/** Bounds of the writer. The defaults hold the event loop for at most about 20 ms. */
+/** Limits of the writer. The defaults block the event loop for at most about 20 ms. */
 export interface SqliteTuning {
-  /** A batch takes no further job after this much work. */
+  /** A batch takes no further job after this time. */
   readonly batchMs: number;
   readonly batchJobsMax: number;
   readonly batchBytesMax: number;
@@ -35,17 +35,17 @@ export interface SqliteTuning {
   /** Pages of the write-ahead log after which it is copied into the database file. */
   readonly checkpointPages: number;
   /**
-   * Whether a thread of its own copies it, which is started when the log is that long for the first time. Otherwise, and where no thread can be
-   * had, it is copied between two batches, and the event loop waits for it.
+   * Whether a thread copies the log, started when the log is long for the first time. Otherwise, or if no thread is
+   * available, it is copied between two batches and blocks the event loop.
    */
   readonly checkpointThread: boolean;
   /** Page cache of the one connection. */
   readonly cacheBytes: number;
-  /** Bytes of one message's data in the journal; a larger one is refused. At most 1 MiB. */
+  /** Limit of bytes of one journal message's data; larger ones are refused. At most 1 MiB. */
   readonly payloadBytesMax: number;
-  /** How many commits of a space its change feed can go back. */
+  /** How many commits of a space the change feed reaches back. */
   readonly feedCommits: number;
-  /** How many commits are remembered for the replay check and `originCommitted`, over all spaces. */
+  /** How many commits are kept for the replay check and `originCommitted`, over all spaces. */
   readonly commitsRemembered: number;
 }
 

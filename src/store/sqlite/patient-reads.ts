@@ -1,6 +1,6 @@
 /**
- * Reads that may meet another process's recovery, which is over in a moment: they are tried again for as long as a writer would wait for its lock.
- * Whatever else goes wrong is told in words of the seam.
+ * Retries reads that meet a short recovery by another process, for as long as a writer would wait for its lock. Other
+ * errors become a `StoreError`.
  */
 import type { Host } from "../../host/host.ts";
 import { pause } from "../../host/pause.ts";

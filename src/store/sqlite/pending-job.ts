@@ -1,4 +1,6 @@
-/** A caller's job: it keeps the result of its last run and answers the caller's promise itself, without a step in between. */
+/**
+ * A caller's job: it keeps the result of its last run and resolves the caller's promise directly.
+ */
 import type { Rejection } from "../rejection.ts";
 import { StoreError, type StoreErrorCode } from "../store.ts";
 import type { Job } from "./job-queue.ts";
@@ -31,7 +33,7 @@ export class PendingJob<T> implements Job {
   }
 }
 
-/** The error that stands for a rejection where a method has no outcome to put it into. */
+/** The error for a rejection if the method's result has no outcome. */
 export function errorOf({ class: rejectionClass, reason, message }: Rejection): StoreError {
   return new StoreError(rejectionClass === "unknown" ? "STORE_STOPPED" : codeOf(reason), message);
 }

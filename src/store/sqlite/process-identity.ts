@@ -1,15 +1,15 @@
 /**
- * Which process holds a lease, named so that another one on the same machine can see that it is dead.
+ * Identifies the process that holds a lease, so that another process on the same machine can tell that it is dead.
  *
- * The name is (boot of the machine, process namespace, process id, start time of the process). All four are needed: a number
- * alone is reused, and looks dead from another container that shares the file. Where the operating system does not tell
- * (anything but Linux), nobody is provably dead and a lease ends by its expiry alone.
+ * The identity is (boot id, process namespace, process id, start time). All four are needed: process ids are reused,
+ * and look dead from another container that shares the file. On systems other than Linux no process is provably dead,
+ * and a lease ends only by its expiry.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import { pid } from "node:process";
 
 interface Identity {
-  /** Boot and namespace: where process ids can be compared. */
+  /** Boot and namespace: process ids are comparable within both. */
   readonly place: string;
   readonly pid: number;
   readonly start: string;
@@ -18,7 +18,7 @@ interface Identity {
 let own: string | undefined;
 let known = false;
 
-/** The name of this process, or undefined where there is none to be had. */
+/** The identity of this process; undefined if unavailable. */
 export function ownIdentity(): string | undefined {
   if (known) return own;
   known = true;
@@ -32,7 +32,7 @@ export function isProvablyDead(identity: string): boolean {
   const mine = parse(ownIdentity());
   const theirs = parse(identity);
   if (!mine || !theirs || mine.place !== theirs.place) return false;
-  // Another start time under that number: the number was given to a new process.
+  // A different start time means that the id was reused.
   return startOf(theirs.pid) !== theirs.start;
 }
 
@@ -48,15 +48,18 @@ function ownPlace(): string | undefined {
   return boot === undefined || namespace === undefined ? undefined : `${boot}/${namespace}`;
 }
 
-/** Clock ticks since boot at which the process started: field 22, counted behind the name, which may hold anything. */
+/**
+ * Clock ticks since boot at the start of the process: field 22, counted after the name, which may contain any
+ * character.
+ */
 function startOf(process: number): string | undefined {
   const stat = readOrUndefined(() => readFileSync(`/proc/${process}/stat`, "utf8"));
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  // A zombie has ended; only its parent has not asked yet.
+  // A zombie has ended; its parent has not collected it yet.
   return fields?.[0] === "Z" ? undefined : fields?.[19];
 }
 
-/** What cannot be read is not there: the process is gone, or this is no Linux. */
+/** Undefined if unreadable: the process has ended, or this is not Linux. */
 function readOrUndefined(read: () => string): string | undefined {
   try {
     return read();

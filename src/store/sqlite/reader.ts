@@ -1,4 +1,6 @@
-/** A second connection that can only read, for what reads long: it sees one moment while the writer goes on. */
+/**
+ * A second, read-only connection for long reads: it sees one snapshot while the writer continues.
+ */
 import type { DocumentRef } from "../document.ts";
 import type { LoadResult } from "../store.ts";
 import { type Connection, configure, openConnection } from "./connection.ts";
@@ -10,7 +12,7 @@ export interface Reader extends AsyncDisposable {
   readonly connection: Connection;
 }
 
-/** Its moment is that of its first read. */
+/** The snapshot is taken at its first read. */
 export function openReader(options: ResolvedOptions): Reader {
   const connection = openConnection(options, true);
   configure(connection, options, true);
@@ -24,7 +26,7 @@ export function openReader(options: ResolvedOptions): Reader {
   };
 }
 
-/** Documents as of one moment, with pauses in which the event loop goes on; the list is not to be changed meanwhile. */
+/** Loads documents from one snapshot and yields to the event loop in between; `refs` must not change meanwhile. */
 export async function loadInSlices(
   options: ResolvedOptions,
   space: string,

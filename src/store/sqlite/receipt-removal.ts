@@ -1,7 +1,7 @@
 /**
- * Removing receipts whose end has come. SPEC: S103-S105. They are found by their names, which begin with the time of what they are of, and known by
- * the column that only receipts have. It works in small steps, each a job of its own, so that a file with millions of them does not hold the
- * event loop. Every step works by the horizon as it is then, which the first has moved.
+ * Removes expired receipts. SPEC: S103-S105. They are found by name, which contains the creation time, and recognized
+ * by the column `made_at`. Works in small steps, each its own job, so that millions of receipts do not block the event
+ * loop. Every step uses the current horizon, which the first step has moved.
  */
 import { SHARED_SCOPE } from "../document.ts";
 import { eventOf, namesMadeBefore } from "../receipt-name.ts";
@@ -10,18 +10,18 @@ import type { Connection, Row } from "./connection.ts";
 import type { Space } from "./space-table.ts";
 import type { Tables } from "./tables.ts";
 
-/** Rows looked at in one job, and ranges of names: most of them are empty. */
+/** Rows and name ranges checked per job; most ranges are empty. */
 const JOB_ROWS = 500;
 const JOB_RANGES = 100;
 
-/** Where a run stands: a value, so that a job which is run again starts where the one before it ended. */
+/** State of a run. Immutable, so that a repeated job starts where the last one ended. */
 export interface ForgettingRun {
   readonly request: ForgetRequest;
   readonly phase: "removing" | "finished";
-  /** Row of the space to look through, and its range of names. */
+  /** Row of the current space, and the index of its name range. */
   readonly space: number;
   readonly range: number;
-  /** Names up to this one have been looked at; the whole range is left where it is empty. */
+  /** Names up to this one have been checked; empty at the start of a range. */
   readonly after: string;
   readonly removed: number;
 }
@@ -32,7 +32,7 @@ export function startForgetting(request: ForgetRequest): ForgettingRun {
 
 export class ReceiptRemoval {
   readonly #tables: Tables;
-  /** By space and range: up to this name there is nothing with an end. A file may have millions of receipts from before they had one. */
+  /** By space and range: no receipt up to this name can expire. Avoids repeated scans of receipts without an end. */
   readonly #lasting = new Map<string, string>();
   readonly #sql;
 
@@ -41,7 +41,7 @@ export class ReceiptRemoval {
     this.#sql = statements(connection);
   }
 
-  /** As much as one job may do. */
+  /** The work of one job. */
   advance(run: ForgettingRun): ForgettingRun {
     const { receipts } = this.#tables;
     receipts.raiseHorizon(run.request.madeBeforeMs);
@@ -77,7 +77,7 @@ export class ReceiptRemoval {
       after = String(row["name"]);
       allLast &&= row["made_at"] === null;
       if (allLast) this.#lasting.set(place, after);
-      // The last row stays: its number must not come back, since others may refer to it.
+      // The last row stays: its number must not be reused, because other rows may refer to it.
       if (row["made_at"] !== null && Number(row["id"]) < lastRow && this.#removed(space, row)) removed++;
     }
     const next = found.length < rows ? { range: run.range + 1, after: "" } : { after };

@@ -1,9 +1,12 @@
-/** The horizon, and what the journal says of the events that receipts are of. SPEC: S100-S102. Removing them is `receipt-removal.ts`. */
+/**
+ * The receipt horizon, and the journal status of events with receipts. SPEC: S100-S102. `receipt-removal.ts` removes
+ * receipts.
+ */
 import type { Connection } from "./connection.ts";
 import type { TableCache } from "./table-cache.ts";
 
 export class ReceiptTable implements TableCache {
-  /** Undefined when it has to be looked up. */
+  /** Undefined if it must be read. */
   #horizonMs: number | undefined;
   readonly #sql;
 
@@ -15,7 +18,7 @@ export class ReceiptTable implements TableCache {
     };
   }
 
-  /** Of what was made before, receipts may have been removed. 0 while none was. */
+  /** Receipts of messages made before this time may have been removed. 0 if none was. */
   get horizonMs(): number {
     this.#horizonMs ??= Number(this.#sql.horizon.get()?.["made_before_ms"] ?? 0);
     return this.#horizonMs;
@@ -32,13 +35,13 @@ export class ReceiptTable implements TableCache {
     return this.#sql.status.get(messageId) !== undefined;
   }
 
-  /** Whether it is there and may be handed out, now or when it is requeued. */
+  /** Whether the event exists and may still be claimed, now or after a requeue. */
   isUnsettled(messageId: string): boolean {
     const row = this.#sql.status.get(messageId);
     return row !== undefined && row["status"] !== "done";
   }
 
-  /** Nothing is held back. */
+  /** There are no buffered writes. */
   flush(): void {}
 
   forget(): void {

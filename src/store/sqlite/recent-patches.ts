@@ -1,20 +1,20 @@
 /**
- * Patches since the last snapshots of documents, as far as this process has written them itself. A document that is written often gets
- * a snapshot often, and looking for each of its patches among the changes cost more than writing it. Bounded in size: what
- * is not here is read back. SPEC: S92.
+ * Cache of the patches since the last snapshot, for documents that this process writes. A frequently written document
+ * gets frequent snapshots, and reading its patches back cost more than writing it. Limited in size: missing patches are
+ * read from the changes. SPEC: S92.
  */
 import type { PathOperation } from "../path-operation.ts";
 import type { StoredDocument } from "./stored-document.ts";
 
-/** Characters kept, over all documents. */
+/** Limit of characters over all documents. */
 const LENGTH_MAX = 4_194_304;
 
 export class RecentPatches {
-  /** Lists of operations, each with a comma before it. */
+  /** Lists of operations, each preceded by a comma. */
   readonly #texts = new Map<StoredDocument, string>();
   #length = 0;
 
-  /** A snapshot was made: from here on its patches are kept. */
+  /** A snapshot was made: later patches are cached. */
   begin(document: StoredDocument): void {
     this.drop(document);
     this.#texts.set(document, "");
@@ -36,7 +36,7 @@ export class RecentPatches {
     this.#texts.delete(document);
   }
 
-  /** All patches since the snapshot, oldest first; undefined when they are not known here. */
+  /** All patches since the snapshot, oldest first; undefined if they are not cached. */
   of(document: StoredDocument): readonly (readonly PathOperation[])[] | undefined {
     const text = this.#texts.get(document);
     return text === undefined ? undefined : JSON.parse(`[${text.slice(1)}]`);

@@ -1,15 +1,15 @@
 /**
- * The tables of a store's file. `user_version` is the number of the format: a file of another number is refused.
- * The meaning of the columns is in `docs/decisions/0002-the-store.md`.
+ * The tables of a store file. `user_version` is the format number: a file with another number is refused.
+ * `docs/decisions/0002-the-store.md` explains the columns.
  *
- * `event_journal` keeps the columns and index names of ADR 004. A row inserted by hand with those columns alone is an
- * ordinary pending event. Its indexes are shaped for the hot path: an event that is published, handled and settled enters
- * and leaves one index of unsettled rows and enters the others once (settling costs 2.5 us; 4.9 us with the ADR's own
- * shapes). SPEC: S82, S84, S86.
+ * `event_journal` has the columns and index names of ADR 004. A row inserted by hand with only those columns is an
+ * ordinary pending event. The indexes are shaped for the hot path: an event that is published, handled and settled
+ * enters and leaves one index of unsettled rows and enters the others once (settling costs 2.5 us; 4.9 us with the
+ * ADR's own shapes). SPEC: S82, S84, S86.
  */
 import { DOCUMENT_VIEW } from "./document-view.ts";
 
-/** "Mill" in ASCII: marks a file as ours. */
+/** "Mill" in ASCII: marks our files. */
 export const APPLICATION_ID = 0x4d696c6c;
 
 /** Raise it with every change of `SCHEMA` that an older build cannot read or write. Files of version 0.1 have 1 to 9. */

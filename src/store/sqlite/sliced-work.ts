@@ -1,10 +1,12 @@
-/** Upkeep that takes several jobs, each of bounded length: `upkeep.ts` runs one such work at a time. */
+/**
+ * Upkeep in several bounded jobs: `upkeep.ts` runs one such work at a time.
+ */
 import type { Space } from "./space-table.ts";
 
 export interface SlicedWork {
-  /** Of the document that it is about. */
+  /** Row of its document. */
   readonly row: number;
   readonly isDone: boolean;
-  /** Does one slice; answers the bytes that it read and wrote. */
+  /** Does one slice and returns the bytes that it read and wrote. */
   advance(space: Space): number;
 }

@@ -1,7 +1,7 @@
 /**
- * The parts of a snapshot. A snapshot is a list of parts, and each part a list of operations: applied in order to no document, they give the value.
- * A small snapshot is one part that sets the whole. A large one is cut where containers and texts are, so that writing and reading a part takes
- * bounded time, whatever the size of the document. SPEC: S127.
+ * The parts of a snapshot. Each part is a list of operations; applied in order to an absent document, they give the
+ * value. A small snapshot is one part that sets the whole. A large one is cut at containers and texts, so that each
+ * part takes bounded time to write and read. SPEC: S127.
  *
  *   [{"op":"set","path":[],"value":{}}, {"op":"merge","path":[],"value":{"a":1,"b":[]}}]
  *   [{"op":"splice","path":["b"],"index":0,"remove":0,"insert":[…]}, {"op":"set","path":["c"],"value":""}]
@@ -14,12 +14,15 @@ import type { PathOperation } from "../path-operation.ts";
 
 export type PartOperation =
   | PathOperation
-  /** Puts keys into the object at the path. */
+  /** Adds keys to the object at the path. */
   | { readonly op: "merge"; readonly path: Path; readonly value: JsonObject }
-  /** Adds to the end of the text at the path. */
+  /** Appends to the text at the path. */
   | { readonly op: "append"; readonly path: Path; readonly value: string };
 
-/** A value that was parsed or built here is not shared: copying a wide document for each of its patches took a millisecond each. */
+/**
+ * Parsed or built values are not shared, so they may be changed in place: a copy of a wide document took a millisecond
+ * per patch.
+ */
 export const inPlace: Own = (container) => container;
 
 /** The value after the operations, which may change it in place. */
@@ -46,7 +49,7 @@ function applyOne(value: Json | undefined, operation: PartOperation): Json | und
   return value;
 }
 
-/** A container or a text that is larger than a part, as far as it has been written. */
+/** A container or text larger than a part, and the position up to which it is written. */
 type Frame =
   | {
       readonly kind: "object";
@@ -62,7 +65,7 @@ type Frame =
 const AROUND_OPERATION = 64;
 const AROUND_ELEMENT = 4;
 
-/** Cuts a value into parts of about so many bytes, one each time it is asked. The value must not change meanwhile. */
+/** Cuts a value into parts of about `partBytes`. The value must not change meanwhile. */
 export class PartWriter {
   readonly #partBytes: number;
   readonly #frames: Frame[] = [];
@@ -74,7 +77,7 @@ export class PartWriter {
     this.#partBytes = partBytes;
   }
 
-  /** Whether every part was given. */
+  /** Whether every part was returned. */
   get isDone(): boolean {
     return this.#begun && this.#frames.length === 0;
   }
@@ -102,7 +105,7 @@ export class PartWriter {
     return !isPlain && measure(value, this.#partBytes) > this.#partBytes;
   }
 
-  /** Begins a value that is too large for one part: gives the empty one that later operations fill. */
+  /** Begins a value that is too large for one part: returns the empty value that later operations fill. */
   #open(path: Path, value: Json): Json {
     if (typeof value === "string") {
       this.#frames.push({ kind: "text", path, value, at: 0 });
@@ -116,7 +119,10 @@ export class PartWriter {
     return {};
   }
 
-  /** Writes from the innermost frame on; answers the bytes, or that the rest of the part is too small for the next element. */
+  /**
+   * Writes from the innermost frame; returns the bytes, or "full" if the rest of the part is too small for the next
+   * element.
+   */
   #advance(frame: Frame, room: number, operations: PartOperation[]): number | "full" {
     switch (frame.kind) {
       case "text":
@@ -131,7 +137,7 @@ export class PartWriter {
   #advanceText(frame: Frame & { kind: "text" }, room: number, operations: PartOperation[]): number {
     const { path, value } = frame;
     let end = Math.min(value.length, frame.at + room);
-    // Both halves of a character stay together.
+    // Keep both halves of a surrogate pair together.
     if (end < value.length && isHighSurrogate(value.charCodeAt(end - 1))) end++;
     operations.push({ op: "append", path, value: value.slice(frame.at, end) });
     const written = end - frame.at;
@@ -181,7 +187,7 @@ export class PartWriter {
       const { at } = frame;
       const value = child(at);
       const isCut = this.#isCut(value);
-      // A part that has room for no element at all would be followed by another one.
+      // A fresh part must take at least one element; otherwise the writer would never finish.
       const mustTake = isFresh && taken === 0;
       if (isCut) {
         frame.at++;
@@ -199,11 +205,11 @@ export class PartWriter {
   }
 }
 
-/** How the children of a container are reached. */
+/** Access to the children of a container. */
 interface Children {
   child(at: number): Json;
   step(at: number): string;
-  /** Of its key. */
+  /** Bytes of its key. */
   bytes(at: number): number;
   take(at: number, child: Json): void;
 }
@@ -212,7 +218,7 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** About the bytes of a value's text; stops counting above the maximum. */
+/** Approximate size of a value's text; stops counting above the maximum. */
 export function measure(value: Json, max: number): number {
   if (typeof value === "string") return Buffer.byteLength(value) + 2;
   if (typeof value !== "object" || value === null) return 8;

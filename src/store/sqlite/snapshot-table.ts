@@ -1,6 +1,7 @@
 /**
- * Snapshots of documents as rows of parts (`snapshot-part.ts`). A snapshot is in force when the document's row names its sequence. Parts of
- * another sequence are left from one that was not finished, or was replaced, and are removed when the next one is begun.
+ * Snapshots of documents as rows of parts (`snapshot-part.ts`). A snapshot is valid if the document's row names its
+ * sequence. Parts of another sequence are left from an unfinished or replaced snapshot, and are removed when the next
+ * one begins.
  */
 import type { Json } from "../../message/json.ts";
 import { checksum } from "./checksum.ts";
@@ -8,11 +9,11 @@ import { AT_MOST, type Connection, type Row } from "./connection.ts";
 import { damaged } from "./damage.ts";
 import { applyPart, type PartOperation } from "./snapshot-part.ts";
 
-/** More than a document can have: it is part of the place that a checksum covers. */
+/** More parts than a document can have; part of the location that a checksum covers. */
 const PARTS_MAX = 65_536;
 
 export interface SnapshotPlace {
-  /** Of the document. */
+  /** Row of the document. */
   readonly row: number;
   readonly sequence: number;
 }
@@ -35,7 +36,7 @@ export class SnapshotTable {
     this.#sql.put.run(row, sequence, part, last, text, sumOf(text, { row, sequence }, part, last));
   }
 
-  /** One part; throws when it is not there or not as it was written. */
+  /** One part; throws if it is missing or damaged. */
   part(place: SnapshotPlace, part: number): StoredPart {
     return readPart(this.#sql.part.get(place.row, place.sequence, part), place, part);
   }
@@ -55,7 +56,7 @@ export class SnapshotTable {
     this.#sql.remove.run(row);
   }
 
-  /** Removes parts of other snapshots of the document, at most so many; whether there may be more. */
+  /** Removes at most `limit` parts of other snapshots of the document; returns whether there may be more. */
   removeOthers({ row, sequence }: SnapshotPlace, limit: number): boolean {
     return this.#sql.removeOthers.run(row, sequence, limit) === limit;
   }
@@ -74,7 +75,7 @@ function missing({ row, sequence }: SnapshotPlace): Error {
   return damaged(`document row ${row}, sequence ${sequence}: parts of the snapshot are missing`);
 }
 
-/** Two parts that changed places, or a last part that is gone, are found as well. */
+/** Also detects swapped parts and a missing last part. */
 function sumOf(text: string, { row, sequence }: SnapshotPlace, part: number, last: number): number {
   return checksum(text, row, (sequence * PARTS_MAX + part) * 2 + last);
 }

@@ -1,15 +1,15 @@
 /**
- * A snapshot of a large document, made in slices: each is a job of the writer and reads or writes at most about `SNAPSHOT_SLICE_BYTES`, so that
- * other writes go on in between. SPEC: S127, S128.
+ * A snapshot of a large document in slices: each is a job of the writer and reads or writes at most about
+ * `SNAPSHOT_SLICE_BYTES`, so that other writes continue in between. SPEC: S127, S128.
  *
  *   collect ──> base ──> apply ──> sweep ──> write ──> done
  *   patches,    parts    patches   parts     parts
  *   newest      of the   oldest    left      of the
  *   first       base     first     over      value
  *
- * The document stays as it is until the last part is written; then its row names the new base. Patches that arrive meanwhile stay patches.
- * The work is given up when the document gets another base; it then removes its parts. It is also given up when a job is rolled back and
- * when the store closes; the next snapshot removes the parts.
+ * The document is unchanged until the last part is written; then its row names the new base. Patches that arrive
+ * meanwhile stay patches. If the document gets another base, the work stops and removes its parts. It also stops after
+ * a rollback and when the store closes; then the next snapshot removes the parts.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { Json } from "../../message/json.ts";
@@ -31,7 +31,7 @@ export class SnapshotWork implements SlicedWork {
   /** The document's row and base when the work began. */
   readonly #row: number;
   readonly #base: Pick<StoredDocument, "baseIn" | "baseSequence">;
-  /** The snapshot is of the document after this commit. */
+  /** The snapshot contains the document after this commit. */
   readonly #sequence: number;
   readonly #patchBytes: number;
   /** The next patch to collect. */
@@ -63,7 +63,7 @@ export class SnapshotWork implements SlicedWork {
     return this.#phase === "done";
   }
 
-  /** One slice; answers the bytes that it read and wrote. */
+  /** One slice; returns the bytes that it read and wrote. */
   advance(space: Space): number {
     const document = this.#documents.find(space, this.ref);
     if (document === undefined || !this.#isCurrent(document)) return this.#giveUp(space);
@@ -124,7 +124,7 @@ export class SnapshotWork implements SlicedWork {
     return part.bytes;
   }
 
-  /** At least one patch: a large one was made in one piece. */
+  /** At least one patch per slice: a large patch was also written in one piece. */
   #apply(): number {
     let bytes = 0;
     while (this.#patches.length > 0 && bytes < SNAPSHOT_SLICE_BYTES) {
@@ -137,7 +137,7 @@ export class SnapshotWork implements SlicedWork {
     return bytes;
   }
 
-  /** Parts of a snapshot that was not finished. */
+  /** Removes parts of an unfinished snapshot. */
   #sweep(): number {
     const { baseIn, baseSequence } = this.#base;
     const inForce = { row: this.#row, sequence: baseIn === "snapshot" ? baseSequence : 0 };
@@ -155,7 +155,7 @@ export class SnapshotWork implements SlicedWork {
     this.#documents.snapshots.put(place, this.#part++, text, writer.isDone);
     this.#bytes += bytes;
     if (!writer.isDone) return bytes;
-    // Another process may have removed parts that it took for left over.
+    // Another process may have removed parts that it considered left over.
     if (this.#documents.snapshots.count(place) === this.#part)
       this.#documents.rebase(space, document, {
         sequence: this.#sequence,

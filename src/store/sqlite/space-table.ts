@@ -1,24 +1,26 @@
-/** Spaces: the sequence of each, and how far back its feed goes. SPEC: S4, S21. Their commits are in `commit-log.ts`. */
+/**
+ * Spaces: the sequence of each, and how far back its feed goes. SPEC: S4, S21. Their commits are in `commit-log.ts`.
+ */
 import type { Connection } from "./connection.ts";
 import type { TableCache } from "./table-cache.ts";
 
 export interface Space {
   readonly id: number;
   readonly name: string;
-  /** Of its last commit. */
+  /** Sequence of its last commit. */
   sequence: number;
-  /** Commits up to here may have lost their patches. */
+  /** Commits up to this sequence may have lost their patches. */
   floor: number;
 }
 
-/** The sequence after which the feed has every commit. A process that kept fewer may have shortened it further than this one would. */
+/** The feed has every commit after this sequence. A process with a smaller limit may have trimmed it further. */
 export function feedStart({ sequence, floor }: Space, feedCommits: number): number {
   return Math.max(sequence - feedCommits, floor);
 }
 
 export class SpaceTable implements TableCache {
   readonly #spaces = new Map<string, Space>();
-  /** What is to be written before the batch ends. */
+  /** Spaces to be written before the batch ends. */
   readonly #moved = new Set<Space>();
   readonly #sql;
 
@@ -26,7 +28,7 @@ export class SpaceTable implements TableCache {
     this.#sql = statements(connection);
   }
 
-  /** Undefined when nothing was ever committed to it. */
+  /** Undefined if it has no commit. */
   find(name: string): Space | undefined {
     const known = this.#spaces.get(name);
     if (known) return known;

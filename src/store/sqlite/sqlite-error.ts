@@ -1,14 +1,14 @@
 /**
- * What an error of the engine means for whoever was writing. The engine's result codes appear only here.
+ * Classification of engine errors. The engine's result codes appear only here.
  *
- * | engine                  | meaning    | the store then                                      |
+ * | engine                  | meaning    | reaction of the store                               |
  * |-------------------------|------------|-----------------------------------------------------|
  * | BUSY, LOCKED            | busy       | tries again a little later                          |
  * | FULL                    | full       | rolls back, fails the batch, goes on                |
  * | IOERR                   | io         | rolls back; stops after a failed flush or COMMIT    |
  * | CORRUPT, NOTADB         | corrupt    | stops                                               |
  * | READONLY, CANTOPEN      | read-only  | fails the batch, goes on                            |
- * | anything else           | undefined  | a bug: the one job that caused it gets the error    |
+ * | any other               | undefined  | a bug: the job that caused it gets the error        |
  */
 import { thrownText } from "../../message/error-data.ts";
 import { type Rejection, rejected } from "../rejection.ts";
@@ -23,7 +23,7 @@ const CORRUPT = 11;
 const FULL = 13;
 const CANTOPEN = 14;
 const NOTADB = 26;
-/** Extended codes: a flush of the file or of its directory failed, so what the page cache says is no longer certain. */
+/** Extended codes: a flush of the file or its directory failed, so the page cache may differ from the disk. */
 const IOERR_FSYNC = 1034;
 const IOERR_DIR_FSYNC = 1290;
 
@@ -50,7 +50,7 @@ export function engineTrouble(error: unknown): EngineTrouble | undefined {
   }
 }
 
-/** What the callers of a batch are told that was rolled back. */
+/** The rejection for the callers of a batch that was rolled back. */
 export function failureOf(error: unknown): Rejection {
   const detail = thrownText(error);
   switch (engineTrouble(error)) {
@@ -65,12 +65,12 @@ export function failureOf(error: unknown): Rejection {
   }
 }
 
-/** An error of the engine that was met in another thread: nothing but its text and its code come through. */
+/** An engine error from another thread, which passes only its text and code. */
 export function engineError(message: string, errcode: number): Error {
   return Object.assign(new Error(message), { errcode });
 }
 
-/** The engine's extended result code, or undefined for an error that is not the engine's. */
+/** The engine's extended result code; undefined for any other error. */
 export function engineCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !("errcode" in error)) return undefined;
   return typeof error.errcode === "number" ? error.errcode : undefined;

@@ -1,6 +1,6 @@
 /**
- * The store on SQLite: every method of the seam as a job of the writer or a read of one moment. What the tables hold is in
- * `*-table.ts`, how writes reach the disk in `group-commit.ts`, what a file must be in `open.ts`.
+ * The store on SQLite: every method of `Store` as a job of the writer or a read of one snapshot. `*-table.ts` has the
+ * tables, `group-commit.ts` the writer, `open.ts` the checks of the file.
  *
  *   open ──close()──> closed        open ──I/O error, newer format──> stopped ──close()──> closed
  */
@@ -84,9 +84,9 @@ import { Upkeep } from "./upkeep.ts";
 import { verifyStore } from "./verify.ts";
 import { ChangeWatch } from "./watch.ts";
 
-/** A load of more documents reads through a connection of its own, in slices, so that it does not hold the event loop. */
+/** Larger loads use their own connection, in slices, so that they do not block the event loop. */
 const LOAD_AT_ONCE_MAX = 500;
-/** Nodes whose basis is read in one go. */
+/** Nodes whose basis is read at once. */
 const BASIS_AT_ONCE_MAX = 1_000;
 
 export class SqliteStore implements Store {
@@ -108,7 +108,7 @@ export class SqliteStore implements Store {
   readonly #lack: string | undefined;
   #closing: Promise<void> | undefined;
 
-  /** `lack`: why commits may be missing that the file had. */
+  /** `lack`: why commits of the file may be missing. */
   constructor(connection: Connection, options: ResolvedOptions, mark: OpenMark | undefined, lack: string | undefined) {
     this.#options = options;
     this.#mark = mark;
@@ -136,7 +136,7 @@ export class SqliteStore implements Store {
     for (const ref of refs) checkRef(ref);
     if (refs.length <= LOAD_AT_ONCE_MAX) return this.#read(() => this.#reads.load(space, refs));
     const own = refs.map(({ scope, id }) => ({ scope, id }));
-    // A connection of its own does not notice that the store has stopped, or has to.
+    // The separate connection does not notice that the store has stopped, or must stop.
     await this.#read(() => undefined);
     return loadInSlices(this.#options, space, own, LOAD_AT_ONCE_MAX);
   }
@@ -227,7 +227,8 @@ export class SqliteStore implements Store {
   claim(request: ClaimRequest): Promise<readonly Claim[]> {
     return this.#write("nothing", () => {
       checkCount("a limit", request.limit);
-      const own = { ...request, kinds: [...request.kinds], consumers: [...(request.consumers ?? [])] };
+      const { kinds, consumers = [], exceptTopics = [] } = request;
+      const own = { ...request, kinds: [...kinds], consumers: [...consumers], exceptTopics: [...exceptTopics] };
       return () => (this.#tables.leases.isLive(own.lease, this.#host.now()) ? this.#tables.journal.claim(own) : []);
     });
   }
@@ -249,7 +250,7 @@ export class SqliteStore implements Store {
     return held.map((isHeld) => (isHeld ? "settled" : "lease-lost"));
   }
 
-  /** Settles those that were decided by the present version of the consumer table. */
+  /** Settles those that were decided by the current version of the consumer table. */
   #settleCurrent(settlements: readonly Settlement[], isOutdated: (settlement: Settlement) => boolean): SettleResult[] {
     return settlements.map((one) => {
       if (!isOutdated(one)) return this.#settleAll([one])[0]!;
@@ -299,14 +300,14 @@ export class SqliteStore implements Store {
     return this.#read(() => countJournal(this.#connection));
   }
 
-  /** Its first job is queued at once, in order with other writes; a journal too long for one job takes further ones. */
+  /** The first job is queued at once, in order with other writes; a long journal takes further jobs. */
   async retain(retention: Retention): Promise<number> {
     checkCount("a limit", retention.limit);
     let run = startRetention(retention);
     do {
       const from = run;
       run = await this.#write("nothing", () => () => {
-        // It looks at what was settled, also by jobs of the same batch.
+        // It must see settlements of the same batch.
         this.#tables.journal.flush();
         return this.#retention.advance(from);
       });
@@ -314,7 +315,7 @@ export class SqliteStore implements Store {
     return run.removed;
   }
 
-  /** In steps, like `retain`; the first of them moves the horizon. */
+  /** In steps, like `retain`; the first step moves the horizon. */
   async forgetReceipts(request: ForgetRequest): Promise<Forgotten> {
     checkForget(request);
     let run = startForgetting(request);
@@ -322,7 +323,7 @@ export class SqliteStore implements Store {
     do {
       const from = run;
       [run, horizonMs] = await this.#write("nothing", () => () => {
-        // It looks at rows of documents and of the journal, which a commit or a settle of the same batch may have moved.
+        // It must see documents and journal rows changed by the same batch.
         this.#tables.documents.flush();
         this.#tables.journal.flush();
         return [this.#forgetting.advance(from), this.#tables.receipts.horizonMs] as const;
@@ -432,7 +433,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** Where it stays, for a full disk or a lock, the next process that opens the file takes it over. */
+  /** If it fails (full disk, lock), the next process that opens the file takes the mark over. */
   #clearMark(): void {
     try {
       this.#mark?.clear();
@@ -451,7 +452,7 @@ export class SqliteStore implements Store {
     throw new StoreError("STORE_READ_ONLY", "the store was opened with readOnly: true; open it without to write");
   }
 
-  /** A write whose outcome is a value: what kept it from being written is one as well. */
+  /** A write whose result includes rejections. */
   #submit<T>(prepare: () => Prepared<T> | Rejection): Promise<T | Rejection> {
     return new Promise((resolve, reject) => {
       this.#requireWritable();
@@ -463,8 +464,9 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * A write that answers with a result, or throws. `prepare` checks and copies what the caller gave, before he goes on; what it
-   * returns does the work inside the transaction. `touches` is what watchers are told of.
+   * A write that returns a result or throws. `prepare` checks and copies the arguments before the call returns; the
+   * returned function does the work inside the transaction. `touches` is the kind of change that watchers are notified
+   * of.
    */
   #write<T>(touches: "journal" | "nothing", prepare: () => () => T, urgency: Urgency = "now"): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -486,14 +488,14 @@ export class SqliteStore implements Store {
     });
   }
 
-  /** Whether somebody else has written since the last look. */
+  /** Whether another process has written since the last check. */
   #look(): boolean {
-    // Our own writes are news too: in front of a batch, which looks as well, asking the engine would only delay it.
+    // Own writes also trigger this. Before a batch, which checks as well, asking the engine would only delay it.
     if (this.#closing || this.#writer.isStopped || this.#writer.hasQueued) return false;
     try {
       return this.#writer.noticeForeignWrites();
     } catch (error) {
-      // The next look, or the next caller, meets the same trouble and can be told of it.
+      // The next check or the next caller meets the same error and can report it.
       if (engineTrouble(error) === undefined && !this.#writer.isStopped) throw error;
       return false;
     }

@@ -1,4 +1,6 @@
-/** A document as its row describes it: where it begins, where it ends, and what of it is still to be written. */
+/**
+ * A document as described by its row: its base, its last change, and the parts that are not written yet.
+ */
 import { DOCUMENT_BYTES_MAX, SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { DocumentRef } from "../document.ts";
 import type { Row } from "./connection.ts";
@@ -8,28 +10,28 @@ export interface StoredDocument extends DocumentRef {
   /** 0 while it is absent. */
   row: number;
   readonly space: number;
-  /** Of the last commit that changed it; 0 when it was only named so far. */
+  /** Sequence of the last commit that changed it; 0 if it is only referenced. */
   sequence: number;
-  /** Whether it has a value: it is no tombstone, and not only referenced. */
+  /** Whether it has a value: not a tombstone and not only referenced. */
   present: boolean;
   baseSequence: number;
   baseBytes: number;
-  /** Of the patches after the base. */
+  /** Bytes of the patches after the base. */
   patchBytes: number;
-  /** Where the base is: a patch of its own among the changes, the text of one in the document's row, or a snapshot. */
+  /** The location of the base: a patch among the changes, a text in the document's row, or a snapshot. */
   baseIn: "changes" | "row" | "snapshot";
-  /** A base in the row that is still to be written there. */
+  /** A base in the row that is not written yet. */
   baseText: string | undefined;
-  /** Of a receipt with an end that is still to be written: when what it is of was made. */
+  /** For an unwritten receipt that can expire: the creation time of its message. */
   madeAtMs: number | null;
-  /** The session of every change after `soleSince`, as far as this process has seen them; undefined before it has. */
+  /** The session of every change after `soleSince` that this process has seen; undefined before the first. */
   soleSession: number | undefined;
   soleSince: number;
   /**
-   * - `absent`: looked for and not there;
+   * - `absent`: looked up and not found;
    * - `new`: not in the table before the batch ends;
-   * - `moved`, `rebased`: its row is to be written before the batch ends, without its base or with it;
-   * - `written`: its row says the same.
+   * - `moved`, `rebased`: its row must be written before the batch ends, without or with its base;
+   * - `written`: its row is up to date.
    */
   state: "absent" | "new" | "moved" | "rebased" | "written";
 }
@@ -38,12 +40,12 @@ export interface StoredDocument extends DocumentRef {
 export const DOCUMENT_COLUMNS =
   "id, scope, name, sequence, base_sequence, base_bytes, patch_bytes, snapshot_sequence, present, base_sum IS NULL AS is_elsewhere";
 
-/** Below this, patches are cheaper than a snapshot whatever the size of the document. */
+/** Below this size, patches are always cheaper than a snapshot. */
 const PATCH_BYTES_MIN = 4_096;
-/** A snapshot of a document near its bound costs this many bytes of patches at least. */
+/** Minimum of patch bytes before a snapshot of a document near its size limit. */
 const ROOM_BYTES_MIN = DOCUMENT_BYTES_MAX / 16;
 
-/** Less of a large document: its patches may not fill the room that is left to it before they are measured. */
+/** The limit is lower for a large document: its patches must be measured before they fill the remaining room. */
 export function isOvergrown({ patchBytes, baseBytes }: StoredDocument): boolean {
   const room = Math.max((DOCUMENT_BYTES_MAX - baseBytes) / 2, ROOM_BYTES_MIN);
   return patchBytes > Math.max(PATCH_BYTES_MIN, Math.min(baseBytes, room));
@@ -54,7 +56,7 @@ export function isLarge({ patchBytes, baseBytes }: StoredDocument): boolean {
   return patchBytes + baseBytes > SNAPSHOT_SLICE_BYTES;
 }
 
-/** The sequence after which the changes lie that loading needs. */
+/** A load needs the changes after this sequence. */
 export function lastBefore({ baseIn, baseSequence }: StoredDocument): number {
   return baseIn === "changes" ? baseSequence - 1 : baseSequence;
 }

@@ -1,10 +1,10 @@
 /**
- * What every table with state in memory promises the writer. A table may remember what it read and hold back what it changed,
- * but only for as long as nobody else has written: the writer tells it when to write and when to forget.
+ * The contract of tables with state in memory. A table may cache reads and buffer writes until another process writes;
+ * the writer calls `flush` and `forget`.
  */
 export interface TableCache {
-  /** Writes what was held back. Called before every COMMIT. */
+  /** Writes the buffered changes. Called before every COMMIT. */
   flush(): void;
-  /** Drops everything remembered: another process wrote, or the transaction was rolled back. */
+  /** Clears the cache: another process wrote, or the transaction was rolled back. */
   forget(): void;
 }

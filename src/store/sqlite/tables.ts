@@ -1,4 +1,6 @@
-/** All tables of one connection, and the two moments that all of them share. */
+/**
+ * All tables of one connection, flushed and cleared together.
+ */
 import { outlivedEntry } from "../commit-rules.ts";
 import { BasisTable } from "./basis-table.ts";
 import { CommitLog } from "./commit-log.ts";
@@ -39,14 +41,14 @@ export class Tables implements TableCache {
     this.receipts = new ReceiptTable(connection);
   }
 
-  /** Takes messages into the journal, if none of them has outlived its receipts. */
+  /** Appends messages to the journal unless one is older than the receipt horizon. */
   append(entries: readonly EncodedEntry[]): Appended {
     const { horizonMs } = this.receipts;
     const old = horizonMs > 0 && outlivedEntry(entries, horizonMs, (id) => this.receipts.hasEvent(id));
     return old || this.journal.append(this.#decided(entries));
   }
 
-  /** Entries that were decided by an old version of the consumer table are pending. */
+  /** Entries decided by an old version of the consumer table start as pending. */
   #decided(entries: readonly EncodedEntry[]): readonly EncodedEntry[] {
     const isOld = ({ as }: EncodedEntry) =>
       as.status === "done" && as.consumers !== undefined && as.consumers !== this.consumers.version;

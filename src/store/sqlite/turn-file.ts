@@ -1,24 +1,27 @@
 /**
- * Turns between processes that write to one file. The engine's lock has no queue: a process that writes batch after batch takes
- * it again before the other one looks. So a process that had to wait leaves a note beside the file (`<file>-turn`), and whoever
- * finds a note of somebody else pauses between two batches until the note is gone or the pause is over.
+ * Fairness between processes that write to one file. The engine's lock has no queue: a process that writes constantly
+ * retakes it before others try. So a process that had to wait leaves a note beside the file (`<file>-turn`), and others
+ * that find it pause between two batches until the note is gone or the pause is over.
  *
- * A note is a hint and nothing else: losing one costs a little waiting, a stale one (its process died) is removed after a second.
+ * A note is only a hint: a lost one costs a short wait, and a stale one (its process died) is removed after a second.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { Host } from "../../host/host.ts";
 
 const STALE_MS = 1_000;
-/** Between two looks that find nothing: a look is a system call, and publishing one event takes hardly longer. */
+/**
+ * Delay between two checks without a result: a check is a system call, and takes almost as long as publishing one
+ * event.
+ */
 const LOOK_MS = 5;
 
 export class TurnFile {
   readonly #path: string;
   readonly #host: Host;
-  /** Tells our note from that of others; several stores of one process are others too. */
+  /** Distinguishes our note from others, also those of other stores in this process. */
   readonly #token: string;
   #isLeft = false;
-  /** When a look last found no note of somebody else. By the monotonic clock. */
+  /** The last check that found no foreign note, by the monotonic clock. */
   #foundNoneAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(databasePath: string, host: Host) {
@@ -27,21 +30,21 @@ export class TurnFile {
     this.#token = host.id();
   }
 
-  /** Asks for a turn. */
+  /** Requests a turn. */
   leave(): void {
     if (this.#isLeft) return;
     this.#isLeft = true;
     attempt(() => writeFileSync(this.#path, `${this.#token} ${this.#host.now()}`, { mode: 0o600 }));
   }
 
-  /** The turn came, or is no longer wanted. */
+  /** The turn came, or is no longer needed. */
   take(): void {
     if (!this.#isLeft) return;
     this.#isLeft = false;
     if (this.#read()?.token === this.#token) attempt(() => rmSync(this.#path, { force: true }));
   }
 
-  /** Whether somebody else waits for a turn. */
+  /** Whether another process waits for a turn. */
   isAskedFor(): boolean {
     const nowMs = this.#host.monotonic();
     if (nowMs - this.#foundNoneAtMs < LOOK_MS) return false;
@@ -56,14 +59,14 @@ export class TurnFile {
   }
 
   #read(): { token: string; atMs: number } | undefined {
-    // Asked before every batch, and there almost never: a look is cheaper than an error.
+    // Checked before every batch and almost always absent: `existsSync` is cheaper than an exception.
     if (!existsSync(this.#path)) return undefined;
     const [token, at] = attempt(() => readFileSync(this.#path, "utf8"))?.split(" ") ?? [];
     return token === undefined || at === undefined ? undefined : { token, atMs: Number(at) };
   }
 }
 
-/** A note that cannot be written or read is no note; nothing depends on it. */
+/** Errors are ignored, because the note is only a hint. */
 function attempt<T>(run: () => T): T | undefined {
   try {
     return run();

@@ -1,7 +1,7 @@
 /**
- * The store's own work, done in small jobs after the batches that made it necessary: snapshots of documents that have outgrown
- * their base, patches that the feed has left behind, commits that are too old to be asked for. Losing any of it (a crash, a
- * full disk) costs nothing: the next write finds it due again.
+ * Internal work of the store in small jobs after the batches that caused it: snapshots of documents that have outgrown
+ * their base, removal of patches behind the feed, removal of old commit answers. If any of it is lost (crash, full
+ * disk), the next write makes it due again.
  */
 import { SNAPSHOT_SLICE_BYTES } from "../../limits.ts";
 import type { WorkCount } from "./connection.ts";
@@ -12,17 +12,20 @@ import type { SqliteTuning } from "./options.ts";
 import type { SlicedWork } from "./sliced-work.ts";
 import type { Tables } from "./tables.ts";
 
-/** Commits beyond the feed's length from which on they are taken out of it, and how many one job takes: more than a batch brings. */
+/** Commits beyond the feed's length before pruning starts, and commits per job: more than a batch adds. */
 const PRUNE_FROM = 200;
 const PRUNE_MAX = 1_000;
-/** After so many commits the log is looked at, and up to twice as many are forgotten: it cannot grow faster than it shrinks. */
+/**
+ * The commit log is checked after this many commits, and up to twice as many are removed, so it cannot grow without
+ * bound.
+ */
 const FORGET_EVERY = 1_000;
 
 interface Sliced {
   readonly kind: "snapshot" | "cleanup";
   readonly space: string;
   readonly row: number;
-  /** Undefined when it is not needed any more. */
+  /** Undefined if it is no longer needed. */
   readonly begin: () => SlicedWork | undefined;
   /** Undefined before the first slice. */
   work?: SlicedWork | undefined;
@@ -32,13 +35,13 @@ export class Upkeep {
   readonly #tables: Tables;
   readonly #tuning: SqliteTuning;
   readonly #work: WorkCount;
-  /** Work in slices, in order; the first is under way. */
+  /** Sliced work in order; the first is in progress. */
   readonly #sliced: Sliced[] = [];
   #isStopped = false;
   /** Spaces that have a job queued. */
   readonly #pruning = new Set<string>();
   #commitsSinceForget = 0;
-  /** Commits up to this number were looked at; undefined before the first look. */
+  /** Commits up to this number were checked; undefined before the first check. */
   #forgottenTo: number | undefined;
 
   constructor(tables: Tables, tuning: SqliteTuning, work: WorkCount) {
@@ -47,12 +50,12 @@ export class Upkeep {
     this.#work = work;
   }
 
-  /** No further slice is queued; a snapshot that is not finished is made another time. */
+  /** No further slice is queued; an unfinished snapshot is made again later. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** Queues what the last batch made due. */
+  /** Queues the work that the last batch made due. */
   queue(writer: GroupCommit, spaces: Iterable<string>, commits: number): void {
     for (const overgrown of this.#tables.documents.takeOvergrown()) this.#queueSnapshot(writer, overgrown);
     this.#takeLeft(writer);
@@ -95,7 +98,7 @@ export class Upkeep {
     this.#addSliced(writer, { kind: "snapshot", space: name, row, begin });
   }
 
-  /** The rest of a replaced base is removed after its replacement is durable. */
+  /** A replaced base is removed after its replacement is durable. */
   #takeLeft(writer: GroupCommit): void {
     for (const work of this.#tables.documents.takeLeft()) {
       const { row, space } = work;
@@ -108,13 +111,13 @@ export class Upkeep {
     if (this.#sliced.length === 1) this.#nextSlice(writer);
   }
 
-  /** One slice of the first work; the next one is queued when it is durable, so that a batch has at most one. */
+  /** One slice of the first work; the next is queued when it is durable, so that a batch has at most one. */
   #nextSlice(writer: GroupCommit): void {
     const sliced = this.#sliced[0];
     if (sliced === undefined || this.#isStopped) return;
     let runs = 0;
     const run = () => {
-      // After a rollback the work has gone on from reads that may not have been: it is given up.
+      // After a rollback the work is based on reads that may be invalid, so it stops.
       if (++runs > 1) sliced.work = undefined;
       else this.#advance(sliced);
     };
@@ -152,7 +155,7 @@ export class Upkeep {
 
   #forgetCommits(): void {
     const { commits } = this.#tables;
-    // What an earlier process has forgotten is not gone through again: one that does not live long would never get beyond it.
+    // Skips commits removed by an earlier process: a short-lived process would never get beyond them.
     const from = this.#forgottenTo ?? commits.forgottenTo();
     const to = Math.min(commits.count() - this.#tuning.commitsRemembered, from + 2 * FORGET_EVERY);
     if (to <= from) return;
@@ -161,7 +164,7 @@ export class Upkeep {
   }
 }
 
-/** What fails is left for the next time. */
+/** Failed upkeep is repeated later. */
 function upkeepJob(run: () => void, succeed: () => void = nothing, fail: () => void = nothing, bytes = 0): Job {
   return { run, succeed, fail, bytes, isUpkeep: true };
 }

@@ -1,8 +1,7 @@
 /**
- * The scrub: walks the journal's hash chain, checks the sum of every block of changes, base and snapshot, evaluates every document, reads
- * every due row (they have no sum, so only what is no JSON any more shows), and asks the engine about its own structure. SPEC: S26, S87. It
- * reads through a connection of its own, so that it sees one moment while writers go on, and yields often, so that a large file does not
- * hold the event loop (but for the engine's own check).
+ * Verifies a store: walks the journal's hash chain, checks the sum of every block, base and snapshot, evaluates every
+ * document, parses every due row (they have no sum), and runs the engine's own check. SPEC: S26, S87. It uses its own
+ * connection with one snapshot while writers continue, and yields often (except for the engine's check).
  */
 
 import type { Host } from "../../host/host.ts";
@@ -28,7 +27,7 @@ export async function verifyStore(connection: Connection, host: Host): Promise<V
     await scrub.changes();
     await scrub.due();
   } catch (error) {
-    // A page that cannot be read ends the walk; what was found so far stands.
+    // An unreadable page ends the walk; earlier findings are reported.
     scrub.report(`The walk ended early: ${thrownText(error)}.`);
   }
   return scrub.result();
@@ -98,7 +97,7 @@ class Scrub {
     const { space, space_id, scope, name } = row;
     if (Number(row["sequence"]) > 0) this.#documents++;
     try {
-      // The walk holds its own snapshot, so neither sequence nor floor of the space matter here.
+      // The walk has its own snapshot, so sequence and floor of the space are not used.
       const of = { id: Number(space_id), name: String(space), sequence: 0, floor: 0 };
       const document = documents.find(of, { scope: String(scope), id: String(name) });
       if (document) documents.value(document);
@@ -107,7 +106,7 @@ class Scrub {
     }
   }
 
-  /** Every block, also those that no document needs any more: the feed may still give them out. */
+  /** Every block, also those that no document needs: the feed may still return them. */
   async changes(): Promise<void> {
     const page = this.#connection.prepare(`SELECT ${BLOCK_COLUMNS} FROM change WHERE id > ? ORDER BY id LIMIT ?`);
     let last = 0;
@@ -120,7 +119,7 @@ class Scrub {
       await this.#feed(space);
   }
 
-  /** Each commit that the feed reaches is in a block. */
+  /** Each commit within the feed must be in a block. */
   async #feed({ id, name, sequence, floor }: Row): Promise<void> {
     const page = this.#connection.prepare(
       "SELECT first, last FROM change WHERE space = ? AND last > ? ORDER BY first LIMIT ?",
@@ -195,7 +194,7 @@ class ChainWalk {
     if (isLinked && stored !== this.#hasher.hash(this.#hash, id, signedColumns(row))) {
       this.#report(`Journal row ${id} is not what was written, or the row before it is not.`);
     }
-    // Going on from what is stored shows each damaged place once.
+    // Continuing from the stored hash reports each damaged place once.
     this.#hash = String(stored);
   }
 
@@ -206,7 +205,7 @@ class ChainWalk {
       this.#report(`The journal does not end with row ${last} as it was written.`);
   }
 
-  /** Passes the ids between the last row and this one: every one of them must lie in a gap. */
+  /** Passes the ids between the last row and this one: each of them must lie in a gap. */
   #stepTo(id: number): void {
     let expected = this.lastId + 1;
     while (expected < id) {
@@ -219,7 +218,7 @@ class ChainWalk {
     if (expected >= id) return;
     const remedy = 'If they were removed by hand, run "millrace verify --accept-removed" to take note of it';
     this.#report(`Journal rows ${expected} to ${id - 1} are missing, and retention did not remove them. ${remedy}.`);
-    // The row behind them cannot be compared.
+    // The row after them cannot be compared.
     this.#hash = UNKNOWN_HASH;
   }
 }

@@ -1,31 +1,31 @@
 /**
- * Who wants to know of writes, and how we learn of those that other processes made. SPEC: S23, S96.
+ * Notifies listeners of writes, including those of other processes. SPEC: S23, S96.
  *
  *   listening ──the log is written──> looking after 1, 2, 4, … ms, and from the beginning again after every write
  *       ^                                │
  *       └───────────16 ms of quiet───────┘
  *
- * The operating system tells when the write-ahead log is written; we then ask the engine whether it was somebody else. Mostly it was we
- * ourselves, and being told of every page that we write takes as long as a quarter of a publish: so we listen only while there is
- * little to hear. News can be lost or not be had at all, so there is a poll behind them: slow where news come, fast where they do
- * not. Nothing of it keeps the process alive, and none of it runs while nobody wants to know.
+ * The operating system reports writes to the write-ahead log; then the engine is asked whether another process wrote.
+ * Mostly it was this process, and a notice per written page costs a quarter of a publish, so we listen only in quiet
+ * periods. As notices can be lost or unavailable, there is also a poll: slow with notices, fast without. The poll does
+ * not keep the process alive, and runs only while there are listeners.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { guarded } from "../../host/hook.ts";
 import type { Host, Timer } from "../../host/host.ts";
 import type { StoreChange } from "../store.ts";
 
-/** With news from the operating system: only a safety net. */
+/** With notices of the operating system: only a safety net. */
 const POLL_SLOW_MS = 1_000;
-/** Without: half of the time within which a second process must notice. */
+/** Without notices: half of the time within which another process must notice. */
 const POLL_FAST_MS = 25;
 /**
- * The news come when the log is written, but what was written can be seen only after it was flushed. So we look again and
- * again, each time after twice as long: a write is noticed at the latest after as long again as its flush took.
+ * A notice comes when the log is written, but the write becomes visible only after its flush. So we check repeatedly
+ * with doubled delays: a write is noticed at the latest after twice the time of its flush.
  */
 const LOOK_AGAIN_FIRST_MS = 1;
 const LOOK_AGAIN_LAST_MS = 512;
-/** The last look before we listen again; a write is noticed so much later at most. */
+/** The last check before we listen again; the maximum delay of a notice. */
 const QUIET_MS = 16;
 
 export class ChangeWatch {
@@ -35,16 +35,16 @@ export class ChangeWatch {
   readonly #listeners = new Set<(change: StoreChange) => void>();
   /** Undefined while we do not listen. */
   #file: FSWatcher | undefined;
-  /** Whether news can be had at all. */
+  /** Whether notices are available. */
   #hasNews = true;
   #poll: Timer | undefined;
   #lookAgain: Timer | undefined;
-  /** Whether something was written since the last look. */
+  /** Whether there was a write since the last check. */
   #isMoving = false;
-  /** What listeners have not been told; undefined when there is nothing. */
+  /** Changes not reported to listeners yet; undefined if there are none. */
   #untold: { spaces: Set<string>; journal: boolean } | undefined;
 
-  /** `look` asks whether somebody else wrote, calls `note` if so, and says so. */
+  /** `look` checks for foreign writes, calls `note` if there are any, and returns whether there were. */
   constructor(host: Host, databasePath: string, look: () => boolean) {
     this.#host = host;
     this.#logPath = `${databasePath}-wal`;
@@ -52,7 +52,7 @@ export class ChangeWatch {
   }
 
   add(listener: (change: StoreChange) => void): () => void {
-    // Also so that one function that listens twice is two listeners.
+    // The wrapper also makes one function that listens twice two listeners.
     const own = guarded(this.#host, listener);
     this.#listeners.add(own);
     if (this.#listeners.size === 1) this.#start();
@@ -66,7 +66,7 @@ export class ChangeWatch {
     return this.#listeners.size > 0;
   }
 
-  /** Something was written; listeners are told in a microtask, after the writers have their answers. */
+  /** Records a write; listeners are notified in a microtask, after the writers have their answers. */
   note(spaces: Iterable<string>, journal: boolean): void {
     if (this.#listeners.size === 0) return;
     this.#isMoving = true;
@@ -109,10 +109,10 @@ export class ChangeWatch {
       this.#file = watch(this.#logPath, { persistent: false }, () => this.#hearNews());
       this.#file.on("error", () => this.#loseNews());
     } catch {
-      // No such facility, or no more of it: the fast poll takes over.
+      // Not available, or out of watches: the fast poll takes over.
       this.#loseNews();
     }
-    // Whatever was written before we listened.
+    // Check for writes from before we listened.
     this.#lookAgainIn(LOOK_AGAIN_FIRST_MS);
   }
 

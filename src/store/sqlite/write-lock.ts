@@ -1,10 +1,10 @@
 /**
- * The engine's write lock, which processes on one file take in turn. SPEC: S93, S97. There is no busy handler, because it would
- * sleep on the event loop: a lock that is refused is tried again after a moment, by whoever asks here.
+ * The engine's write lock, shared by processes on one file. SPEC: S93, S97. There is no busy handler, because it would
+ * block the event loop: the caller retries a refused lock after a moment.
  *
  *   free ──take──> held ──COMMIT, ROLLBACK──> free          the engine's part
  *    │  ^
- *    │  └── again, in a moment: refused so far, or somebody else left a note (`turn-file.ts`) and goes first
+ *    │  └── again, in a moment: refused so far, or another process left a note (`turn-file.ts`) and goes first
  *    └────── refused for too long
  */
 import type { Host } from "../../host/host.ts";
@@ -20,9 +20,9 @@ export type LockAnswer =
 
 const HELD: LockAnswer = { kind: "held" };
 
-/** How long a process pauses for another one, and how often it looks meanwhile. */
+/** How long a process pauses for another one. */
 const PAUSE_MS = 5;
-/** Refused for this long, a process asks for a turn. */
+/** After a refusal for this long, a process requests a turn. */
 const ASK_AFTER_MS = 2;
 const RETRY_MS = 1;
 
@@ -31,9 +31,9 @@ export class WriteLock {
   readonly #waitMs: number;
   readonly #turn: TurnFile;
   readonly #begin: Statement;
-  /** When the lock was first refused; undefined while it is not. */
+  /** The time of the first refusal; undefined if there is none. */
   #refusedSince: number | undefined;
-  /** When the pause for another process began; undefined outside one. */
+  /** The start of the pause for another process; undefined outside of a pause. */
   #pausedSince: number | undefined;
 
   constructor(connection: Connection, { path, host, tuning }: ResolvedOptions) {
@@ -43,7 +43,7 @@ export class WriteLock {
     this.#begin = connection.prepare("BEGIN IMMEDIATE");
   }
 
-  /** Begins a transaction that may write. Throws what is not about others. */
+  /** Begins a write transaction. Throws errors other than a busy lock. */
   take(): LockAnswer {
     if (this.#pausesForOthers()) return { kind: "again", inMs: RETRY_MS };
     try {
@@ -56,12 +56,12 @@ export class WriteLock {
     return HELD;
   }
 
-  /** Begins another transaction right after a rollback, for the same work. */
+  /** Begins another transaction right after a rollback, for the same jobs. */
   takeAgain(): void {
     this.#begin.run();
   }
 
-  /** The lock came, or is no longer wanted. */
+  /** The lock was taken, or is no longer needed. */
   giveUp(): void {
     this.#refusedSince = undefined;
     this.#turn.take();

@@ -70,6 +70,25 @@ export function leaseCases(open: OpenStore): void {
       expect(await at.store.claim({ lease, limit: 10, kinds: ["event", "command"] })).toEqual([]);
     });
 
+    test("[J132] a claim passes over the topics that it names, suspects included, and a later one takes their rows", async () => {
+      await using at = await open();
+      const of = (topic: string) => ({ ...entry(), topic });
+      await append(at.store, of("slow"), of("quick"), of("slow"), of("quick"));
+      const { lease: died } = await at.store.openLease(LEASE_MS);
+      await at.store.claim({ lease: died, limit: 1, kinds: EVENTS });
+      at.host.stepClock(LEASE_MS);
+      await at.store.recover();
+      const { lease } = await at.store.openLease(LEASE_MS);
+      const claimed = async (exceptTopics: readonly string[], limit = 10) =>
+        claimedIds(
+          await at.store.claim({ lease, limit, kinds: EVENTS, exceptTopics, suspects: { from: 1, limit: 1 } }),
+        );
+      expect(await claimed(["slow"], 1)).toEqual([2]);
+      expect(await claimed(["slow", "other"])).toEqual([4]);
+      expect(await claimed(["slow"])).toEqual([]);
+      expect(await claimed([])).toEqual([1, 3]);
+    });
+
     test("[J87] leases that end under a row are counted, and settling or requeueing it starts anew", async () => {
       await using at = await open();
       await append(at.store, ...entries(2));

@@ -91,7 +91,7 @@ describe("after a splice that moves elements", () => {
     const { here } = await lists([]);
     const transaction = here.replica.transaction();
     expect(() => transaction.splice(DOC, ["q"], 0, 0, Object.assign(new Array(3), { 0: 1, 2: 2 }))).toThrow(
-      /space\/doc \/q\/1/,
+      /write doc \/q\/1/,
     );
     transaction.abort();
   });

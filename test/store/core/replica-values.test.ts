@@ -375,9 +375,9 @@ describe("values", () => {
     await here.put(DOC, [], { a: 1, list: [1] });
     using transaction = here.replica.transaction();
     expect(refusal(() => transaction.write(DOC, ["a", "b"], 1))).toBe(
-      "STORE_MISUSE: cannot write space/doc /a/b: there is no container at space/doc /a; write that first",
+      "STORE_MISUSE: cannot write doc /a/b: there is no container at doc /a; write that first",
     );
-    expect(refusal(() => transaction.write(DOC, ["x", "y"], 1))).toContain("no container at space/doc /x");
+    expect(refusal(() => transaction.write(DOC, ["x", "y"], 1))).toContain("no container at doc /x");
     expect(refusal(() => transaction.write(DOC, ["list", "2"], 1))).toContain("the array takes the indexes 0 to 1");
     expect(refusal(() => transaction.write(DOC, ["list", "01"], 1))).toContain("the array takes the indexes 0 to 1");
     expect(refusal(() => transaction.remove(DOC, ["list", "0"]))).toContain("it is an array element; use splice");
