@@ -30,7 +30,6 @@ export type { Duration } from "./app/duration.ts";
 export { EventDefinition, type Schema, type } from "./app/event-definition.ts";
 export { OnDefinition, type OnOptions, on, type RunContext, type Steps } from "./app/on.ts";
 export type { AppParts } from "./app/parts.ts";
-export { Refusal, type RefuseOptions } from "./app/refusal.ts";
 export {
   CommandDefinition,
   type CommandOptions,

@@ -1,8 +1,9 @@
 /** Everything that is wrong with the result of an app's function, as sentences with a remedy. SPEC: A5. */
-import { cronProblem } from "../loop/cron.ts";
+
 import { isMessageType } from "../message/envelope.ts";
 import { unknownOption } from "../message/near-word.ts";
 import { show } from "../message/problem.ts";
+import { cronProblem } from "../work/cron.ts";
 import type { Definition } from "./app.ts";
 import { parseDuration } from "./duration.ts";
 import { EventDefinition } from "./event-definition.ts";

@@ -4,13 +4,13 @@
  *
  * Members are bound, so that `const { emit } = tx` works.
  */
-import { Failure } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
+import { show } from "../message/problem.ts";
+import type { MessageOptions } from "../work/outbox.ts";
 import type { Tx, TxCell, TxList } from "../work/tx.ts";
-import type { Duration } from "./duration.ts";
+import { type Duration, durationMs } from "./duration.ts";
 import { type EventDefinition, readData } from "./event-definition.ts";
-import { Refusal, type RefuseOptions } from "./refusal.ts";
-import type { CommandDefinition } from "./request.ts";
+import { type AnyCommand, CommandDefinition } from "./request.ts";
 
 /** The data that callers of a command give. */
 export type SentData<Command> =
@@ -22,12 +22,21 @@ export type SentData<Command> =
         ? Data
         : never;
 
+/** The data of a message that is sent, with its time. Data may be left out where the command takes none. */
+export type SendArguments<Data> = [Data] extends [never]
+  ? [data?: null, options?: Later]
+  : undefined extends Data
+    ? [data?: Data | null, options?: Later]
+    : [data: Data, options?: Later];
+
 /** When an event is published or a command sent: with the commit unless given. */
 export interface Later {
-  /** So long after the commit. */
+  /** So long after now. */
   readonly delay?: Duration;
   /** Milliseconds since 1970. */
   readonly at?: number;
+  /** Names the message within its transaction: its id does not depend on the order in which messages are sent. */
+  readonly key?: string;
 }
 
 export interface AppTx {
@@ -41,29 +50,34 @@ export interface AppTx {
   push<E>(cell: TxList<E>, ...items: E[]): void;
   /** Replaces elements of a list. */
   splice<E>(cell: TxList<E>, index: number, remove: number, ...items: E[]): void;
-  /** Publishes an event with the commit. */
-  emit<Input>(event: EventDefinition<string, unknown, Input>, data: Input): void;
+  /** Publishes an event with the commit, or later. */
+  emit<Input>(event: EventDefinition<string, unknown, Input>, data: Input, options?: Later): void;
+  /** Sends a command without waiting for its answer, in the commit, or later. It is a value of `commands`, or a name. */
+  send<Command extends AnyCommand>(command: Command, ...rest: SendArguments<SentData<Command>>): void;
+  send(name: string, data?: Json, options?: Later): void;
   /** `return tx.refuse("SOLD_OUT")` rolls back; the caller gets a `Failure` of that reason. */
-  refuse<const Reason extends string, Data = undefined>(
-    reason: Reason,
-    options?: RefuseOptions<Data>,
-  ): Refusal<Reason, Data>;
+  readonly refuse: Tx["refuse"];
   /** An id that follows from the message's: every attempt gets the same ones. */
   newId(name?: string): string;
   /** Counts the attempts at this message from 1. */
   readonly attempt: number;
+  /** Milliseconds since 1970, the same throughout an attempt. */
+  readonly now: number;
+  /** Aborted when the handler has timed out, and when the kernel stops without it. */
+  readonly signal: AbortSignal;
 }
 
-/** Facts of the app that a transaction needs. */
+/** Facts of the kernel that a transaction needs. */
 export interface TxScope {
-  /** The topic under which events of a type are journaled, where the transaction takes topics. */
+  /** The name under which a transaction takes an event of this type. */
   topicOf(type: string): string;
+  /** The type of a command that was given as a value; undefined if no app has it, or several names. */
+  nameOf(command: AnyCommand): string | undefined;
 }
 
 export class HandlerTx implements AppTx {
   readonly #tx: Tx;
   readonly #scope: TxScope;
-  #refusal: Refusal | undefined;
 
   constructor(tx: Tx, scope: TxScope) {
     this.#tx = tx;
@@ -79,7 +93,7 @@ export class HandlerTx implements AppTx {
   }
 
   get update(): AppTx["update"] {
-    return this.#tx.update as AppTx["update"];
+    return this.#tx.update;
   }
 
   get delete(): AppTx["delete"] {
@@ -95,18 +109,26 @@ export class HandlerTx implements AppTx {
   }
 
   get emit(): AppTx["emit"] {
-    return (event, data) => {
+    return (event, data, options) => {
       readData(event.schema, data, `tx.emit: ${event.name}`);
-      this.#tx.emit(this.#scope.topicOf(event.name), data as Json);
+      this.#tx.emit(this.#scope.topicOf(event.name), data as Json, messageOptions("tx.emit", options));
+    };
+  }
+
+  get send(): AppTx["send"] {
+    return (command: AnyCommand | string, data: unknown = null, options?: Later) => {
+      const type = typeof command === "string" ? command : this.#scope.nameOf(command);
+      if (type === undefined)
+        throw new TypeError(
+          `tx.send: ${show(command)} is a command under no name, or under several; send it by its name`,
+        );
+      if (command instanceof CommandDefinition) readData(command.schema, data, `tx.send: ${type}`);
+      this.#tx.send(type, data as Json, messageOptions("tx.send", options));
     };
   }
 
   get refuse(): AppTx["refuse"] {
-    return (reason, options = {}) => {
-      const refusal = new Refusal(reason, options as RefuseOptions<never>);
-      this.#refusal = refusal;
-      return refusal;
-    };
+    return this.#tx.refuse;
   }
 
   get newId(): AppTx["newId"] {
@@ -117,18 +139,15 @@ export class HandlerTx implements AppTx {
     return this.#tx.attempt;
   }
 
-  /** The result of a handler: throws the refusal that it returned. */
-  resultOf(returned: unknown): unknown {
-    if (returned instanceof Refusal) throw failureOf(returned);
-    if (this.#refusal === undefined) return returned;
-    const { reason } = this.#refusal;
-    throw new Failure(
-      500,
-      `the handler called tx.refuse("${reason}") and did not return it; write: return tx.refuse(…)`,
-    );
+  get now(): number {
+    return this.#tx.now;
+  }
+
+  get signal(): AbortSignal {
+    return this.#tx.signal;
   }
 }
 
-function failureOf({ code, message, reason, data }: Refusal): Failure {
-  return new Failure(code, message, { reason, ...(data === undefined ? {} : { data: data as Json }) });
+function messageOptions(what: string, { delay, ...rest }: Later = {}): MessageOptions {
+  return delay === undefined ? rest : { ...rest, delayMs: durationMs(delay, `${what}: delay`) };
 }

@@ -3,6 +3,7 @@
  * of the bus for each handler of events, a command for each schedule. SPEC: A1, A8-A22.
  */
 import type { EventBus } from "../bus/event-bus.ts";
+import type { WorkHandler } from "../bus/handler.ts";
 import type { SubscribeOptions } from "../bus/subscription.ts";
 import type { Host } from "../host/host.ts";
 import { HANDLER_TIMEOUT_MS } from "../limits.ts";
@@ -15,7 +16,7 @@ import type { Json } from "../message/json.ts";
 import { isThenable } from "../work/handler-call.ts";
 import type { Tx } from "../work/tx.ts";
 import type { AppGround, Definition } from "./app.ts";
-import { type AppTx, HandlerTx } from "./app-tx.ts";
+import { type AppTx, HandlerTx, type TxScope } from "./app-tx.ts";
 import { durationMs } from "./duration.ts";
 import { readData } from "./event-definition.ts";
 import type { OnDefinition, OnFunction } from "./on.ts";
@@ -38,21 +39,26 @@ export interface Wiring {
   readonly request: Request;
 }
 
+/** The commands of all apps of a kernel. */
+export interface KnownCommands {
+  /** By their functions and definitions; undefined for one under several names. */
+  readonly names: ReadonlyMap<unknown, string | undefined>;
+  /** All types that the kernel handles, with those of its own. */
+  readonly types: readonly string[];
+}
+
 interface BuiltParts extends AppGround {
   readonly name: string;
   readonly definition: Definition;
   readonly state: StateParts;
 }
 
-/** Commands take types; the capability finds the topic. */
-const BY_TYPE = { topicOf: (type: string) => type };
-
 export class BuiltApp {
   readonly name: string;
-  readonly capability: Capability;
   readonly schedules: readonly AppSchedule[];
   readonly #parts: BuiltParts;
   readonly #steps = new Map<string, StepRuns>();
+  #nameOf: TxScope["nameOf"] = () => undefined;
 
   constructor(parts: BuiltParts) {
     const { name, definition } = parts;
@@ -62,7 +68,11 @@ export class BuiltApp {
     this.schedules = Object.entries(definition.schedules ?? {}).map(([key, { pattern, options }]) => {
       return { key, pattern, ...options, type: this.#typeOf("Schedule", key) };
     });
-    this.capability = this.#capability();
+  }
+
+  /** The types of its own commands, by their functions and definitions. */
+  get commands(): Readonly<Record<string, unknown>> {
+    return this.#parts.definition.commands ?? {};
   }
 
   /** Loads the app's cells: from then on, plain reads find them. */
@@ -86,31 +96,36 @@ export class BuiltApp {
 
   // The capability -----------------------------------------------------------------------------------------------------------
 
-  #capability(): Capability {
+  capability(known: KnownCommands): Capability {
     const { name, definition, space, state } = this.#parts;
+    const nameOf = (command: unknown) => known.names.get(command);
+    this.#nameOf = nameOf;
+    // The capability finds the topic of a type by itself.
+    const scope: TxScope = { nameOf, topicOf: (type) => type };
     return transactional({
       space,
       description: definition.description ?? `the app ${name}`,
       emits: Object.fromEntries(state.events.map(({ name: event, schema }) => [event, schema ?? true])),
-      commands: this.#commands(),
+      sends: Object.fromEntries(known.types.map((type) => [type, "command"])),
+      commands: this.#commands(scope),
       queries: this.#queries(),
     });
   }
 
-  #commands(): Record<string, AnyRequestHandler<Tx>> {
+  #commands(scope: TxScope): Record<string, AnyRequestHandler<Tx>> {
     const { definition } = this.#parts;
     const all: Record<string, AnyRequestHandler<Tx>> = {};
     for (const [type, one] of Object.entries(definition.commands ?? {})) {
       const { schema, handler, options } = one instanceof CommandDefinition ? one : { handler: one, options: {} };
       const { description } = options;
       const input = schema === undefined ? {} : { input: schema };
-      all[type] = { ...(description === undefined ? {} : { description }), ...input, handle: inTx(handler) };
+      all[type] = { ...(description === undefined ? {} : { description }), ...input, handle: inTx(handler, scope) };
     }
     for (const runs of this.#steps.values())
-      for (const { type, handle } of runs.commands) all[type] = { handle: inTx(handle) };
+      for (const { type, handle } of runs.commands) all[type] = { handle: inTx(handle, scope) };
     for (const { key, type } of this.schedules) {
       const handler = definition.schedules?.[key]?.handler as OnFunction;
-      all[type] = { description: `a slot of the schedule ${key}`, handle: inTx(handler) };
+      all[type] = { description: `a slot of the schedule ${key}`, handle: inTx(handler, scope) };
     }
     return all;
   }
@@ -166,23 +181,16 @@ export class BuiltApp {
       return bus.subscribe(topic, (delivered, context) => runs.handle(delivered, context, request), withCommands);
     }
     const handler = does as OnFunction;
-    bus.subscribe(
-      topic,
-      (delivered, tx) =>
-        finish(new HandlerTx(tx, { topicOf }), (own) => handler(event.read(delivered.payload) as never, own)),
-      { ...given, timeoutMs, space: this.#parts.space },
-    );
+    const scope = { topicOf, nameOf: this.#nameOf };
+    const handle: WorkHandler = (delivered, tx) =>
+      handler(event.read(delivered.payload) as never, new HandlerTx(tx, scope));
+    bus.subscribe(topic, handle, { ...given, timeoutMs, space: this.#parts.space });
   }
 }
 
 /** A handler of the capability that gives the app's function its own transaction. */
-function inTx(handler: (data: never, tx: AppTx) => unknown): AnyRequestHandler<Tx>["handle"] {
-  return (data: never, tx) => finish(new HandlerTx(tx, BY_TYPE), (own) => handler(data, own));
-}
-
-function finish(tx: HandlerTx, handler: (tx: AppTx) => unknown): unknown {
-  const returned = handler(tx);
-  return isThenable(returned) ? Promise.resolve(returned).then((value) => tx.resultOf(value)) : tx.resultOf(returned);
+function inTx(handler: (data: never, tx: AppTx) => unknown, scope: TxScope): AnyRequestHandler<Tx>["handle"] {
+  return (data: never, tx) => handler(data, new HandlerTx(tx, scope));
 }
 
 function asDefinition(

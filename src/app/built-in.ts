@@ -1,6 +1,6 @@
 /**
- * The requests that every kernel answers besides those of its apps, as types: written by hand, because they belong to other rooms. A test
- * compares the names with the routes of a kernel. SPEC: A25.
+ * The requests that every kernel answers besides those of its apps. Their types are written by hand, because they belong to other rooms; a
+ * test compares the names with the routes of a kernel. SPEC: A25.
  */
 import type { Json, JsonObject } from "../message/json.ts";
 
@@ -53,6 +53,18 @@ export interface BuiltInCommands {
   };
   "Syscall.Shutdown": () => { readonly success: true };
 }
+
+export const BUILT_IN_COMMANDS: readonly (keyof BuiltInCommands)[] = [
+  ...(["Timer.Set", "Timer.Every", "Timer.Cancel", "Memory.Set", "Memory.Delete", "Journal.Publish"] as const),
+  ...([
+    "Kernel.Requeue",
+    "Kernel.Discard",
+    "Kernel.Purge",
+    "Kernel.RemoveConsumer",
+    "Kernel.RestartExtension",
+  ] as const),
+  ...(["Kernel.Heal", "Kernel.CancelTimer", "Syscall.Shutdown"] as const),
+];
 
 export interface BuiltInQueries {
   "Memory.Get": (data: { readonly key: string }) => { readonly value: Json };

@@ -4,12 +4,12 @@
  */
 import type { Failure } from "../message/error-data.ts";
 import type { KernelReason } from "../message/reasons.ts";
+import type { Refusal } from "../work/refusal.ts";
 import type { App, Definition } from "./app.ts";
 import type { SentData } from "./app-tx.ts";
 import type { BuiltInCommands, BuiltInQueries } from "./built-in.ts";
 import type { AnyEvent, EventDefinition } from "./event-definition.ts";
 import type { OnDefinition } from "./on.ts";
-import type { Refusal } from "./refusal.ts";
 import type { CommandDefinition, QueryDefinition } from "./request.ts";
 
 /** Any app. */

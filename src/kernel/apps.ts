@@ -7,12 +7,14 @@
  */
 import { type App, isApp } from "../app/app.ts";
 import type { BuiltApp, Wiring } from "../app/built-app.ts";
+import { BUILT_IN_COMMANDS } from "../app/built-in.ts";
 import { Space } from "../cells/space.ts";
 import { type Log, loggerFor, logToStderr } from "../extensions/logger.ts";
 import { APP_OWNER, ScheduleTable } from "../extensions/schedule-table.ts";
 import type { Host } from "../host/host.ts";
 import { LEASE_MS } from "../limits.ts";
 import type { Capability } from "../loop/capability.ts";
+import { findHandles } from "../loop/handles.ts";
 import type { Watcher } from "../loop/live-queries.ts";
 import { BootError } from "../loop/routing-table.ts";
 import { contentId } from "../message/content-id.ts";
@@ -62,11 +64,21 @@ export class Apps {
     this.#schedules = new ScheduleTable({ host, due: store, logger: loggerFor("schedules", log), leaseMs, alone });
   }
 
-  /** Calls the functions of the apps; the capability of each has its name. */
-  build(): Record<string, Capability> {
+  /** Calls the functions of the apps. */
+  build(): void {
     const { host } = this.#parts;
     this.#built = this.#apps.map((app, index) => app.build({ host, space: this.#spaces[index] as Space }));
-    return Object.fromEntries(this.#built.map(({ name, capability }) => [name, capability]));
+  }
+
+  /** A capability for each app, under its name. Its handlers may send commands to all of them, and to the others. */
+  capabilities(others: Readonly<Record<string, Capability>> = {}): Record<string, Capability> {
+    const own = this.#built.flatMap(({ commands }) => Object.entries(commands));
+    const names = new Map<unknown, string | undefined>();
+    for (const [type, command] of own) names.set(command, names.has(command) ? undefined : type);
+    const theirs = Object.values(others).flatMap(({ inbound }) => findHandles(inbound).handles);
+    const commands = theirs.filter(({ kind }) => kind === "command").map(({ type }) => type);
+    const known = { names, types: [...own.map(([type]) => type), ...commands, ...BUILT_IN_COMMANDS] };
+    return Object.fromEntries(this.#built.map((app) => [app.name, app.capability(known)]));
   }
 
   /** Loads the declared state: before any handler, query or effect runs. */

@@ -145,10 +145,11 @@ export class Kernel implements AsyncDisposable {
     });
     this.#opened.note("apps", (graceMs) => this.#apps.close(graceMs));
     for (const space of [this.#space, ...this.#apps.spaces]) this.#runs?.add(space);
-    const ofApp = await this.#space.restore(() => {
-      const { capabilities } = options;
-      return { ...this.#apps.build(), ...(typeof capabilities === "function" ? capabilities(parts) : capabilities) };
+    const others = await this.#space.restore(() => {
+      this.#apps.build();
+      return typeof options.capabilities === "function" ? options.capabilities(parts) : options.capabilities;
     });
+    const ofApp = { ...others, ...this.#apps.capabilities(others) };
     await this.#apps.load();
     const extensions = this.#findExtensions(options, limits);
     await extensions?.load();

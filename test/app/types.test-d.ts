@@ -137,6 +137,15 @@ const shop = app("shop", ({ cell, computed, effect, event }) => {
         tx.emit(placed, { price: "1" });
         // Defaults of the schema may be left out.
         tx.emit(paid, { price: 1 });
+        tx.emit(paid, { price: 1 }, { delay: "5 min" });
+        tx.send(remind, { id: "x" }, { delay: "1 h", key: "reminder" });
+        tx.send("Billing.Pay", { amount: 3 }, { at: tx.now + 1_000 });
+        // @ts-expect-error [A14] The data has the command's type.
+        tx.send(remind, { id: 1 });
+        // @ts-expect-error
+        tx.send(remind);
+        // @ts-expect-error
+        tx.send(remind, { id: "x" }, { delay: "soon" });
         if (order.price > 100) return tx.refuse("TOO_DEAR", { data: { most: 100 } });
         if (order.price < 0) return tx.refuse("NO_PRICE");
         return { orders: 1 };
@@ -171,6 +180,8 @@ rule("[A11] a query that returns a promise does not compile", () => {
   // @ts-expect-error
   app("late", () => ({ queries: { "Late.Get": async () => 1 } }));
 });
+
+rule("[A14] [A6] what is sent and emitted is typed by its value", () => shop);
 
 const billing = app("billing", () => ({
   commands: { "Billing.Pay": (data: { amount: number }) => ({ paid: data.amount }) },
