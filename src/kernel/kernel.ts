@@ -216,7 +216,11 @@ export class Kernel implements AsyncDisposable {
     const given: Pick<SpawnContext, "topicOf" | "commitWith" | "board"> = {
       board: this.#board,
       topicOf: this.#topicOf,
-      commitWith: (entries, commit) => this.#bus.commitWith(entries, commit),
+      commitWith: (entries, commit) => {
+        const sends = entries.some(({ message, as }) => message.kind === "command" && as.status === "pending");
+        const make = sends ? () => this.#commands.commitWith(entries, commit) : commit;
+        return this.#bus.commitWith(entries, make);
+      },
     };
     const wired = (one: Capability): Capability => ({
       ...one,
