@@ -1,4 +1,6 @@
-/** `millrace/client`: talks to a kernel over its socket. Needs Node. */
+/**
+ * `millrace/client`: connects to a kernel over its socket. Needs Node.
+ */
 /// <reference lib="esnext.disposable" preserve="true" />
 export {
   type AnyExchanges,
