@@ -31,6 +31,7 @@ export class AppError extends MillraceError<"APP_INVALID"> {
 /** Of modules that an app may mean without saying so. */
 const EXTENSIONS = ["ts", "mts", "js", "mjs", "cjs"];
 const EXAMPLE = 'export default app("shop", ({ cell }) => ({ commands: { … } }))';
+const FACTORY_EXAMPLE = "export default (parts) => ({ name: capability({ ... }) })";
 
 type Made = Exclude<LoadedApp["capabilities"], Factory>;
 type Factory = Extract<LoadedApp["capabilities"], (parts: never) => unknown>;
@@ -90,7 +91,7 @@ function nameOf(file: string): string {
 function made(path: string, factory: Factory): Factory {
   const checked = (capabilities: unknown): Made => {
     if (typeof capabilities === "object" && capabilities !== null) return capabilities as Made;
-    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${EXAMPLE}`);
+    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${FACTORY_EXAMPLE}`);
   };
   return (parts) => {
     const given: unknown = factory(parts);
