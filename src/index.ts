@@ -138,9 +138,9 @@ export { RETRY_RULES, type Rejection, type RejectionClass, type RejectionReason 
 export { Replica, type ReplicaOptions } from "./store/replica.ts";
 export { type Store, StoreError, type StoreErrorCode } from "./store/store.ts";
 export type { Commit, Transaction, TransactionOptions } from "./store/transaction.ts";
+export type { AskOptions } from "./work/ask.ts";
 export type { WorkSpace } from "./work/attempt.ts";
 export type { Launch } from "./work/lineage.ts";
-export type { AskOptions } from "./work/ask.ts";
 export type { MessageOptions, TimerOptions as TxTimerOptions } from "./work/outbox.ts";
 export { Refusal, type RefuseOptions } from "./work/refusal.ts";
 export type { Backoff, RetryPolicy } from "./work/retry-policy.ts";

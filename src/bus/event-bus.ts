@@ -257,7 +257,9 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
     requireSubscribeOptions(options);
-    const call = callOf(this.#watched(handler, options.subscriberId), options, (space) => this.#outbox(options.subscriberId, space));
+    const call = callOf(this.#watched(handler, options.subscriberId), options, (space) =>
+      this.#outbox(options.subscriberId, space),
+    );
     this.#add(new Subscription(pattern, call, options, this.#defaults));
   }
 

@@ -183,7 +183,12 @@ export class Outbox {
   #message<Kind extends "event" | "command">(
     attempt: Attempt,
     cause: Message | undefined,
-    { kind, type, topic, id }: { readonly kind: Kind; readonly type: string; readonly topic: string; readonly id: string },
+    {
+      kind,
+      type,
+      topic,
+      id,
+    }: { readonly kind: Kind; readonly type: string; readonly topic: string; readonly id: string },
     data: unknown,
   ): Message & { readonly kind: Kind } {
     const { source, problemOf } = this.#rules;
