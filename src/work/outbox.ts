@@ -5,7 +5,7 @@
  * The id of a message follows from its invocation and its key or place, and carries the time of the first attempt. So the attempts at one
  * invocation make the same ids, and an invocation that waited for long makes no ids that the store takes for too old (S101).
  */
-import { TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
+import { ERASE_SUBJECT_LENGTH_MIN, TIMER_DELAY_MS_MAX, TX_MESSAGES_MAX } from "../limits.ts";
 import { contentId } from "../message/content-id.ts";
 import { ID_LENGTH_MAX, isMessageType, type Message } from "../message/envelope.ts";
 import type { Json, JsonObject } from "../message/json.ts";
@@ -155,6 +155,13 @@ export class Outbox {
     attempt.transaction.due.push({ op: "cancel", kind: TIMER_KIND, key: timerIdOf(attempt, name) });
   }
 
+  /** Asks the kernel to erase the data of a subject after the commit. It needs no declaration, since every kernel handles it. */
+  erase(attempt: Attempt, cause: Message | undefined, subject: string): string {
+    if (typeof subject !== "string" || subject.length < ERASE_SUBJECT_LENGTH_MIN)
+      throw misuse(`erase: needs a subject of at least ${ERASE_SUBJECT_LENGTH_MIN} characters, got ${show(subject)}`);
+    return this.#put(attempt, cause, ERASE, { subject });
+  }
+
   #put(
     attempt: Attempt,
     cause: Message | undefined,
@@ -198,7 +205,7 @@ export class Outbox {
       throw misuse(`${source} does not ${does} this: ${problemText(within("data", copy.problem))}`);
     const metadata = { ...lineageOf(attempt, cause), id, timestamp: attempt.host.now() };
     const message = { kind, type, data: copy.value, metadata };
-    const problem = problemOf?.(message, topic);
+    const problem = type === ERASE.type ? undefined : problemOf?.(message, topic);
     if (problem !== undefined) throw misuse(`${source} does not ${does} this: ${problem}`);
     return message;
   }
@@ -229,6 +236,7 @@ function timingOf(when: Omit<TimerOptions, "name" | "send">, nowMs: number) {
 }
 
 const NO_OPTIONS: MessageOptions = {};
+const ERASE = { kind: "command", type: "Kernel.Erase", topic: "Kernel.Erase" } as const;
 
 function lineageOf({ id }: Attempt, cause: Message | undefined): Lineage {
   if (cause !== undefined) return causedBy(cause);
