@@ -401,6 +401,12 @@ export const COMMITS_REMEMBERED_MAX = 1_000_000;
 
 /** JSON text of one document. Loading and rewriting a document costs time in proportion to it; larger data are many documents. */
 export const DOCUMENT_BYTES_MAX = 16 * 1_048_576;
+/** Characters of a subject to erase: a shorter word would be found in too many texts. */
+export const ERASE_SUBJECT_LENGTH_MIN = 3;
+/** Documents that an erasure leaves and names: their values mention the subject. */
+export const ERASE_LEFT_MAX = 100;
+/** How long an erasure waits for readers of the log before it reports that they are in the way. */
+export const ERASE_READERS_MS = 10_000;
 /** Characters of one line of an export: the largest document fits, with its labels. */
 export const IMPORT_LINE_LENGTH_MAX = 4 * DOCUMENT_BYTES_MAX;
 /** Bytes of documents that one job of the store's upkeep reads or writes: some 5 ms, so that other writes go on in between. */

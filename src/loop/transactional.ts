@@ -22,6 +22,7 @@ import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
+import { isErasedResult } from "../store/erase.ts";
 import type { JournalEntry } from "../store/journal.ts";
 import { isRefusal, labelOfMessage } from "../store/label.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
@@ -334,6 +335,8 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 
 /** The answer of the first time; 409 if the id was used for another request. */
 export function answerOf(receipt: Json | undefined, message: Message): Json {
+  if (isErasedResult(receipt))
+    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {

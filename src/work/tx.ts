@@ -84,6 +84,14 @@ export class Tx {
   }
 
   /**
+   * Erases the data of a subject (decision 0016) after the commit, also if the process dies meanwhile. Returns the id of the command that asks for
+   * it. Needs a kernel.
+   */
+  get erase(): (subject: string) => string {
+    return (subject) => this.#outbox.erase(this.#attempt, this.#message, subject);
+  }
+
+  /**
    * Answers the caller with a refusal: `return tx.refuse("SOLD_OUT")`. Writes and messages of the handler are taken back. The caller gets a
    * `Failure` with the reason and the data.
    */
