@@ -1,4 +1,6 @@
-/** `millrace init`: a small app in an empty directory, that runs. Writes over nothing. SPEC: K46. */
+/**
+ * `millrace init`: creates a small running app in an empty directory. Overwrites no file. SPEC: K46.
+ */
 
 import { existsSync, readdirSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve } from "node:path";
@@ -48,7 +50,7 @@ function files(folder: string): Record<string, string> {
   };
 }
 
-/** As Node runs TypeScript: what is not erased is an error in the editor, not at the start. */
+/** Matches Node's type stripping: syntax that is not erased is an error in the editor, not at the start. */
 const COMPILER_OPTIONS = {
   target: "esnext",
   module: "nodenext",
@@ -61,7 +63,7 @@ const COMPILER_OPTIONS = {
   verbatimModuleSyntax: true,
 };
 
-/** The version that runs here; of a clone, which npm did not install, the clone itself. */
+/** The running version; in a clone, the clone itself. */
 function dependency(folder: string): string {
   const here = packageFolder();
   if (basename(dirname(here)) === "node_modules") return `^${packageVersion()}`;
@@ -69,7 +71,7 @@ function dependency(folder: string): string {
 }
 
 function packageJson(folder: string): string {
-  // What npm allows in a name.
+  // Characters that npm allows in a name.
   const name =
     basename(folder)
       .toLowerCase()
@@ -81,9 +83,9 @@ function packageJson(folder: string): string {
     type: "module",
     scripts: { dev: "millrace dev app.ts", start: "millrace start app.ts", types: "tsc --noEmit" },
     dependencies: { millrace: dependency(folder) },
-    // The command finds this Node beside the package when the one in the path is too old; `npx node` runs it.
+    // The command finds this Node beside the package if the one in the path is too old; `npx node` runs it.
     devDependencies: { "@types/node": "^24.0.0", node: "^24.0.0", typescript: "^7.0.0" },
-    // Its install script fetches the binary of this platform, and npm warns of one that is not named here.
+    // Its install script fetches the binary of this platform; npm warns about scripts that are not listed here.
     allowScripts: { node: true },
   };
   return `${JSON.stringify(content, null, 2)}\n`;
