@@ -17,7 +17,7 @@ import { isThenable } from "../work/handler-call.ts";
 import type { Tx } from "../work/tx.ts";
 import type { AppGround, Definition } from "./app.ts";
 import { type AppTx, HandlerTx, type TxScope } from "./app-tx.ts";
-import { durationMs } from "./duration.ts";
+import { type Duration, durationMs } from "./duration.ts";
 import { readData } from "./event-definition.ts";
 import type { OnDefinition, OnFunction } from "./on.ts";
 import type { StateParts } from "./parts.ts";
@@ -38,6 +38,8 @@ export interface Wiring {
   topicOf(type: string): string;
   readonly request: Request;
 }
+
+type TxHandler = AnyRequestHandler<Tx>["handle"];
 
 /** The commands of all apps of a kernel. */
 export interface KnownCommands {
@@ -119,7 +121,8 @@ export class BuiltApp {
       const { schema, handler, options } = one instanceof CommandDefinition ? one : { handler: one, options: {} };
       const { description } = options;
       const input = schema === undefined ? {} : { input: schema };
-      all[type] = { ...(description === undefined ? {} : { description }), ...input, handle: inTx(handler, scope) };
+      const handle = this.#withinTime(type, inTx(handler, scope), options.timeout);
+      all[type] = { ...(description === undefined ? {} : { description }), ...input, handle };
     }
     for (const runs of this.#steps.values())
       for (const { type, handle } of runs.commands) all[type] = { handle: inTx(handle, scope) };
@@ -140,6 +143,22 @@ export class BuiltApp {
       return [type, { ...(description === undefined ? {} : { description }), ...input, handle }];
     });
     return Object.fromEntries(all);
+  }
+
+  /** Fails with 504 when the time is over: the transaction is rolled back, and writes of the handler after that are refused. */
+  #withinTime(type: string, handle: TxHandler, timeout: Duration | undefined): TxHandler {
+    if (timeout === undefined) return handle;
+    const { host } = this.#parts;
+    const timeoutMs = durationMs(timeout, "timeout");
+    return (data, tx, message) => {
+      const returned: unknown = handle(data, tx, message);
+      if (!isThenable(returned)) return returned;
+      const { promise: tooLate, reject } = Promise.withResolvers<never>();
+      const timer = host.timer(timeoutMs, () =>
+        reject(new Failure(504, `${type} was not handled within ${timeoutMs} ms`)),
+      );
+      return Promise.race([returned, tooLate]).finally(() => timer.cancel());
+    };
   }
 
   /** `ShopOn.PaymentCommit`: commands that the kernel sends to the app. */
@@ -189,7 +208,7 @@ export class BuiltApp {
 }
 
 /** A handler of the capability that gives the app's function its own transaction. */
-function inTx(handler: (data: never, tx: AppTx) => unknown, scope: TxScope): AnyRequestHandler<Tx>["handle"] {
+function inTx(handler: (data: never, tx: AppTx) => unknown, scope: TxScope): TxHandler {
   return (data: never, tx) => handler(data, new HandlerTx(tx, scope));
 }
 

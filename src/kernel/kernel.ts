@@ -172,7 +172,7 @@ export class Kernel implements AsyncDisposable {
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
     this.#bus.requester = this.#requester;
-    this.#space.requester = this.#requester;
+    for (const space of [this.#space, ...this.#apps.spaces]) space.requester = this.#requester;
     this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
     this.#opened.note("commands", (graceMs) => this.#commands.stop({ graceMs }));
     // Extensions end before the bus, so that their last events are journaled.

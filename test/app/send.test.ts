@@ -1,7 +1,7 @@
 /** Commands and events that a transaction of an app sends, now and later. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { app, command, on, type } from "../../src/index.ts";
+import { app, type Cell, command, on, type } from "../../src/index.ts";
 import { Machine } from "./app-setup.ts";
 
 const MINUTE_MS = 60_000;
@@ -39,6 +39,69 @@ const office = app("office", ({ cell }) => {
     commands: { "Office.Note": ({ text }: { text: string }, tx) => tx.push(notes, text) },
     queries: { "Office.Notes": () => notes.get() },
   };
+});
+
+describe("borders of a command", () => {
+  test("[A33] one that takes longer than its timeout is rolled back, and later writes are refused", async () => {
+    const machine = new Machine();
+    const late: unknown[] = [];
+    const slow = app("slow", ({ cell }) => {
+      const count = cell("count", 0);
+      const wait = (ms: number) => new Promise<void>((resolve) => machine.world.timer(ms, resolve));
+      return {
+        commands: {
+          "Slow.Add": command(
+            type<{ ms: number }>(),
+            async ({ ms }, tx) => {
+              tx.update(count, (n) => n + 1);
+              await wait(ms);
+              try {
+                tx.update(count, (n) => n + 1);
+              } catch (error) {
+                late.push(error);
+              }
+            },
+            { timeout: "1 s" },
+          ),
+        },
+        queries: { "Slow.Count": () => count.get() },
+      };
+    });
+    const kernel = await machine.start(slow);
+    const refused = await machine.run(() => kernel.safeCommand("Slow.Add", { ms: 5_000 }));
+    expect(refused).toMatchObject({ ok: false, failure: { code: 504, reason: "TIMED_OUT" } });
+    await machine.run(() => kernel.command("Slow.Add", { ms: 500 }));
+    await machine.advance(10_000);
+    expect(await machine.run(() => kernel.query("Slow.Count"))).toBe(2);
+    expect(late).toMatchObject([{ code: "WORK_OVER" }]);
+  });
+
+  test("[A34] one that writes the state of another app is refused, and leaves nothing", async () => {
+    const machine = new Machine();
+    let theirs: Cell<number> | undefined;
+    const one = app("one", ({ cell }) => {
+      theirs = cell("n", 0);
+      const n = theirs;
+      return { queries: { "One.N": () => n.get() } };
+    });
+    const two = app("two", ({ cell }) => {
+      const n = cell("n", 0);
+      return {
+        commands: {
+          "Two.Both": (_, tx) => {
+            tx.set(n, 1);
+            if (theirs) tx.set(theirs, 1);
+          },
+        },
+        queries: { "Two.N": () => n.get() },
+      };
+    });
+    const kernel = await machine.start([one, two]);
+    const result = await machine.run(() => kernel.safeCommand("Two.Both"));
+    expect(result).toMatchObject({ ok: false, failure: { message: expect.stringMatching(/one space|space "one"/) } });
+    expect(await machine.run(() => kernel.query("One.N"))).toBe(0);
+    expect(await machine.run(() => kernel.query("Two.N"))).toBe(0);
+  });
 });
 
 describe("tx.send and tx.emit", () => {
