@@ -84,11 +84,9 @@ export function journalOver({ bus, topicOf }: JournalParts): EventJournal {
     subscribe(type, subscriber, deliver) {
       bus.relay(topicOf(type), ({ message }) => deliver(message), subscriber);
     },
-    subscribeWork({ type, subscriber, space, clearance, problemOf }, deliver) {
-      const rules = { source: subscriber, topicOf, problemOf };
-      bus.relayWork(topicOf(type), ({ message }, tx, attempt) => deliver(message, { tx, attempt }), {
-        ...{ subscriberId: subscriber, space, clearance, rules },
-      });
+    subscribeWork({ type, subscriber: subscriberId, space, clearance }, deliver) {
+      const options = { subscriberId, space, clearance };
+      bus.relayWork(topicOf(type), ({ message }, attempt) => deliver(message, attempt), options);
     },
     feed: feedOver(bus.feed),
   };

@@ -33,10 +33,12 @@ import { shutdown, syscall } from "../loop/syscall.ts";
 import { timerCapability } from "../loop/timer.ts";
 import { whenItStands } from "../message/dropped.ts";
 import type { Message } from "../message/envelope.ts";
+import { type ErrorData, failureFrom } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import type { Lineage } from "../message/lineage.ts";
 import { labelOf } from "../store/label.ts";
 import type { Store } from "../store/store.ts";
+import type { Requester } from "../work/outbox.ts";
 import { WorkBoard } from "../work/work-board.ts";
 import { Apps } from "./apps.ts";
 import { commandBus, commandsOver, journalOver } from "./bus-journal.ts";
@@ -169,6 +171,8 @@ export class Kernel implements AsyncDisposable {
     });
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
+    this.#bus.requester = this.#requester;
+    this.#space.requester = this.#requester;
     this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
     this.#opened.note("commands", (graceMs) => this.#commands.stop({ graceMs }));
     // Extensions end before the bus, so that their last events are journaled.
@@ -253,6 +257,15 @@ export class Kernel implements AsyncDisposable {
   #timer(limits: LimitsByPart["timer"]): Capability {
     return timerCapability({ store: this.#store, replica: this.#space.replica(this.#space.name), ...limits });
   }
+
+  /** Asks for handlers of the bus and of streams. */
+  readonly #requester: Requester = {
+    ask: async (request) => {
+      const answer = await this.#loop.request(request);
+      if (answer.kind === "reply") return answer.data;
+      throw failureFrom(answer.data as ErrorData);
+    },
+  };
 
   #journal(): EventJournal {
     return journalOver({ bus: this.#bus, topicOf: this.#topicOf });
