@@ -96,5 +96,17 @@ export function app<D extends Definition>(name: string, define: (parts: AppParts
 const NAME = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 /** Capabilities and spaces of the kernel itself. */
 const RESERVED: ReadonlySet<string> = new Set([
-  ...["health", "syscall", "shutdown", "inspector", "operator", "journal", "memory", "timer", "timers", "kernel"],
+  ...[
+    "health",
+    "syscall",
+    "shutdown",
+    "inspector",
+    "operator",
+    "eraser",
+    "journal",
+    "memory",
+    "timer",
+    "timers",
+    "kernel",
+  ],
 ]);

@@ -46,6 +46,7 @@ export interface BuiltInCommands {
   "Kernel.RestartExtension": (data: ByOperator & { readonly id: string }) => {
     readonly extensions: readonly JsonObject[];
   };
+  "Kernel.Erase": (data: ByOperator & { readonly subject?: string }) => JsonObject;
   "Kernel.Heal": (data: { readonly capability: string }) => { readonly healed: boolean; readonly state: string };
   "Kernel.CancelTimer": (data: ByOperator & { readonly timerId: string }) => {
     readonly cancelled: boolean;
@@ -63,7 +64,7 @@ export const BUILT_IN_COMMANDS: readonly (keyof BuiltInCommands)[] = [
     "Kernel.RemoveConsumer",
     "Kernel.RestartExtension",
   ] as const),
-  ...(["Kernel.Heal", "Kernel.CancelTimer", "Syscall.Shutdown"] as const),
+  ...(["Kernel.Erase", "Kernel.Heal", "Kernel.CancelTimer", "Syscall.Shutdown"] as const),
 ];
 
 export interface BuiltInQueries {

@@ -239,7 +239,7 @@ describe("calls", () => {
     const commands: Record<keyof BuiltInCommands, true> = {
       ...{ "Timer.Set": true, "Timer.Every": true, "Timer.Cancel": true, "Memory.Set": true, "Memory.Delete": true },
       ...{ "Journal.Publish": true, "Kernel.Requeue": true, "Kernel.Discard": true, "Kernel.Purge": true },
-      ...{ "Kernel.RemoveConsumer": true, "Kernel.RestartExtension": true, "Kernel.Heal": true },
+      ...{ "Kernel.RemoveConsumer": true, "Kernel.RestartExtension": true, "Kernel.Heal": true, "Kernel.Erase": true },
       ...{ "Kernel.CancelTimer": true, "Syscall.Shutdown": true },
     };
     const queries: Record<keyof BuiltInQueries, true> = {
