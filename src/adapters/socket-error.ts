@@ -1,4 +1,6 @@
-/** Why a socket cannot be opened; the message says what to do. */
+/**
+ * Errors when a socket is opened; the message has the remedy.
+ */
 import { MillraceError } from "../message/millrace-error.ts";
 
 export type SocketErrorCode =

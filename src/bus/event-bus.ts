@@ -30,6 +30,9 @@ import type { CommitOutcome } from "../store/commit.ts";
 import type { DeclaredConsumer } from "../store/consumer.ts";
 import type { JournalEntry, JournalQuery, JournalRow } from "../store/journal.ts";
 import type { Store } from "../store/store.ts";
+import type { WorkSpace } from "../work/attempt.ts";
+import { Outbox, type Requester } from "../work/outbox.ts";
+import { Tx } from "../work/tx.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { type Failures, failures, type Trace, trace } from "./audit.ts";
 import { BusError } from "./bus-error.ts";
@@ -55,12 +58,14 @@ import { Slots } from "./slots.ts";
 import {
   type Call,
   checkedConsumer,
+  type RelayOptions,
   requireSubscribeOptions,
   type SubscribeOptions,
   Subscription,
   type SubscriptionDefaults,
   type SubscriptionView,
   type TransactionalOptions,
+  type WorkCall,
   type WorkOptions,
 } from "./subscription.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -111,6 +116,8 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
   readonly #subscriptions = new Subscriptions();
   /** Tells whether the state lasts that the observer which publishes now has read; a kernel asks its space. */
   standing: (() => Promise<boolean> | undefined) | undefined;
+  /** Asks for handlers with a `Tx`; a kernel sets it. */
+  requester: Requester | undefined;
   readonly #consumers: Consumers;
   readonly #publisher: Publisher;
   readonly #held: HeldEvents;
@@ -144,7 +151,7 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     const serial = new SerialOrder({ host, store, subscriptions, observe });
     const held = new HeldEvents({ host, serial, concurrency });
     const slots = new Slots({ host, held, concurrency });
-    const publisher = new Publisher({ host, store, topics: this.#topics, held, lease, matches, signal });
+    const publisher = new Publisher({ kind, host, store, topics: this.#topics, held, lease, matches, signal });
     const settles = new SettleQueue({ host, store, held, retries, publisher, matches, observe });
     const shares = new TransactionalShare({ host, publisher, slots, lease, matches });
     const delivery = new Delivery({ host, held, slots, serial, settles, shares, publisher, retries, observe });
@@ -250,7 +257,9 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     if (typeof options !== "object" || options === null)
       throw misuse('subscribe takes options that name who handles, like { subscriberId: "indexer" }');
     requireSubscribeOptions(options);
-    const call = callOf(this.#watched(handler, options.subscriberId), options);
+    const call = callOf(this.#watched(handler, options.subscriberId), options, (space) =>
+      this.#outbox(options.subscriberId, space),
+    );
     this.#add(new Subscription(pattern, call, options, this.#defaults));
   }
 
@@ -261,6 +270,16 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     this.#add(new Subscription(pattern, call, { subscriberId }, { ...this.#defaults, board: undefined }));
   }
 
+  /** Subscribes a transactional actor, which enters the attempt when its turn comes. Its mailbox measures the time of the handler. */
+  relayWork(pattern: string, deliver: WorkCall, { subscriberId, space, clearance }: RelayOptions): void {
+    this.#requireOpen();
+    const attempts = space.attemptsOf(`the handler of ${subscriberId}`, clearance);
+    const work = { attempts, call: this.#watched(deliver, subscriberId) as WorkCall };
+    const call: Call = { kind: "transactional", replica: space.replica(space.name), work };
+    const options = { subscriberId, timeoutMs: TIMER_DELAY_MS_MAX };
+    this.#add(new Subscription(pattern, call, options, { ...this.#defaults, board: undefined }));
+  }
+
   #add(subscription: Subscription): void {
     const { pattern } = subscription;
     if (!isWildcard(pattern)) this.#topics.wire(pattern);
@@ -269,6 +288,11 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
     // Events may wait for it.
     if (subscription.durable && this.#dispatcher.state === "running") this.#dispatcher.backlog();
     if (subscription.serialBy !== undefined) this.#serial.askAnew();
+  }
+
+  #outbox(source: string, space: WorkSpace): Outbox {
+    const typeOf = (topic: string) => this.#topics.wire(topic);
+    return new Outbox({ source, typeOf, space, requester: () => this.requester });
   }
 
   /** The handler, whose calls are remembered where handlings are. */
@@ -470,16 +494,23 @@ export class EventBus<TopicMap extends object = AnyTopics> implements AsyncDispo
 function callOf(
   handler: Handler<never> | TransactionalHandler<never> | WorkHandler<never>,
   options: SubscribeOptions | TransactionalOptions | WorkOptions,
+  outboxOf: (space: WorkSpace) => Outbox,
 ): Call {
   if (!("space" in options) || options.space === undefined) return { kind: "plain", handler: handler as Handler };
   const { space, subscriberId } = options;
-  const transactional = { kind: "transactional" as const, handler: handler as TransactionalHandler };
+  const kind = "transactional";
   if ("attemptsOf" in space && typeof space.attemptsOf === "function") {
     const attempts = space.attemptsOf(`the handler of subscriber ${subscriberId}`);
-    return { ...transactional, replica: space.replica(space.name), attempts };
+    const call = workCall(handler as WorkHandler, outboxOf(space));
+    return { kind, replica: space.replica(space.name), work: { attempts, call } };
   }
-  if ("transaction" in space && typeof space.transaction === "function") return { ...transactional, replica: space };
+  if ("transaction" in space && typeof space.transaction === "function")
+    return { kind, handler: handler as TransactionalHandler, replica: space };
   throw misuse("space is an open space, or the replica of one");
+}
+
+function workCall(handler: WorkHandler, outbox: Outbox): WorkCall {
+  return (event, attempt) => attempt.enter(() => handler(event, new Tx(attempt, outbox, event.message)));
 }
 
 function isIds(which: readonly number[] | RequeueQuery): which is readonly number[] {

@@ -10,14 +10,14 @@ import { show } from "../message/problem.ts";
 import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
-import type { AttemptKind, WorkSpace } from "../work/attempt.ts";
+import type { Attempt, AttemptKind, WorkSpace } from "../work/attempt.ts";
 import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
 import { type RetryPolicy, retryPolicyOf } from "../work/retry-policy.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
 import type { Event } from "./event.ts";
 import type { EventRun } from "./event-run.ts";
-import type { Handler, TransactionalHandler, WorkHandler } from "./handler.ts";
+import type { Handler, TransactionalHandler } from "./handler.ts";
 import { WaitingBound } from "./waiting-bound.ts";
 
 /**
@@ -72,10 +72,26 @@ export interface SubscriptionView {
 
 export interface TransactionalCall {
   readonly kind: "transactional";
-  readonly handler: TransactionalHandler | WorkHandler;
+  /** Of a handler that was subscribed with a replica. */
+  readonly handler?: TransactionalHandler;
   readonly replica: Replica;
   /** Of a handler that was subscribed with an open space. */
-  readonly attempts?: AttemptKind;
+  readonly work?: HandlerWork | undefined;
+}
+
+/** Attempts of a handler, and its call. */
+export interface HandlerWork {
+  readonly attempts: AttemptKind;
+  readonly call: WorkCall;
+}
+
+/** Calls a handler, or passes the event to an actor and resolves with the result of the actor's handler. */
+export type WorkCall = (event: Event, attempt: Attempt) => unknown;
+
+export interface RelayOptions {
+  readonly subscriberId: string;
+  readonly space: WorkSpace;
+  readonly clearance: readonly string[] | undefined;
 }
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;

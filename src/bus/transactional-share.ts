@@ -26,7 +26,7 @@ import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
 import type { Settlement } from "../store/journal.ts";
 import { type Label, LabelError, labelOfMessage } from "../store/label.ts";
-import { labelEvents, requireTransactionWritable } from "../store/label-checks.ts";
+import { requireTransactionWritable } from "../store/label-checks.ts";
 import { whenOver } from "../store/pending-commit.ts";
 import { NO_RESULT, Receipt } from "../store/receipt.ts";
 import { receiptOf } from "../store/receipt-name.ts";
@@ -35,10 +35,11 @@ import { StoreError } from "../store/store.ts";
 import type { Commit, Transaction } from "../store/transaction.ts";
 import { Attempt } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, type HandlerWait } from "../work/handler-call.ts";
+import { labelMessages } from "../work/outbox.ts";
+import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
-import type { Event } from "./event.ts";
 import { DONE, type EventRun } from "./event-run.ts";
-import { DeliveryTx, HandlerTransaction, type ShareContext } from "./handler.ts";
+import { HandlerTransaction, type ShareContext, type TransactionalHandler } from "./handler.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import { settlementOf, shareOf } from "./outcome.ts";
 import type { Publisher } from "./publisher.ts";
@@ -84,6 +85,8 @@ interface Rerun {
   readonly step: Step;
   readonly retries: Retries;
   readonly readyAtMs: number;
+  /** The time that ids of its messages carry. */
+  readonly bornMs: number | undefined;
 }
 
 const LOST: ShareEnd = { kind: "lost" };
@@ -111,62 +114,61 @@ export class TransactionalShare {
    * each step of a burst of handlings is much garbage, all of which lives until the disk has answered.
    */
   handle(run: EventRun, step: Step, call: TransactionalCall): void {
-    const retries = this.#retriesOf(run, step);
+    const rerun = this.#rerunOf(run, step);
     let handling: Handling;
     try {
-      handling = this.#open(run, step, call, retries);
+      handling = this.#open(run, step, call, rerun);
     } catch (error) {
       this.listener?.shareEnded(run, step, { kind: "failed", error: errorText(error) });
       return;
     }
-    const { attempt, context } = handling;
+    const { context } = handling;
     run.handling = context;
     const { subscriberId, timeoutMs, board } = step.subscription;
     const wait: HandlerWait = {
       ...{ host: this.#host, timeoutMs, cancellable: context },
       ...{ board, entryPoint: "subscriber", handler: subscriberId, message: run.event.message },
     };
-    const handler = call.handler as (event: Event, context: ShareContext) => unknown;
-    const end =
-      attempt === undefined
-        ? callHandler(handler, run.event, context, wait)
-        : callHandler(
-            (event: Event, tx: ShareContext) => attempt.enter(() => handler(event, tx)),
-            run.event,
-            context,
-            wait,
-          );
+    const end = this.#call(handling, wait);
     if (!(end instanceof Promise)) this.#ended(handling, end);
     else void this.#slots.during(step, end).then((ended) => this.#ended(handling, ended));
   }
 
-  #open(run: EventRun, step: Step, call: TransactionalCall, retries: Retries | undefined): Handling {
-    const { replica, attempts } = call;
+  #call({ run: { event }, call, context, attempt }: Handling, wait: HandlerWait) {
+    if (attempt !== undefined && call.work !== undefined) return callHandler(call.work.call, event, attempt, wait);
+    return callHandler(call.handler as TransactionalHandler, event, context as HandlerTransaction, wait);
+  }
+
+  #open(run: EventRun, step: Step, call: TransactionalCall, rerun: Rerun | undefined): Handling {
+    const retries = rerun?.retries;
+    const { replica, work } = call;
     const { subscriberId } = step.subscription;
     const facts = { event: run.event, subscriberId, attempt: run.attemptOf(step) };
-    if (attempts === undefined) {
+    if (work === undefined) {
       const transaction = replica.transaction();
       const context = new HandlerTransaction(facts, this.#publisher, { replica, transaction });
       return { run, step, call, transaction, context, attempt: undefined, retries };
     }
     const { message } = run.event;
     const id = `${message.metadata.id}/${step.subscriber}`;
-    const attempt = new Attempt(attempts, { replica, id, number: facts.attempt, label: labelOfMessage(message) });
-    const context = new DeliveryTx(facts, this.#publisher, attempt);
-    return { run, step, call, transaction: attempt.transaction, context, attempt, retries };
+    const { attempt: number } = facts;
+    const { bornMs } = rerun ?? {};
+    const attempt = new Attempt(work.attempts, { replica, id, number, label: labelOfMessage(message), bornMs });
+    return { run, step, call, transaction: attempt.transaction, context: attempt, attempt, retries };
   }
 
-  #retriesOf(run: EventRun, step: Step): Retries | undefined {
+  #rerunOf(run: EventRun, step: Step): Rerun | undefined {
     const rerun = this.#reruns.get(run);
     if (rerun === undefined) return undefined;
     this.#reruns.delete(run);
     if (rerun.step !== step) return undefined;
     rerun.retries.extend(this.#host.monotonic() - rerun.readyAtMs);
-    return rerun.retries;
+    return rerun;
   }
 
-  #ended(handling: Handling, end: HandlerEnd): void {
+  #ended(handling: Handling, handled: HandlerEnd): void {
     const { run, transaction, context, attempt } = handling;
+    const end = endWithRefusal(handled, attempt?.refusal);
     run.handling = undefined;
     const isAgain = end.kind !== "timeout" && (!context.isReady || (end.kind === "threw" && isStale(end.error)));
     attempt?.end();
@@ -216,7 +218,8 @@ export class TransactionalShare {
   #commitReads(handling: Handling, { kind, error }: HandlerEnd & { kind: "threw" | "timeout" }): void {
     const { run, step, call } = handling;
     let { transaction } = handling;
-    if (kind === "timeout") {
+    // The mailbox of an actor has given up a handler by aborting its transaction.
+    if (kind === "timeout" || transaction.state !== "open") {
       transaction.abort();
       transaction = call.replica.transaction();
     }
@@ -274,7 +277,8 @@ export class TransactionalShare {
   #ready(handling: Handling): void {
     const { run, step, attempt } = handling;
     attempt?.lineage.fail("the handler runs again");
-    this.#reruns.set(run, { step, retries: this.#retries(handling), readyAtMs: this.#host.monotonic() });
+    const retries = this.#retries(handling);
+    this.#reruns.set(run, { step, retries, readyAtMs: this.#host.monotonic(), bornMs: attempt?.bornMs });
     this.listener?.shareAgain(run);
   }
 
@@ -288,7 +292,7 @@ export class TransactionalShare {
 /** Labels the receipt and the events; gives the end of a run that wrote where readers may not know what it has read. */
 function labelled(transaction: Transaction, label: Label, receipt: DocumentRef, who: string): ShareEnd | undefined {
   transaction.labels.push({ ...receipt, path: [], labels: [...label] });
-  labelEvents(label, transaction.entries);
+  labelMessages(label, transaction);
   try {
     requireTransactionWritable(label, transaction, who);
     return undefined;

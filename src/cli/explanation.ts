@@ -1,5 +1,7 @@
-/** The sentences of `millrace why`: for rows of the journal, for requests that wait, for nodes. */
-import { findReceipt, KERNEL_SPACE } from "../kernel/commit-story.ts";
+/**
+ * The sentences of `millrace why`: for journal rows, waiting requests and nodes.
+ */
+import { findDocument, findReceipt } from "../kernel/commit-story.ts";
 import type {
   CapabilityView,
   GraphView,
@@ -16,15 +18,16 @@ import type { Json } from "../message/json.ts";
 import { causesOf } from "./conversation.ts";
 import { type Row, timeOf, troubleOf } from "./journal-lines.ts";
 import { Listeners } from "./listeners.ts";
+import { spacesOf } from "./spaces.ts";
 import { handlingsOf } from "./story.ts";
 import type { VerbCall } from "./verb.ts";
 
 export interface Explanation {
   readonly kind: string;
   readonly name: string;
-  /** One sentence: where it stands. */
+  /** One sentence about its state. */
   readonly verdict: string;
-  /** Why, one sentence each, the nearest first. */
+  /** The reasons, one sentence each, nearest first. */
   readonly because: readonly string[];
 }
 
@@ -37,7 +40,7 @@ export async function explainRow(call: VerbCall, store: KernelStore, row: Row): 
     (cause) => `caused by ${cause.message?.kind ?? "?"} ${cause.topic} (${cause.message?.metadata.id ?? cause.id})`,
   );
   const kind = message?.kind === "command" ? "request" : "event";
-  const about = kind === "request" ? await requestLines(store, row) : eventLines(row, listeners);
+  const about = kind === "request" ? await requestLines(call, store, row) : eventLines(row, listeners);
   return {
     ...{ kind, name: `${row.id} ${message?.type ?? topic}` },
     verdict: verdictOn(row, listeners.areKnown),
@@ -45,7 +48,7 @@ export async function explainRow(call: VerbCall, store: KernelStore, row: Row): 
   };
 }
 
-/** By whom and when; with the sender and the durations that a running kernel remembers. */
+/** The handler and the time, with the sender and durations if a running kernel has them. */
 async function deedLines(call: VerbCall, row: Row): Promise<string[]> {
   const { message, source } = row;
   if (message?.kind !== "command") {
@@ -61,7 +64,7 @@ async function deedLines(call: VerbCall, row: Row): Promise<string[]> {
   return [`handled by ${source} at ${timeOf(row)}${took}`, ...sent];
 }
 
-/** A query, or a command of a plain handler: it left no row, and a running kernel remembers it. */
+/** A query or a command of a plain handler: it left no row, but a running kernel may have it in memory. */
 export function explainHandlings(id: string, handlings: readonly HandlingView[]): Explanation | undefined {
   const own = handlings.filter((handling) => handling.id === id);
   const last = own.at(-1);
@@ -113,16 +116,16 @@ function eventLines(row: Row, listeners: Listeners): string[] {
     return `${subscriber}: ${status} after ${times(attempts)}${trouble}`;
   });
   if (!listeners.areKnown) return lines;
-  // A subscriber by pattern is known in the journal with its pattern.
+  // The journal names a subscriber by pattern with its pattern.
   const isThere = (name: string) => deliveries.some(({ subscriber }) => subscriber.split(" ", 1)[0] === name);
   const wanted = listeners.names(row).filter((name) => !isThere(name));
   if (wanted.length > 0) return [...lines, `goes to ${wanted.join(", ")}`];
   return lines.length > 0 ? lines : ["nobody subscribes to it"];
 }
 
-async function requestLines(store: KernelStore, { message, status }: Row): Promise<string[]> {
+async function requestLines(call: VerbCall, store: KernelStore, { message, status }: Row): Promise<string[]> {
   if (status !== "done") return [];
-  const receipt = message && (await findReceipt(store, message.metadata.id));
+  const receipt = message && (await findReceipt(store, message.metadata.id, spacesOf(call)));
   if (receipt === undefined) return ["left no receipt: its handler is not transactional, or the receipt is gone"];
   const { result = null } = (receipt ?? {}) as { result?: unknown };
   return [`answered ${JSON.stringify(result)}; the same request again gets this answer and does nothing`];
@@ -189,7 +192,7 @@ export async function explainNode(
 
 /** `command Shop.Order (id) of a client of the socket, handled by shop` */
 async function writerText(call: VerbCall, store: KernelStore, address: string): Promise<string> {
-  const writer = await lastWriter(store, address);
+  const writer = await lastWriter(store, address, spacesOf(call));
   if (!writer) return "a commit that the change feed no longer reaches back to";
   const { invocation, sequence } = writer;
   if (!invocation) return `code of the app, outside of a transactional handler (commit ${sequence})`;
@@ -203,7 +206,7 @@ async function writerText(call: VerbCall, store: KernelStore, address: string): 
   return `${kind} ${type} (${id})${sender}${handler === undefined ? "" : `, handled by ${handler}`}`;
 }
 
-/** A cell or document: its value, its last writer, the nodes that read it. Undefined where no document has the name. */
+/** A cell or document: its value, its last writer, its readers. Undefined if no document has the name. */
 export async function explainCell(
   call: VerbCall,
   store: KernelStore,
@@ -211,9 +214,9 @@ export async function explainCell(
   graph: GraphView | undefined,
 ): Promise<Explanation | undefined> {
   const [id = "", path = ""] = name.split(" /");
-  const { documents } = await store.load(KERNEL_SPACE, [{ scope: "space", id }]);
-  const value = path === "" ? documents[0]?.value : valueAt(documents[0]?.value, path.split("/"));
-  if (documents[0]?.value === undefined) return undefined;
+  const document = await findDocument(store, { scope: "space", id }, spacesOf(call));
+  if (document === undefined) return undefined;
+  const value = path === "" ? document.value : valueAt(document.value, path.split("/"));
   const readers = (graph?.nodes ?? []).filter(({ reads }) => reads.some((read) => concerns(read, name)));
   return {
     ...{ kind: "cell", name },
@@ -269,9 +272,14 @@ function handledText({ kind, type, id, outcome = "is being handled", tookMs }: H
   return `${kind} ${type} (${id}): ${outcome}${tookMs === undefined ? "" : ` in ${tookMs.toFixed(1)} ms`}`;
 }
 
-/** Of a stopped kernel: what the node's last recorded run had read, and whether that has moved since. */
-export async function explainRecordedNode(store: KernelStore, name: string): Promise<Explanation | undefined> {
-  const [basis] = await store.basis(KERNEL_SPACE, [name]);
+/** For a stopped kernel: the inputs of the node's last recorded run, and whether they have changed since. */
+export async function explainRecordedNode(
+  call: VerbCall,
+  store: KernelStore,
+  name: string,
+): Promise<Explanation | undefined> {
+  const found = await Promise.all(spacesOf(call).map((space) => store.basis(space, [name])));
+  const [basis] = found.flat();
   if (!basis) return undefined;
   const moved = basis.inputs.filter((input) => input.moved).map(({ id }) => id);
   return {

@@ -1,6 +1,6 @@
 /**
- * `millrace why <x>`: explains a node, an event, a request, a cell, a capability or a subscriber. Asks the running kernel, and reads
- * the file in any case: of a stopped kernel it knows the contents of the file. SPEC: K42, K73.
+ * `millrace why <x>`: explains a node, an event, a request, a cell, a capability or a subscriber. Asks the running
+ * kernel and reads the file; for a stopped kernel only the file. SPEC: K42, K73.
  */
 import { systemHost } from "../host/system-host.ts";
 import type { GraphView, HandlingView, PendingView, WhyView, WorkView } from "../kernel/inspect-capability.ts";
@@ -67,7 +67,7 @@ async function explain(call: VerbCall, store: KernelStore, name: string): Promis
   if (request) return withWork(explainPending(request), work);
   if (remembered) return withWork(remembered, work);
   if (work.length > 0) return explainWork(work);
-  if (!waiting) return (await explainRecordedNode(store, name)) ?? explainCell(call, store, name, undefined);
+  if (!waiting) return (await explainRecordedNode(call, store, name)) ?? explainCell(call, store, name, undefined);
   const node = await askAboutNode(call, name);
   if (node) return explainNode(call, store, node);
   const graph = await askIfRunning<GraphView>(call, "Kernel.Graph");

@@ -8,7 +8,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Event } from "../bus/event.ts";
 import type { EventBus } from "../bus/event-bus.ts";
-import type { DeliveryTx, HandlerContext } from "../bus/handler.ts";
+import type { HandlerContext } from "../bus/handler.ts";
 import type { SubscribeOptions, WorkOptions } from "../bus/subscription.ts";
 import type { Space } from "../cells/space.ts";
 import type { Host } from "../host/host.ts";
@@ -21,6 +21,7 @@ import { command, event, type Lineage } from "../message/lineage.ts";
 import { show } from "../message/problem.ts";
 import { topicType } from "../message/topic.ts";
 import type { WorkSpace } from "../work/attempt.ts";
+import { Tx } from "../work/tx.ts";
 import type { Activity } from "./activity.ts";
 import type { Cause } from "./cause.ts";
 import { ExtensionError, reasonOf } from "./extension-error.ts";
@@ -51,10 +52,7 @@ export interface EventContext {
 }
 
 /** The context of a handler that was subscribed with a space. */
-export type EventTx = Pick<
-  DeliveryTx,
-  "get" | "set" | "update" | "delete" | "push" | "splice" | "emit" | "within" | "newId" | "attempt" | "signal"
->;
+export type EventTx = Tx;
 
 type EventWork = (event: Event, tx: EventTx) => unknown;
 
@@ -202,7 +200,7 @@ export class ExtensionContext {
       // Its time is measured here, because waiting for the agent does not count.
       bus.subscribe(topic, handle, { ...rest, timeoutMs: TIMER_DELAY_MS_MAX });
     } else {
-      const handle = (event: Event, tx: DeliveryTx) => this.#handleOnce(handler as EventWork, event, tx);
+      const handle = (event: Event, tx: Tx) => this.#handleOnce(handler as EventWork, event, tx);
       bus.subscribe(topic, handle, { ...rest, timeoutMs: limitMs, space });
     }
     this.#record.subscribed.add(topic);
@@ -234,20 +232,13 @@ export class ExtensionContext {
     await activity.during(() => cause.during(handling, () => handling.run(() => handler(event, given))));
   }
 
-  async #handleOnce(handler: EventWork, event: Event, delivery: DeliveryTx): Promise<unknown> {
+  async #handleOnce(handler: EventWork, event: Event, delivery: Tx): Promise<unknown> {
     this.#requireRunning();
     if (this.#record.ended.signal.aborted) return new Promise(() => undefined);
-    const { get, set, update, delete: remove, push, splice, within, newId, attempt } = delivery;
-    const emit = (topic: string, payload: Json) => {
-      this.#requirePublished(topic);
-      delivery.emit(topic, payload);
-    };
-    const tx: EventTx = {
-      ...{ get, set, update, delete: remove, push, splice, within, newId, attempt, emit },
-      get signal() {
-        return delivery.signal;
-      },
-    };
+    const tx = Tx.restricted(delivery, ({ kind }, topic) => {
+      if (kind === "event") this.#requirePublished(topic);
+      return undefined;
+    });
     const { activity, cause } = this.#parts;
     // The cause leaves the context of the caller, and with it that of the transaction.
     const handling = Handling.inTransaction(event.message, { delivery, host: this.host });

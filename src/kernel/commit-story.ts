@@ -1,27 +1,28 @@
 /**
- * What handling a message changed, from the store alone: the receipt of a transactional handling was written by the commit that did the
- * rest, so the change feed at that sequence tells all of it. Works on a stopped kernel's file. SPEC: K18.
+ * The changes of a handling, from the store alone: the receipt of a transactional handling was written in the same
+ * commit, so the change feed at its sequence has all changes. Works on a stopped kernel's file. SPEC: K18.
  *
- * Says nothing about plain handlers, which leave no receipt, and about commits that the feed has been compacted past.
+ * Plain handlers leave no receipt, and commits behind the feed have no changes.
  */
 import type { Message } from "../message/envelope.ts";
 import type { Json } from "../message/json.ts";
 import type { CommitIdentity, DocumentPatch } from "../store/commit.ts";
+import type { DocumentRef } from "../store/document.ts";
 import { isReceiptName, receiptOf } from "../store/receipt-name.ts";
 import type { Store } from "../store/store.ts";
 
 export { isReceiptName };
 
-/** The space of a kernel's own documents, unless its options say otherwise. */
+/** The space of a kernel's own documents; the default of its options. */
 export const KERNEL_SPACE = "kernel";
 
 export interface StoryCommit extends CommitIdentity {
   readonly sequence: number;
-  /** The receipt's value, or what it holds of the answer. */
+  /** The receipt's value, which contains the answer. */
   readonly receipt: Json;
   /** Without the receipts themselves. */
   readonly patches: readonly DocumentPatch[];
-  /** True when the feed no longer reaches back to it. */
+  /** True if the feed no longer reaches back to it. */
   readonly compacted: boolean;
 }
 
@@ -30,17 +31,18 @@ export async function commitsOf(
   store: Store,
   message: Message,
   subscribers: readonly string[],
-  space: string = KERNEL_SPACE,
+  spaces: readonly string[],
 ): Promise<StoryCommit[]> {
   const refs =
     message.kind === "command"
       ? [receiptOf({ kind: "command", id: message.metadata.id })]
       : subscribers.map((subscriber) => receiptOf({ kind: "event", id: message.metadata.id, subscriber }));
   if (refs.length === 0) return [];
-  const { documents } = await store.load(space, refs);
   const stories: StoryCommit[] = [];
-  for (const { value, sequence } of documents) {
-    if (value !== undefined) stories.push(await storyAt(store, space, sequence, value));
+  for (const space of spaces) {
+    const { documents } = await store.load(space, refs);
+    for (const { value, sequence } of documents)
+      if (value !== undefined) stories.push(await storyAt(store, space, sequence, value));
   }
   return stories;
 }
@@ -55,8 +57,16 @@ async function storyAt(store: Store, space: string, sequence: number, receipt: J
   return { sequence, session, localSequence, receipt, patches, compacted: false };
 }
 
-/** The answer that a command's receipt holds; undefined when there is none. */
-export async function findReceipt(store: Store, id: string, space: string = KERNEL_SPACE): Promise<Json | undefined> {
-  const { documents } = await store.load(space, [receiptOf({ kind: "command", id })]);
-  return documents[0]?.value;
+/** The answer in a command's receipt; undefined if there is none. */
+export async function findReceipt(store: Store, id: string, spaces: readonly string[]): Promise<Json | undefined> {
+  return (await findDocument(store, receiptOf({ kind: "command", id }), spaces))?.value;
+}
+
+/** The document of that name in the first space that has one. */
+export async function findDocument(store: Store, ref: DocumentRef, spaces: readonly string[]) {
+  for (const space of spaces) {
+    const { documents } = await store.load(space, [ref]);
+    if (documents[0]?.value !== undefined) return { ...documents[0], space };
+  }
+  return undefined;
 }

@@ -1,19 +1,22 @@
 /**
- * The app that a kernel is started with: a module whose default export is its capabilities, or a function that makes them. It may export
- * more: `extensions`, the folder of its extensions as a path from the module; `patterns`, whose pieces are taken up again; `version`,
- * with which what it computes is kept over a restart; and `clearance`, what clients of its socket may know.
+ * Loads the module that a kernel is started with. It exports apps (`app(name, …)`) as its default, in a list, or by
+ * name. Its default export may also be capabilities, or a function that returns them. SPEC: A32. Further exports:
+ * `extensions` (folder, relative to the module), `patterns` (pieces to resume), `version` (keeps computed values over a
+ * restart) and `clearance` (of socket clients).
  */
 
 import { existsSync, statSync } from "node:fs";
 import { basename, dirname, extname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { type App, isApp } from "../app/app.ts";
 import type { Pattern } from "../cells/pattern.ts";
 import type { Capability } from "../loop/capability.ts";
 import { thrownText } from "../message/error-data.ts";
 import { MillraceError } from "../message/millrace-error.ts";
 import type { KernelOptions } from "./kernel-options.ts";
 
-export interface App extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
+export interface LoadedApp extends Pick<KernelOptions, "patterns" | "version" | "clearance"> {
+  readonly apps: readonly App[];
   readonly capabilities: NonNullable<KernelOptions["capabilities"]>;
   readonly extensions?: string;
 }
@@ -26,29 +29,33 @@ export class AppError extends MillraceError<"APP_INVALID"> {
   }
 }
 
-/** Of modules that an app may mean without saying so. */
+/** File extensions of an app's module. */
 const EXTENSIONS = ["ts", "mts", "js", "mjs", "cjs"];
-const EXAMPLE = "export default (parts) => ({ name: capability({ ... }) })";
+const EXAMPLE = 'export default app("shop", ({ cell }) => ({ commands: { … } }))';
+const FACTORY_EXAMPLE = "export default (parts) => ({ name: capability({ ... }) })";
 
-type Made = Exclude<App["capabilities"], Factory>;
-type Factory = Extract<App["capabilities"], (parts: never) => unknown>;
+type Made = Exclude<LoadedApp["capabilities"], Factory>;
+type Factory = Extract<LoadedApp["capabilities"], (parts: never) => unknown>;
 
-export async function loadApp(path: string): Promise<App> {
+export async function loadApp(path: string): Promise<LoadedApp> {
   const file = resolve(path);
   const found = statSync(file, { throwIfNoEntry: false });
   if (!found) throw new AppError(`there is no ${path}; name the module of your app`);
   if (!found.isFile()) throw new AppError(`${path} is no file; name the module of your app, like app.ts`);
   const module = await importModule(path, file);
   const { default: app, extensions, patterns, version, clearance } = module;
+  const apps = appsOf(module);
   const alone = [app, module].find(isCapability);
-  if (alone === undefined && typeof app !== "function" && (typeof app !== "object" || app === null))
+  if (
+    apps.length === 0 &&
+    alone === undefined &&
+    typeof app !== "function" &&
+    (typeof app !== "object" || app === null)
+  )
     throw new AppError(`${path} has no app; write: ${EXAMPLE}`);
   return {
-    capabilities: alone
-      ? { [nameOf(file)]: alone }
-      : typeof app === "function"
-        ? made(path, app as Factory)
-        : (app as Made),
+    apps,
+    capabilities: apps.length > 0 ? {} : capabilitiesOf(path, file, app, alone),
     ...(isGiven(path, "extensions", extensions, isText, '"extensions"')
       ? { extensions: resolve(dirname(file), extensions) }
       : {}),
@@ -56,6 +63,18 @@ export async function loadApp(path: string): Promise<App> {
     ...(isGiven(path, "version", version, isText, '"1"') ? { version } : {}),
     ...(isGiven(path, "clearance", clearance, isNames, '["name"]') ? { clearance } : {}),
   };
+}
+
+/** The apps that a module exports: its default, a list, or by name. */
+function appsOf({ default: app, ...named }: Readonly<Record<string, unknown>>): readonly App[] {
+  if (isApp(app)) return [app];
+  if (Array.isArray(app) && app.length > 0 && app.every(isApp)) return app;
+  return app === undefined ? Object.values(named).filter(isApp) : [];
+}
+
+function capabilitiesOf(path: string, file: string, app: unknown, alone: Capability | undefined) {
+  if (alone !== undefined) return { [nameOf(file)]: alone };
+  return typeof app === "function" ? made(path, app as Factory) : (app as Made);
 }
 
 /** A module may be one capability, as its exports or as its default export (RFC 0032 §10.1). */
@@ -69,11 +88,11 @@ function nameOf(file: string): string {
   return basename(file, extname(file));
 }
 
-/** What the app's function makes, now or later; `return` is easily forgotten. */
+/** Checks the result of the app's function: `return` is easily forgotten. */
 function made(path: string, factory: Factory): Factory {
   const checked = (capabilities: unknown): Made => {
     if (typeof capabilities === "object" && capabilities !== null) return capabilities as Made;
-    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${EXAMPLE}`);
+    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${FACTORY_EXAMPLE}`);
   };
   return (parts) => {
     const given: unknown = factory(parts);
@@ -81,7 +100,7 @@ function made(path: string, factory: Factory): Factory {
   };
 }
 
-/** What the engine says of a text that is no module does not name the file; its stack begins with the place, where it knows it. */
+/** The engine's error for invalid syntax does not name the file; its stack begins with the place, if known. */
 async function importModule(path: string, file: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return await import(pathToFileURL(file).href);
@@ -100,12 +119,12 @@ async function importModule(path: string, file: string): Promise<Readonly<Record
   }
 }
 
-/** A module that is missing may be a slip in a path, which the engine's own words tell. */
+/** A missing module may also be a wrong path, which the engine's message shows. */
 function isPackageMissing(error: unknown): error is Error {
   return error instanceof Error && error.message.startsWith("Cannot find package ");
 }
 
-/** The file beside one that is missing whose name differs by its extension alone. */
+/** A file beside the missing one that differs only in its extension. */
 function meantFile(error: unknown): string | undefined {
   const { code, url } = (error ?? {}) as { code?: unknown; url?: unknown };
   if (code !== "ERR_MODULE_NOT_FOUND" || typeof url !== "string" || !url.startsWith("file:")) return undefined;
@@ -115,7 +134,7 @@ function meantFile(error: unknown): string | undefined {
   return found && basename(found);
 }
 
-/** Whether an export is there; one that is there and cannot be it is refused with an example. */
+/** Whether an export exists; an invalid one is refused with an example. */
 function isGiven<T>(
   path: string,
   name: string,

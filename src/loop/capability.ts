@@ -7,6 +7,7 @@ import type { Message } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
+import type { WorkSpace } from "../work/attempt.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
@@ -141,6 +142,8 @@ export interface Capability {
   readonly operates?: boolean;
   /** Its commands may run twice: after a crash, a command that was under way runs again. Otherwise it fails as `interrupted`. */
   readonly idempotent?: boolean;
+  /** The space of a transactional capability: what its handlers of events do, and the delivery, are one commit. */
+  readonly work?: WorkSpace;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */
   readonly durable?: Durability;
   spawn(context: SpawnContext): CapabilityActor;

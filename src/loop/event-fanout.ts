@@ -7,13 +7,14 @@ import { RELAYED_EVENT_HEARD_MS } from "../limits.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure, fromError, thrownText } from "../message/error-data.ts";
 import { error, reply } from "../message/lineage.ts";
+import type { Attempt } from "../work/attempt.ts";
 import { mayKnow } from "./admission.ts";
 import type { Answers } from "./answers.ts";
 import { copyMessage } from "./emission.ts";
 import type { EventJournal } from "./event-journal.ts";
 import type { Inbound, Origin } from "./inbound.ts";
 import type { Observations } from "./observation.ts";
-import { Parcel } from "./parcel.ts";
+import { DeliveryFailed, Parcel } from "./parcel.ts";
 import type { RoutingTable } from "./routing-table.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
@@ -37,10 +38,16 @@ export class EventFanout {
 
   /** From now on the journal delivers events to the subscribers; the actors are there. */
   subscribe(): void {
-    const { journal, table } = this.#parts;
+    const { journal, table, actors } = this.#parts;
     if (!journal) return;
     for (const [type, names] of table.subscribedTypes()) {
-      for (const name of names) journal.subscribe(type, name, (message) => this.#deliver(message, name));
+      for (const name of names) {
+        const { work: space, clearance } = actors.get(name)?.capability ?? {};
+        const deliver = (message: Message, attempt?: Attempt) => this.#deliver(message, name, attempt);
+        if (space === undefined || journal.subscribeWork === undefined)
+          journal.subscribe(type, name, async (message) => void (await deliver(message)));
+        else journal.subscribeWork({ type, subscriber: name, space, clearance }, deliver);
+      }
     }
   }
 
@@ -88,10 +95,15 @@ export class EventFanout {
   // To the subscribers -----------------------------------------------------------------------------------------------------------
 
   /** Takes an event through one subscriber for the journal; rejects with the failure of its handler. */
-  #deliver(message: Message, name: string): Promise<void> {
+  #deliver(message: Message, name: string, attempt?: Attempt): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const over = (failure: string | undefined) => (failure === undefined ? resolve() : reject(new Error(failure)));
-      const parcel = new Parcel(copyMessage(message), over);
+      const over = (failure: string | undefined) => {
+        const { end } = parcel;
+        if (failure !== undefined) reject(new DeliveryFailed(failure));
+        else if (end === undefined || end.kind === "returned") resolve(end?.value);
+        else reject(end.error);
+      };
+      const parcel = new Parcel(copyMessage(message), over, attempt);
       const refusal = this.#post(message, name, parcel);
       if (refusal === undefined) this.#heard(message.metadata.id, name);
       else parcel.ended(refusal);

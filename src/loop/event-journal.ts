@@ -3,14 +3,27 @@
  * The kernel puts the bus here.
  */
 import type { Message } from "../message/envelope.ts";
+import type { Attempt, WorkSpace } from "../work/attempt.ts";
 
 export interface EventJournal {
   /** Resolves when the event is durable; it is delivered after that, through `subscribe`. */
   publish(message: Message, source: string): Promise<void>;
   /** `deliver` is called for every event of the type, and resolves when it has been handled; an error that it throws fails that delivery. */
   subscribe(type: string, subscriber: string, deliver: (message: Message) => Promise<void>): void;
+  /**
+   * The same for a handler whose work and delivery are one commit; `deliver` resolves with the result of the handler. Without it, the handler
+   * commits its work before the delivery is settled.
+   */
+  subscribeWork?(work: SubscribedWork, deliver: (message: Message, attempt: Attempt) => Promise<unknown>): void;
   /** Reads the journal for clients that follow it. Without it, `Sys.Subscribe` answers 404. */
   readonly feed?: EventFeed;
+}
+
+export interface SubscribedWork {
+  readonly type: string;
+  readonly subscriber: string;
+  readonly space: WorkSpace;
+  readonly clearance: readonly string[] | undefined;
 }
 
 /** The journal by pages. It keeps no position: the reader does. */

@@ -16,10 +16,10 @@ import { withClearance } from "../store/clearance.ts";
 import { isRefusal, type Label, labelOf } from "../store/label.ts";
 import { Cancellation } from "../work/cancellation.ts";
 import { type Cancellable, endOf, type HandlerWait, isThenable } from "../work/handler-call.ts";
+import type { Sender } from "../work/timer-row.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { WorkError } from "../work/work-error.ts";
 import type { ActorEvent, ActorListener, CapabilityActor, Posted } from "./capability.ts";
-import type { Sender } from "./inbound.ts";
 import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
@@ -384,8 +384,8 @@ export class Handling implements HandlerContext, Cancellable {
   readonly #actor: MailboxActor;
   readonly #posted: Posted;
   #cancellation: Cancellation | undefined;
-  /** Told when the handler has timed out; set by a handler that has something to take back. */
-  whenCancelled: ((reason: Error) => void) | undefined;
+  /** Told when the handler has timed out: the attempt that it makes. */
+  attempt: Cancellable | undefined;
 
   constructor(actor: MailboxActor, host: Host, posted: Posted) {
     this.host = host;
@@ -401,7 +401,12 @@ export class Handling implements HandlerContext, Cancellable {
   cancel(reason: Error): void {
     this.#cancellation ??= new Cancellation();
     this.#cancellation.cancel(reason);
-    this.whenCancelled?.(reason);
+    this.attempt?.cancel(reason);
+  }
+
+  /** Of an event that the journal delivers. */
+  get parcel(): Parcel | undefined {
+    return this.#posted.parcel;
   }
 
   /** The parcel of the message. A handler that was left behind sends no more. */

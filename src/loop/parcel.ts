@@ -9,9 +9,20 @@
  * A parcel is over exactly once. The actor ends it; the router counts the sent messages, each by a `Sending` of its own.
  */
 import type { Message } from "../message/envelope.ts";
+import type { Attempt } from "../work/attempt.ts";
+import type { HandlerEnd } from "../work/handler-call.ts";
+
+/** A delivery did not come to its handler, or not to its end; the loop has told of it. */
+export class DeliveryFailed extends Error {
+  override readonly name = "DeliveryFailed";
+}
 
 export class Parcel {
   readonly message: Message;
+  /** Of an event for a transactional handler. */
+  readonly attempt: Attempt | undefined;
+  /** How that handler ended. */
+  end: HandlerEnd | undefined;
   readonly #over: (failure: string | undefined) => void;
   /** Sent messages that are neither journaled nor refused yet. */
   #unjournaled = 0;
@@ -20,8 +31,9 @@ export class Parcel {
   #failure: string | undefined;
 
   /** `over` is called once, with the first failure if there is one. */
-  constructor(message: Message, over: (failure: string | undefined) => void) {
+  constructor(message: Message, over: (failure: string | undefined) => void, attempt?: Attempt) {
     this.message = message;
+    this.attempt = attempt;
     this.#over = over;
   }
 

@@ -16,7 +16,8 @@ import type { Timer } from "../host/host.ts";
 import type { Kind, Message, Metadata } from "../message/envelope.ts";
 import type { ErrorData } from "../message/error-data.ts";
 import { type Answerable, causedBy, type Lineage } from "../message/lineage.ts";
-import { type Connection, NOBODY, type Origin, type Sender } from "./inbound.ts";
+import type { Sender } from "../work/timer-row.ts";
+import { type Connection, NOBODY, type Origin } from "./inbound.ts";
 import type { SupervisedActor } from "./supervised-actor.ts";
 
 /** What keeps a request whoever waits for it, and hears what came of it. */

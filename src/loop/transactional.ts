@@ -18,24 +18,26 @@ import type { Message } from "../message/envelope.ts";
 import { Failure, fromError } from "../message/error-data.ts";
 import type { Json } from "../message/json.ts";
 import { cloneData, copyJson } from "../message/json-copy.ts";
-import { causedBy, event } from "../message/lineage.ts";
 import { problemText, within } from "../message/problem.ts";
 import { admit } from "../store/admit.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { DocumentRef } from "../store/document.ts";
+import { isErasedResult } from "../store/erase.ts";
+import type { JournalEntry } from "../store/journal.ts";
 import { isRefusal, labelOfMessage } from "../store/label.ts";
-import { labelEvents } from "../store/label-checks.ts";
 import { Receipt, requireAbsent } from "../store/receipt.ts";
-import { receiptOf } from "../store/receipt-name.ts";
+import { type Invocation, receiptOf } from "../store/receipt-name.ts";
 import type { Rejection } from "../store/rejection.ts";
 import type { Replica } from "../store/replica.ts";
 import { pullStored } from "../store/stored-value.ts";
 import type { Commit } from "../store/transaction.ts";
 import { Attempt, type AttemptKind } from "../work/attempt.ts";
 import { callHandler, type HandlerEnd, isThenable } from "../work/handler-call.ts";
+import { labelMessages, Outbox } from "../work/outbox.ts";
 import type { Receipts } from "../work/receipts.ts";
+import { endWithRefusal } from "../work/refusal.ts";
 import { type Next, Retries } from "../work/retries.ts";
-import { type Emit, Tx } from "../work/tx.ts";
+import { Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
 import { type CapabilityDefinition, declared, dispatch, type RequestHandlers, timeoutOf } from "./define-capability.ts";
@@ -43,10 +45,11 @@ import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
 import { AnswerLater, type HandlerContext, type Handling, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
 import { schemaProblem } from "./message-schema.ts";
+import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
 
 export interface TransactionalDefinition<CommandsSent, CommandsIn, CommandsOut, QueriesSent, QueriesIn, QueriesOut>
-  extends Omit<CapabilityDefinition<Tx>, "commands" | "queries" | "on"> {
+  extends Omit<CapabilityDefinition<Tx>, "commands" | "queries"> {
   readonly space: Space;
   readonly commands?: RequestHandlers<CommandsSent, CommandsIn, CommandsOut, Tx>;
   /** Queries read; they get the ordinary context, and pull values, within the clearance if there is one. Answers are confirmed: one may run again. */
@@ -68,6 +71,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     ...shown,
     // A command that is handed over again finds its receipt.
     idempotent: true,
+    work: space,
     // The handler's own commit journals the commands of waiting requesters: one flush instead of two.
     durable: rest.durable ?? "unawaited",
     spawn: (spawned) => {
@@ -78,8 +82,10 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
       const answerQuery: MessageHandler = (message, context) =>
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
-        message.kind === "command" ? entry.handle(message, context, request) : answerQuery(message, context);
-      return new MailboxActor(host, handle, { clearance: rest.clearance, timeoutMs: timeoutOf(rest), name, board });
+        message.kind === "query" ? answerQuery(message, context) : entry.handle(message, context, request);
+      const options = { clearance: rest.clearance, timeoutMs: timeoutOf(rest), name, board };
+      entry.actor = new MailboxActor(host, handle, options);
+      return entry.actor;
     },
   };
 }
@@ -87,12 +93,15 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
 /** Content of the receipt of a command. */
 export type ReceiptValue = { readonly request: string; readonly result: Json };
 
-/** A command that is being handled. */
+/** A command that is being handled, or an event of a loop without a journal. */
 interface Command {
   readonly message: Message;
   readonly context: Handling;
   readonly request: PendingRequest | undefined;
+  readonly invocation: Invocation;
   attempts: number;
+  /** The time that ids of its messages carry, once it has sent one. */
+  bornMs: number | undefined;
   /** Made by the first attempt that comes to nothing. */
   retries: Retries | undefined;
 }
@@ -109,33 +118,66 @@ class CommandEntry {
   readonly #spawned: SpawnContext;
   readonly #replica: Replica;
   readonly #definition: CapabilityDefinition<Tx>;
-  readonly #outbound: MessageSchema;
+  readonly #outbox: Outbox;
   readonly #kind: AttemptKind;
   readonly #receipts: Receipts;
+  /** Asks other capabilities. */
+  actor: MailboxActor | undefined;
 
   constructor(spawned: SpawnContext, space: Space, definition: CapabilityDefinition<Tx>, outbound: MessageSchema) {
     this.#spawned = spawned;
     this.#replica = space.replica(space.name);
     this.#definition = definition;
-    this.#outbound = outbound;
+    const { name: source, topicOf } = spawned;
+    const problemOf = (message: Message) => schemaProblem(outbound, message)?.text;
+    this.#outbox = new Outbox({ source, topicOf, problemOf, space, requester: () => this.actor });
     this.#receipts = space.receipts;
     this.#kind = space.attemptsOf(`the handler of ${spawned.name}`, definition.clearance);
   }
 
   /** Runs the handler and applies its commit. The answer waits for the disk; the next message does not. */
-  handle(message: Message, context: Handling, request: PendingRequest | undefined): AnswerLater | Promise<AnswerLater> {
-    const command: Command = { message, context, request, attempts: 0, retries: undefined };
-    return this.#receipts.isNew(message.metadata.id) ? this.#begin(command) : this.#look(command);
+  handle(
+    message: Message,
+    context: Handling,
+    request: PendingRequest | undefined,
+  ): AnswerLater | undefined | Promise<AnswerLater | undefined> {
+    const { id } = message.metadata;
+    const delivered = context.parcel?.attempt;
+    if (delivered !== undefined) return this.#deliver(message, context, delivered);
+    const subscriber = this.#spawned.name;
+    const invocation: Invocation =
+      message.kind === "event" ? { kind: "event", id, subscriber } : { kind: "command", id };
+    const command: Command = {
+      message,
+      context,
+      request,
+      invocation,
+      attempts: 0,
+      bornMs: undefined,
+      retries: undefined,
+    };
+    return message.kind === "command" && this.#receipts.isNew(id) ? this.#begin(command) : this.#look(command);
+  }
+
+  /** An event that the journal delivers: the bus commits the attempt together with the delivery. */
+  #deliver(message: Message, context: Handling, attempt: Attempt): undefined | Promise<undefined> {
+    context.attempt = attempt;
+    const parcel = context.parcel as Parcel;
+    const ended = (end: HandlerEnd): undefined => {
+      parcel.end = end;
+    };
+    const end = callHandler(this.#call, message, attempt);
+    return isThenable(end) ? end.then(ended) : ended(end);
   }
 
   /** The id may have been handled before: its receipt answers, and the handler is not called. */
   async #look(command: Command): Promise<AnswerLater> {
     const { message } = command;
-    const known = await this.#receipts.look({ kind: "command", id: message.metadata.id });
+    const known = await this.#receipts.look(command.invocation);
     if (known.kind === "too-old") throw new Failure(410, known.rejection.message, { reason: "TOO_OLD" });
     return known.kind === "new"
       ? this.#begin(command)
-      : new AnswerLater(Promise.resolve(answerOf(known.value, message)));
+      : new AnswerLater(Promise.resolve(message.kind === "event" ? null : answerOf(known.value, message)));
   }
 
   #begin(command: Command): AnswerLater | Promise<AnswerLater> {
@@ -150,10 +192,11 @@ class CommandEntry {
     const { id } = message.metadata;
     const replica = this.#replica;
     const number = ++command.attempts;
-    const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message) });
+    const { bornMs } = command;
+    const attempt = new Attempt(this.#kind, { replica, id, number, label: labelOfMessage(message), bornMs });
     // A copy for each attempt: the message is journaled, compared with repeated ones and handed to the next attempt as it was sent.
     const own = { ...message, data: copyJson(message.data), metadata: { ...message.metadata } };
-    command.context.whenCancelled = (reason) => attempt.abort(reason.message);
+    command.context.attempt = attempt;
     const end = callHandler(this.#call, own, attempt);
     return isThenable(end)
       ? end.then((ended) => this.#conclude(command, attempt, ended))
@@ -161,16 +204,18 @@ class CommandEntry {
   }
 
   readonly #call = (message: Message, attempt: Attempt): unknown => {
-    const tx = new Tx(attempt, this.#emitting(message));
+    const tx = new Tx(attempt, this.#outbox, message);
     return attempt.enter(() => dispatch(this.#definition, message, tx));
   };
 
   /** Commits the attempt, or makes another when the documents and computed values that it met are ready. */
-  #conclude(command: Command, attempt: Attempt, end: HandlerEnd): Made | Promise<Made> {
+  #conclude(command: Command, attempt: Attempt, handled: HandlerEnd): Made | Promise<Made> {
     // The handler has timed out, and its caller was told.
     attempt.requireOpen();
+    command.bornMs = attempt.bornMs;
     if (!attempt.isReady) return this.#attemptLater(command, attempt);
-    const receipt = receiptOf({ kind: "command", id: command.message.metadata.id });
+    const end = endWithRefusal(handled, attempt.refusal);
+    const receipt = receiptOf(command.invocation);
     if (end.kind === "returned") return this.#seal(command, attempt, end.value, receipt);
     const commit = attempt.commitReads("the handler threw", requireAbsent(receipt));
     return { attempt, end, commit, answered: commit.outcome };
@@ -196,16 +241,18 @@ class CommandEntry {
     transaction.leave(new Receipt(receipt, value));
     if (label.length > 0) {
       transaction.labels.push({ ...receipt, path: [], labels: [...label] });
-      labelEvents(label, entries);
+      labelMessages(label, transaction);
     }
-    entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
+    // An event is here without a journal; the row of a command is its own.
+    if (message.kind === "command")
+      entries.push({ message, topic: message.type, source: name, as: { status: "done" } });
     let commit: Commit | undefined;
     const make = () => {
       commit = attempt.commit();
       return commit.outcome;
     };
     // The command's own row is done; the others are events, which the bus may claim ahead.
-    const answered = entries.length > 1 && commitWith ? commitWith(entries, make) : make();
+    const answered = entries.some(isPending) && commitWith ? commitWith(entries, make) : make();
     // The handler may change the returned object before the commit is confirmed; the receipt has a copy.
     const end: HandlerEnd = { kind: "returned", value: value.result };
     return { attempt, end, commit: commit as Commit, answered };
@@ -213,12 +260,11 @@ class CommandEntry {
 
   async #attemptLater(command: Command, attempt: Attempt): Promise<Made> {
     attempt.abort("it met documents or computed values that were not ready");
-    const { message } = command;
     const next = await this.#retries(command).afterLoads(attempt);
     if (next.kind === "again") return this.#attempt(command);
     const error = failureOf(next as Ended);
     const commit = attempt.replica.transaction();
-    const made = commit.commitReads(requireAbsent(receiptOf({ kind: "command", id: message.metadata.id })));
+    const made = commit.commitReads(requireAbsent(receiptOf(command.invocation)));
     return { attempt, end: { kind: "threw", error }, commit: made, answered: made.outcome };
   }
 
@@ -231,7 +277,6 @@ class CommandEntry {
   // The answer -------------------------------------------------------------------------------------------------------------
 
   async #answer(command: Command, first: Made): Promise<Json> {
-    const { message } = command;
     for (let made = first; ; made = await this.#attempt(command)) {
       const { lineage } = made.attempt;
       const outcome = await made.answered;
@@ -239,7 +284,7 @@ class CommandEntry {
       if (next.kind === "done") lineage.confirm();
       else lineage.fail("the commit of the command was rejected");
       if (next.kind === "done") return this.#ended(command, made.end);
-      if (next.kind === "already") return this.#fromReceipt(message, outcome);
+      if (next.kind === "already") return this.#fromReceipt(command, outcome);
       if (next.kind !== "again") throw failureOf(next);
     }
   }
@@ -247,32 +292,24 @@ class CommandEntry {
   /** The journal has a failure or a refusal before the caller is told. */
   async #ended(command: Command, end: HandlerEnd): Promise<Json> {
     if (end.kind === "returned") return (end.value as Json | undefined) ?? null;
-    await this.#spawned.noteFailed?.(command.message, end.error, failureKind(command, end.error));
+    if (command.message.kind === "command")
+      await this.#spawned.noteFailed?.(command.message, end.error, failureKind(command, end.error));
     throw end.error;
   }
 
   /** The answer of the first time. The receipt may be gone by now, or be of another request. */
-  async #fromReceipt(message: Message, outcome: CommitOutcome): Promise<Json> {
+  async #fromReceipt({ message, invocation }: Command, outcome: CommitOutcome): Promise<Json> {
+    if (invocation.kind === "event") return null;
     const { id } = message.metadata;
-    const receipt = await pullStored(this.#replica, receiptOf({ kind: "command", id }));
+    const receipt = await pullStored(this.#replica, receiptOf(invocation));
     if (receipt === undefined && outcome.kind === "rejected" && outcome.reason === "document-exists")
       throw new Failure(410, `${id} was handled, and its answer is not kept any more`);
     return answerOf(receipt, message);
   }
+}
 
-  #emitting(message: Message): Emit {
-    const { host, name, topicOf } = this.#spawned;
-    return ({ transaction }, type, data) => {
-      const copy = cloneData(data);
-      if (copy.kind === "impure")
-        throw new Failure(500, `${name} does not emit this: ${problemText(within("data", copy.problem))}`);
-      const emitted = event(host, type, copy.value, causedBy(message));
-      const problem = schemaProblem(this.#outbound, emitted)?.text;
-      if (problem) throw new Failure(500, `${name} does not emit this: ${problem}`);
-      const topic = topicOf?.(type) ?? type;
-      transaction.entries.push({ message: emitted, topic, source: name, as: { status: "pending" } });
-    };
-  }
+function isPending({ as }: JournalEntry): boolean {
+  return as.status === "pending";
 }
 
 /** A 4xx to a waiting requester is an answer, not a failure that an operator has to look at. SPEC: L51. */
@@ -300,6 +337,8 @@ function codeOf({ class: rejectionClass, reason }: Rejection): number {
 
 /** The answer of the first time; 409 if the id was used for another request. */
 export function answerOf(receipt: Json | undefined, message: Message): Json {
+  if (isErasedResult(receipt))
+    throw new Failure(410, `${message.metadata.id} was handled, and its answer was erased; choose another id`);
   const { request, result } = (receipt ?? {}) as Partial<ReceiptValue>;
   if (request === requestOf(message)) return result ?? null;
   throw new Failure(409, `the id ${message.metadata.id} was used before, for something else; choose another`, {

@@ -13,7 +13,7 @@ import { isBranded } from "./millrace-error.ts";
 import { type Problem, problemText, show, within } from "./problem.ts";
 import { isReason, isRetryable, reasonOf } from "./reasons.ts";
 
-/** The codes that the system itself uses, and what they mean. Handlers may use any code from 400 to 599. */
+/** The codes that the system itself uses. Handlers may use any code from 400 to 599. */
 export const ERROR_MEANINGS = {
   400: "Malformed JSON",
   403: "Above the clearance",
@@ -30,7 +30,7 @@ export const ERROR_MEANINGS = {
 
 export type SystemErrorCode = keyof typeof ERROR_MEANINGS;
 
-/** A sender may add context under other keys; they are kept, and this type does not name them. */
+/** A sender may add context under other keys; they are kept, but not part of this type. */
 export type ErrorData = {
   /** An integer from 400 to 599; a smaller or larger number is not an error code. */
   readonly code: number;
@@ -46,7 +46,7 @@ export type ErrorData = {
   readonly errors?: readonly { readonly code: number; readonly message: string }[];
 };
 
-/** Characters of one error text; a chain of them still fits an NDJSON line. */
+/** Limit of characters of one error text; a whole chain still fits an NDJSON line. */
 const ERROR_TEXT_LENGTH_MAX = 1_024;
 
 /** Marks instances, so that `instanceof` holds between two copies of the package. */
@@ -130,7 +130,7 @@ export function isErrorCode(code: unknown): code is number {
 /** What error data may say besides its code and message. */
 export type ErrorExtras = Pick<ErrorData, "reason" | "data" | "cause">;
 
-/** Error data for one of the system's own codes; the message defaults to the code's meaning. */
+/** Error data for a system code; the message defaults to the code's meaning. */
 export function errorData(
   code: SystemErrorCode,
   message: string = ERROR_MEANINGS[code],
@@ -186,7 +186,7 @@ export function failureFrom({ code, message, reason, data, retryable, cause, ...
   );
 }
 
-/** What keeps `value` from being error data, or undefined when it is. */
+/** Why `value` is not error data; undefined if it is. */
 export function findErrorDataProblem(value: unknown, links = 0): Problem | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { path: "", problem: `must be an object with code and message, got ${show(value)}` };
@@ -218,12 +218,14 @@ function causeOf(thrown: unknown): unknown {
   return readOr(() => (thrown instanceof Error ? thrown.cause : undefined), undefined);
 }
 
-/** A thrown value as one text: its message, the parts of an `AggregateError`, and the causes that it does not name itself. SPEC: M37. */
+/**
+ * A thrown value as one text: its message, the parts of an `AggregateError`, and causes not yet mentioned. SPEC: M37.
+ */
 export function thrownText(thrown: unknown): string {
   let text = "";
   let link = thrown;
   for (let links = 0; links <= ERROR_CAUSE_DEPTH_MAX && (links === 0 || link !== undefined); links++) {
-    // Of a cause its first line: engines add lists of files to it.
+    // Only the first line of a cause: engines append lists of files.
     const own = links === 0 ? ownText(link) : (ownText(link).split("\n", 1)[0] as string);
     if (!text.includes(own)) text = text === "" ? own : `${text}: ${own}`;
     const parts = partsOf(link)
@@ -250,7 +252,7 @@ function rawText(thrown: unknown): string {
   return text.startsWith("[object ") || Array.isArray(thrown) ? shownValue(thrown, SHOWN_DEPTH_MAX) : text;
 }
 
-/** A thrown object as text like JSON, of bounded size whatever it holds. */
+/** A thrown object as text similar to JSON, of bounded size. */
 function shownValue(value: unknown, depth: number): string {
   if (typeof value === "string") return JSON.stringify(value.slice(0, SHOWN_TEXT_LENGTH_MAX));
   if (typeof value !== "object" || value === null) return String(value);
@@ -268,10 +270,10 @@ const SHOWN_DEPTH_MAX = 3;
 const SHOWN_ENTRIES_MAX = 16;
 const SHOWN_TEXT_LENGTH_MAX = 256;
 
-/** Lines of source code, the marks below them, and lines of a stack, which some runtimes put into the text of an error. */
+/** Source lines, the marks below them, and stack lines, which some runtimes put into an error's text. */
 const SOURCE_LINE = /^\s*(?:\d* *\|.*|[\^~]+|at .*(?:[:)]\d*:?\d*\)?|\)|>))\s*$/;
 
-/** A client must not see our source. */
+/** Clients must not see our source. */
 function withoutSource(text: string): string {
   if (!text.includes("\n")) return text;
   const lines = text.split("\n").filter((line) => !SOURCE_LINE.test(line));
@@ -287,8 +289,7 @@ function partsOf(thrown: unknown): readonly unknown[] {
 }
 
 /**
- * Code of strangers runs when a thrown value is read (accessors, `toString`, and of a proxy even what asks for its class); if it throws too, we
- * use `fallback`.
+ * Reading a thrown value may run foreign code (accessors, `toString`, proxies); if that throws too, `fallback` is used.
  */
 function readOr<T>(read: () => T, fallback: T): T {
   try {
@@ -298,7 +299,7 @@ function readOr<T>(read: () => T, fallback: T): T {
   }
 }
 
-/** Any text as text that a message may carry: well-formed, without NUL, of bounded length. */
+/** Makes a text valid for a message: well-formed, without NUL, of bounded length. */
 export function cleanErrorText(text: string): string {
   const clipped = text.length > ERROR_TEXT_LENGTH_MAX ? `${text.slice(0, ERROR_TEXT_LENGTH_MAX)}…` : text;
   return clipped.toWellFormed().replaceAll("\0", "\ufffd");
