@@ -91,41 +91,32 @@ function packageJson(folder: string): string {
   return `${JSON.stringify(content, null, 2)}\n`;
 }
 
-const APP = `// A first kernel: a command, an event that it emits, a listener, and a value derived from state.
-import { capability, transactional } from "millrace";
-import type { KernelParts } from "millrace/kernel";
+const APP = `// A first app: a command, an event that it emits, a handler of that event, and a value derived from state.
+import { app, on, type } from "millrace";
 
-// Keeps what is computed over a restart. Change it when something changes that a computed value's own function only calls.
+// Keeps computed values over a restart. Change it when code changes that a computed value's function calls.
 export const version = "1";
 
-export default ({ space }: KernelParts) => {
-  const greetings = space.cell<readonly string[]>("greetings");
-  const summary = space.computed("summary", () => \`\${(greetings.get() ?? []).length} greeted\`);
+export default app("greeter", ({ cell, computed, effect, event }) => {
+  const greetings = cell<string[]>("greetings", []);
+  const summary = computed("summary", () => \`\${greetings.get().length} greeted\`);
+  const greeted = event("Greeter.Greeted", type<{ name: string }>());
 
   // Runs again whenever the summary has changed.
-  summary.sink((text) => console.log(\`summary   \${text}\`));
+  effect(() => console.log(\`summary   \${summary.get()}\`));
 
   return {
-    greeter: transactional({
-      space,
-      description: "says hello",
-      emits: { "Greeter.Greeted": true },
-      commands: {
-        "Greeter.Hello": {
-          handle: ({ name }: { name: string }, tx) => {
-            // The write, the event and the answer are one commit: all of it happens, or nothing, once.
-            tx.set(greetings, [...(tx.get(greetings) ?? []), name]);
-            tx.emit("Greeter.Greeted", { name });
-            return { text: \`Hello \${name}\` };
-          },
-        },
+    description: "says hello",
+    commands: {
+      "Greeter.Hello": ({ name }: { name: string }, tx) => {
+        // The write, the event and the answer are one commit: all of it happens, or nothing, once.
+        tx.update(greetings, (all) => [...all, name]);
+        tx.emit(greeted, { name });
+        return { text: \`Hello \${name}\` };
       },
-      queries: { "Greeter.Summary": { handle: async () => (await summary.pull()) ?? "" } },
-    }),
-    audit: capability({
-      description: "hears every greeting",
-      on: { "Greeter.Greeted": (data) => console.log("audit    ", JSON.stringify(data)) },
-    }),
+    },
+    queries: { "Greeter.Summary": () => summary.get() },
+    on: { audit: on(greeted, (data) => console.log("audit    ", JSON.stringify(data)), { retry: 5 }) },
   };
-};
+});
 `;

@@ -32,6 +32,7 @@ export class AppError extends MillraceError<"APP_INVALID"> {
 /** File extensions of an app's module. */
 const EXTENSIONS = ["ts", "mts", "js", "mjs", "cjs"];
 const EXAMPLE = 'export default app("shop", ({ cell }) => ({ commands: { … } }))';
+const FACTORY_EXAMPLE = "export default (parts) => ({ name: capability({ ... }) })";
 
 type Made = Exclude<LoadedApp["capabilities"], Factory>;
 type Factory = Extract<LoadedApp["capabilities"], (parts: never) => unknown>;
@@ -91,7 +92,7 @@ function nameOf(file: string): string {
 function made(path: string, factory: Factory): Factory {
   const checked = (capabilities: unknown): Made => {
     if (typeof capabilities === "object" && capabilities !== null) return capabilities as Made;
-    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${EXAMPLE}`);
+    throw new AppError(`the function that ${path} exports returns no capabilities; write: ${FACTORY_EXAMPLE}`);
   };
   return (parts) => {
     const given: unknown = factory(parts);
