@@ -12,6 +12,8 @@ import { EventDefinition, isSchema, type Schema } from "./event-definition.ts";
 export interface AppParts {
   /** State: `cell("count", 0)`. With an initial value it is never `undefined`. */
   readonly cell: Space["cell"];
+  /** Many elements of one type, each in a document of its own, with indexes and totals: `collection<Order>("orders")`. */
+  readonly collection: Space["collection"];
   /** Derived state: computed when it is read, or while it is observed. */
   readonly computed: Space["computed"];
   readonly effect: Space["effect"];
@@ -37,6 +39,10 @@ export class StateParts {
         this.#loaded.push({ scope: options?.scope ?? SHARED_SCOPE, id });
         const make = space.cell.bind(space) as (...given: unknown[]) => never;
         return make(id, initial, options);
+      },
+      collection: (name, options) => {
+        this.#name("collection", name);
+        return space.collection(name, options);
       },
       computed: (name, compute, options) => {
         this.#name("computed", name);

@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { App, Definition } from "../../src/app/app.ts";
 import type { BuiltInCommands, BuiltInQueries } from "../../src/app/built-in.ts";
 import type { AppParts } from "../../src/app/parts.ts";
-import { type AppTx, app, command, cron, Failure, type Json, on, open, query, type } from "../../src/index.ts";
+import { type AppTx, app, command, cron, Failure, index, type Json, on, open, query, type } from "../../src/index.ts";
 import { scratchFolder } from "../repo/program.ts";
 import { openOn, STORES } from "./app-setup.ts";
 
@@ -165,6 +165,55 @@ describe("declared state", () => {
     await kernel.command("Many.Set");
     await kernel.idle();
     expect(new Set(await kernel.query("Many.Loaded"))).toEqual(new Set([true]));
+  });
+});
+
+describe.each(STORES)("a collection of an app on %s", (store) => {
+  test("[A35] is written in transactions, and queries wait for its elements after a restart", async () => {
+    const file = store === "sqlite" ? { file: join(scratchFolder(), "app.db") } : {};
+    const desk = app("desk", ({ collection, computed }) => {
+      const tasks = collection<{ title: string; done: boolean }>("tasks", {
+        indexes: [index("by_done", (task) => [task.done], { totals: 1 })],
+      });
+      const open = computed("open", () => tasks.count({ index: "by_done", key: [false] }));
+      return {
+        commands: {
+          "Desk.Add": ({ title }: { title: string }, tx) => {
+            const id = tx.newId();
+            tx.set(tasks.at(id), { title, done: false });
+            return { id };
+          },
+          "Desk.Finish": ({ id }: { id: string }, tx) => {
+            const task = tx.get(tasks.at(id));
+            if (task === undefined) return tx.refuse("NO_SUCH_TASK");
+            tx.set(tasks.at(id), { ...task, done: true });
+            return null;
+          },
+        },
+        queries: {
+          "Desk.Open": () => open.get(),
+          "Desk.Titles": () => tasks.page().elements.map(({ value }) => value.title),
+          "Desk.Task": ({ id }: { id: string }) => tasks.at(id).get() ?? null,
+        },
+      };
+    });
+    let id: string;
+    {
+      await using kernel = await open(desk, file);
+      ({ id } = await kernel.command("Desk.Add", { title: "write" }));
+      await kernel.command("Desk.Add", { title: "test" });
+      await kernel.command("Desk.Finish", { id });
+      expect(await kernel.safeCommand("Desk.Finish", { id: "none" })).toMatchObject({
+        failure: { reason: "NO_SUCH_TASK" },
+      });
+      expect(await kernel.query("Desk.Open")).toBe(1);
+      expect((await kernel.query("Desk.Titles")).toSorted()).toEqual(["test", "write"]);
+    }
+    if (store === "memory") return;
+    await using kernel = await open(desk, file);
+    expect(await kernel.query("Desk.Task", { id })).toEqual({ title: "write", done: true });
+    expect(await kernel.query("Desk.Open")).toBe(1);
+    expect((await kernel.query("Desk.Titles")).toSorted()).toEqual(["test", "write"]);
   });
 });
 

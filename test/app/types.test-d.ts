@@ -14,6 +14,7 @@ import {
   cron,
   type Duration,
   type Failure,
+  index,
   type Json,
   on,
   open,
@@ -29,7 +30,7 @@ interface Item {
   tags?: string[];
 }
 
-const shop = app("shop", ({ cell, computed, effect, event }) => {
+const shop = app("shop", ({ cell, collection, computed, effect, event }) => {
   const prices = cell<number[]>("prices", []);
   const maybe = cell<Item>("maybe");
   const sum = computed("sum", () => prices.get().reduce((a, b) => a + b, 0));
@@ -76,6 +77,18 @@ const shop = app("shop", ({ cell, computed, effect, event }) => {
       () => sum.get(),
       (value) => expectTypeOf(value).toEqualTypeOf<number>(),
     );
+  });
+
+  rule("[A35] an element of a collection is a cell that may be empty", () => {
+    const items = collection<Item>("items", { indexes: [index("by_name", (item) => [item.name])] });
+    expectTypeOf(items.at("a").get()).toEqualTypeOf<
+      { readonly name: string; readonly tags?: readonly string[] } | undefined
+    >();
+    expectTypeOf(items.at("a")).toExtend<Cell<{ readonly name: string } | undefined>>();
+    // @ts-expect-error
+    items.at("a").set({ name: 3 });
+    // @ts-expect-error
+    collection<{ at: Date }>("dates").at("a").set({ at: new Date() });
   });
 
   rule("[A6] [A7] `on` gives the output of the event's schema, with defaults", () => {
