@@ -68,6 +68,8 @@ export const CIRCLE_WAIT_MS = 30_000;
 export const HANDLER_TIMEOUT_MS = 300_000;
 /** Milliseconds. A younger handler is never stuck, however short its timeout: a slow call of another service takes so long. */
 export const STUCK_MS_MIN = 30_000;
+/** Handlers of one actor that timed out and still run, from which on the actor is at fault: each holds its memory until it ends. */
+export const LEFT_BEHIND_FAULT = 10;
 /** Handlers that timed out and still run, which the work board lists: the last ones, about 100 bytes each. */
 export const LEFT_BEHIND_LISTED_MAX = 1_000;
 /** Handlers in one answer of `Kernel.Work`: about 200 kB. */

@@ -11,7 +11,7 @@ import { checkTopicPattern } from "../message/topic-pattern.ts";
 import { type Consumer, deliveryName } from "../store/consumer.ts";
 import type { Replica } from "../store/replica.ts";
 import type { AttemptKind, WorkSpace } from "../work/attempt.ts";
-import { type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
+import { type HandlerFailure, type HandlerOptions, handlerOptionsProblem, KNOWN_HANDLER_OPTIONS } from "../work/handler-options.ts";
 import { type RetryPolicy, retryPolicyOf } from "../work/retry-policy.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import { BusError } from "./bus-error.ts";
@@ -24,7 +24,7 @@ import { WaitingBound } from "./waiting-bound.ts";
  * `concurrency`: events that this subscription handles at once, 10 unless given. `serialBy`: events with the same key are handled one after the
  * other, in the order of the journal.
  */
-export interface SubscribeOptions extends HandlerOptions<[event: Event]> {
+export interface SubscribeOptions<Context = HandlerContext> extends HandlerOptions<[event: Event], Context, Event> {
   /** Who handles: names the subscription for `unsubscribe`, in the journal's deliveries and in receipts. Keep it stable. */
   readonly subscriberId: string;
   /** The same as `timeoutMs`. */
@@ -33,12 +33,12 @@ export interface SubscribeOptions extends HandlerOptions<[event: Event]> {
   readonly durable?: boolean;
 }
 
-export interface TransactionalOptions extends SubscribeOptions {
+export interface TransactionalOptions extends SubscribeOptions<HandlerTransaction> {
   /** The space that the handler's transaction writes to: its writes, emits, receipt and delivery commit together. */
   readonly space: Replica;
 }
 
-export interface WorkOptions extends SubscribeOptions {
+export interface WorkOptions extends SubscribeOptions<Tx> {
   /** The space that the handler's transaction is of: its writes, events, receipt and delivery commit together. */
   readonly space: WorkSpace;
 }
@@ -49,7 +49,7 @@ const KNOWN: Readonly<Record<keyof TransactionalOptions, true>> = {
 };
 
 /** Throws for an option of `subscribe` that is not known. */
-export function requireSubscribeOptions(options: SubscribeOptions): void {
+export function requireSubscribeOptions(options: SubscribeOptions<never>): void {
   const problem = unknownOption(options, KNOWN);
   if (problem !== undefined) throw new BusError("BUS_MISUSE", `subscribe: ${problem}`);
 }
@@ -80,6 +80,9 @@ export interface TransactionalCall {
 
 export type Call = { readonly kind: "plain"; readonly handler: Handler } | TransactionalCall;
 
+/** Given the context of the handler. */
+export type OnFailed = (failure: HandlerFailure, context: never, event: Event) => unknown;
+
 /** Of the bus: for subscriptions that do not say otherwise. */
 export interface SubscriptionDefaults {
   readonly timeoutMs: number;
@@ -96,6 +99,7 @@ export class Subscription {
   /** Lists the running handlers of this subscription. Absent from a relay: the actor's own handler is listed instead. */
   readonly board: WorkBoard | undefined;
   readonly serialBy: ((event: Event) => string) | undefined;
+  readonly onFailed: OnFailed | undefined;
   readonly concurrency: number;
   /** Whether it is a consumer of the store's table. */
   readonly durable: boolean;
@@ -113,7 +117,7 @@ export class Subscription {
   /** Topics of which events were given back because the line was full. None is claimed until the line is half empty. */
   readonly fullTopics = new Set<string>();
 
-  constructor(pattern: string, call: Call, options: SubscribeOptions, defaults: SubscriptionDefaults) {
+  constructor(pattern: string, call: Call, options: SubscribeOptions<never>, defaults: SubscriptionDefaults) {
     checkTopicPattern(pattern);
     checkOptions(options);
     this.pattern = pattern;
@@ -123,6 +127,7 @@ export class Subscription {
     this.timeoutMs = options.timeoutMs ?? options.timeout ?? defaults.timeoutMs;
     this.board = defaults.board;
     this.serialBy = options.serialBy;
+    this.onFailed = options.onFailed;
     this.concurrency = options.concurrency ?? defaults.concurrency;
     this.lineBound = new WaitingBound(this.concurrency, SUBSCRIPTION_LINE_MAX);
     this.durable = options.durable ?? true;
@@ -152,7 +157,7 @@ export function checkedConsumer(pattern: string, subscriberId: string): Consumer
   return { name: subscriberId, pattern };
 }
 
-function checkOptions(options: SubscribeOptions): void {
+function checkOptions(options: SubscribeOptions<never>): void {
   const { subscriberId, timeout, timeoutMs = timeout, durable = true } = options;
   if (typeof durable !== "boolean") throw misuse(`durable is true or false, got ${show(durable)}`);
   if (!isSubscriberId(subscriberId)) {

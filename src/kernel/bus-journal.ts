@@ -6,6 +6,7 @@
  * handled again; handlers of events bear that. SPEC: K26.
  */
 import { BusError } from "../bus/bus-error.ts";
+import type { Event } from "../bus/event.ts";
 import { EventBus, type EventBusOptions } from "../bus/event-bus.ts";
 import type { JournalFeed } from "../bus/journal-feed.ts";
 import type { Host } from "../host/host.ts";
@@ -21,6 +22,7 @@ import type { CommandJournal } from "../loop/command-journal.ts";
 import type { EventFeed, EventJournal } from "../loop/event-journal.ts";
 import type { Message } from "../message/envelope.ts";
 import { Failure } from "../message/error-data.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
 import type { RetryPolicy } from "../work/retry-policy.ts";
 
 export interface JournalParts {
@@ -67,9 +69,14 @@ export function commandsOver(
       return unsettled.flat().flatMap(({ message }) => (message?.type === type ? [message.metadata.id] : []));
     },
     find: async (messageId) => (await bus.query({ messageId, limit: 1 }))[0],
-    take(type, capability, deliver) {
-      const options = { subscriberId: capability, retry: WHEN_BUSY };
-      bus.subscribe(type, ({ message }, { deaths }) => deliver(message, deaths), options);
+    take(type, capability, deliver, died) {
+      // The actor itself handles its failures before it answers. Only the deaths of processes are known here alone.
+      const onFailed = async (failure: HandlerFailure, _: unknown, { message }: Event) => {
+        const problem = failure.kind === "died" ? await died(message, failure) : undefined;
+        if (problem !== undefined) throw new Error(problem);
+      };
+      const options = { subscriberId: capability, retry: WHEN_BUSY, onFailed };
+      bus.subscribe(type, ({ message }, context) => deliver(message, context), options);
     },
   };
 }

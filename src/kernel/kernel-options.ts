@@ -97,7 +97,7 @@ const KNOWN: Readonly<Record<keyof KernelOptions, true>> = {
 export interface KernelHealth {
   /** Which store it is on, and why that has stopped, if it has. */
   readonly store: { readonly backend: string; readonly trouble?: string };
-  /** `degraded` while a handler is stuck (`work.stuck`). */
+  /** `degraded` while a handler is stuck (`work.stuck`), or ten handlers of one actor have timed out and still run. */
   readonly state: "running" | "degraded" | "stopping" | "stopped";
   /** Asynchronous handlers that run. */
   readonly work: WorkHealth;

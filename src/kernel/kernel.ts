@@ -156,6 +156,11 @@ export class Kernel implements AsyncDisposable {
     });
     this.#opened.note("loop", (graceMs) => this.#stopLoop(graceMs));
     faults.tellTo(this.#loop);
+    this.#board.onOverrun = ({ handler: capability, entryPoint, type }, count) => {
+      if (entryPoint === "subscriber" || entryPoint === "stream") return;
+      const reason = `${count} handlers have timed out and still run; let them end when their signal is aborted`;
+      this.#loop.observations.tell("Sys.ActorFault", { capability, reason, type });
+    };
     this.#opened.note("bus", (graceMs) => this.#bus.stop({ graceMs }));
     this.#opened.note("commands", (graceMs) => this.#commands.stop({ graceMs }));
     // They end before the bus does: what they emit on their way out is journaled.
@@ -320,7 +325,7 @@ export class Kernel implements AsyncDisposable {
     return {
       store: storeHealth(this.#store),
       // While the kernel boots only its own capabilities can ask, and those run.
-      state: state !== "booting" && state !== "running" ? state : work.stuck > 0 ? "degraded" : "running",
+      state: state !== "booting" && state !== "running" ? state : work.stuck > 0 || this.#board.isOverrun ? "degraded" : "running",
       work,
       quiescent: this.quiescent,
       recovered: this.#recovered,

@@ -7,6 +7,8 @@ import type { Message } from "../message/envelope.ts";
 import { show } from "../message/problem.ts";
 import type { CommitOutcome } from "../store/commit.ts";
 import type { JournalEntry } from "../store/journal.ts";
+import type { HandlerFailure } from "../work/handler-options.ts";
+import type { Retry } from "../work/retry-policy.ts";
 import type { WorkBoard } from "../work/work-board.ts";
 import type { Parcel } from "./parcel.ts";
 import type { PendingRequest } from "./pending-table.ts";
@@ -52,8 +54,12 @@ export interface CapabilityActor {
   readonly mailboxLength?: number;
   /** What it has promised to do later, such as timers; it keeps a batch alive. */
   readonly scheduled?: number;
-  /** Whether it handles a message now, by its id, that all others wait behind, and has asked a request for it that is not answered; where it can tell. */
+  /** Whether it handles a message now, by its id, and has asked a request that is not answered; where it can tell. */
   waitsFor?(request: string, message: string): boolean;
+  /** Whether a message would wait until a message that it handles, by its id, has ended; where it can tell. */
+  waitsBehind?(message: Message, handled: string): boolean;
+  /** Calls its code for a message that failed before its handler could be called; resolves with a text if that went wrong. */
+  failed?(message: Message, failure: HandlerFailure): Promise<string | undefined> | undefined;
   /** Whether it handles a message now, and has asked something that is not answered; where it can tell. */
   readonly isAsking?: boolean;
   /** Whether it waits for the answer to a request of its own, where it can tell; otherwise it counts as waiting. */
@@ -143,5 +149,15 @@ export interface Capability {
   readonly idempotent?: boolean;
   /** Which of its commands are durable before their handler is called; `"before"` by default. */
   readonly durable?: Durability;
+  /** How the journal delivers events to it. */
+  readonly deliveries?: EventDeliveryOptions;
   spawn(context: SpawnContext): CapabilityActor;
+}
+
+export interface EventDeliveryOptions {
+  readonly retry?: Retry;
+  readonly concurrency?: number;
+  readonly serialBy?: (message: Message) => string;
+  /** Whether its actor handles failures (`CapabilityActor.failed`). */
+  readonly hasOnFailed: boolean;
 }

@@ -376,7 +376,7 @@ export class MailboxActor implements CapabilityActor {
     if (typeof again === "number") return this.#again(given, handling, again, thrown);
     this.#attempts.delete(given);
     const message = again === undefined ? errorText(thrown) : `${errorText(thrown)}; ${again.problem}`;
-    const failure: HandlerFailure = { kind, message, attempts: handling.attempt, ...(kind === "threw" ? { thrown } : {}) };
+    const failure: HandlerFailure = { kind, message, attempts: handling.attemptNumber, ...(kind === "threw" ? { thrown } : {}) };
     const told = this.#terminated ? undefined : this.#failed({ ...given, handling, failure });
     if (told === undefined) return this.#tellFailure(given, thrown, again?.problem);
     this.#owed++;
@@ -388,20 +388,20 @@ export class MailboxActor implements CapabilityActor {
   }
 
   /** How long to wait for the next attempt; undefined if there is none, or why the policy could not say. */
-  #retryIn({ message, request, parcel }: Posted, { attempt }: Handling, thrown: unknown): number | { problem: string } | undefined {
+  #retryIn({ message, request, parcel }: Posted, { attemptNumber }: Handling, thrown: unknown): number | { problem: string } | undefined {
     const policy = this.#retry;
     if (policy.attempts === 1 || parcel !== undefined || message.kind === "query" || request?.isOver) return undefined;
     const worth = worthRetrying(policy, thrown);
     if (worth === "no") return undefined;
     if (worth !== "yes") return { problem: `retry.when threw: ${errorText(worth.thrown)}` };
-    return retryDelayMs(policy, attempt, this.#host);
+    return retryDelayMs(policy, attemptNumber, this.#host);
   }
 
   /** A journaled command waits in the journal, any other message here, for as long as its requester does. */
-  #again(given: Posted, { attempt }: Handling, delayMs: number, thrown: unknown): void {
+  #again(given: Posted, { attemptNumber }: Handling, delayMs: number, thrown: unknown): void {
     const { request } = given;
     if (request?.kept !== undefined) return request.kept.retryLater(request, errorText(thrown), delayMs);
-    this.#attempts.set(given, attempt + 1);
+    this.#attempts.set(given, attemptNumber + 1);
     const isKept = { keepAlive: request !== undefined };
     const begin = () => {
       this.#retries.delete(given);
@@ -513,14 +513,14 @@ export class Handling implements HandlerContext, Cancellable {
   readonly host: Host;
   readonly #actor: MailboxActor;
   readonly #posted: Posted;
-  /** Counts the tries of the message from 1. */
-  readonly attempt: number;
+  /** Counts the attempts at the message from 1. */
+  readonly attemptNumber: number;
   #cancellation: Cancellation | undefined;
   /** Told when the handler has timed out; set by a handler that has something to take back. */
   whenCancelled: ((reason: Error) => void) | undefined;
 
   constructor(actor: MailboxActor, host: Host, posted: Posted, attempt: number) {
-    this.attempt = attempt;
+    this.attemptNumber = attempt;
     this.host = host;
     this.#actor = actor;
     this.#posted = posted;

@@ -12,15 +12,16 @@ import type { Message } from "../message/envelope.ts";
 
 export class Parcel {
   readonly message: Message;
-  readonly #over: (failure: string | undefined) => void;
+  readonly #over: (failure: string | undefined, thrown: unknown) => void;
   /** Sent messages that are neither journaled nor refused yet. */
   #unjournaled = 0;
   #isHandled = false;
   #isOver = false;
   #failure: string | undefined;
+  #thrown: unknown;
 
   /** `over` is called once, with the first failure if there is one. */
-  constructor(message: Message, over: (failure: string | undefined) => void) {
+  constructor(message: Message, over: (failure: string | undefined, thrown: unknown) => void) {
     this.message = message;
     this.#over = over;
   }
@@ -30,8 +31,9 @@ export class Parcel {
   }
 
   /** The handler has ended. */
-  ended(failure?: string): void {
+  ended(failure?: string, thrown?: unknown): void {
     this.#isHandled = true;
+    this.#thrown = thrown;
     this.fail(failure);
     this.#checkOver();
   }
@@ -57,7 +59,7 @@ export class Parcel {
   #checkOver(): void {
     if (!this.#isHandled || this.#unjournaled > 0 || this.#isOver) return;
     this.#isOver = true;
-    this.#over(this.#failure);
+    this.#over(this.#failure, this.#thrown);
   }
 }
 

@@ -38,7 +38,7 @@ import { type Next, Retries } from "../work/retries.ts";
 import { type Emit, Tx } from "../work/tx.ts";
 import type { MessageSchema, SpawnContext } from "./capability.ts";
 import { answerConfirmed } from "./confirmed-query.ts";
-import { type CapabilityDefinition, declared, dispatch, type RequestHandlers, timeoutOf } from "./define-capability.ts";
+import { type CapabilityDefinition, declared, dispatch, mailboxOptions, type RequestHandlers } from "./define-capability.ts";
 import type { TypedCapability } from "./exchanges.ts";
 import { isAwaited, isRefusalCode } from "./inbound.ts";
 import { AnswerLater, type HandlerContext, type Handling, MailboxActor, type MessageHandler } from "./mailbox-actor.ts";
@@ -71,7 +71,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
     // The handler's own commit journals the commands of waiting requesters: one flush instead of two.
     durable: rest.durable ?? "unawaited",
     spawn: (spawned) => {
-      const { host, name, board } = spawned;
+      const { host } = spawned;
       const entry = new CommandEntry(spawned, space, rest, shown.outbound);
       const asked = { description: "", ...(queries ? { queries } : {}) };
       const replica = space.replica(space.name);
@@ -79,7 +79,7 @@ export function transactional<CommandsSent, CommandsIn, CommandsOut, QueriesSent
         answerConfirmed({ host, replica, run: () => context.within(() => dispatch(asked, message, context)) });
       const handle: MessageHandler = (message, context, request) =>
         message.kind === "command" ? entry.handle(message, context, request) : answerQuery(message, context);
-      return new MailboxActor(host, handle, { clearance: rest.clearance, timeoutMs: timeoutOf(rest), name, board });
+      return new MailboxActor(host, handle, { ...mailboxOptions(rest, spawned) });
     },
   };
 }
